@@ -1,0 +1,1 @@
+//! The agent loop: context, compaction, agent definitions, prompts, skills

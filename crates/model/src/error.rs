@@ -1,0 +1,61 @@
+//! What can go wrong with a model call, in words a person can act on.
+
+/// A model call that did not come to an answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ModelError {
+    /// The provider answered with an error and no retry helped.
+    #[error("{provider} answered {status}: {message}")]
+    Api {
+        /// Who.
+        provider: &'static str,
+        /// HTTP status; 200 when the error came inside the stream.
+        status: u16,
+        /// The provider's word for it (`overloaded_error`, `invalid_request_error`, …).
+        kind: String,
+        /// The provider's message.
+        message: String,
+    },
+    /// No connection, or it broke.
+    #[error("cannot reach {provider} at {url}: {message}")]
+    Connection {
+        /// Who.
+        provider: &'static str,
+        /// Where (no credentials in it).
+        url: String,
+        /// What the network said.
+        message: String,
+    },
+    /// The stream ended before the answer did, or went silent.
+    #[error("the answer from {provider} broke off: {message}")]
+    BrokenStream {
+        /// Who.
+        provider: &'static str,
+        /// How.
+        message: String,
+    },
+    /// Something came that is not the wire format.
+    #[error("{provider} sent something that is not its wire format: {message}")]
+    Malformed {
+        /// Who.
+        provider: &'static str,
+        /// What.
+        message: String,
+    },
+    /// The conversation does not fit the model's context window.
+    #[error("the conversation no longer fits the model's context window: {message}")]
+    ContextWindowExceeded {
+        /// The provider's message.
+        message: String,
+    },
+    /// A cassette does not hold this request, or cannot be read or written.
+    #[error("cassette {path}: {message}")]
+    Cassette {
+        /// Which file.
+        path: String,
+        /// What.
+        message: String,
+    },
+    /// The caller cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}

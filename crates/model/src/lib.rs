@@ -1,0 +1,26 @@
+//! The `Model` trait and its providers. Wire formats are apart from transport, and nothing here
+//! reads the environment: the binary hands in keys, addresses and the catalogue.
+
+mod error;
+mod request;
+
+pub use error::ModelError;
+pub use request::{Effort, ModelEvent, Request, Response, ToolSpec};
+
+use futures::stream::BoxStream;
+use tokio_util::sync::CancellationToken;
+
+/// Something that answers a conversation.
+pub trait Model: Send + Sync {
+    /// Sends the request and yields what happens. The stream ends with exactly one
+    /// `ModelEvent::Finished`, or with one error and nothing after it. Cancelling the token or
+    /// dropping the stream drops the connection.
+    fn stream(
+        &self,
+        request: Request,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<ModelEvent, ModelError>>;
+
+    /// What answers: `anthropic`, `openai`, `simulated` or `cassette`.
+    fn provider(&self) -> &'static str;
+}

@@ -1,0 +1,85 @@
+//! What goes to a model and what comes back, whoever the provider is.
+
+use std::{sync::Arc, time::Duration};
+
+use codespar_protocol::{Message, StopReason, Usage};
+use serde_json::value::RawValue;
+
+/// A tool as the model sees it.
+#[derive(Debug, Clone)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// JSON schema of its input.
+    pub input_schema: Arc<RawValue>,
+}
+
+/// How hard a reasoning model should think, where the provider has such a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// A little.
+    Low,
+    /// The middle.
+    Medium,
+    /// A lot.
+    High,
+}
+
+/// One call. Cloning is cheap: the parts that grow are shared.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The provider's own id of the model (aliases are already resolved).
+    pub model: String,
+    /// System prompt; empty for none.
+    pub system: Arc<str>,
+    /// The conversation so far.
+    pub messages: Vec<Arc<Message>>,
+    /// Tools on offer.
+    pub tools: Arc<[ToolSpec]>,
+    /// Limit on the answer.
+    pub max_tokens: u32,
+    /// Sent only when set.
+    pub temperature: Option<f32>,
+    /// Sent only when set.
+    pub effort: Option<Effort>,
+    /// Sent only when not empty.
+    pub stop_sequences: Vec<String>,
+}
+
+/// A piece of what happens during a call.
+#[derive(Debug, Clone)]
+pub enum ModelEvent {
+    /// A try failed; the next one starts after `delay`. Whatever was yielded of the failed try
+    /// is void: the answer starts anew.
+    Retrying {
+        /// The try that failed, from 1.
+        attempt: u32,
+        /// How long it waits.
+        delay: Duration,
+        /// What went wrong, in one line.
+        reason: String,
+    },
+    /// A piece of text.
+    TextDelta(String),
+    /// A piece of reasoning.
+    ThinkingDelta(String),
+    /// The whole answer.
+    Finished(Response),
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// The provider's id of the message.
+    pub id: Option<String>,
+    /// The model that answered, as the provider names it.
+    pub model: String,
+    /// The message, blocks in order and unmodified.
+    pub message: Message,
+    /// Why it stopped.
+    pub stop_reason: StopReason,
+    /// Tokens.
+    pub usage: Usage,
+}

@@ -1,0 +1,1 @@
+//! Permission rules and modes, shell splitting, secret redaction, path safety; pure

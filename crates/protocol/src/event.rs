@@ -1,0 +1,175 @@
+//! The one stream that leaves the loop. The terminal, headless output, editors and tests read it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Cost, EntryId, Message, Question, SessionId, StopReason, Todo, ToolUseId, Usage};
+
+/// How much a notice matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoticeLevel {
+    /// Good to know.
+    Info,
+    /// Something is not as asked.
+    Warning,
+}
+
+/// Something that happened. Serialised as `{"type": "<snake_case name>", …}`; the form is stable:
+/// fields may be added, never renamed or removed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The model call of a turn is about to be made. Turns count from 1.
+    TurnStarted {
+        /// Which.
+        turn: u32,
+    },
+    /// A piece of the answer.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A piece of the reasoning.
+    ThinkingDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The model call failed in a way worth another try.
+    Retrying {
+        /// The try that failed, from 1.
+        attempt: u32,
+        /// How long it waits.
+        delay_ms: u64,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The whole answer; it is in the store.
+    Assistant {
+        /// Its entry.
+        id: EntryId,
+        /// The provider's id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
+        /// The message.
+        message: Message,
+        /// The model that answered.
+        model: String,
+        /// Why it stopped.
+        stop_reason: StopReason,
+        /// Tokens of this call.
+        usage: Usage,
+        /// Cost of this call.
+        cost: Cost,
+    },
+    /// A tool begins.
+    ToolStarted {
+        /// The call.
+        tool_use_id: ToolUseId,
+        /// The tool's name.
+        tool: String,
+        /// What it does, in one line.
+        summary: String,
+    },
+    /// A tool ended.
+    ToolFinished {
+        /// The call.
+        tool_use_id: ToolUseId,
+        /// The tool's name.
+        tool: String,
+        /// It failed or was refused.
+        is_error: bool,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// The answers to the calls of the last message, in call order; they are in the store.
+    ToolResults {
+        /// The entry of the last of them.
+        id: EntryId,
+        /// The user-role message that holds them.
+        message: Message,
+    },
+    /// A person is being asked.
+    PermissionAsked {
+        /// What about.
+        question: Question,
+    },
+    /// A call was not allowed.
+    PermissionDenied(PermissionDenial),
+    /// The list of steps changed.
+    Todos {
+        /// All of them.
+        todos: Vec<Todo>,
+    },
+    /// Older turns were replaced by a summary.
+    Compacted {
+        /// Size of the context before, in tokens.
+        tokens_before: u64,
+        /// How many entries stay whole.
+        entries_kept: u64,
+    },
+    /// Something a person should know.
+    Notice {
+        /// How much it matters.
+        level: NoticeLevel,
+        /// One line.
+        text: String,
+    },
+    /// The run is over.
+    Finished(Box<RunResult>),
+}
+
+/// A tool call that was not allowed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PermissionDenial {
+    /// The tool's name.
+    pub tool_name: String,
+    /// The call.
+    pub tool_use_id: ToolUseId,
+    /// The input it would have had.
+    pub tool_input: serde_json::Value,
+    /// Why not.
+    pub reason: String,
+}
+
+/// How a run ended. The words are those of the `result` line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It came to an end of its own.
+    Success,
+    /// The limit on turns was reached.
+    ErrorMaxTurns,
+    /// The limit on money was reached.
+    ErrorMaxBudgetUsd,
+    /// Anything else: the provider failed, the store failed, it was interrupted.
+    ErrorDuringExecution,
+}
+
+/// The end of a run, with its sums.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The session it belongs to.
+    pub session_id: SessionId,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The final text, or what went wrong.
+    pub result: String,
+    /// A person or a signal stopped it.
+    pub interrupted: bool,
+    /// Why the model stopped last.
+    pub stop_reason: Option<StopReason>,
+    /// Model calls of this run.
+    pub num_turns: u32,
+    /// Wall time.
+    pub duration_ms: u64,
+    /// Time spent waiting for the model.
+    pub duration_api_ms: u64,
+    /// Tokens of this run.
+    pub usage: Usage,
+    /// Cost of this run.
+    pub cost: Cost,
+    /// The same by model, sorted by name.
+    pub by_model: Vec<(String, Usage, Cost)>,
+    /// Calls that were not allowed.
+    pub permission_denials: Vec<PermissionDenial>,
+}

@@ -1,0 +1,25 @@
+//! The words every room shares: ids, messages and content blocks, events, usage. No I/O.
+
+mod content;
+mod cost;
+mod event;
+mod ids;
+mod message;
+mod question;
+mod raw;
+mod todo;
+mod transcript;
+mod usage;
+
+pub use content::{
+    ContentBlock, Image, RedactedThinking, Text, Thinking, ToolResult, ToolResultContent, ToolUse,
+};
+pub use cost::{Cost, Usd};
+pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult};
+pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
+pub use message::{Message, Role, StopReason};
+pub use question::{Answer, Question};
+pub use raw::RawObject;
+pub use todo::{Todo, TodoStatus};
+pub use transcript::{Entry, EntryBody, SessionMode};
+pub use usage::Usage;

@@ -1,0 +1,97 @@
+//! What a session remembers: an append-only list of entries.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{ContentBlock, Cost, EntryId, Message, StopReason, ToolUseId, Usage};
+
+/// How a session works; remembered so that resuming it finds the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionMode {
+    /// One agent with tools.
+    #[default]
+    Normal,
+    /// An agent that only directs others.
+    Coordinator,
+}
+
+/// One entry with its place in the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its own name.
+    pub id: EntryId,
+    /// Its place, counted from 1 without gaps.
+    pub seq: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// What it says.
+    pub body: EntryBody,
+}
+
+/// What an entry says. The serialised form is what the store keeps and `session export` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+// Externally tagged on purpose: the other forms buffer, and buffering loses raw JSON.
+#[serde(rename_all = "snake_case")]
+pub enum EntryBody {
+    /// The person's words, or words put in on their side (a notice, a request to go on).
+    User {
+        /// The message.
+        message: Message,
+        /// Not typed by the person.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        synthetic: bool,
+    },
+    /// What the model answered, with what it cost.
+    Assistant {
+        /// The message, blocks as they came.
+        message: Message,
+        /// The provider's id of the message.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_id: Option<String>,
+        /// The model that answered.
+        model: String,
+        /// Why it stopped.
+        stop_reason: StopReason,
+        /// Tokens of this call.
+        usage: Usage,
+        /// Cost of this call.
+        cost: Cost,
+    },
+    /// Written before a tool that changes things is started: a call with this entry and no
+    /// result may or may not have taken effect.
+    ToolStarted {
+        /// The call.
+        tool_use_id: ToolUseId,
+    },
+    /// One tool's answer: a `tool_result` block. Neighbours form one user message.
+    ToolResult {
+        /// The block.
+        result: ContentBlock,
+    },
+    /// Everything before `keep_from` is replaced by the summary from here on.
+    Compaction {
+        /// What the older turns came to.
+        summary: String,
+        /// The first entry that stays whole.
+        keep_from: u64,
+        /// Tokens and cost of writing the summary.
+        usage: Usage,
+        /// Its price.
+        cost: Cost,
+        /// The model that wrote it.
+        model: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assistant_entry_keeps_the_text_of_its_tool_input() {
+        let json = r#"{"id":"0190a5c2-7e1b-7c3a-9f00-5a1b2c3d4e5f","seq":3,"at":"2026-01-02T03:04:05Z","body":{"assistant":{"message":{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"b": 1,"a":2}}]},"model":"m","stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"cache_creation_1h_input_tokens":0},"cost":null}}}"#;
+        let entry: Entry = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&entry).unwrap(), json);
+    }
+}

@@ -1,0 +1,43 @@
+//! Tokens, as providers count them.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one call, or the sum of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Input that was neither written to nor read from the cache.
+    pub input_tokens: u64,
+    /// Everything the model wrote.
+    pub output_tokens: u64,
+    /// Input written to the cache, both lifetimes together.
+    pub cache_creation_input_tokens: u64,
+    /// Input read from the cache.
+    pub cache_read_input_tokens: u64,
+    /// The part of `cache_creation_input_tokens` with the one-hour lifetime.
+    pub cache_creation_1h_input_tokens: u64,
+}
+
+impl Usage {
+    /// What the model had before it when it began: the size of the context.
+    pub fn context_tokens(&self) -> u64 {
+        self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens
+    }
+
+    /// Everything counted once.
+    pub fn total_tokens(&self) -> u64 {
+        self.context_tokens() + self.output_tokens
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_creation_input_tokens += other.cache_creation_input_tokens;
+        self.cache_read_input_tokens += other.cache_read_input_tokens;
+        self.cache_creation_1h_input_tokens += other.cache_creation_1h_input_tokens;
+    }
+}

@@ -1,0 +1,60 @@
+//! What outlives a process: sessions, their transcripts, usage. One interface, `Store`; SQLite
+//! behind it.
+
+mod error;
+mod records;
+
+pub use error::StoreError;
+pub use records::{NewSession, Removed, Session, SessionFilter};
+
+use async_trait::async_trait;
+use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
+use jiff::Timestamp;
+
+/// The contract every back end keeps. All methods are safe to call from several processes at
+/// once; a write either happened whole when the call returns, or not at all.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Records a new session.
+    async fn create_session(&self, new: NewSession) -> Result<Session, StoreError>;
+
+    /// One session with its sums.
+    async fn session(&self, id: SessionId) -> Result<Session, StoreError>;
+
+    /// Sessions, most recently used first.
+    async fn sessions(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError>;
+
+    /// Takes the session for this process until the hold is dropped; the process's death releases
+    /// it too. Refused with `StoreError::SessionInUse` while another process has it.
+    async fn hold_session(&self, id: SessionId) -> Result<SessionHold, StoreError>;
+
+    /// Adds entries in order, in one transaction, and gives them ids, places and times. `after`
+    /// is the last place the caller knows (0 for an empty session): when the session has moved
+    /// on, nothing is written and the error says so. Sums of the session (usage, cost, time of
+    /// last use) and its title (the first line of the first `User` entry that is not synthetic)
+    /// follow in the same transaction. Costs the same however long the session is.
+    async fn append(
+        &self,
+        id: SessionId,
+        after: u64,
+        bodies: Vec<EntryBody>,
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// All entries from place `from` on.
+    async fn entries(&self, id: SessionId, from: u64) -> Result<Vec<Entry>, StoreError>;
+
+    /// Changes how a session works.
+    async fn set_session_mode(&self, id: SessionId, mode: SessionMode) -> Result<(), StoreError>;
+
+    /// Forgets a session and all that hangs on it. Refused while a process holds it.
+    async fn remove_session(&self, id: SessionId) -> Result<(), StoreError>;
+
+    /// Forgets sessions last used before `before` that no process holds, and gives the room
+    /// back to the disk.
+    async fn remove_sessions_before(&self, before: Timestamp) -> Result<Removed, StoreError>;
+}
+
+/// A session taken for this process. Dropping it lets go.
+pub struct SessionHold {
+    _guard: Box<dyn Send + Sync>,
+}

@@ -1,0 +1,63 @@
+//! The rows the store hands out.
+
+use std::path::PathBuf;
+
+use codespar_protocol::{Cost, SessionId, SessionMode, Usage};
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// What a session starts from.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// The model it began with.
+    pub model: String,
+    /// How it works.
+    pub mode: SessionMode,
+}
+
+/// A session and its sums.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// The first line of the first prompt, shortened to 80 characters.
+    pub title: Option<String>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// The model it began with.
+    pub model: String,
+    /// How it works.
+    pub mode: SessionMode,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When something was last added.
+    pub updated_at: Timestamp,
+    /// The last place in its transcript.
+    pub last_seq: u64,
+    /// Tokens of all its calls.
+    pub usage: Usage,
+    /// Cost of all its calls.
+    pub cost: Cost,
+}
+
+/// Which sessions.
+#[derive(Debug, Clone, Default)]
+pub struct SessionFilter {
+    /// Only those that work here.
+    pub cwd: Option<PathBuf>,
+    /// At most this many.
+    pub limit: Option<u32>,
+}
+
+/// What a clean-up took away.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Removed {
+    /// The sessions.
+    pub sessions: Vec<SessionId>,
+    /// Bytes given back to the disk.
+    pub bytes: u64,
+}

@@ -1,0 +1,1 @@
+//! The Tool trait and registry, one file per tool, processes and sandbox

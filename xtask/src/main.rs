@@ -1,2 +1,57 @@
-//! Project chores.
-fn main() {}
+//! Project chores, run with `cargo xtask <command>`.
+
+mod dependencies;
+mod licences;
+mod metadata;
+mod rooms;
+mod steps;
+mod test;
+mod tools;
+mod unused;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+/// Chores of the project.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Test(test::Args),
+    Dependencies(dependencies::Args),
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let root = root()?;
+    match Args::parse().command {
+        Command::Test(args) => test::run(&args, &root),
+        Command::Dependencies(args) => dependencies::run(&args, &root),
+    }
+}
+
+/// The root of the workspace: this crate is a folder in it.
+fn root() -> Result<PathBuf> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = own.parent().context("xtask is not inside a workspace")?;
+    Ok(root.to_owned())
+}

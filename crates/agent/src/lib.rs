@@ -1,1 +1,27 @@
-//! The agent loop: context, compaction, agent definitions, prompts, skills
+//! The agent: the loop, its context and compaction, the files it reads about a project, and the
+//! definitions of custom agents.
+
+mod agent;
+mod approver;
+mod briefing;
+mod compaction;
+mod context_files;
+mod definition;
+mod dispatch;
+mod error;
+mod limits;
+mod side_call;
+mod tally;
+mod transcript;
+
+pub use agent::{Agent, AgentParts, ModelChoice, Sink};
+pub use approver::{Approver, NobodyThere};
+pub use briefing::Briefing;
+pub use context_files::{ContextFile, ContextFiles, ContextProblem};
+pub use definition::{
+    AgentDefinition, AgentDefinitions, DefinitionProblem, DefinitionSource, Isolation,
+};
+pub use error::AgentError;
+pub use limits::Limits;
+pub use side_call::{ModelPageReader, SideCalls};
+pub use transcript::{Recovered, Transcript};

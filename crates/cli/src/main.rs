@@ -1,1 +1,88 @@
-fn main() {}
+//! The `codespar` binary: the only room that reads the environment and the home directory.
+
+mod args;
+mod assemble;
+mod commands;
+mod error;
+mod headless;
+mod interactive;
+mod place;
+mod provider;
+mod settings;
+mod signals;
+mod stdin;
+mod style;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Cli, Command},
+    error::CommandError,
+    place::Place,
+};
+
+fn main() -> ExitCode {
+    // A sandboxed command starts here too; it must reach its restrictions before anything else.
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == codespar_tools::sandbox::CHILD_COMMAND)
+    {
+        std::process::exit(codespar_tools::sandbox::child_main(words));
+    }
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(code) => code,
+        Err(error) => error.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<ExitCode, CommandError> {
+    // Needs neither a place nor a runtime.
+    if let Some(Command::Completions(args)) = &cli.command {
+        return commands::completions::run(args);
+    }
+    // Where the system refuses it, commands are still confined; only a debugger-like read of our
+    // memory by the same user stays possible.
+    let _ = codespar_tools::sandbox::harden_self();
+    start_log();
+    let place = Place::find(cli.session.cwd.as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::Failed(format!("cannot start the runtime: {error}")))?;
+    let outcome = runtime.block_on(dispatch(cli, place));
+    // A thread may still wait on standard input; the process does not wait for it.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
+    match cli.command {
+        Some(Command::Session(args)) => commands::session::run(args, &place).await,
+        Some(Command::Agents(args)) => commands::agents::run(&args, &place),
+        Some(Command::Doctor(args)) => commands::doctor::run(&args, &cli.session, &place).await,
+        Some(Command::Gc(args)) => commands::gc::run(&args, &place).await,
+        Some(Command::Demo(args)) => commands::demo::run(&args, &place).await,
+        Some(Command::Completions(args)) => commands::completions::run(&args),
+        None if cli.print.is_some() => headless::run(cli, place).await,
+        None => interactive::run(cli, place).await,
+    }
+}
+
+/// `CODESPAR_LOG=debug` (or a filter such as `codespar_model=trace`) writes a log to stderr.
+fn start_log() {
+    let Ok(filter) = std::env::var("CODESPAR_LOG") else {
+        return;
+    };
+    let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
+        anstream::eprintln!("codespar: CODESPAR_LOG={filter}: {error}; using `info`");
+        tracing_subscriber::EnvFilter::new("info")
+    });
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+}

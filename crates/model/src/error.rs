@@ -59,3 +59,40 @@ pub enum ModelError {
     #[error("cancelled")]
     Cancelled,
 }
+
+/// A provider that cannot be set up as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// The text is not an address a provider can live at.
+    #[error(
+        "`{text}` is not a base URL: {message} (expected something like https://api.example.com)"
+    )]
+    BaseUrl {
+        /// What was given, credentials left out.
+        text: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A key that cannot be sent in a header.
+    #[error(
+        "the value of {variable} cannot be sent in an HTTP header: it has control characters or line breaks in it; set it to the key alone"
+    )]
+    Secret {
+        /// The variable people set it with.
+        variable: &'static str,
+    },
+    /// Another header that cannot be sent.
+    #[error("`{value}` cannot be sent as the HTTP header `{name}`")]
+    Header {
+        /// Which.
+        name: String,
+        /// The value.
+        value: String,
+    },
+    /// The HTTP client cannot be built.
+    #[error("cannot set up HTTPS: {message}")]
+    Client {
+        /// Why.
+        message: String,
+    },
+}

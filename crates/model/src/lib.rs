@@ -1,11 +1,31 @@
 //! The `Model` trait and its providers. Wire formats are apart from transport, and nothing here
 //! reads the environment: the binary hands in keys, addresses and the catalogue.
 
+mod anthropic;
+mod base_url;
+mod call;
+mod cassette;
+mod catalogue;
+mod endpoint;
 mod error;
+mod failure;
+mod http;
+mod openai;
 mod request;
+mod retry;
+mod simulated;
+mod wire;
 
-pub use error::ModelError;
+pub use anthropic::{AnthropicConfig, AnthropicModel};
+pub use base_url::BaseUrl;
+pub use cassette::{CassettePlayer, CassetteRecorder, Redaction};
+pub use catalogue::{Catalogue, CatalogueError, ModelEntry, Prices, Resolved};
+pub use error::{ModelError, SetupError};
+pub use http::{HttpClient, HttpOptions};
+pub use openai::{OpenAiConfig, OpenAiModel};
 pub use request::{Effort, ModelEvent, Request, Response, ToolSpec};
+pub use retry::RetryPolicy;
+pub use simulated::SimulatedModel;
 
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;

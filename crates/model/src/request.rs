@@ -27,6 +27,17 @@ pub enum Effort {
     High,
 }
 
+impl Effort {
+    /// The word on the wire, the same for every provider.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
 /// One call. Cloning is cheap: the parts that grow are shared.
 #[derive(Debug, Clone)]
 pub struct Request {

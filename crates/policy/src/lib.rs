@@ -1,1 +1,26 @@
-//! Permission rules and modes, shell splitting, secret redaction, path safety; pure
+//! What an agent may do: permission rules and modes, shell splitting, protected paths, secrets.
+//! Pure: no file, process, clock or environment is touched here.
+
+mod access;
+mod command;
+mod decide;
+mod mode;
+mod path_pattern;
+mod paths;
+mod redact;
+mod rule;
+mod rule_set;
+mod secrets;
+mod shell;
+mod suggest;
+mod text_pattern;
+mod touch;
+
+pub use access::{Access, Request, Scope, Shelter};
+pub use decide::{Decision, decide};
+pub use mode::{Mode, ModeError};
+pub use paths::{is_inside, normalise, protected};
+pub use redact::Redactor;
+pub use rule::{Rule, RuleError};
+pub use rule_set::{RuleKind, RuleSet, RuleSource};
+pub use secrets::{is_secret_name, looks_secret};

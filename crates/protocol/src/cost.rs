@@ -5,6 +5,9 @@ use std::{fmt, ops::AddAssign};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 const NANOS: f64 = 1e9;
+/// Nine million dollars. Up to here a float counts nanos exactly, so that what is written can be
+/// read back; sums stay at it.
+const MOST: u64 = 9_000_000_000_000_000;
 
 /// US dollars. Serialised as a number of dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,8 +32,7 @@ impl Usd {
     /// From dollars; `None` for a negative or senseless amount.
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         let nanos = (dollars * NANOS).round();
-        // Beyond 2^53 billionths (nine million dollars) a float no longer counts exactly.
-        (nanos.is_finite() && (0.0..=9.0e15).contains(&nanos)).then(|| Self {
+        (nanos.is_finite() && (0.0..=MOST as f64).contains(&nanos)).then_some(Self {
             nanos: nanos as u64,
         })
     }
@@ -44,14 +46,14 @@ impl Usd {
     pub fn per_million(self, tokens: u64) -> Self {
         let nanos = u128::from(self.nanos) * u128::from(tokens) / 1_000_000;
         Self {
-            nanos: u64::try_from(nanos).unwrap_or(u64::MAX),
+            nanos: u64::try_from(nanos).unwrap_or(MOST).min(MOST),
         }
     }
 }
 
 impl AddAssign for Usd {
     fn add_assign(&mut self, other: Self) {
-        self.nanos = self.nanos.saturating_add(other.nanos);
+        self.nanos = self.nanos.saturating_add(other.nanos).min(MOST);
     }
 }
 

@@ -69,6 +69,17 @@ pub enum EntryBody {
         /// The block.
         result: ContentBlock,
     },
+    /// A model call beside the conversation (reading a fetched page): counted, not replayed.
+    SideCall {
+        /// What for.
+        purpose: String,
+        /// The model that answered.
+        model: String,
+        /// Its tokens.
+        usage: Usage,
+        /// Its price.
+        cost: Cost,
+    },
     /// Everything before `keep_from` is replaced by the summary from here on.
     Compaction {
         /// What the older turns came to.

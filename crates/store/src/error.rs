@@ -1,6 +1,9 @@
 //! What can go wrong with the store, with the file and what to do.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use codespar_protocol::SessionId;
 
@@ -58,7 +61,33 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
+    /// Another process kept the database locked for too long.
+    #[error("{} is locked by another process; nothing was written, try again", path.display())]
+    Busy {
+        /// The database.
+        path: PathBuf,
+    },
+    /// A path that cannot be kept.
+    #[error("{} is not valid UTF-8; the store keeps paths as text, so rename it", path.display())]
+    NotText {
+        /// Which.
+        path: PathBuf,
+    },
     /// Anything else the database says.
     #[error("the database says: {0}")]
     Database(String),
+}
+
+impl StoreError {
+    /// What the file system said about a path of the state directory.
+    pub(crate) fn unusable(path: &Path, error: &io::Error) -> Self {
+        let path = path.to_owned();
+        if error.kind() == io::ErrorKind::StorageFull {
+            return Self::DiskFull { path };
+        }
+        Self::Unusable {
+            path,
+            message: format!("{error}; set CODESPAR_HOME to a directory you can write to"),
+        }
+    }
 }

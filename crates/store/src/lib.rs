@@ -2,10 +2,17 @@
 //! behind it.
 
 mod error;
+mod locks;
 mod records;
+mod sql;
+mod sqlite;
+mod title;
 
 pub use error::StoreError;
 pub use records::{NewSession, Removed, Session, SessionFilter};
+pub use sqlite::SqliteStore;
+
+use std::fmt;
 
 use async_trait::async_trait;
 use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
@@ -57,4 +64,19 @@ pub trait Store: Send + Sync {
 /// A session taken for this process. Dropping it lets go.
 pub struct SessionHold {
     _guard: Box<dyn Send + Sync>,
+}
+
+impl SessionHold {
+    /// Whatever lets go of the session when it is dropped.
+    pub(crate) fn new(guard: impl Send + Sync + 'static) -> Self {
+        Self {
+            _guard: Box::new(guard),
+        }
+    }
+}
+
+impl fmt::Debug for SessionHold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionHold").finish_non_exhaustive()
+    }
 }

@@ -1,0 +1,66 @@
+//! The system prompt: who the agent is, where it stands, what the project says.
+
+use std::{fmt::Write as _, path::PathBuf};
+
+use crate::{ContextFiles, ContextProblem};
+
+const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
+
+/// What the system prompt is made from. Files are read anew each time it is rendered, so they
+/// are never lost to a summary.
+#[derive(Debug, Clone, Default)]
+pub struct Briefing {
+    /// Replaces our own words about who the agent is and how it works.
+    pub role: Option<String>,
+    /// Facts about the place, one a line: directory, platform, date, branch.
+    pub facts: Vec<String>,
+    /// The project root.
+    pub root: PathBuf,
+    /// The working directory.
+    pub cwd: PathBuf,
+    /// The person's own directories with instruction files.
+    pub user_dirs: Vec<PathBuf>,
+    /// Skills on offer, one a line.
+    pub skills: String,
+    /// The caller's own words, last.
+    pub append: Option<String>,
+}
+
+impl Briefing {
+    /// The prompt, and what was wrong with the files it wanted.
+    pub fn render(&self) -> (String, Vec<ContextProblem>) {
+        let files = ContextFiles::gather(&self.root, &self.cwd, &self.user_dirs);
+        let mut text = self
+            .role
+            .as_deref()
+            .unwrap_or(SYSTEM_PROMPT)
+            .trim_end()
+            .to_owned();
+        if !self.facts.is_empty() {
+            text.push_str("\n\nWhere you are\n");
+            for fact in &self.facts {
+                // Writing to a string cannot fail.
+                let _ = writeln!(text, "- {fact}");
+            }
+        }
+        if !self.skills.is_empty() {
+            let _ = write!(
+                text,
+                "\nSkills you can load with the Skill tool\n{}\n",
+                self.skills
+            );
+        }
+        for file in &files.files {
+            let name = file.path.display();
+            let _ = write!(
+                text,
+                "\n<instructions from=\"{name}\">\n{}\n</instructions>\n",
+                file.text.trim_end()
+            );
+        }
+        if let Some(append) = &self.append {
+            let _ = write!(text, "\n{append}\n");
+        }
+        (text, files.problems)
+    }
+}

@@ -1,0 +1,236 @@
+//! When the context nears the window: older turns become a summary, the last ones stay whole.
+
+use std::fmt::Write as _;
+
+use codespar_protocol::{
+    ContentBlock, EntryBody, Event, Message, NoticeLevel, Role, Todo, TodoStatus,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Agent, AgentError, side_call, tally::Tally};
+
+const COMPACT_PROMPT: &str = include_str!("prompts/compact.md");
+const SUMMARY_TOKENS: u32 = 8_192;
+/// The share of the window that stays whole.
+const KEPT_SHARE: u64 = 4;
+/// How much of one call or result the summariser sees.
+const EXCERPT: usize = 2_000;
+
+impl Agent {
+    pub(crate) async fn compact_when_full(
+        &mut self,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        if self.context_tokens >= self.parts.choice.compact_at {
+            self.compact(tally, cancel).await?;
+        }
+        Ok(())
+    }
+
+    /// Replaces older turns by a summary. False when there is nothing that could be replaced.
+    pub async fn compact_now(&mut self, cancel: &CancellationToken) -> Result<bool, AgentError> {
+        self.compact(&mut Tally::default(), cancel).await
+    }
+
+    pub(crate) async fn compact(
+        &mut self,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<bool, AgentError> {
+        let Some((keep_from, older)) = self.older_turns() else {
+            return Ok(false);
+        };
+        let tokens_before = self.context_tokens;
+        let id = self.parts.choice.id.clone();
+        let response = side_call::ask(
+            &*self.parts.model,
+            &id,
+            COMPACT_PROMPT,
+            older,
+            SUMMARY_TOKENS.min(self.parts.choice.max_tokens),
+            cancel.clone(),
+        )
+        .await?;
+        let cost = self.parts.catalogue.cost(&response.model, &response.usage);
+        tally.add(&response.model, response.usage, cost);
+        let text = response.message.text();
+        if text.trim().is_empty() {
+            self.notice(
+                NoticeLevel::Warning,
+                "the summary of older turns came back empty; they stay",
+            );
+            return Ok(false);
+        }
+        let body = EntryBody::Compaction {
+            summary: summary_message(&text, &self.parts.context.todos()),
+            keep_from,
+            usage: response.usage,
+            cost,
+            model: response.model,
+        };
+        self.transcript.append(body).await?;
+        self.refresh_briefing();
+        self.context_tokens = self.estimate_context();
+        let entries_kept = self.transcript.messages().len() as u64 - 1;
+        self.emit(Event::Compacted {
+            tokens_before,
+            entries_kept,
+        });
+        Ok(true)
+    }
+
+    /// Where to cut, and everything before the cut as text. A cut falls before an answer or a
+    /// prompt, never between a call and its result.
+    fn older_turns(&self) -> Option<(u64, String)> {
+        let turns: Vec<_> = self.transcript.with_origins().collect();
+        let budget = self.parts.choice.context_window / KEPT_SHARE;
+        let mut kept = 0;
+        let mut cut = None;
+        for (index, (origin, message)) in turns.iter().enumerate().rev() {
+            kept += message_tokens(message);
+            if kept > budget && cut.is_some() {
+                break;
+            }
+            if begins_a_turn(message) {
+                cut = Some((index, *origin));
+            }
+        }
+        // When even the whole conversation fits the share, the last answer alone stays.
+        let (index, keep_from) = cut.filter(|(index, _)| *index > 1).or_else(|| {
+            let last = turns
+                .iter()
+                .rposition(|(_, message)| begins_a_turn(message))?;
+            (last > 1).then(|| (last, turns[last].0))
+        })?;
+        let mut text = String::new();
+        for (_, message) in &turns[..index] {
+            render(message, &mut text);
+        }
+        Some((keep_from, text))
+    }
+
+    /// A guess from sizes, until the provider counts.
+    pub(crate) fn estimate_context(&self) -> u64 {
+        let messages: u64 = self
+            .transcript
+            .messages()
+            .iter()
+            .map(|m| message_tokens(m))
+            .sum();
+        messages + self.system.len() as u64 / 4
+    }
+}
+
+fn begins_a_turn(message: &Message) -> bool {
+    message.role == Role::Assistant
+        || !message
+            .content
+            .iter()
+            .any(|block| matches!(block, ContentBlock::ToolResult(_)))
+}
+
+fn message_tokens(message: &Message) -> u64 {
+    let bytes: usize = message
+        .content
+        .iter()
+        .map(|block| match block {
+            ContentBlock::Text(text) => text.text.len(),
+            ContentBlock::ToolUse(call) => call.input.get().len() + call.name.len(),
+            ContentBlock::ToolResult(result) => result.content.text().len(),
+            ContentBlock::Thinking(thinking) => thinking.thinking.len(),
+            // Pictures cost about this much, whatever their size in bytes.
+            ContentBlock::Image(_) => 6_000,
+            ContentBlock::RedactedThinking(_) | ContentBlock::Unknown(_) => 400,
+        })
+        .sum();
+    bytes as u64 / 4 + 4
+}
+
+fn render(message: &Message, out: &mut String) {
+    let speaker = match message.role {
+        Role::User => "person",
+        Role::Assistant => "agent",
+    };
+    for block in &message.content {
+        // Writing to a string cannot fail.
+        let _ = match block {
+            ContentBlock::Text(text) => writeln!(out, "<{speaker}>\n{}\n</{speaker}>", text.text),
+            ContentBlock::ToolUse(call) => {
+                writeln!(
+                    out,
+                    "<call tool=\"{}\">{}</call>",
+                    call.name,
+                    excerpt(call.input.get())
+                )
+            }
+            ContentBlock::ToolResult(result) => {
+                let word = if result.is_error { "failed" } else { "result" };
+                writeln!(
+                    out,
+                    "<{word}>\n{}\n</{word}>",
+                    excerpt(&result.content.text())
+                )
+            }
+            _ => Ok(()),
+        };
+    }
+}
+
+/// Head and tail of a long text.
+fn excerpt(text: &str) -> String {
+    if text.len() <= EXCERPT {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(EXCERPT * 2 / 3);
+    let tail = text.ceil_char_boundary(text.len() - EXCERPT / 3);
+    format!(
+        "{}\n[… {} bytes left out …]\n{}",
+        &text[..head],
+        tail - head,
+        &text[tail..]
+    )
+}
+
+fn summary_message(summary: &str, todos: &[Todo]) -> String {
+    let mut text = format!(
+        "[Older turns of this conversation were replaced by this summary.]\n\n{}\n",
+        summary.trim()
+    );
+    if !todos.is_empty() {
+        text.push_str("\nThe list of steps as it stands:\n");
+        for todo in todos {
+            let mark = match todo.status {
+                TodoStatus::Pending => " ",
+                TodoStatus::InProgress => "~",
+                TodoStatus::Completed => "x",
+            };
+            let _ = writeln!(text, "- [{mark}] {}", todo.content);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_keeps_both_ends_and_whole_characters() {
+        let text = "é".repeat(3_000);
+        let short = excerpt(&text);
+        assert!(short.starts_with("éé") && short.ends_with("éé"));
+        assert!(short.contains("bytes left out"));
+        assert!(short.len() < 2_100);
+    }
+
+    #[test]
+    fn the_list_of_steps_rides_with_the_summary() {
+        let todos = [Todo {
+            content: "run the tests".into(),
+            status: TodoStatus::InProgress,
+            active_form: None,
+        }];
+        assert!(summary_message("s", &todos).ends_with("- [~] run the tests\n"));
+    }
+}

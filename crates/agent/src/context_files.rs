@@ -1,0 +1,294 @@
+//! Instruction files of the project and the person, with their `@path` imports.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// In each directory, in this order.
+const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".codespar/CODESPAR.md"];
+/// In the person's own directories.
+const USER_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CODESPAR.md"];
+const MAX_HOPS: u32 = 4;
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// A file and its text, imports put in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+}
+
+/// A file that could not be used as it wants.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct ContextProblem {
+    /// Which file.
+    pub path: PathBuf,
+    /// Which line.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// All instruction files, the most general first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ContextFiles {
+    /// In order: the person's, then from the root down to the working directory.
+    pub files: Vec<ContextFile>,
+    /// What was wrong.
+    pub problems: Vec<ContextProblem>,
+}
+
+impl ContextFiles {
+    /// Reads them. `root` and `cwd` are absolute and without symlinks.
+    pub fn gather(root: &Path, cwd: &Path, user_dirs: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        let mut seen = HashSet::new();
+        for dir in user_dirs {
+            let mut reader = Reader {
+                inside: dir,
+                found: &mut found,
+                seen: &mut seen,
+            };
+            for name in USER_NAMES {
+                reader.add(&dir.join(name));
+            }
+        }
+        let mut reader = Reader {
+            inside: root,
+            found: &mut found,
+            seen: &mut seen,
+        };
+        for dir in from_root_down(root, cwd) {
+            for name in NAMES {
+                reader.add(&dir.join(name));
+            }
+        }
+        found
+    }
+}
+
+fn from_root_down(root: &Path, cwd: &Path) -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> = cwd
+        .ancestors()
+        .take_while(|dir| dir.starts_with(root))
+        .map(Path::to_path_buf)
+        .collect();
+    dirs.reverse();
+    if dirs.is_empty() {
+        dirs.push(root.to_path_buf());
+    }
+    dirs
+}
+
+/// Reads files and their imports, each at most once, and nothing outside `inside`: a repository
+/// must not be able to pull a person's private files into the prompt.
+struct Reader<'a> {
+    inside: &'a Path,
+    found: &'a mut ContextFiles,
+    seen: &'a mut HashSet<PathBuf>,
+}
+
+impl Reader<'_> {
+    fn add(&mut self, path: &Path) {
+        if !path.is_file() {
+            return;
+        }
+        if let Some(text) = self.read(path, 0, (path, 1))
+            && !text.trim().is_empty()
+        {
+            self.found.files.push(ContextFile {
+                path: path.to_path_buf(),
+                text,
+            });
+        }
+    }
+
+    /// `from` is where the wish for this file stands, for the message when it cannot be met.
+    fn read(&mut self, path: &Path, hops: u32, from: (&Path, usize)) -> Option<String> {
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            Err(error) => return self.problem(from, format!("{}: {error}", path.display())),
+        };
+        let inside = self
+            .inside
+            .canonicalize()
+            .unwrap_or_else(|_| self.inside.to_path_buf());
+        if !real.starts_with(&inside) {
+            let words = format!(
+                "{} is outside {} and was left out",
+                path.display(),
+                self.inside.display()
+            );
+            return self.problem(from, words);
+        }
+        if !self.seen.insert(real.clone()) {
+            return None;
+        }
+        let size = fs::metadata(&real).map_or(0, |meta| meta.len());
+        if size > MAX_BYTES {
+            let words = format!(
+                "{} has {size} bytes, more than the {MAX_BYTES} allowed, and was left out",
+                path.display()
+            );
+            return self.problem(from, words);
+        }
+        match fs::read_to_string(&real) {
+            Ok(text) => Some(self.with_imports(&text, path, hops)),
+            Err(error) => self.problem(from, format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// Puts each imported file after the line that names it.
+    fn with_imports(&mut self, text: &str, path: &Path, hops: u32) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut fenced = false;
+        for (index, line) in text.lines().enumerate() {
+            out.push_str(line);
+            out.push('\n');
+            if line.trim_start().starts_with("```") {
+                fenced = !fenced;
+            }
+            if fenced {
+                continue;
+            }
+            for import in imports(line) {
+                let target = resolve(import, path);
+                if hops == MAX_HOPS {
+                    let words =
+                        format!("@{import} is more than {MAX_HOPS} imports deep and was left out");
+                    self.problem((path, index + 1), words);
+                } else if let Some(text) = self.read(&target, hops + 1, (path, index + 1)) {
+                    out.push_str(text.trim_end());
+                    out.push('\n');
+                }
+            }
+        }
+        out
+    }
+
+    fn problem(&mut self, (path, line): (&Path, usize), message: String) -> Option<String> {
+        self.found.problems.push(ContextProblem {
+            path: path.to_path_buf(),
+            line,
+            message,
+        });
+        None
+    }
+}
+
+fn resolve(import: &str, from: &Path) -> PathBuf {
+    from.parent().unwrap_or(Path::new("/")).join(import)
+}
+
+/// `@path` words of a line, outside of code spans. A path has a dot or a slash in it, so that
+/// `@someone` is left alone.
+fn imports(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`')
+        .step_by(2)
+        .flat_map(str::split_whitespace)
+        .filter_map(|word| word.strip_prefix('@'))
+        .map(|path| path.trim_end_matches([',', ';', ':', ')', '.']))
+        .filter(|path| path.contains(['.', '/']) && !path.contains('@'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(dir: &Path, name: &str, text: &str) {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn project() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("repo");
+        fs::create_dir_all(&root).unwrap();
+        (dir, root)
+    }
+
+    fn texts(found: &ContextFiles) -> Vec<&str> {
+        found.files.iter().map(|file| file.text.as_str()).collect()
+    }
+
+    #[test]
+    fn files_come_from_the_person_first_then_from_the_root_down() {
+        let (dir, root) = project();
+        let home = dir.path().canonicalize().unwrap().join("home");
+        write(&home, "CODESPAR.md", "mine\n");
+        write(&root, "AGENTS.md", "root\n");
+        write(&root, "a/b/.codespar/CODESPAR.md", "deep\n");
+        write(&root, "other/AGENTS.md", "elsewhere\n");
+        let found = ContextFiles::gather(&root, &root.join("a/b"), &[home]);
+        assert_eq!(texts(&found), ["mine\n", "root\n", "deep\n"]);
+        assert_eq!(found.problems, []);
+    }
+
+    #[test]
+    fn imports_are_put_in_four_hops_deep_and_no_deeper() {
+        let (_dir, root) = project();
+        write(&root, "AGENTS.md", "see @1.md\n");
+        for n in 1..=5 {
+            write(
+                &root,
+                &format!("{n}.md"),
+                &format!("file {n} @{}.md\n", n + 1),
+            );
+        }
+        let found = ContextFiles::gather(&root, &root, &[]);
+        assert_eq!(
+            texts(&found),
+            ["see @1.md\nfile 1 @2.md\nfile 2 @3.md\nfile 3 @4.md\nfile 4 @5.md\n"]
+        );
+        assert_eq!(found.problems.len(), 1);
+        assert!(
+            found.problems[0]
+                .message
+                .starts_with("@5.md is more than 4 imports deep")
+        );
+    }
+
+    #[test]
+    fn code_and_names_of_people_are_not_imports() {
+        let (_dir, root) = project();
+        write(
+            &root,
+            "AGENTS.md",
+            "ask @anna or `@x.md`\n```\n@y.md\n```\n",
+        );
+        let found = ContextFiles::gather(&root, &root, &[]);
+        assert_eq!(found.problems, []);
+        assert_eq!(found.files.len(), 1);
+    }
+
+    #[test]
+    fn a_project_cannot_pull_in_files_from_outside() {
+        let (dir, root) = project();
+        write(dir.path(), "secret.txt", "key\n");
+        write(
+            &root,
+            "AGENTS.md",
+            "@../secret.txt\n@missing.md\n@link.md\n",
+        );
+        std::os::unix::fs::symlink("../secret.txt", root.join("link.md")).unwrap();
+        let found = ContextFiles::gather(&root, &root, &[]);
+        assert!(!texts(&found)[0].contains("key"));
+        let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [1, 2, 3]);
+    }
+
+    #[test]
+    fn an_import_cycle_ends() {
+        let (_dir, root) = project();
+        write(&root, "AGENTS.md", "@b.md\n");
+        write(&root, "b.md", "b @AGENTS.md\n");
+        let found = ContextFiles::gather(&root, &root, &[]);
+        assert_eq!(texts(&found), ["@b.md\nb @AGENTS.md\n"]);
+    }
+}

@@ -1,0 +1,315 @@
+//! Tool calls: from the model's wish to a result on record, for every call, whatever happens.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+
+use codespar_policy::{Access, Decision, Request, RuleKind, RuleSource, Scope, decide};
+use codespar_protocol::{
+    Answer, ContentBlock, EntryBody, Event, PermissionDenial, Question, RawObject, ToolResult,
+    ToolResultContent, ToolUse,
+};
+use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound};
+use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Agent, AgentError, tally::Tally};
+
+/// A call that may be made.
+struct Permitted {
+    call: ToolUse,
+    tool: Arc<dyn Tool>,
+}
+
+impl Agent {
+    /// Runs the calls of one message: neighbours that only read side by side, the others alone.
+    pub(crate) async fn run_tools(
+        &mut self,
+        calls: Vec<ToolUse>,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        let mut readers = Vec::new();
+        for call in calls {
+            let tool = self.parts.tools.get(&call.name);
+            let reads = tool
+                .as_ref()
+                .is_some_and(|tool| tool.effect() == Effect::ReadOnly);
+            if !reads {
+                self.run_side_by_side(std::mem::take(&mut readers), cancel)
+                    .await?;
+            }
+            match self.permit(call, tool, tally, cancel).await {
+                Ok(permitted) if reads => readers.push(permitted),
+                Ok(permitted) => self.run_alone(permitted, cancel).await?,
+                Err((call, refusal)) => self.record_result(&call, refusal).await?,
+            }
+        }
+        self.run_side_by_side(readers, cancel).await?;
+        self.announce_results();
+        self.count_side_calls(tally).await
+    }
+
+    async fn run_side_by_side(
+        &mut self,
+        readers: Vec<Permitted>,
+        cancel: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        let mut running = FuturesUnordered::new();
+        for permitted in readers {
+            running.push(self.start(permitted, cancel));
+        }
+        while let Some((call, output)) = running.next().await {
+            self.record_result(&call, output).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_alone(
+        &mut self,
+        permitted: Permitted,
+        cancel: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        let tool_use_id = permitted.call.id.clone();
+        self.transcript
+            .append(EntryBody::ToolStarted { tool_use_id })
+            .await?;
+        let todos_before = self.parts.context.todos();
+        let (call, output) = self.start(permitted, cancel).await;
+        self.record_result(&call, output).await?;
+        let todos = self.parts.context.todos();
+        if todos != todos_before {
+            self.emit(Event::Todos { todos });
+        }
+        Ok(())
+    }
+
+    /// The running call, holding nothing of the agent so that results can be recorded meanwhile.
+    fn start(
+        &self,
+        permitted: Permitted,
+        cancel: &CancellationToken,
+    ) -> impl Future<Output = (ToolUse, ToolOutput)> + Send + use<> {
+        let Permitted { call, tool } = permitted;
+        let context = self.parts.context.clone();
+        let sink = self.parts.sink.clone();
+        let cancel = cancel.child_token();
+        async move {
+            let input = Call {
+                id: call.id.clone(),
+                input: call.input.clone(),
+                cancel,
+            };
+            let began = Instant::now();
+            let output = match AssertUnwindSafe(tool.run(input, &context))
+                .catch_unwind()
+                .await
+            {
+                Ok(output) => bounded(output, &context, tool.name()),
+                Err(_) => ToolOutput::error(format!(
+                    "{} failed inside: this is a defect of CodeSpar, not of the call",
+                    tool.name()
+                )),
+            };
+            sink(Event::ToolFinished {
+                tool_use_id: call.id.clone(),
+                tool: tool.name().to_owned(),
+                is_error: output.is_error,
+                duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            });
+            (call, output)
+        }
+    }
+
+    /// Decides whether a call is made; if not, what is answered instead.
+    async fn permit(
+        &self,
+        call: ToolUse,
+        tool: Option<Arc<dyn Tool>>,
+        tally: &mut Tally,
+        cancel: &CancellationToken,
+    ) -> Result<Permitted, (ToolUse, ToolOutput)> {
+        if cancel.is_cancelled() {
+            return Err((call, ToolOutput::error("not run: the person interrupted")));
+        }
+        let Some(tool) = tool else {
+            let known = self.parts.tools.names().join(", ");
+            let words = format!("there is no tool `{}` here; there are: {known}", call.name);
+            return Err((call, ToolOutput::error(words)));
+        };
+        // What was cut off is kept as a JSON string.
+        if !call.input.get().starts_with('{') {
+            return Err((
+                call,
+                ToolOutput::error(
+                    "not run: the call was cut off at the limit on the answer's length. Make it \
+                 shorter, for example by writing a long file in several edits.",
+                ),
+            ));
+        }
+        let intent = match tool.inspect(&call.input, &self.parts.context) {
+            Ok(intent) => intent,
+            Err(error) => return Err((call, error.into())),
+        };
+        match self.allowed(&call, &*tool, &intent, cancel).await {
+            Ok(()) => {
+                self.emit(Event::ToolStarted {
+                    tool_use_id: call.id.clone(),
+                    tool: tool.name().to_owned(),
+                    summary: intent.summary,
+                });
+                Ok(Permitted { call, tool })
+            }
+            Err(reason) => {
+                let denial = PermissionDenial {
+                    tool_name: tool.name().to_owned(),
+                    tool_use_id: call.id.clone(),
+                    tool_input: serde_json::from_str(call.input.get()).unwrap_or_default(),
+                    reason: reason.clone(),
+                };
+                tally.denials.push(denial.clone());
+                self.emit(Event::PermissionDenied(denial));
+                Err((
+                    call,
+                    ToolOutput::error(format!("permission denied: {reason}")),
+                ))
+            }
+        }
+    }
+
+    async fn allowed(
+        &self,
+        call: &ToolUse,
+        tool: &dyn Tool,
+        intent: &Intent,
+        cancel: &CancellationToken,
+    ) -> Result<(), String> {
+        let request = Request {
+            tool: tool.name(),
+            read_only: tool.effect() == Effect::ReadOnly,
+            access: &intent.access,
+        };
+        let scope = self.scope(intent);
+        let decision = decide(&request, &self.rules.read(), self.parts.mode, &scope);
+        let (reason, suggested) = match decision {
+            Decision::Allow { .. } => return Ok(()),
+            Decision::Deny { reason } => return Err(reason),
+            Decision::Ask { reason, suggested } => (reason, suggested),
+        };
+        let question = Question {
+            tool_use_id: call.id.clone(),
+            tool: tool.name().to_owned(),
+            summary: intent.summary.clone(),
+            reason: reason.clone(),
+            suggested_rules: suggested.iter().map(ToString::to_string).collect(),
+        };
+        self.emit(Event::PermissionAsked {
+            question: question.clone(),
+        });
+        let answer = tokio::select! {
+            answer = self.parts.approver.ask(question) => answer,
+            () = cancel.cancelled() => Answer::No { reason: Some("interrupted".to_owned()) },
+        };
+        match answer {
+            Answer::Once => Ok(()),
+            Answer::Always => {
+                let source = RuleSource::named("the answer «always» of this session");
+                let mut rules = self.rules.write();
+                for rule in suggested {
+                    rules.add(RuleKind::Allow, rule, &source);
+                }
+                Ok(())
+            }
+            Answer::No { reason: None } => Err(format!("the person said no ({reason})")),
+            Answer::No {
+                reason: Some(words),
+            } => Err(format!("{reason}; {words}")),
+        }
+    }
+
+    /// Where the agent stands now. Whether a sandbox works is found out only when a command is
+    /// about to need it.
+    fn scope(&self, intent: &Intent) -> Scope {
+        let mut scope = Scope {
+            cwd: self.parts.context.cwd(),
+            ..self.parts.scope.clone()
+        };
+        if intent
+            .access
+            .iter()
+            .any(|access| matches!(access, Access::Command(_)))
+        {
+            scope.shelter = self.parts.context.sandbox().shelter();
+        }
+        scope
+    }
+
+    async fn record_result(
+        &mut self,
+        call: &ToolUse,
+        output: ToolOutput,
+    ) -> Result<(), AgentError> {
+        let content = self.redacted(output.content);
+        self.context_tokens += u64::try_from(content.text().len() / 4).unwrap_or(0);
+        let result = ContentBlock::ToolResult(ToolResult {
+            tool_use_id: call.id.clone(),
+            content,
+            is_error: output.is_error,
+            extra: RawObject::default(),
+        });
+        self.transcript
+            .append(EntryBody::ToolResult { result })
+            .await?;
+        Ok(())
+    }
+
+    fn redacted(&self, content: ToolResultContent) -> ToolResultContent {
+        let redact = |text: String| self.parts.redactor.redact(&text).into_owned();
+        match content {
+            // Providers refuse an empty text.
+            ToolResultContent::Text(text) if text.is_empty() => {
+                ToolResultContent::Text("(nothing)".to_owned())
+            }
+            ToolResultContent::Text(text) => ToolResultContent::Text(redact(text)),
+            ToolResultContent::Blocks(mut blocks) => {
+                for block in &mut blocks {
+                    if let ContentBlock::Text(text) = block {
+                        text.text = redact(std::mem::take(&mut text.text));
+                    }
+                }
+                ToolResultContent::Blocks(blocks)
+            }
+        }
+    }
+
+    async fn count_side_calls(&mut self, tally: &mut Tally) -> Result<(), AgentError> {
+        for call in self.parts.side_calls.take() {
+            tally.add(&call.model, call.usage, call.cost);
+            self.transcript.append(call.entry()).await?;
+        }
+        Ok(())
+    }
+
+    fn announce_results(&self) {
+        if let (Some(id), Some(message)) = (
+            self.transcript.last_entry(),
+            self.transcript.messages().last(),
+        ) {
+            self.emit(Event::ToolResults {
+                id,
+                message: (**message).clone(),
+            });
+        }
+    }
+}
+
+fn bounded(output: ToolOutput, context: &Context, tool: &str) -> ToolOutput {
+    match output.content {
+        ToolResultContent::Text(text) => {
+            let content = ToolResultContent::Text(bound(text, context, tool));
+            ToolOutput {
+                content,
+                is_error: output.is_error,
+            }
+        }
+        ToolResultContent::Blocks(_) => output,
+    }
+}

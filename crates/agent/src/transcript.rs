@@ -1,0 +1,265 @@
+//! The conversation: what the store holds of it, and the messages it comes to.
+
+use std::{collections::HashSet, sync::Arc};
+
+use codespar_protocol::{
+    ContentBlock, Entry, EntryBody, EntryId, Message, Role, SessionId, Todo, ToolUse, ToolUseId,
+};
+use codespar_store::{SessionHold, Store, StoreError};
+
+/// A session's conversation, held for this process. Whatever is appended is durable when the
+/// call returns.
+pub struct Transcript {
+    store: Arc<dyn Store>,
+    session: SessionId,
+    last_seq: u64,
+    last_entry: Option<EntryId>,
+    messages: Vec<Arc<Message>>,
+    /// The place of the first entry that went into each message, for choosing where to cut.
+    origins: Vec<u64>,
+    _hold: SessionHold,
+}
+
+/// What was found when a session was opened again.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Recovered {
+    /// Calls that may or may not have taken effect: they had begun and left no result.
+    pub outcome_unknown: Vec<String>,
+    /// Calls that had not begun.
+    pub never_started: Vec<String>,
+    /// The list of steps as it was.
+    pub todos: Vec<Todo>,
+}
+
+impl Transcript {
+    /// Opens a session: takes hold of it, reads it, and gives every call that has no result one
+    /// that says so. Nothing is run again.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        session: SessionId,
+    ) -> Result<(Self, Recovered), StoreError> {
+        let hold = store.hold_session(session).await?;
+        let entries = store.entries(session, 0).await?;
+        let mut transcript = Self {
+            store,
+            session,
+            last_seq: entries.last().map_or(0, |entry| entry.seq),
+            last_entry: entries.last().map(|entry| entry.id),
+            messages: Vec::new(),
+            origins: Vec::new(),
+            _hold: hold,
+        };
+        transcript.rebuild(&entries);
+        let recovered = transcript.answer_what_was_interrupted(&entries).await?;
+        Ok((transcript, recovered))
+    }
+
+    /// Its session.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// The newest entry.
+    pub fn last_entry(&self) -> Option<EntryId> {
+        self.last_entry
+    }
+
+    /// The conversation waits for the model: there is something it has not answered.
+    pub fn is_unfinished(&self) -> bool {
+        self.messages
+            .last()
+            .is_some_and(|message| message.role == Role::User)
+    }
+
+    /// The conversation as the model sees it.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Each message with the place of its first entry.
+    pub(crate) fn with_origins(&self) -> impl Iterator<Item = (u64, &Arc<Message>)> {
+        self.origins.iter().copied().zip(&self.messages)
+    }
+
+    /// Adds one entry, durably, and to the conversation.
+    pub async fn append(&mut self, body: EntryBody) -> Result<Entry, StoreError> {
+        let mut entries = self
+            .store
+            .append(self.session, self.last_seq, vec![body])
+            .await?;
+        let Some(entry) = entries.pop() else {
+            return Err(StoreError::Database(
+                "an append came back without its entry".to_owned(),
+            ));
+        };
+        self.last_seq = entry.seq;
+        self.last_entry = Some(entry.id);
+        if matches!(entry.body, EntryBody::Compaction { .. }) {
+            let all = self.store.entries(self.session, 0).await?;
+            self.rebuild(&all);
+        } else {
+            self.include(&entry);
+        }
+        Ok(entry)
+    }
+
+    /// Puts the results of the last message's calls in the order of the calls.
+    pub(crate) fn settle_results(&mut self) {
+        let [.., calls, results] = self.messages.as_mut_slice() else {
+            return;
+        };
+        let order: Vec<&ToolUseId> = calls.tool_uses().map(|call| &call.id).collect();
+        Arc::make_mut(results)
+            .content
+            .sort_by_key(|block| match block {
+                ContentBlock::ToolResult(result) => order
+                    .iter()
+                    .position(|id| **id == result.tool_use_id)
+                    .unwrap_or(order.len()),
+                _ => order.len(),
+            });
+    }
+
+    fn rebuild(&mut self, entries: &[Entry]) {
+        self.messages.clear();
+        self.origins.clear();
+        let compaction = entries.iter().rev().find_map(|entry| match &entry.body {
+            EntryBody::Compaction {
+                summary, keep_from, ..
+            } => Some((summary, *keep_from)),
+            _ => None,
+        });
+        let keep_from = match compaction {
+            Some((summary, keep_from)) => {
+                self.push(keep_from, Message::user(summary.clone()));
+                keep_from
+            }
+            None => 0,
+        };
+        for entry in entries.iter().filter(|entry| entry.seq >= keep_from) {
+            self.include(entry);
+        }
+    }
+
+    /// Neighbours of the same role become one message: results of several calls, a prompt after
+    /// results, an answer that was paused and went on.
+    fn include(&mut self, entry: &Entry) {
+        match &entry.body {
+            EntryBody::User { message, .. } | EntryBody::Assistant { message, .. } => {
+                self.push(entry.seq, message.clone());
+            }
+            EntryBody::ToolResult { result } => {
+                let content = vec![result.clone()];
+                self.push(
+                    entry.seq,
+                    Message {
+                        role: Role::User,
+                        content,
+                    },
+                );
+                self.settle_results();
+            }
+            EntryBody::ToolStarted { .. }
+            | EntryBody::SideCall { .. }
+            | EntryBody::Compaction { .. } => {}
+        }
+    }
+
+    fn push(&mut self, seq: u64, mut message: Message) {
+        // Providers refuse empty texts and empty messages, even their own.
+        message.content.retain(|block| block.as_text() != Some(""));
+        if message.content.is_empty() {
+            return;
+        }
+        match self.messages.last_mut() {
+            Some(last) if last.role == message.role => {
+                Arc::make_mut(last).content.extend(message.content);
+            }
+            _ => {
+                self.messages.push(Arc::new(message));
+                self.origins.push(seq);
+            }
+        }
+    }
+
+    async fn answer_what_was_interrupted(
+        &mut self,
+        entries: &[Entry],
+    ) -> Result<Recovered, StoreError> {
+        let mut recovered = Recovered {
+            todos: last_todos(entries),
+            ..Recovered::default()
+        };
+        let started: HashSet<&ToolUseId> = entries
+            .iter()
+            .filter_map(|entry| match &entry.body {
+                EntryBody::ToolStarted { tool_use_id } => Some(tool_use_id),
+                _ => None,
+            })
+            .collect();
+        for call in self.unanswered() {
+            let words = if started.contains(&call.id) {
+                recovered.outcome_unknown.push(describe(&call));
+                "interrupted, outcome unknown: the program ended while this call was running, and \
+                 it was not run again. Look at the state of things before repeating it."
+            } else {
+                recovered.never_started.push(describe(&call));
+                "interrupted: the program ended before this call had a result. It changed nothing; \
+                 make it again if it is still wanted."
+            };
+            let result = ContentBlock::tool_result(call.id, words, true);
+            self.append(EntryBody::ToolResult { result }).await?;
+        }
+        Ok(recovered)
+    }
+
+    /// Calls of the last assistant message that have no result.
+    fn unanswered(&self) -> Vec<ToolUse> {
+        let Some(at) = self
+            .messages
+            .iter()
+            .rposition(|m| m.role == Role::Assistant)
+        else {
+            return Vec::new();
+        };
+        let answered: HashSet<&ToolUseId> = self.messages[at + 1..]
+            .iter()
+            .flat_map(|message| &message.content)
+            .filter_map(|block| match block {
+                ContentBlock::ToolResult(result) => Some(&result.tool_use_id),
+                _ => None,
+            })
+            .collect();
+        self.messages[at]
+            .tool_uses()
+            .filter(|call| !answered.contains(&call.id))
+            .cloned()
+            .collect()
+    }
+}
+
+/// A call in one line, for people.
+fn describe(call: &ToolUse) -> String {
+    let input: String = call.input.get().chars().take(120).collect();
+    format!("{} {input}", call.name)
+}
+
+/// The list of steps as the last TodoWrite left it.
+fn last_todos(entries: &[Entry]) -> Vec<Todo> {
+    #[derive(serde::Deserialize)]
+    struct Input {
+        todos: Vec<Todo>,
+    }
+    entries
+        .iter()
+        .rev()
+        .filter_map(|entry| match &entry.body {
+            EntryBody::Assistant { message, .. } => Some(message),
+            _ => None,
+        })
+        .flat_map(|message| message.tool_uses().collect::<Vec<_>>().into_iter().rev())
+        .filter(|call| call.name == "TodoWrite")
+        .find_map(|call| serde_json::from_str::<Input>(call.input.get()).ok())
+        .map(|input| input.todos)
+        .unwrap_or_default()
+}

@@ -1,0 +1,152 @@
+//! An agent on a real store, real tools and the scripted model.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::{path::PathBuf, sync::Arc};
+
+use codespar_agent::{
+    Agent, AgentParts, Approver, Briefing, Limits, ModelChoice, NobodyThere, Recovered, SideCalls,
+    Transcript,
+};
+use codespar_model::{AnthropicConfig, AnthropicModel, Catalogue, HttpClient, HttpOptions};
+use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, RuleSource, Scope, Shelter};
+use codespar_protocol::{Event, Message, RunResult, SessionId, SessionMode};
+use codespar_store::{NewSession, SqliteStore, Store};
+use codespar_testkit::{Script, ScriptedModel};
+use codespar_tools::{Context, ContextParts, Registry, Skills, sandbox::Sandbox, standard_tools};
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const SECRET: &str = "s3cr3t-value-of-the-environment";
+
+/// Everything one test needs.
+pub(crate) struct Bench {
+    _dir: tempfile::TempDir,
+    pub(crate) root: PathBuf,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) server: ScriptedModel,
+    pub(crate) session: SessionId,
+    pub(crate) events: Arc<Mutex<Vec<Event>>>,
+    pub(crate) tools: Registry,
+    pub(crate) allow: Vec<&'static str>,
+    pub(crate) limits: Limits,
+    pub(crate) compact_at: u64,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) context: Option<Arc<Context>>,
+}
+
+impl Bench {
+    pub(crate) async fn new(script: Script) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let root = base.join("repo");
+        for sub in ["repo", "tmp", "out"] {
+            std::fs::create_dir(base.join(sub)).unwrap();
+        }
+        let store = Arc::new(SqliteStore::open(&base.join("state")).await.unwrap());
+        let new = NewSession {
+            id: SessionId::new(),
+            cwd: root.clone(),
+            model: "claude-haiku-4-5".into(),
+            mode: SessionMode::Normal,
+        };
+        let session = store.create_session(new).await.unwrap().id;
+        Self {
+            _dir: dir,
+            root,
+            store,
+            server: ScriptedModel::start(script).await.unwrap(),
+            session,
+            events: Arc::default(),
+            tools: standard_tools(),
+            allow: vec!["Bash", "Edit"],
+            limits: Limits::default(),
+            compact_at: 150_000,
+            approver: Arc::new(NobodyThere),
+            context: None,
+        }
+    }
+
+    pub(crate) async fn agent(&mut self) -> (Agent, Recovered) {
+        let store: Arc<dyn Store> = self.store.clone();
+        let (transcript, recovered) = Transcript::open(store, self.session).await.unwrap();
+        let mut config = AnthropicConfig::new(self.server.url().parse().unwrap());
+        config.api_key = Some("key".into());
+        let http = HttpClient::new(HttpOptions::default());
+        let base = self.root.parent().unwrap().to_path_buf();
+        let context = Arc::new(Context::new(ContextParts {
+            root: self.root.clone(),
+            cwd: self.root.clone(),
+            extra_dirs: Vec::new(),
+            temp_dir: base.join("tmp"),
+            output_dir: base.join("out"),
+            child_env: vec![("PATH".into(), std::env::var_os("PATH").unwrap_or_default())],
+            sandbox: Arc::new(Sandbox::unsandboxed()),
+            skills: Arc::new(Skills::default()),
+            page_reader: None,
+        }));
+        context.set_todos(recovered.todos.clone());
+        self.context = Some(context.clone());
+        let mut rules = RuleSet::default();
+        for rule in &self.allow {
+            rules.add(
+                RuleKind::Allow,
+                rule.parse().unwrap(),
+                &RuleSource::named("the test"),
+            );
+        }
+        let events = self.events.clone();
+        let parts = AgentParts {
+            model: Arc::new(AnthropicModel::new(&config, &http).unwrap()),
+            choice: ModelChoice {
+                id: "claude-haiku-4-5".into(),
+                context_window: 200_000,
+                max_tokens: 8_000,
+                effort: None,
+                compact_at: self.compact_at,
+            },
+            catalogue: Arc::new(Catalogue::builtin()),
+            tools: self.tools.clone(),
+            context,
+            rules,
+            mode: Mode::Default,
+            scope: Scope {
+                root: self.root.clone(),
+                cwd: self.root.clone(),
+                home: None,
+                workspace: vec![self.root.clone()],
+                free: vec![base.join("tmp"), base.join("out")],
+                shelter: Shelter::SwitchedOff,
+            },
+            redactor: Arc::new(Redactor::new([("TOKEN".to_owned(), SECRET.to_owned())])),
+            approver: self.approver.clone(),
+            sink: Arc::new(move |event| events.lock().push(event)),
+            limits: self.limits,
+            briefing: Briefing {
+                root: self.root.clone(),
+                cwd: self.root.clone(),
+                ..Briefing::default()
+            },
+            side_calls: Arc::new(SideCalls::default()),
+        };
+        (Agent::new(parts, transcript), recovered)
+    }
+
+    /// One run of a fresh agent on the session.
+    pub(crate) async fn run(&mut self, prompt: &str) -> RunResult {
+        let (mut agent, _) = self.agent().await;
+        agent
+            .run(Some(Message::user(prompt)), CancellationToken::new())
+            .await
+    }
+
+    /// Tool results of the newest request, as (text, is_error).
+    pub(crate) fn last_results(&self) -> Vec<(String, bool)> {
+        let request = self.server.last_request().unwrap();
+        request
+            .newest_tool_results()
+            .into_iter()
+            .map(|seen| (seen.text, seen.is_error))
+            .collect()
+    }
+}

@@ -1,0 +1,147 @@
+//! The command line. Doc comments here are the help texts.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use codespar_policy::Mode;
+use codespar_protocol::{SessionId, Usd};
+
+use crate::commands;
+
+/// A coding agent that people can hand work to and trust.
+///
+/// Without a command: an interactive session on a terminal, or one headless run with -p.
+#[derive(Parser)]
+#[command(
+    name = "codespar",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:
+  codespar                                   talk about the code in this directory
+  codespar -p \"why does test_login fail?\"    one answer, for scripts
+  git diff | codespar -p \"review this\" --output-format json
+  codespar -p \"fix the lint errors\" --allowedTools \"Edit,Bash(cargo clippy *)\" --max-turns 30
+  codespar -p \"go on\" --continue             pick up the last session here
+
+Environment: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL; OPENAI_API_KEY,
+OPENAI_BASE_URL; CODESPAR_HOME (state directory, default ~/.codespar). `codespar doctor` says
+what is in force."
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    /// Answer once and exit (headless). The prompt comes from here, from the words after the
+    /// options, or from standard input; text on standard input is added below a prompt.
+    #[arg(short, long, value_name = "PROMPT", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) print: Option<String>,
+
+    /// The prompt (with -p), or what an interactive session starts with.
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+
+    /// What a headless run prints: the final text, one JSON object, or JSON lines as it goes.
+    #[arg(long, value_enum, default_value_t = OutputFormat::Text, requires = "print", value_name = "FORMAT")]
+    pub(crate) output_format: OutputFormat,
+
+    /// Show what happens (tools, retries, notices) on standard error in text output.
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
+    #[command(flatten)]
+    pub(crate) session: SessionArgs,
+}
+
+/// Options of a session, headless or interactive.
+#[derive(Args, Clone)]
+pub(crate) struct SessionArgs {
+    /// The model: an alias (haiku, sonnet, opus) or a provider's id.
+    #[arg(long, value_name = "MODEL", env = "CODESPAR_MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Stop after this many model calls.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+
+    /// Stop before spending more than this many US dollars.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) max_budget_usd: Option<Usd>,
+
+    /// Allow these tools without asking: `"Bash(git log *),Read"`. May be repeated.
+    #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1..)]
+    pub(crate) allowed_tools: Vec<String>,
+
+    /// Forbid these tools, whatever else allows them. A bare name takes the tool away.
+    #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1..)]
+    pub(crate) disallowed_tools: Vec<String>,
+
+    /// default, acceptEdits, plan (read-only), dontAsk (what would be asked is denied) or
+    /// bypassPermissions (only deny rules hold).
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) permission_mode: Option<Mode>,
+
+    /// The same as --permission-mode bypassPermissions.
+    #[arg(long, conflicts_with = "permission_mode")]
+    pub(crate) dangerously_skip_permissions: bool,
+
+    /// Add this text to the system prompt.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) append_system_prompt: Option<String>,
+
+    /// Another directory that counts as the workspace. May be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+
+    /// Go on with this session (an id, or its beginning). Without a prompt an interrupted run is
+    /// taken up where it stopped.
+    #[arg(long, short, value_name = "ID", conflicts_with = "continue_last")]
+    pub(crate) resume: Option<String>,
+
+    /// Go on with the last session in this directory.
+    #[arg(long = "continue", short = 'c')]
+    pub(crate) continue_last: bool,
+
+    /// Work in this directory.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+/// What a headless run prints.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// The final text.
+    Text,
+    /// One JSON object at the end.
+    Json,
+    /// JSON lines as things happen.
+    StreamJson,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Session(commands::session::SessionCommand),
+    Agents(commands::agents::AgentsCommand),
+    Doctor(commands::doctor::DoctorArgs),
+    Gc(commands::gc::GcArgs),
+    Demo(commands::demo::DemoArgs),
+    Completions(commands::completions::CompletionsArgs),
+}
+
+/// Names a session by its id or the beginning of it.
+pub(crate) fn matches_prefix(id: SessionId, text: &str) -> bool {
+    id.to_string().starts_with(&text.to_ascii_lowercase())
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    text.parse().map_err(|error| format!("{error}"))
+}
+
+fn dollars(text: &str) -> Result<Usd, String> {
+    text.trim_start_matches('$')
+        .parse()
+        .ok()
+        .and_then(Usd::from_dollars)
+        .filter(|usd| *usd > Usd::ZERO)
+        .ok_or_else(|| "expected an amount of dollars above zero, such as 0.50".to_owned())
+}

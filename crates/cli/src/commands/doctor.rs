@@ -1,0 +1,258 @@
+//! `codespar doctor`.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use codespar_store::{SessionFilter, SqliteStore, Store};
+use serde::Serialize;
+
+use crate::{
+    args::SessionArgs,
+    assemble::{self, definitions},
+    error::CommandError,
+    place::Place,
+    provider,
+    settings::Settings,
+    style,
+};
+
+/// Say what is in force here: provider, model, sandbox, settings, state, and what is wrong.
+///
+/// Exit 1 if something would keep a run from working.
+///
+/// Example: codespar doctor --json
+#[derive(Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    Warning,
+    Error,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    name: &'static str,
+    health: Health,
+    says: String,
+}
+
+/// Runs it.
+pub(crate) async fn run(
+    args: &DoctorArgs,
+    session: &SessionArgs,
+    place: &Place,
+) -> Result<ExitCode, CommandError> {
+    let mut findings = vec![
+        Finding {
+            name: "version",
+            health: Health::Ok,
+            says: format!("codespar {}", env!("CARGO_PKG_VERSION")),
+        },
+        Finding {
+            name: "project",
+            health: Health::Ok,
+            says: format!(
+                "{} (working in {})",
+                place.root.display(),
+                place.cwd.display()
+            ),
+        },
+        state(place).await,
+    ];
+    match Settings::load(place) {
+        Ok(settings) => {
+            findings.push(files(&settings, place));
+            findings.push(answers(place, &settings, session));
+            findings.extend(sandbox(place, &settings));
+        }
+        Err(error) => findings.push(Finding {
+            name: "settings",
+            health: Health::Error,
+            says: error.to_string(),
+        }),
+    }
+    findings.extend(agents(place));
+    findings.push(git());
+    let is_sick = findings
+        .iter()
+        .any(|finding| finding.health == Health::Error);
+    if args.json {
+        super::print_json(&serde_json::json!({ "ok": !is_sick, "findings": findings }))?;
+    } else {
+        for finding in &findings {
+            let mark = match finding.health {
+                Health::Ok => style::good("✓"),
+                Health::Warning => style::warning("!"),
+                Health::Error => style::error("✗"),
+            };
+            super::print(format_args!(
+                "{mark} {:<9} {}\n",
+                finding.name, finding.says
+            ))?;
+        }
+    }
+    Ok(if is_sick {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+async fn state(place: &Place) -> Finding {
+    let looked = async {
+        let store = SqliteStore::open(&place.state).await?;
+        let sessions = store.sessions(SessionFilter::default()).await?.len();
+        store.close().await;
+        Ok::<_, codespar_store::StoreError>(sessions)
+    };
+    match looked.await {
+        Ok(sessions) => Finding {
+            name: "state",
+            health: Health::Ok,
+            says: format!("{} (SQLite, {sessions} sessions)", place.state.display()),
+        },
+        Err(error) => Finding {
+            name: "state",
+            health: Health::Error,
+            says: error.to_string(),
+        },
+    }
+}
+
+fn files(settings: &Settings, place: &Place) -> Finding {
+    let files: Vec<String> = settings
+        .files
+        .iter()
+        .map(|path| place.shown(path))
+        .collect();
+    let says = if files.is_empty() {
+        "none".to_owned()
+    } else {
+        files.join(", ")
+    };
+    Finding {
+        name: "settings",
+        health: Health::Ok,
+        says,
+    }
+}
+
+fn answers(place: &Place, settings: &Settings, session: &SessionArgs) -> Finding {
+    let redactor = std::sync::Arc::new(assemble::redactor(place));
+    match provider::choose(place, settings, session.model.as_deref(), &redactor) {
+        Ok(provider) => {
+            let price = match provider
+                .catalogue
+                .resolve(&provider.choice.id)
+                .entry
+                .and_then(|e| e.prices.as_ref())
+            {
+                Some(prices) => format!(
+                    "{} in, {} out per million tokens",
+                    prices.input, prices.output
+                ),
+                None if provider.is_simulated() => "free".to_owned(),
+                None => "price unknown".to_owned(),
+            };
+            let health = if provider.is_simulated() {
+                Health::Warning
+            } else {
+                Health::Ok
+            };
+            let says = format!(
+                "{} with {} ({price}): {}",
+                provider.model.provider(),
+                provider.choice.id,
+                provider.why
+            );
+            Finding {
+                name: "model",
+                health,
+                says,
+            }
+        }
+        Err(error) => Finding {
+            name: "model",
+            health: Health::Error,
+            says: error.to_string(),
+        },
+    }
+}
+
+fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
+    let sandbox = match assemble::sandbox(place, settings) {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            let says = error.to_string();
+            return vec![Finding {
+                name: "sandbox",
+                health: Health::Error,
+                says,
+            }];
+        }
+    };
+    let health = match sandbox.shelter() {
+        codespar_policy::Shelter::Sandboxed => Health::Ok,
+        _ => Health::Warning,
+    };
+    let mut findings = vec![Finding {
+        name: "sandbox",
+        health,
+        says: sandbox.describe(),
+    }];
+    for (kind, tried) in sandbox.report() {
+        let says = match tried {
+            Ok(()) => format!("{kind}: works"),
+            Err(why) => format!("{kind}: {why}"),
+        };
+        findings.push(Finding {
+            name: "",
+            health: Health::Ok,
+            says,
+        });
+    }
+    findings
+}
+
+fn agents(place: &Place) -> Vec<Finding> {
+    let found = definitions(place);
+    let names: Vec<&str> = found.agents.keys().map(String::as_str).collect();
+    let says = if names.is_empty() {
+        "no custom agents".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let mut findings = vec![Finding {
+        name: "agents",
+        health: Health::Ok,
+        says,
+    }];
+    findings.extend(found.problems.iter().map(|problem| Finding {
+        name: "agents",
+        health: Health::Warning,
+        says: problem.to_string(),
+    }));
+    findings
+}
+
+fn git() -> Finding {
+    match std::process::Command::new("git").arg("--version").output() {
+        Ok(output) if output.status.success() => Finding {
+            name: "git",
+            health: Health::Ok,
+            says: String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        },
+        _ => Finding {
+            name: "git",
+            health: Health::Warning,
+            says: "not found; install it to work with repositories".to_owned(),
+        },
+    }
+}

@@ -1,0 +1,141 @@
+//! `codespar gc`.
+
+use std::{path::Path, process::ExitCode};
+
+use clap::Args;
+use codespar_protocol::SessionId;
+use codespar_store::{SessionFilter, SqliteStore, Store};
+use jiff::{Timestamp, ToSpan};
+use serde_json::json;
+
+use crate::{assemble::SessionDirs, error::CommandError, place::Place, settings::Settings};
+
+const DEFAULT_DAYS: u32 = 30;
+
+/// Remove sessions and outputs that are past their time.
+///
+/// The time is 30 days, or `cleanupPeriodDays` of the settings. A session in use is left alone.
+///
+/// Example: codespar gc --days 7
+#[derive(Args)]
+pub(crate) struct GcArgs {
+    /// Remove what was last used more than this many days ago.
+    #[arg(long, value_name = "N")]
+    days: Option<u32>,
+    /// Say what would be removed; remove nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let settings = Settings::load(place)?;
+    let days = args
+        .days
+        .or(settings.cleanup_period_days)
+        .unwrap_or(DEFAULT_DAYS);
+    let before = Timestamp::now() - (24 * i64::from(days)).hours();
+    let store = SqliteStore::open(&place.state).await?;
+    if args.dry_run {
+        let all = store.sessions(SessionFilter::default()).await?;
+        let old: Vec<SessionId> = all
+            .iter()
+            .filter(|session| session.updated_at < before)
+            .map(|session| session.id)
+            .collect();
+        return report(args, &old, None, days);
+    }
+    let removed = store.remove_sessions_before(before).await?;
+    let known: Vec<SessionId> = store
+        .sessions(SessionFilter::default())
+        .await?
+        .iter()
+        .map(|session| session.id)
+        .collect();
+    let mut bytes = removed.bytes;
+    for name in ["outputs", "tmp"] {
+        bytes += remove_strays(&place.state.join(name), &known);
+    }
+    bytes += remove_dead_temps(place, &store, &known).await;
+    store.close().await;
+    report(args, &removed.sessions, Some(bytes), days)
+}
+
+fn report(
+    args: &GcArgs,
+    sessions: &[SessionId],
+    bytes: Option<u64>,
+    days: u32,
+) -> Result<ExitCode, CommandError> {
+    if args.json {
+        super::print_json(
+            &json!({ "sessions": sessions, "bytes": bytes, "dry_run": args.dry_run }),
+        )?;
+    } else {
+        let word = if args.dry_run {
+            "would remove"
+        } else {
+            "removed"
+        };
+        let count = sessions.len();
+        super::print(format_args!(
+            "{word} {count} sessions last used more than {days} days ago"
+        ))?;
+        match bytes {
+            Some(bytes) => super::print(format_args!(", {} KiB freed\n", bytes / 1024))?,
+            None => super::print(format_args!("\n"))?,
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Directories of sessions that are no longer there.
+fn remove_strays(dir: &Path, known: &[SessionId]) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let strays = entries.filter_map(Result::ok).filter(|entry| {
+        let id = entry.file_name().to_string_lossy().parse::<SessionId>();
+        id.is_ok_and(|id| !known.contains(&id))
+    });
+    strays.map(|entry| remove_dir(&entry.path())).sum()
+}
+
+/// Temporary files of sessions that no process holds: left by a kill.
+async fn remove_dead_temps(place: &Place, store: &SqliteStore, known: &[SessionId]) -> u64 {
+    let mut bytes = 0;
+    for id in known {
+        let temp = SessionDirs::of(&place.state, *id).temp;
+        if temp.exists()
+            && let Ok(_hold) = store.hold_session(*id).await
+        {
+            bytes += remove_dir(&temp);
+        }
+    }
+    bytes
+}
+
+fn remove_dir(dir: &Path) -> u64 {
+    let bytes = size(dir);
+    match std::fs::remove_dir_all(dir) {
+        Ok(()) => bytes,
+        Err(_) => 0,
+    }
+}
+
+fn size(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    entries
+        .filter_map(Result::ok)
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => size(&entry.path()),
+            Ok(meta) => meta.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

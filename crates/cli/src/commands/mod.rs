@@ -1,0 +1,28 @@
+//! One file per command; the doc comment of its arguments is its help.
+
+pub(crate) mod agents;
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod gc;
+pub(crate) mod session;
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::error::CommandError;
+
+/// Prints a value as JSON, for programs.
+fn print_json(value: &impl Serialize) -> Result<(), CommandError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| CommandError::Failed(error.to_string()))?;
+    print(format_args!("{text}\n"))
+}
+
+/// Prints to stdout; a reader that went away is not an error worth words.
+fn print(text: std::fmt::Arguments<'_>) -> Result<(), CommandError> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_fmt(text)?;
+    Ok(stdout.flush()?)
+}

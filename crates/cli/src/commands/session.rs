@@ -1,0 +1,241 @@
+//! `codespar session`.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use codespar_protocol::{ContentBlock, Entry, EntryBody, Message};
+use codespar_store::{Session, SessionFilter, SqliteStore, Store};
+use serde_json::json;
+
+use crate::{
+    assemble::{SessionDirs, find_session},
+    error::CommandError,
+    place::Place,
+    style,
+};
+
+/// List, show, export or remove sessions.
+///
+/// Example: codespar session show 0190a5c2
+#[derive(Args)]
+pub(crate) struct SessionCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show sessions, the last used first.
+    List {
+        /// Only those of this directory.
+        #[arg(long)]
+        here: bool,
+        /// At most this many.
+        #[arg(short = 'n', long, default_value_t = 20)]
+        limit: u32,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one session: its sums and its conversation.
+    Show {
+        /// The id, or its beginning.
+        id: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session's transcript.
+    Export {
+        /// The id, or its beginning.
+        id: String,
+        /// As JSON lines (everything, exactly), or as markdown to read.
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+    },
+    /// Remove sessions and their outputs.
+    Rm {
+        /// The ids, or their beginnings.
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ExportFormat {
+    Jsonl,
+    Markdown,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode, CommandError> {
+    let store = SqliteStore::open(&place.state).await?;
+    match args.verb {
+        Verb::List { here, limit, json } => {
+            let cwd = here.then(|| place.cwd.clone());
+            let filter = SessionFilter {
+                cwd,
+                limit: Some(limit),
+            };
+            list(&store.sessions(filter).await?, place, json)?;
+        }
+        Verb::Show { id, json } => {
+            let id = find_session(&store, &id).await?;
+            let session = store.session(id).await?;
+            let entries = store.entries(id, 0).await?;
+            if json {
+                super::print_json(&json!({ "session": session, "entries": entries }))?;
+            } else {
+                show(&session, place)?;
+                super::print(format_args!("\n{}", markdown(&entries)))?;
+            }
+        }
+        Verb::Export { id, format } => {
+            let id = find_session(&store, &id).await?;
+            let entries = store.entries(id, 0).await?;
+            match format {
+                ExportFormat::Jsonl => {
+                    for entry in &entries {
+                        let line = serde_json::to_string(entry)
+                            .map_err(|error| CommandError::Failed(error.to_string()))?;
+                        super::print(format_args!("{line}\n"))?;
+                    }
+                }
+                ExportFormat::Markdown => super::print(format_args!("{}", markdown(&entries)))?,
+            }
+        }
+        Verb::Rm { ids } => {
+            for text in ids {
+                let id = find_session(&store, &text).await?;
+                store.remove_session(id).await?;
+                let dirs = SessionDirs::of(&place.state, id);
+                for dir in [dirs.temp, dirs.output] {
+                    if let Err(error) = std::fs::remove_dir_all(&dir)
+                        && error.kind() != std::io::ErrorKind::NotFound
+                    {
+                        anstream::eprintln!("{}: {error}", dir.display());
+                    }
+                }
+                super::print(format_args!("removed {id}\n"))?;
+            }
+        }
+    }
+    store.close().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(sessions: &[Session], place: &Place, json: bool) -> Result<(), CommandError> {
+    if json {
+        return super::print_json(&json!({ "sessions": sessions }));
+    }
+    if sessions.is_empty() {
+        return super::print(format_args!("no sessions yet\n"));
+    }
+    for session in sessions {
+        let id = session.id.to_string();
+        super::print(format_args!(
+            "{}  {}  {:>9}  {}  {}\n",
+            style::strong(id),
+            session.updated_at.strftime("%Y-%m-%d %H:%M"),
+            session.cost.to_string(),
+            session.title.as_deref().unwrap_or("(empty)"),
+            style::faint(
+                place
+                    .home
+                    .as_ref()
+                    .and_then(|home| session.cwd.strip_prefix(home).ok())
+                    .map_or_else(
+                        || session.cwd.display().to_string(),
+                        |rest| format!("~/{}", rest.display())
+                    )
+            ),
+        ))?;
+    }
+    Ok(())
+}
+
+fn show(session: &Session, place: &Place) -> Result<(), CommandError> {
+    let usage = session.usage;
+    super::print(format_args!(
+        "{}\n  id        {}\n  directory {}\n  model     {}\n  began     {}\n  last used {}\n  entries   {}\n  tokens    {} in, {} cached, {} out\n  cost      {}\n",
+        style::strong(session.title.as_deref().unwrap_or("(empty)")),
+        session.id,
+        if session.cwd == place.cwd {
+            "here".to_owned()
+        } else {
+            session.cwd.display().to_string()
+        },
+        session.model,
+        session.created_at,
+        session.updated_at,
+        session.last_seq,
+        usage.input_tokens + usage.cache_creation_input_tokens,
+        usage.cache_read_input_tokens,
+        usage.output_tokens,
+        session.cost,
+    ))
+}
+
+/// A transcript to read.
+fn markdown(entries: &[Entry]) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        match &entry.body {
+            EntryBody::User {
+                synthetic: true,
+                message,
+            } => {
+                text.push_str(&format!("> {}\n\n", message.text()));
+            }
+            EntryBody::User { message, .. } => {
+                text.push_str(&format!("## Person\n\n{}\n\n", message.text()))
+            }
+            EntryBody::Assistant { message, model, .. } => {
+                text.push_str(&format!("## {model}\n\n"));
+                blocks(message, &mut text);
+            }
+            EntryBody::ToolResult {
+                result: ContentBlock::ToolResult(result),
+            } => {
+                let word = if result.is_error { "failed" } else { "result" };
+                text.push_str(&format!(
+                    "{word} of `{}`:\n\n{}\n\n",
+                    result.tool_use_id,
+                    fenced(&result.content.text())
+                ));
+            }
+            EntryBody::Compaction { summary, .. } => {
+                text.push_str(&format!("## Summary of older turns\n\n{summary}\n\n"))
+            }
+            EntryBody::SideCall { purpose, model, .. } => {
+                text.push_str(&format!("> {model} was asked to {purpose}\n\n"))
+            }
+            EntryBody::ToolResult { .. } | EntryBody::ToolStarted { .. } => {}
+        }
+    }
+    text
+}
+
+fn blocks(message: &Message, text: &mut String) {
+    for block in &message.content {
+        match block {
+            ContentBlock::Text(block) => text.push_str(&format!("{}\n\n", block.text)),
+            ContentBlock::ToolUse(call) => {
+                text.push_str(&format!(
+                    "{} `{}`:\n\n{}\n\n",
+                    call.name,
+                    call.id,
+                    fenced(call.input.get())
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A fence longer than any run of backticks inside.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    format!("{fence}\n{}\n{fence}", text.trim_end())
+}

@@ -1,0 +1,18 @@
+#!/bin/sh
+# Run with: sh test.sh
+. ./stats.sh
+
+failed=0
+check() {
+    if [ "$2" = "$3" ]; then
+        echo "ok      $1"
+    else
+        echo "FAILED  $1: expected $3, got $2"
+        failed=1
+    fi
+}
+
+check "mean of three" "$(printf '1\n2\n6\n' | mean)" 3
+check "median of small numbers" "$(printf '3\n1\n2\n' | median)" 2
+check "median of two-digit numbers" "$(printf '9\n100\n20\n' | median)" 20
+exit $failed

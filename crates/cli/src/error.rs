@@ -1,0 +1,52 @@
+//! The one place that turns errors into words and exit codes.
+
+use std::process::ExitCode;
+
+use codespar_store::StoreError;
+
+/// The caller's mistake: wrong arguments, a bad settings file.
+pub(crate) const EXIT_USAGE: u8 = 2;
+
+/// Why a command did not do its job.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    /// The caller can mend it: arguments, settings.
+    #[error("{0}")]
+    Usage(String),
+    /// It was tried and failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody reads our output any more; not worth words.
+    #[error("the reader of the output went away")]
+    ClosedPipe,
+}
+
+impl From<std::io::Error> for CommandError {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::ClosedPipe
+        } else {
+            Self::Failed(error.to_string())
+        }
+    }
+}
+
+impl CommandError {
+    /// Says it on stderr and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::ClosedPipe => ExitCode::FAILURE,
+            Self::Usage(message) => {
+                anstream::eprintln!("{} {message}", crate::style::error("codespar:"));
+                ExitCode::from(EXIT_USAGE)
+            }
+            other => {
+                anstream::eprintln!("{} {other}", crate::style::error("codespar:"));
+                ExitCode::FAILURE
+            }
+        }
+    }
+}

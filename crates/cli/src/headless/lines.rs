@@ -1,0 +1,213 @@
+//! Events as JSON lines, in the shapes that scripts for other agents already read.
+
+use std::collections::BTreeMap;
+
+use codespar_protocol::{
+    ContentBlock, Cost, EntryId, Event, Message, Outcome, PermissionDenial, RunResult, SessionId,
+    StopReason, Usage,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The line for an event; `None` for those that only matter on a screen. Content blocks are
+/// written straight from what the model sent, never through another form.
+pub(crate) fn line(event: &Event, session: SessionId) -> Option<String> {
+    let line = match event {
+        Event::Assistant {
+            id,
+            message_id,
+            message,
+            model,
+            stop_reason,
+            usage,
+            ..
+        } => text(&AssistantLine {
+            kind: "assistant",
+            message: AssistantMessage {
+                id: message_id.as_deref(),
+                kind: "message",
+                role: "assistant",
+                model,
+                content: &message.content,
+                stop_reason,
+                usage: usage.into(),
+            },
+            parent_tool_use_id: None,
+            session_id: session,
+            uuid: *id,
+        }),
+        Event::ToolResults { id, message } => text(&UserLine {
+            kind: "user",
+            message,
+            parent_tool_use_id: None,
+            session_id: session,
+            uuid: *id,
+        }),
+        Event::Retrying {
+            attempt,
+            delay_ms,
+            reason,
+        } => system(
+            session,
+            "api_retry",
+            json!({ "attempt": attempt, "retry_delay_ms": delay_ms, "error": reason }),
+        ),
+        Event::Compacted {
+            tokens_before,
+            entries_kept,
+        } => {
+            let metadata = json!({ "trigger": "auto", "pre_tokens": tokens_before, "entries_kept": entries_kept });
+            system(
+                session,
+                "compact_boundary",
+                json!({ "compact_metadata": metadata }),
+            )
+        }
+        Event::Notice { level, text } => {
+            system(session, "notice", json!({ "level": level, "text": text }))
+        }
+        Event::Todos { todos } => system(session, "todos", json!({ "todos": todos })),
+        Event::PermissionDenied(denial) => system(session, "permission_denied", json!(denial)),
+        Event::Finished(run) => result(run),
+        Event::TurnStarted { .. }
+        | Event::TextDelta { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::ToolStarted { .. }
+        | Event::ToolFinished { .. }
+        | Event::PermissionAsked { .. } => return None,
+    };
+    Some(line)
+}
+
+/// The last line.
+pub(crate) fn result(run: &RunResult) -> String {
+    let by_model = run
+        .by_model
+        .iter()
+        .map(|(model, usage, cost)| {
+            let entry = ModelUsage {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                cache_read_input_tokens: usage.cache_read_input_tokens,
+                cache_creation_input_tokens: usage.cache_creation_input_tokens,
+                cost: *cost,
+            };
+            (model.as_str(), entry)
+        })
+        .collect();
+    text(&ResultLine {
+        kind: "result",
+        subtype: &run.outcome,
+        is_error: run.outcome != Outcome::Success,
+        duration_ms: run.duration_ms,
+        duration_api_ms: run.duration_api_ms,
+        num_turns: run.num_turns,
+        result: &run.result,
+        stop_reason: run.stop_reason.as_ref(),
+        session_id: run.session_id,
+        total_cost_usd: run.cost,
+        usage: (&run.usage).into(),
+        model_usage: by_model,
+        permission_denials: &run.permission_denials,
+        uuid: EntryId::new(),
+    })
+}
+
+#[derive(Serialize)]
+struct AssistantLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    message: AssistantMessage<'a>,
+    parent_tool_use_id: Option<&'a str>,
+    session_id: SessionId,
+    uuid: EntryId,
+}
+
+#[derive(Serialize)]
+struct AssistantMessage<'a> {
+    id: Option<&'a str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: &'static str,
+    model: &'a str,
+    content: &'a [ContentBlock],
+    stop_reason: &'a StopReason,
+    usage: Tokens,
+}
+
+#[derive(Serialize)]
+struct UserLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    message: &'a Message,
+    parent_tool_use_id: Option<&'a str>,
+    session_id: SessionId,
+    uuid: EntryId,
+}
+
+#[derive(Serialize)]
+struct ResultLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    subtype: &'a Outcome,
+    is_error: bool,
+    duration_ms: u64,
+    duration_api_ms: u64,
+    num_turns: u32,
+    result: &'a str,
+    stop_reason: Option<&'a StopReason>,
+    session_id: SessionId,
+    total_cost_usd: Cost,
+    usage: Tokens,
+    #[serde(rename = "modelUsage")]
+    model_usage: BTreeMap<&'a str, ModelUsage>,
+    permission_denials: &'a [PermissionDenial],
+    uuid: EntryId,
+}
+
+#[derive(Serialize)]
+struct Tokens {
+    input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    cache_read_input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl From<&Usage> for Tokens {
+    fn from(usage: &Usage) -> Self {
+        Self {
+            input_tokens: usage.input_tokens,
+            cache_creation_input_tokens: usage.cache_creation_input_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            output_tokens: usage.output_tokens,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ModelUsage {
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_input_tokens: u64,
+    cache_creation_input_tokens: u64,
+    #[serde(rename = "costUSD")]
+    cost: Cost,
+}
+
+fn system(session: SessionId, subtype: &str, fields: Value) -> String {
+    let mut line = json!({ "type": "system", "subtype": subtype, "session_id": session });
+    if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
+        line.extend(fields);
+        line.insert("uuid".to_owned(), json!(EntryId::new()));
+    }
+    line.to_string()
+}
+
+/// None of these can fail to be written; if one did, a line that says so beats no line.
+fn text(line: &impl Serialize) -> String {
+    serde_json::to_string(line).unwrap_or_else(|error| {
+        json!({ "type": "system", "subtype": "notice", "level": "warning", "text": error.to_string() })
+            .to_string()
+    })
+}

@@ -1,0 +1,134 @@
+//! `codespar -p`: one run for scripts. It never waits on a terminal.
+
+mod lines;
+mod output;
+
+use std::{process::ExitCode, sync::Arc};
+
+use codespar_agent::{NobodyThere, Recovered};
+use codespar_protocol::{Message, Outcome, RunResult};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::Cli,
+    assemble::{Company, Ground, OpenSession, SessionDirs},
+    error::CommandError,
+    headless::output::Printer,
+    place::Place,
+    signals::Signals,
+    stdin::{self, Piped},
+};
+
+/// So that the model does not end in a question that nobody will see.
+const NOTE: &str = "This is a headless run: nobody can answer a question. Decide yourself what is \
+                    not said, say what you assumed, and finish the work.";
+
+/// Runs it.
+pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
+    let words = words(&cli);
+    let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
+    let prompt = prompt(words, is_resuming).await?;
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?;
+    let ground = Ground::prepare(place, cli.session).await?;
+    let session = ground.open_session().await?;
+    if prompt.is_none() && !session.transcript.is_unfinished() {
+        return Err(CommandError::Usage(
+            "this session has nothing left to do; give a prompt to go on".to_owned(),
+        ));
+    }
+    let printer = Arc::new(Printer::new(
+        cli.output_format,
+        cli.verbose,
+        &ground,
+        &session,
+    )?);
+    printer.begin(&notices(&ground, &session))?;
+    let id = session.transcript.session();
+    let sink = printer.clone();
+    let company = Company {
+        sink: Arc::new(move |event| sink.event(event)),
+        approver: Arc::new(NobodyThere),
+        note: Some(NOTE),
+    };
+    let mut agent = ground.agent(session, company)?;
+    let result = agent.run(prompt.map(Message::user), cancel).await;
+    drop(agent);
+    SessionDirs::of(&ground.place.state, id).clean();
+    ground.store.close().await;
+    printer.finish(&result)?;
+    Ok(exit_code(&result, &signals))
+}
+
+fn exit_code(result: &RunResult, signals: &Signals) -> ExitCode {
+    match signals.exit_code() {
+        Some(code) if result.interrupted => ExitCode::from(code),
+        _ if result.outcome == Outcome::Success => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The prompt on the command line: after `-p`, after the options, or both.
+fn words(cli: &Cli) -> Option<String> {
+    let mut words: Vec<&str> = cli
+        .print
+        .as_deref()
+        .filter(|p| !p.is_empty())
+        .into_iter()
+        .collect();
+    words.extend(cli.prompt.iter().map(String::as_str));
+    let text = words.join(" ");
+    (!text.trim().is_empty()).then_some(text)
+}
+
+async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<String>, CommandError> {
+    let piped = match (&words, is_resuming) {
+        (None, false) => stdin::read_fully().await?,
+        _ => stdin::read_with_patience().await?,
+    };
+    let piped = match piped {
+        Piped::Text(text) if !text.trim().is_empty() => Some(text),
+        Piped::Silent => {
+            anstream::eprintln!(
+                "codespar: nothing came on standard input; going on without it (< /dev/null avoids \
+                 the wait)"
+            );
+            None
+        }
+        _ => None,
+    };
+    match (words, piped) {
+        (Some(words), Some(piped)) => Ok(Some(format!("{words}\n\n{piped}"))),
+        (Some(text), None) | (None, Some(text)) => Ok(Some(text)),
+        (None, None) if is_resuming => Ok(None),
+        (None, None) => Err(CommandError::Usage(
+            "there is no prompt: write it after -p, or pipe it in".to_owned(),
+        )),
+    }
+}
+
+/// What a person should know before the run begins.
+fn notices(ground: &Ground, session: &OpenSession) -> Vec<String> {
+    let mut notices = ground.warnings.clone();
+    notices.extend(recovery_notices(&session.recovered));
+    if ground.provider.is_simulated() {
+        notices.push(format!(
+            "simulated: no model is called ({})",
+            ground.provider.why
+        ));
+    }
+    notices
+}
+
+/// What a resumed session left open.
+pub(crate) fn recovery_notices(recovered: &Recovered) -> Vec<String> {
+    let unknown = recovered
+        .outcome_unknown
+        .iter()
+        .map(|call| format!("interrupted while it ran, outcome unknown, not run again: {call}"));
+    let never = recovered
+        .never_started
+        .iter()
+        .map(|call| format!("interrupted before it ran: {call}"));
+    unknown.chain(never).collect()
+}

@@ -1,0 +1,169 @@
+//! The three output formats, fed by the one stream of events.
+
+use std::io::Write;
+
+use codespar_protocol::{Event, NoticeLevel, Outcome, RunResult, SessionId};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::lines;
+use crate::{
+    args::OutputFormat,
+    assemble::{Ground, OpenSession},
+    error::CommandError,
+    style,
+};
+
+/// Prints a run as it goes.
+pub(crate) struct Printer {
+    format: OutputFormat,
+    verbose: bool,
+    session: SessionId,
+    init: Value,
+    /// The first failure to write; the run ends quietly when nobody reads.
+    failed: Mutex<Option<std::io::Error>>,
+}
+
+impl Printer {
+    /// A printer for the session.
+    pub(crate) fn new(
+        format: OutputFormat,
+        verbose: bool,
+        ground: &Ground,
+        session: &OpenSession,
+    ) -> Result<Self, CommandError> {
+        let id = session.transcript.session();
+        let init = json!({
+            "type": "system",
+            "subtype": "init",
+            "session_id": id,
+            "cwd": ground.place.cwd,
+            "model": ground.provider.choice.id,
+            "provider": ground.provider.model.provider(),
+            "tools": ground.tools.names(),
+            "agents": ground.agents.agents.keys().collect::<Vec<_>>(),
+            "permissionMode": ground.mode,
+            "mcp_servers": [],
+            "resumed": session.is_resumed,
+            "uuid": codespar_protocol::EntryId::new(),
+        });
+        Ok(Self {
+            format,
+            verbose,
+            session: id,
+            init,
+            failed: Mutex::new(None),
+        })
+    }
+
+    /// Before the first event.
+    pub(crate) fn begin(&self, notices: &[String]) -> Result<(), CommandError> {
+        if self.format == OutputFormat::StreamJson {
+            self.line(&self.init.to_string());
+        }
+        for text in notices {
+            self.event(Event::Notice {
+                level: NoticeLevel::Warning,
+                text: text.clone(),
+            });
+        }
+        self.check()
+    }
+
+    /// One event.
+    pub(crate) fn event(&self, event: Event) {
+        if self.format == OutputFormat::StreamJson {
+            if let Some(line) = lines::line(&event, self.session) {
+                self.line(&line);
+            }
+            return;
+        }
+        if let Some(text) = progress(&event, self.verbose) {
+            anstream::eprintln!("{text}");
+        }
+    }
+
+    /// The end.
+    pub(crate) fn finish(&self, result: &RunResult) -> Result<(), CommandError> {
+        match self.format {
+            OutputFormat::StreamJson => {}
+            OutputFormat::Json => self.line(&lines::result(result)),
+            OutputFormat::Text if result.outcome == Outcome::Success => {
+                self.write(format_args!("{}\n", result.result.trim_end()));
+            }
+            OutputFormat::Text => {
+                anstream::eprintln!("{} {}", style::error("codespar:"), result.result);
+                anstream::eprintln!(
+                    "{}",
+                    style::faint(format!(
+                        "session {0} is kept; `codespar -p --resume {0}` takes it up again",
+                        result.session_id
+                    ))
+                );
+            }
+        }
+        self.check()
+    }
+
+    fn line(&self, line: &str) {
+        self.write(format_args!("{line}\n"));
+    }
+
+    fn write(&self, text: std::fmt::Arguments<'_>) {
+        let mut failed = self.failed.lock();
+        if failed.is_none() {
+            let mut stdout = std::io::stdout().lock();
+            // Whole lines, at once: a reader must never see half of one.
+            *failed = stdout
+                .write_all(text.to_string().as_bytes())
+                .and_then(|()| stdout.flush())
+                .err();
+        }
+    }
+
+    fn check(&self) -> Result<(), CommandError> {
+        match self.failed.lock().take() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a person sees of an event on stderr: warnings always, the rest when asked for.
+fn progress(event: &Event, verbose: bool) -> Option<String> {
+    match event {
+        Event::Notice {
+            level: NoticeLevel::Warning,
+            text,
+        } => Some(style::warning(text)),
+        Event::PermissionDenied(denial) => Some(style::warning(format!(
+            "{} was denied: {}",
+            denial.tool_name, denial.reason
+        ))),
+        Event::Retrying {
+            attempt,
+            delay_ms,
+            reason,
+        } => Some(style::warning(format!(
+            "try {attempt} failed ({reason}); next in {:.1} s",
+            *delay_ms as f64 / 1000.0
+        ))),
+        Event::Notice { text, .. } if verbose => Some(style::faint(text)),
+        Event::ToolStarted { tool, summary, .. } if verbose => {
+            Some(format!("{} {summary}", style::strong(tool)))
+        }
+        Event::ToolFinished {
+            tool,
+            is_error,
+            duration_ms,
+            ..
+        } if verbose => {
+            let word = if *is_error { "failed" } else { "done" };
+            Some(style::faint(format!("  {tool} {word} in {duration_ms} ms")))
+        }
+        Event::Compacted { tokens_before, .. } if verbose => Some(style::faint(format!(
+            "older turns were summarised at {tokens_before} tokens"
+        ))),
+        _ => None,
+    }
+}

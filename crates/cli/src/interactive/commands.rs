@@ -1,0 +1,67 @@
+//! Slash commands.
+
+/// What `/help` says.
+pub(super) const HELP: &str = "\
+/help          this
+/cost          tokens and money of this sitting
+/resume [ID]   the sessions there are, or go on with one
+/compact       replace older turns by a summary now
+/clear         begin a new session; the old one is kept
+/quit          leave (also Ctrl-D, or Ctrl-C twice)
+A line that ends in \\ goes on on the next. Ctrl-C interrupts an answer.";
+
+/// A line, understood.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Typed {
+    Nothing,
+    Prompt(String),
+    Help,
+    Cost,
+    Clear,
+    Compact,
+    Resume(Option<String>),
+    Quit,
+    Unknown(String),
+}
+
+/// Understands a line. A path such as `/etc/hosts` at the start is part of a prompt.
+pub(super) fn read(text: &str) -> Typed {
+    let text = text.trim();
+    let mut words = text.split_whitespace();
+    let Some(first) = words.next() else {
+        return Typed::Nothing;
+    };
+    match (first, words.next()) {
+        ("/help" | "/?", None) => Typed::Help,
+        ("/cost", None) => Typed::Cost,
+        ("/clear", None) => Typed::Clear,
+        ("/compact", None) => Typed::Compact,
+        ("/resume", id) => Typed::Resume(id.map(str::to_owned)),
+        ("/quit" | "/exit", None) => Typed::Quit,
+        (word, None) if word.starts_with('/') && !word[1..].contains('/') => {
+            Typed::Unknown(word.to_owned())
+        }
+        _ => Typed::Prompt(text.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_prompts_and_paths_are_told_apart() {
+        assert_eq!(read("  "), Typed::Nothing);
+        assert_eq!(read("/help"), Typed::Help);
+        assert_eq!(read("/resume 0190"), Typed::Resume(Some("0190".into())));
+        assert_eq!(read("/nope"), Typed::Unknown("/nope".into()));
+        assert_eq!(
+            read("/etc/hosts has a typo"),
+            Typed::Prompt("/etc/hosts has a typo".into())
+        );
+        assert_eq!(
+            read("/cost of living"),
+            Typed::Prompt("/cost of living".into())
+        );
+    }
+}

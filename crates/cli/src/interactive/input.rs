@@ -1,0 +1,51 @@
+//! Lines the person types, read on a thread of their own so that nothing else waits for them.
+
+use std::io::BufRead;
+
+use tokio::sync::{Mutex, mpsc};
+
+/// Lines as they come. One asker at a time: the prompt or a question.
+pub(super) struct Input {
+    lines: Mutex<mpsc::Receiver<String>>,
+}
+
+impl Input {
+    /// Begins to read.
+    pub(super) fn start() -> Self {
+        let (send, lines) = mpsc::channel(64);
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().lines() {
+                let Ok(line) = line else { break };
+                if send.blocking_send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            lines: Mutex::new(lines),
+        }
+    }
+
+    /// The next line; `None` at the end of input.
+    pub(super) async fn line(&self) -> Option<String> {
+        self.lines.lock().await.recv().await
+    }
+
+    /// The next line with those it continues onto: a line that ends in a backslash goes on, and
+    /// lines pasted together arrive together.
+    pub(super) async fn paragraph(&self) -> Option<String> {
+        let mut lines = self.lines.lock().await;
+        let mut text = lines.recv().await?;
+        loop {
+            if let Some(open) = text.strip_suffix('\\') {
+                text = format!("{open}\n");
+                text.push_str(&lines.recv().await.unwrap_or_default());
+            } else if let Ok(next) = lines.try_recv() {
+                text.push('\n');
+                text.push_str(&next);
+            } else {
+                return Some(text);
+            }
+        }
+    }
+}

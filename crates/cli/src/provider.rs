@@ -1,0 +1,236 @@
+//! Which provider answers, from the environment and the settings.
+
+use std::{path::PathBuf, sync::Arc};
+
+use codespar_agent::ModelChoice;
+use codespar_model::{
+    AnthropicConfig, AnthropicModel, BaseUrl, CassettePlayer, CassetteRecorder, Catalogue, Effort,
+    HttpClient, HttpOptions, Model, OpenAiConfig, OpenAiModel, SimulatedModel,
+};
+use codespar_policy::Redactor;
+use secrecy::SecretString;
+
+use crate::{
+    error::CommandError,
+    place::Place,
+    settings::{EffortName, ProviderName, Settings},
+};
+
+const DEFAULT_MODEL: &str = "sonnet";
+/// For a model the catalogue does not know.
+const UNKNOWN_WINDOW: u64 = 128_000;
+const UNKNOWN_OUTPUT: u32 = 8_192;
+/// One answer rarely needs more; a file longer than this is better written in parts.
+const USUAL_OUTPUT: u32 = 32_000;
+
+/// A provider, ready to be asked.
+pub(crate) struct Provider {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) choice: ModelChoice,
+    /// For small questions beside the conversation.
+    pub(crate) small_model: String,
+    pub(crate) catalogue: Arc<Catalogue>,
+    /// How it came to be chosen, in words.
+    pub(crate) why: String,
+}
+
+impl Provider {
+    /// No model is called.
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.model.provider() == "simulated"
+    }
+}
+
+/// Where a recording is read from or written to.
+enum Tape {
+    None,
+    Record(PathBuf),
+    Replay(PathBuf),
+}
+
+/// Chooses and sets up the provider.
+pub(crate) fn choose(
+    place: &Place,
+    settings: &Settings,
+    asked_model: Option<&str>,
+    redactor: &Arc<Redactor>,
+) -> Result<Provider, CommandError> {
+    let catalogue = Arc::new(catalogue(place)?);
+    let asked = asked_model.or(settings.model.as_deref());
+    let id = catalogue.resolve(asked.unwrap_or(DEFAULT_MODEL)).id;
+    let tape = tape(place)?;
+    if let Tape::Replay(path) = tape {
+        let player = CassettePlayer::open(path.clone())
+            .map_err(|error| CommandError::Usage(error.to_string()))?;
+        let why = format!("replays {}", path.display());
+        return Ok(provider(Arc::new(player), id, settings, catalogue, why));
+    }
+    let (name, why) = which(place, settings, &id);
+    let (model, id): (Arc<dyn Model>, String) = match name {
+        ProviderName::Anthropic => (Arc::new(anthropic(place)?), id),
+        ProviderName::Openai => (Arc::new(openai(place)?), openai_model(place, asked, id)?),
+        ProviderName::Simulated => (Arc::new(SimulatedModel), "simulated".to_owned()),
+    };
+    let model = match tape {
+        Tape::Record(path) => {
+            let redactor = redactor.clone();
+            let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
+            Arc::new(CassetteRecorder::new(model, path, redact)) as Arc<dyn Model>
+        }
+        _ => model,
+    };
+    Ok(provider(model, id, settings, catalogue, why))
+}
+
+fn provider(
+    model: Arc<dyn Model>,
+    id: String,
+    settings: &Settings,
+    catalogue: Arc<Catalogue>,
+    why: String,
+) -> Provider {
+    let entry = catalogue.resolve(&id).entry;
+    let context_window = entry.map_or(UNKNOWN_WINDOW, |entry| entry.context_window);
+    let most = entry.map_or(UNKNOWN_OUTPUT, |entry| entry.max_output);
+    let max_tokens = settings.max_output_tokens.unwrap_or(USUAL_OUTPUT).min(most);
+    let full = context_window.saturating_sub(u64::from(max_tokens)) * 95 / 100;
+    let small_model = match model.provider() {
+        "anthropic" => catalogue.resolve("haiku").id,
+        _ => id.clone(),
+    };
+    let choice = ModelChoice {
+        id,
+        context_window,
+        max_tokens,
+        effort: settings.effort.map(|effort| match effort {
+            EffortName::Low => Effort::Low,
+            EffortName::Medium => Effort::Medium,
+            EffortName::High => Effort::High,
+        }),
+        compact_at: settings.compact_at.unwrap_or(full),
+    };
+    Provider {
+        model,
+        choice,
+        small_model,
+        catalogue,
+        why,
+    }
+}
+
+fn which(place: &Place, settings: &Settings, id: &str) -> (ProviderName, String) {
+    if let Some(name) = settings.provider {
+        return (name, "chosen by `provider` in the settings".to_owned());
+    }
+    let anthropic = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]
+        .into_iter()
+        .find(|name| place.var(name).is_some());
+    let openai = ["OPENAI_API_KEY", "OPENAI_BASE_URL"]
+        .into_iter()
+        .find(|name| place.var(name).is_some());
+    match (anthropic, openai) {
+        (Some(_), Some(variable)) if !id.starts_with("claude") => (
+            ProviderName::Openai,
+            format!("{variable} is set, and `{id}` is not a Claude model"),
+        ),
+        (Some(variable), _) => (ProviderName::Anthropic, format!("{variable} is set")),
+        (None, Some(variable)) => (ProviderName::Openai, format!("{variable} is set")),
+        (None, None) => (
+            ProviderName::Simulated,
+            "no key is set; set ANTHROPIC_API_KEY, or OPENAI_API_KEY / OPENAI_BASE_URL".to_owned(),
+        ),
+    }
+}
+
+fn anthropic(place: &Place) -> Result<AnthropicModel, CommandError> {
+    let mut config = AnthropicConfig::new(base_url(
+        place,
+        "ANTHROPIC_BASE_URL",
+        AnthropicConfig::DEFAULT_BASE_URL,
+    )?);
+    config.api_key = place.var("ANTHROPIC_API_KEY").map(SecretString::from);
+    config.auth_token = place.var("ANTHROPIC_AUTH_TOKEN").map(SecretString::from);
+    if let Some(version) = place.var("ANTHROPIC_VERSION") {
+        config.version = version.to_owned();
+    }
+    AnthropicModel::new(&config, &http(place)?)
+        .map_err(|error| CommandError::Usage(error.to_string()))
+}
+
+fn openai(place: &Place) -> Result<OpenAiModel, CommandError> {
+    let mut config = OpenAiConfig::new(base_url(
+        place,
+        "OPENAI_BASE_URL",
+        OpenAiConfig::DEFAULT_BASE_URL,
+    )?);
+    config.api_key = place.var("OPENAI_API_KEY").map(SecretString::from);
+    OpenAiModel::new(&config, &http(place)?).map_err(|error| CommandError::Usage(error.to_string()))
+}
+
+/// Other vendors have no default that would be right for all.
+fn openai_model(place: &Place, asked: Option<&str>, id: String) -> Result<String, CommandError> {
+    match (asked, place.var("OPENAI_MODEL")) {
+        (Some(_), _) => Ok(id),
+        (None, Some(model)) => Ok(model.to_owned()),
+        (None, None) => Err(CommandError::Usage(
+            "an OpenAI-compatible provider needs a model: give --model, set OPENAI_MODEL, or set \
+             `model` in the settings"
+                .to_owned(),
+        )),
+    }
+}
+
+fn base_url(place: &Place, variable: &str, default: &str) -> Result<BaseUrl, CommandError> {
+    place
+        .var(variable)
+        .unwrap_or(default)
+        .parse()
+        .map_err(|error| CommandError::Usage(format!("{variable}: {error}")))
+}
+
+fn http(place: &Place) -> Result<HttpClient, CommandError> {
+    let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .find_map(|name| Some((name, place.var(name)?)));
+    let mut options = HttpOptions::default();
+    // A proxy is for reaching the outside; servers on this machine are reached directly.
+    let local = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]
+        .iter()
+        .filter_map(|name| place.var(name))
+        .any(|url| {
+            url.contains("://127.") || url.contains("://localhost") || url.contains("://[::1]")
+        });
+    if let Some((name, proxy)) = proxy.filter(|_| !local) {
+        let url = proxy
+            .parse()
+            .map_err(|error| CommandError::Usage(format!("{name}: {error}")))?;
+        options.proxy = Some(url);
+    }
+    Ok(HttpClient::new(options))
+}
+
+/// The built-in catalogue with the person's `models.toml` over it.
+pub(crate) fn catalogue(place: &Place) -> Result<Catalogue, CommandError> {
+    let path = place.state.join("models.toml");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Catalogue::builtin()
+            .with_overrides(&text, &path)
+            .map_err(|error| CommandError::Usage(error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Catalogue::builtin()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(Catalogue::builtin()),
+        Err(error) => Err(CommandError::Usage(format!("{}: {error}", path.display()))),
+    }
+}
+
+fn tape(place: &Place) -> Result<Tape, CommandError> {
+    let Some(value) = place.var("CODESPAR_CASSETTE") else {
+        return Ok(Tape::None);
+    };
+    match value.split_once(':') {
+        Some(("record", path)) if !path.is_empty() => Ok(Tape::Record(path.into())),
+        Some(("replay", path)) if !path.is_empty() => Ok(Tape::Replay(path.into())),
+        _ => Err(CommandError::Usage(format!(
+            "CODESPAR_CASSETTE={value}: expected record:FILE or replay:FILE"
+        ))),
+    }
+}

@@ -1,0 +1,345 @@
+//! Settings files: read, checked and merged, with errors that name file and line.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
+use codespar_tools::sandbox::SandboxChoice;
+use serde::Deserialize;
+
+use crate::{error::CommandError, place::Place};
+
+/// What all files together say.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) rules: RuleSet,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) extra_dirs: Vec<PathBuf>,
+    pub(crate) model: Option<String>,
+    pub(crate) provider: Option<ProviderName>,
+    pub(crate) max_output_tokens: Option<u32>,
+    pub(crate) effort: Option<EffortName>,
+    pub(crate) compact_at: Option<u64>,
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) sandbox: SandboxSettings,
+    pub(crate) cleanup_period_days: Option<u32>,
+    /// The files that were there.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// Which provider, when several could answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ProviderName {
+    Anthropic,
+    Openai,
+    Simulated,
+}
+
+/// How hard the model should think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EffortName {
+    Low,
+    Medium,
+    High,
+}
+
+/// How commands are confined.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct SandboxSettings {
+    /// Which sandbox; the best that works by default.
+    pub(crate) mode: Option<SandboxMode>,
+    /// Let commands use the network.
+    pub(crate) network: Option<bool>,
+    /// More directories that commands may write to.
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// Variables that reach commands although they look like secrets.
+    pub(crate) pass_env: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SandboxMode {
+    Auto,
+    Bubblewrap,
+    Landlock,
+    Off,
+}
+
+impl From<SandboxMode> for SandboxChoice {
+    fn from(mode: SandboxMode) -> Self {
+        match mode {
+            SandboxMode::Auto => Self::Auto,
+            SandboxMode::Bubblewrap => Self::Bubblewrap,
+            SandboxMode::Landlock => Self::Landlock,
+            SandboxMode::Off => Self::Off,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct File {
+    #[serde(rename = "$schema")]
+    _schema: Option<serde::de::IgnoredAny>,
+    permissions: Permissions,
+    model: Option<String>,
+    provider: Option<ProviderName>,
+    max_output_tokens: Option<u32>,
+    effort: Option<EffortName>,
+    compact_at: Option<u64>,
+    env: BTreeMap<String, String>,
+    sandbox: SandboxSettings,
+    cleanup_period_days: Option<u32>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Permissions {
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    default_mode: Option<Mode>,
+    additional_directories: Vec<PathBuf>,
+}
+
+/// Another tool's settings: its permissions are read, the rest is not ours to judge.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct ForeignFile {
+    permissions: ForeignPermissions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ForeignPermissions {
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    default_mode: Option<serde_json::Value>,
+    additional_directories: Vec<PathBuf>,
+}
+
+/// Who wrote a file decides what it may widen.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Author {
+    /// The person, outside of any repository.
+    Person,
+    /// Whoever wrote the repository.
+    Project,
+}
+
+impl Settings {
+    /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning.
+    pub(crate) fn load(place: &Place) -> Result<Self, CommandError> {
+        let mut settings = Self::default();
+        if let Some(home) = &place.home {
+            settings.add_foreign(&home.join(".claude/settings.json"), place)?;
+        }
+        settings.add(&place.state.join("settings.json"), Author::Person, place)?;
+        settings.add_foreign(&place.root.join(".claude/settings.json"), place)?;
+        settings.add_foreign(&place.root.join(".claude/settings.local.json"), place)?;
+        settings.add(
+            &place.root.join(".codespar/settings.json"),
+            Author::Project,
+            place,
+        )?;
+        settings.add(&local_file(place), Author::Project, place)?;
+        Ok(settings)
+    }
+
+    fn add(&mut self, path: &Path, author: Author, place: &Place) -> Result<(), CommandError> {
+        let Some(file) = parse::<File>(path)? else {
+            return Ok(());
+        };
+        if author == Author::Project {
+            refuse_widening(&file, path)?;
+        }
+        self.add_permissions(&file.permissions, path, place);
+        self.mode = file.permissions.default_mode.or(self.mode);
+        self.model = file.model.or(self.model.take());
+        self.provider = file.provider.or(self.provider);
+        self.max_output_tokens = file.max_output_tokens.or(self.max_output_tokens);
+        self.effort = file.effort.or(self.effort);
+        self.compact_at = file.compact_at.or(self.compact_at);
+        self.env.extend(file.env);
+        self.sandbox.mode = file.sandbox.mode.or(self.sandbox.mode);
+        self.sandbox.network = file.sandbox.network.or(self.sandbox.network);
+        let home = place.home.as_deref();
+        let writable = file
+            .sandbox
+            .allow_write
+            .iter()
+            .map(|dir| expand(dir, home, &place.root));
+        self.sandbox.allow_write.extend(writable);
+        self.sandbox.pass_env.extend(file.sandbox.pass_env);
+        self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        self.files.push(path.to_path_buf());
+        Ok(())
+    }
+
+    fn add_foreign(&mut self, path: &Path, place: &Place) -> Result<(), CommandError> {
+        let Some(file) = parse::<ForeignFile>(path)? else {
+            return Ok(());
+        };
+        let theirs = file.permissions;
+        let mode = theirs
+            .default_mode
+            .and_then(|mode| serde_json::from_value(mode).ok());
+        // A repository may make us stricter, never looser.
+        if mode == Some(Mode::Plan) || mode == Some(Mode::DontAsk) {
+            self.mode = mode;
+        }
+        let permissions = Permissions {
+            allow: theirs.allow,
+            ask: theirs.ask,
+            deny: theirs.deny,
+            default_mode: None,
+            additional_directories: Vec::new(),
+        };
+        self.add_permissions(&permissions, path, place);
+        self.files.push(path.to_path_buf());
+        // Directories outside the project are the person's to add.
+        if place
+            .home
+            .as_ref()
+            .is_some_and(|home| path.starts_with(home.join(".claude")))
+        {
+            self.extra_dirs.extend(theirs.additional_directories);
+        }
+        Ok(())
+    }
+
+    fn add_permissions(&mut self, permissions: &Permissions, path: &Path, place: &Place) {
+        let source = RuleSource {
+            name: place.shown(path),
+            base: Some(place.root.clone()),
+        };
+        let lists = [
+            (RuleKind::Allow, &permissions.allow),
+            (RuleKind::Ask, &permissions.ask),
+            (RuleKind::Deny, &permissions.deny),
+        ];
+        for (kind, rules) in lists {
+            for rule in rules {
+                self.rules.add(kind, rule.clone(), &source);
+            }
+        }
+        let home = place.home.as_deref();
+        let dirs = permissions.additional_directories.iter();
+        self.extra_dirs
+            .extend(dirs.map(|dir| expand(dir, home, &place.root)));
+    }
+}
+
+/// The person's own settings for this project, where «always» is kept.
+pub(crate) fn local_file(place: &Place) -> PathBuf {
+    place.root.join(".codespar/settings.local.json")
+}
+
+/// Adds allow rules to the local settings file, keeping what is there.
+pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<(), CommandError> {
+    let bad = |error: String| CommandError::Failed(format!("{}: {error}", path.display()));
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "{}".to_owned(),
+        Err(error) => return Err(bad(error.to_string())),
+    };
+    let mut json: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
+    let allow = json
+        .as_object_mut()
+        .map(|top| {
+            top.entry("permissions")
+                .or_insert_with(|| serde_json::json!({}))
+        })
+        .and_then(serde_json::Value::as_object_mut)
+        .map(|permissions| {
+            permissions
+                .entry("allow")
+                .or_insert_with(|| serde_json::json!([]))
+        })
+        .and_then(serde_json::Value::as_array_mut)
+        .ok_or_else(|| bad("`permissions.allow` is not a list".to_owned()))?;
+    for rule in rules {
+        if !allow.iter().any(|known| known == rule) {
+            allow.push(rule.clone().into());
+        }
+    }
+    let text = serde_json::to_string_pretty(&json).map_err(|error| bad(error.to_string()))?;
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let written = std::fs::create_dir_all(dir).and_then(|()| {
+        let mut file = tempfile::NamedTempFile::new_in(dir)?;
+        std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes())?;
+        file.persist(path).map_err(|error| error.error)
+    });
+    written.map(drop).map_err(|error| bad(error.to_string()))
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, CommandError> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error)
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(CommandError::Usage(format!("{}: {error}", path.display()))),
+    };
+    let text = text.trim_start_matches('\u{feff}');
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    serde_json::from_str(text).map(Some).map_err(|error| {
+        let words = error.to_string();
+        let what = words.split(" at line ").next().unwrap_or(&words);
+        CommandError::Usage(format!(
+            "{}:{}:{}: {what}",
+            path.display(),
+            error.line(),
+            error.column()
+        ))
+    })
+}
+
+/// Files that come with a repository are other people's words: they may add rules, but not take
+/// the walls down.
+fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
+    let refused = if file.permissions.default_mode == Some(Mode::BypassPermissions) {
+        Some("permissions.defaultMode = bypassPermissions")
+    } else if file.sandbox.mode == Some(SandboxMode::Off) {
+        Some("sandbox.mode = off")
+    } else if file.sandbox.network == Some(true) {
+        Some("sandbox.network = true")
+    } else if !file.sandbox.allow_write.is_empty() {
+        Some("sandbox.allowWrite")
+    } else if !file.sandbox.pass_env.is_empty() {
+        Some("sandbox.passEnv")
+    } else if !file.permissions.additional_directories.is_empty() {
+        Some("permissions.additionalDirectories")
+    } else {
+        None
+    };
+    match refused {
+        None => Ok(()),
+        Some(what) => Err(CommandError::Usage(format!(
+            "{}: {what} cannot be set by a project; set it in settings.json of the state directory \
+             (~/.codespar) or by a flag",
+            path.display()
+        ))),
+    }
+}
+
+fn expand(dir: &Path, home: Option<&Path>, root: &Path) -> PathBuf {
+    match (dir.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => root.join(dir),
+    }
+}

@@ -1,0 +1,89 @@
+//! The real binary in a clean home, against the scripted model.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::{path::PathBuf, process::Command, time::Duration};
+
+use codespar_testkit::{
+    Script, ScriptedModel,
+    process::{CleanRoom, Finished, Running, spawn, spawn_with_stdin},
+};
+use serde_json::Value;
+
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A home, a repository and a model.
+pub(crate) struct Bench {
+    pub(crate) room: CleanRoom,
+    pub(crate) server: ScriptedModel,
+}
+
+impl Bench {
+    pub(crate) fn new(script: Script) -> Self {
+        let room = CleanRoom::new().unwrap();
+        std::fs::create_dir(room.work().join(".git")).unwrap();
+        Self {
+            room,
+            server: ScriptedModel::start_blocking(script).unwrap(),
+        }
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.room.work()
+    }
+
+    /// Writes a file of the repository.
+    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.room.command(env!("CARGO_BIN_EXE_codespar"));
+        command
+            .current_dir(self.work())
+            .args(args)
+            .env("ANTHROPIC_BASE_URL", self.server.url())
+            .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001");
+        command
+    }
+
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        spawn(&mut self.command(args)).unwrap()
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Finished {
+        self.start(args).wait(PATIENCE).unwrap()
+    }
+
+    pub(crate) fn run_with_stdin(&self, args: &[&str], input: &str) -> Finished {
+        spawn_with_stdin(&mut self.command(args), input.into())
+            .unwrap()
+            .wait(PATIENCE)
+            .unwrap()
+    }
+
+    /// Runs with `--output-format stream-json` and gives the lines.
+    pub(crate) fn stream(&self, args: &[&str]) -> (Vec<Value>, Option<i32>) {
+        let finished = self.run(&[args, &["--output-format", "stream-json"]].concat());
+        (json_lines(&finished.stdout), finished.status.code())
+    }
+}
+
+pub(crate) fn json_lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
+}
+
+/// The texts of all tool results in `user` lines.
+pub(crate) fn tool_results(lines: &[Value]) -> Vec<String> {
+    lines
+        .iter()
+        .filter(|line| line["type"] == "user")
+        .flat_map(|line| line["message"]["content"].as_array().unwrap().clone())
+        .map(|block| block["content"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}

@@ -1,0 +1,391 @@
+//! `codespar -p` as scripts see it.
+
+mod common;
+
+use codespar_protocol::Usage;
+use codespar_testkit::{Fault, Script, Turn};
+use common::{Bench, json_lines, tool_results};
+use serde_json::json;
+
+fn usage(input: u64, output: u64, read: u64) -> Usage {
+    Usage {
+        input_tokens: input,
+        output_tokens: output,
+        cache_read_input_tokens: read,
+        ..Usage::default()
+    }
+}
+
+#[test]
+fn a_fifty_turn_loop_streams_to_its_result_with_usage_and_cost() {
+    let mut script = Script::new();
+    for turn in 1..=50 {
+        let call = if turn % 2 == 0 {
+            Turn::tool("Read", &json!({"file_path": "a.txt"}))
+        } else {
+            Turn::tool("Bash", &json!({"command": format!("echo turn {turn}")}))
+        };
+        script = script.turn(call.usage(usage(100, 10, 1000)));
+    }
+    let bench = Bench::new(script.turn(Turn::text("all done").usage(usage(100, 10, 1000))));
+    bench.file("a.txt", "hello\n");
+    let (lines, code) = bench.stream(&[
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash Read",
+        "--model",
+        "sonnet",
+    ]);
+    assert_eq!(code, Some(0));
+    assert_eq!(lines[0]["subtype"], "init");
+    assert_eq!(lines[0]["model"], "claude-sonnet-5-5");
+    let kinds: Vec<&str> = lines
+        .iter()
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds.iter().filter(|kind| **kind == "assistant").count(),
+        51
+    );
+    assert_eq!(kinds.iter().filter(|kind| **kind == "user").count(), 50);
+    let results = tool_results(&lines);
+    assert!(
+        results[0].contains("turn 1") && results[1].contains("hello"),
+        "{results:?}"
+    );
+    let last = lines.last().unwrap();
+    assert_eq!(
+        (&last["type"], &last["subtype"]),
+        (&json!("result"), &json!("success"))
+    );
+    assert_eq!(
+        (&last["num_turns"], &last["result"]),
+        (&json!(51), &json!("all done"))
+    );
+    assert_eq!(
+        last["usage"],
+        json!({"input_tokens": 5100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 51000, "output_tokens": 510})
+    );
+    // 2 dollars in, 10 out, 0.10 read from the cache, per million.
+    let cost = 51.0 * (100.0 * 2.0 + 10.0 * 10.0 + 1000.0 * 0.1) / 1e6;
+    assert!(
+        (last["total_cost_usd"].as_f64().unwrap() - cost).abs() < 1e-12,
+        "{last}"
+    );
+    assert_eq!(last["modelUsage"]["claude-sonnet-5-5"]["outputTokens"], 510);
+    assert_eq!(last["permission_denials"], json!([]));
+    for line in &lines {
+        assert_eq!(line["session_id"], lines[0]["session_id"]);
+    }
+}
+
+#[test]
+fn the_first_request_is_small_and_caches_what_repeats() {
+    let bench = Bench::new(Script::new().turn(Turn::text("hi")));
+    bench.run(&["-p", "hello"]);
+    let request = bench.server.last_request().unwrap();
+    assert!(
+        request.body().len() <= 16 * 1024,
+        "{} bytes",
+        request.body().len()
+    );
+    let tools = [
+        "Read",
+        "Write",
+        "Edit",
+        "LS",
+        "Glob",
+        "Grep",
+        "Bash",
+        "WebFetch",
+        "TodoWrite",
+        "Skill",
+    ];
+    let mut names = request.tool_names();
+    names.sort_unstable();
+    let mut wanted = tools.to_vec();
+    wanted.sort_unstable();
+    assert_eq!(names, wanted);
+    let body = request.json();
+    assert!(body["tools"].as_array().unwrap().last().unwrap()["cache_control"].is_object());
+    assert!(body["system"][0]["cache_control"].is_object());
+    assert!(body.get("temperature").is_none());
+    assert_eq!(
+        request.header("x-api-key"),
+        Some("sk-test-key-of-the-bench-0001")
+    );
+    assert_eq!(request.header("anthropic-version"), Some("2023-06-01"));
+}
+
+#[test]
+fn text_prints_the_answer_alone_and_json_the_result_alone() {
+    let bench = Bench::new(Script::new().turn(Turn::text("forty-two")));
+    let text = bench.run(&["-p", "what?"]);
+    assert_eq!(
+        (text.stdout.as_str(), text.stderr.as_str()),
+        ("forty-two\n", "")
+    );
+    let json = bench.run(&["-p", "--output-format", "json", "what?"]);
+    let lines = json_lines(&json.stdout);
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["result"], "forty-two");
+}
+
+#[test]
+fn the_prompt_comes_from_stdin_too_and_is_added_below_one_that_is_given() {
+    let bench = Bench::new(Script::new().turn(Turn::text("ok")));
+    let sent = || bench.server.last_request().unwrap().messages()[0].to_string();
+    bench.run_with_stdin(&["-p"], "from the pipe");
+    assert!(sent().contains("from the pipe"));
+    bench.run_with_stdin(&["-p", "explain:"], "some log");
+    assert!(sent().contains("explain:\\n\\nsome log"), "{}", sent());
+    let nothing = bench.run(&["-p"]);
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(
+        nothing.stderr.contains("there is no prompt"),
+        "{}",
+        nothing.stderr
+    );
+}
+
+#[test]
+fn limits_end_a_run_with_their_own_words_and_exit_code_one() {
+    let bench = Bench::new(Script::tool_loop(
+        9,
+        "Bash",
+        |_| json!({"command": "true"}),
+        "x",
+    ));
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash", "--max-turns", "2"]);
+    assert_eq!(
+        (code, &lines.last().unwrap()["subtype"]),
+        (Some(1), &json!("error_max_turns"))
+    );
+    let (lines, code) = bench.stream(&[
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash",
+        "--max-budget-usd",
+        "0.000001",
+    ]);
+    assert_eq!(
+        (code, &lines.last().unwrap()["subtype"]),
+        (Some(1), &json!("error_max_budget_usd"))
+    );
+    assert_eq!(lines.last().unwrap()["is_error"], true);
+    let unpriced = bench.run(&["-p", "go", "--model", "mystery", "--max-budget-usd", "1"]);
+    assert_eq!(unpriced.status.code(), Some(2));
+    assert!(
+        unpriced.stderr.contains("needs a price for `mystery`"),
+        "{}",
+        unpriced.stderr
+    );
+}
+
+#[test]
+fn an_unknown_model_has_an_unknown_cost() {
+    let bench = Bench::new(Script::new().turn(Turn::text("hi")));
+    let (lines, _) = bench.stream(&["-p", "go", "--model", "mystery-9"]);
+    assert_eq!(lines.last().unwrap()["total_cost_usd"], json!(null));
+}
+
+#[test]
+fn transient_faults_are_retried_in_sight_and_lasting_ones_are_errors() {
+    let bench = Bench::new(
+        Script::new().turn(
+            Turn::text("at last")
+                .fault(Fault::status(429).retry_after_ms(1).into())
+                .fault(Fault::status(529).retry_after_ms(1).into())
+                .fault(Fault::CutAfterEvents(3)),
+        ),
+    );
+    let (lines, code) = bench.stream(&["-p", "go"]);
+    assert_eq!(code, Some(0));
+    let retries: Vec<_> = lines
+        .iter()
+        .filter(|line| line["subtype"] == "api_retry")
+        .collect();
+    assert_eq!(retries.len(), 3);
+    assert_eq!(lines.last().unwrap()["result"], "at last");
+
+    let bench = Bench::new(
+        Script::new().turn(
+            Turn::text("never").fault(
+                Fault::status(401)
+                    .error("authentication_error", "bad key")
+                    .into(),
+            ),
+        ),
+    );
+    let finished = bench.run(&["-p", "go"]);
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(
+        finished.stderr.contains("ANTHROPIC_API_KEY"),
+        "{}",
+        finished.stderr
+    );
+    assert!(
+        !finished.stderr.contains("sk-test-key"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn an_unknown_block_passes_through_and_comes_back() {
+    let block = json!({"type": "of_the_future", "n": 1});
+    let bench = Bench::new(
+        Script::new()
+            .turn(
+                Turn::new()
+                    .and_raw(&block)
+                    .and_tool("Bash", &json!({"command": "true"})),
+            )
+            .turn(Turn::text("fine")),
+    );
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    assert_eq!(code, Some(0));
+    let seen = lines
+        .iter()
+        .find(|line| line["type"] == "assistant")
+        .unwrap();
+    assert_eq!(seen["message"]["content"][0], block);
+    assert_eq!(
+        bench.server.last_request().unwrap().messages()[1]["content"][0],
+        block
+    );
+}
+
+#[test]
+fn without_any_key_the_answer_is_simulated_and_says_so() {
+    let bench = Bench::new(Script::new());
+    let mut command = bench.command(&["-p", "do things"]);
+    command.env_remove("ANTHROPIC_API_KEY");
+    let finished = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(common::PATIENCE)
+        .unwrap();
+    assert_eq!(finished.status.code(), Some(0));
+    assert!(
+        finished.stdout.starts_with("[Simulated]"),
+        "{}",
+        finished.stdout
+    );
+    assert!(
+        finished.stderr.contains("no model is called"),
+        "{}",
+        finished.stderr
+    );
+    assert_eq!(bench.server.request_count(), 0);
+}
+
+#[test]
+fn the_openai_format_works_end_to_end() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool("Bash", &json!({"command": "echo over there"})))
+            .turn(Turn::text("done")),
+    );
+    let mut command = bench.command(&[
+        "-p",
+        "go",
+        "--model",
+        "local-model",
+        "--allowedTools",
+        "Bash",
+        "--output-format",
+        "stream-json",
+    ]);
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .env("OPENAI_BASE_URL", bench.server.openai_url());
+    let finished = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(common::PATIENCE)
+        .unwrap();
+    let lines = json_lines(&finished.stdout);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    assert!(tool_results(&lines)[0].contains("over there"));
+    assert_eq!(lines.last().unwrap()["result"], "done");
+}
+
+#[test]
+fn signals_end_a_run_in_good_order() {
+    for (signal, code) in [("interrupt", 130), ("terminate", 143)] {
+        let bench = Bench::new(
+            Script::new()
+                .turn(Turn::tool(
+                    "Bash",
+                    &json!({"command": "echo here; touch begun; sleep 300"}),
+                ))
+                .turn(Turn::text("later")),
+        );
+        let mut running = bench.start(&[
+            "-p",
+            "go",
+            "--allowedTools",
+            "Bash",
+            "--output-format",
+            "stream-json",
+        ]);
+        running
+            .wait_for_output("\"assistant\"", common::PATIENCE)
+            .unwrap();
+        while !bench.work().join("begun").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        if signal == "interrupt" {
+            running.interrupt().unwrap();
+        } else {
+            running.terminate().unwrap();
+        }
+        let finished = running.wait(common::PATIENCE).unwrap();
+        assert_eq!(finished.status.code(), Some(code), "{}", finished.stderr);
+        let lines = json_lines(&finished.stdout);
+        assert_eq!(lines.last().unwrap()["type"], "result");
+        assert_eq!(
+            bench.room.wait_until_empty(common::PATIENCE).unwrap(),
+            Vec::<u32>::new()
+        );
+    }
+}
+
+#[test]
+fn usage_errors_name_the_thing_and_exit_with_two() {
+    let bench = Bench::new(Script::new());
+    for (args, words) in [
+        (vec!["-p", "x", "--output-format", "yaml"], "stream-json"),
+        (
+            vec!["-p", "x", "--permission-mode", "yolo"],
+            "bypassPermissions",
+        ),
+        (vec!["-p", "x", "--max-turns", "0"], "--max-turns"),
+        (
+            vec!["-p", "x", "--allowedTools", "Bash(git log"],
+            "Bash(git log",
+        ),
+        (
+            vec!["-p", "x", "--resume", "nothing-like-it"],
+            "session list",
+        ),
+        (vec!["-p", "x", "--continue"], "no session"),
+        (vec!["-p", "x", "--cwd", "/no/such/dir"], "/no/such/dir"),
+        (vec!["-p", "x", "--add-dir", "/no/such/dir"], "/no/such/dir"),
+        (vec!["frobnicate"], "not a terminal"),
+    ] {
+        let finished = bench.run(&args);
+        assert_eq!(
+            finished.status.code(),
+            Some(2),
+            "{args:?}: {}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains(words),
+            "{args:?}: {}",
+            finished.stderr
+        );
+    }
+}

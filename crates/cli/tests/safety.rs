@@ -1,0 +1,247 @@
+//! What an agent must not be able to do.
+
+mod common;
+
+use codespar_testkit::{Script, Turn};
+use common::{Bench, tool_results};
+use serde_json::json;
+
+fn one_command(command: &str) -> Script {
+    Script::new()
+        .turn(Turn::tool("Bash", &json!({"command": command})))
+        .turn(Turn::text("done"))
+}
+
+/// Runs one command with `Bash` allowed and gives what the model saw.
+fn outcome(bench: &Bench) -> String {
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    assert_eq!(code, Some(0), "{lines:?}");
+    tool_results(&lines).remove(0)
+}
+
+#[test]
+fn env_shows_no_key_or_token() {
+    let bench = Bench::new(one_command(
+        "env; cat /proc/$PPID/environ /proc/1/environ 2>/dev/null | tr '\\0' '\\n'",
+    ));
+    let mut command = bench.command(&[
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash",
+        "--output-format",
+        "stream-json",
+    ]);
+    let secrets = [
+        ("GITHUB_TOKEN", "ghp_0123456789abcdefghijklmnopqrstuvwxyz"),
+        (
+            "AWS_SECRET_ACCESS_KEY",
+            "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY",
+        ),
+        ("MY_DATABASE", "postgres://me:hunter2hunter2@db.internal/x"),
+    ];
+    for (name, value) in secrets {
+        command.env(name, value);
+    }
+    command.env("HARMLESS", "visible");
+    let finished = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(common::PATIENCE)
+        .unwrap();
+    let seen = tool_results(&common::json_lines(&finished.stdout)).remove(0);
+    assert!(seen.contains("HARMLESS=visible"), "{seen}");
+    for word in [
+        "sk-test-key",
+        "ghp_0123",
+        "wJalrX",
+        "hunter2",
+        "ANTHROPIC_API_KEY",
+        "GITHUB_TOKEN",
+    ] {
+        assert!(
+            !finished.stdout.contains(word),
+            "{word} leaked: {}",
+            finished.stdout
+        );
+    }
+}
+
+#[test]
+fn a_command_cannot_write_outside_the_workspace() {
+    let bench = Bench::new(Script::new());
+    let outside = bench.room.home().join("outside.txt");
+    let script = format!(
+        "echo x > {}; echo y > inside.txt; echo z > $TMPDIR/t && cat $TMPDIR/t",
+        outside.display()
+    );
+    let bench = Bench {
+        server: codespar_testkit::ScriptedModel::start_blocking(one_command(&script)).unwrap(),
+        ..bench
+    };
+    let seen = outcome(&bench);
+    assert!(!outside.exists(), "{seen}");
+    assert!(bench.work().join("inside.txt").exists(), "{seen}");
+    assert!(seen.contains('z'), "{seen}");
+}
+
+#[test]
+fn a_command_has_no_network_and_cannot_touch_hooks_or_settings() {
+    let bench = Bench::new(Script::new());
+    let address = bench.server.address();
+    bench.file(".git/hooks/pre-commit", "original");
+    bench.file(".codespar/settings.json", "{}");
+    let script = format!(
+        "(exec 3<>/dev/tcp/{}/{}) 2>/dev/null && echo CONNECTED; \
+         echo evil > .git/hooks/pre-commit; echo '{{\"model\":\"evil\"}}' > .codespar/settings.json; echo end",
+        address.ip(),
+        address.port()
+    );
+    let bench = Bench {
+        server: codespar_testkit::ScriptedModel::start_blocking(one_command(&script)).unwrap(),
+        ..bench
+    };
+    let seen = outcome(&bench);
+    assert!(
+        seen.contains("end") && !seen.contains("CONNECTED"),
+        "{seen}"
+    );
+    let kept = |name: &str| std::fs::read_to_string(bench.work().join(name)).unwrap();
+    assert_eq!(
+        (
+            kept(".git/hooks/pre-commit").as_str(),
+            kept(".codespar/settings.json").as_str()
+        ),
+        ("original", "{}")
+    );
+}
+
+#[test]
+fn doctor_says_which_sandbox_is_active() {
+    let bench = Bench::new(Script::new());
+    let finished = bench.run(&["doctor", "--json"]);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stdout);
+    let report: serde_json::Value = serde_json::from_str(&finished.stdout).unwrap();
+    let sandbox = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|f| f["name"] == "sandbox")
+        .unwrap();
+    let says = sandbox["says"].as_str().unwrap().to_lowercase();
+    assert!(
+        says.contains("bubblewrap") || says.contains("landlock"),
+        "{says}"
+    );
+}
+
+#[test]
+fn a_rule_for_one_command_does_not_carry_another() {
+    for (command, allowed) in [
+        ("git log | head", "Bash(git log *)"),
+        ("git log; rm -rf x", "Bash(git log *)"),
+        ("git log $(rm -rf x)", "Bash(git log *)"),
+        ("git logx", "Bash(git log *)"),
+    ] {
+        let bench = Bench::new(one_command(command));
+        bench.file("x/keep", "");
+        let (lines, _) = bench.stream(&["-p", "go", "--allowedTools", allowed]);
+        let denials = lines.last().unwrap()["permission_denials"]
+            .as_array()
+            .unwrap()
+            .clone();
+        assert_eq!(denials.len(), 1, "{command}");
+        assert!(bench.work().join("x/keep").exists(), "{command}");
+        assert!(
+            tool_results(&lines)[0].starts_with("permission denied"),
+            "{command}"
+        );
+    }
+    let bench = Bench::new(one_command("git log 2>&1 | head"));
+    let (lines, _) = bench.stream(&["-p", "go", "--allowedTools", "Bash(git log *),Bash(head)"]);
+    assert_eq!(lines.last().unwrap()["permission_denials"], json!([]));
+}
+
+#[test]
+fn a_denied_file_is_neither_read_nor_found() {
+    let script = Script::new()
+        .turn(
+            Turn::new()
+                .and_tool("Read", &json!({"file_path": "secrets/key.txt"}))
+                .and_tool(
+                    "Grep",
+                    &json!({"pattern": "TOPSECRET", "output_mode": "content"}),
+                )
+                .and_tool("Glob", &json!({"pattern": "**/*.txt"})),
+        )
+        .turn(Turn::text("done"));
+    let bench = Bench::new(script);
+    bench.file("secrets/key.txt", "TOPSECRET\n");
+    bench.file("open.txt", "nothing\n");
+    bench.file(
+        ".codespar/settings.json",
+        r#"{"permissions": {"deny": ["Read(./secrets/**)"]}}"#,
+    );
+    let (lines, _) = bench.stream(&["-p", "go"]);
+    let results = tool_results(&lines);
+    assert_eq!(
+        results[0],
+        "permission denied: denied by `Read(./secrets/**)` in .codespar/settings.json"
+    );
+    assert!(!results[1].contains("TOPSECRET"), "{results:?}");
+    assert!(
+        results[2].contains("open.txt") && !results[2].contains("key.txt"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn a_symlink_does_not_lead_out_of_the_workspace() {
+    let bench = Bench::new(Script::new());
+    let target = bench.room.home().join("target.txt");
+    std::fs::write(&target, "mine\n").unwrap();
+    std::os::unix::fs::symlink(&target, bench.work().join("link.txt")).unwrap();
+    let script = Script::new()
+        .turn(
+            Turn::new()
+                .and_tool("Read", &json!({"file_path": "link.txt"}))
+                .and_tool(
+                    "Write",
+                    &json!({"file_path": "link.txt", "content": "theirs"}),
+                ),
+        )
+        .turn(Turn::text("done"));
+    let bench = Bench {
+        server: codespar_testkit::ScriptedModel::start_blocking(script).unwrap(),
+        ..bench
+    };
+    let (lines, _) = bench.stream(&["-p", "go", "--permission-mode", "acceptEdits"]);
+    let results = tool_results(&lines);
+    assert!(
+        results
+            .iter()
+            .all(|text| text.starts_with("permission denied")),
+        "{results:?}"
+    );
+    assert_eq!(std::fs::read_to_string(target).unwrap(), "mine\n");
+}
+
+#[test]
+fn a_project_cannot_take_the_walls_down() {
+    let bench = Bench::new(Script::new().turn(Turn::text("x")));
+    for settings in [
+        r#"{"permissions": {"defaultMode": "bypassPermissions"}}"#,
+        r#"{"sandbox": {"mode": "off"}}"#,
+        r#"{"sandbox": {"network": true}}"#,
+        r#"{"sandbox": {"allowWrite": ["/"]}}"#,
+        r#"{"sandbox": {"passEnv": ["ANTHROPIC_API_KEY"]}}"#,
+    ] {
+        bench.file(".codespar/settings.json", settings);
+        let finished = bench.run(&["-p", "go"]);
+        assert_eq!(finished.status.code(), Some(2), "{settings}");
+        assert!(
+            finished.stderr.contains("cannot be set by a project"),
+            "{}",
+            finished.stderr
+        );
+    }
+}

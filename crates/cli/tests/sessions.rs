@@ -1,0 +1,395 @@
+//! Sessions across processes: crashes, resuming, commands, bad state.
+
+mod common;
+
+use std::collections::HashSet;
+
+use codespar_testkit::{Script, Turn};
+use common::{Bench, PATIENCE, json_lines};
+use serde_json::{Value, json};
+
+/// A loop whose commands leave one line each; a command run twice shows.
+fn counting_loop(turns: usize) -> Script {
+    Script::tool_loop(
+        turns,
+        "Bash",
+        |turn| json!({"command": format!("echo {turn} >> ran.txt")}),
+        "all done",
+    )
+}
+
+#[test]
+fn killed_at_random_points_and_resumed_nothing_is_lost_and_nothing_runs_twice() {
+    const TURNS: usize = 12;
+    let bench = Bench::new(counting_loop(TURNS));
+    let mut args = vec!["-p".to_owned(), "go".to_owned()];
+    args.extend(["--allowedTools", "Bash", "--output-format", "stream-json"].map(str::to_owned));
+    let mut session = None;
+    let mut unknown = HashSet::new();
+    // Kills later and later into each attempt, at uneven steps; the last attempt may finish.
+    for attempt in 0_u64.. {
+        assert!(attempt < 60, "it never finished");
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut running = bench.start(&words);
+        let kill_after = std::time::Duration::from_millis(20 + (attempt * 37) % 90);
+        std::thread::sleep(kill_after);
+        let ended = running.has_ended().unwrap();
+        let finished = if ended {
+            running.wait(PATIENCE).unwrap()
+        } else {
+            running.kill_9().unwrap()
+        };
+        // A line that was being written when the process died is not a line.
+        let lines: Vec<Value> = finished
+            .stdout
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
+        if session.is_none() {
+            session = lines
+                .first()
+                .and_then(|l| l["session_id"].as_str())
+                .map(str::to_owned);
+            if let Some(id) = &session {
+                args = vec!["-p".to_owned(), "--resume".to_owned(), id.clone()];
+                args.extend(
+                    ["--allowedTools", "Bash", "--output-format", "stream-json"].map(str::to_owned),
+                );
+            }
+        }
+        for line in &lines {
+            if let Some(text) = line["text"]
+                .as_str()
+                .filter(|text| text.contains("outcome unknown"))
+            {
+                unknown.insert(text.to_owned());
+            }
+        }
+        assert_eq!(
+            bench.room.wait_until_empty(PATIENCE).unwrap(),
+            Vec::<u32>::new(),
+            "orphans"
+        );
+        if lines
+            .last()
+            .is_some_and(|line| line["subtype"] == "success")
+        {
+            break;
+        }
+        // Killed before the prompt was on record: begin again.
+        if finished.stderr.contains("nothing left to do") || finished.stderr.contains("no session")
+        {
+            panic!("{}", finished.stderr);
+        }
+    }
+    let ran: Vec<String> = std::fs::read_to_string(bench.work().join("ran.txt"))
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let distinct: HashSet<&String> = ran.iter().collect();
+    assert_eq!(distinct.len(), ran.len(), "a command ran twice: {ran:?}");
+    // Every command ran, or was reported as unknown or not run; what the model saw says which.
+    let export = bench.run(&["session", "export", session.as_deref().unwrap()]);
+    let entries = json_lines(&export.stdout);
+    let places: Vec<u64> = entries
+        .iter()
+        .map(|entry| entry["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(places, (1..=entries.len() as u64).collect::<Vec<_>>());
+    let calls = entries
+        .iter()
+        .filter(|e| e["body"]["assistant"]["stop_reason"] == "tool_use")
+        .count();
+    let results: Vec<&Value> = entries
+        .iter()
+        .filter(|e| !e["body"]["tool_result"].is_null())
+        .collect();
+    assert_eq!((calls, results.len()), (TURNS, TURNS));
+    let interrupted = results
+        .iter()
+        .filter(|e| e.to_string().contains("interrupted"))
+        .count();
+    assert!(
+        ran.len() >= TURNS - interrupted,
+        "{} ran, {interrupted} interrupted",
+        ran.len()
+    );
+}
+
+#[test]
+fn a_session_in_use_is_refused_to_another_process() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool(
+                "Bash",
+                &json!({"command": "touch begun; sleep 300"}),
+            ))
+            .turn(Turn::text("x")),
+    );
+    let mut running = bench.start(&[
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash",
+        "--output-format",
+        "stream-json",
+    ]);
+    running.wait_for_output("\"assistant\"", PATIENCE).unwrap();
+    let other = bench.run(&["-p", "me too", "--continue"]);
+    assert_eq!(other.status.code(), Some(1));
+    assert!(
+        other.stderr.contains(&format!(
+            "in use by another process (pid {})",
+            running.pid()
+        )),
+        "{}",
+        other.stderr
+    );
+    running.terminate().unwrap();
+    running.wait(PATIENCE).unwrap();
+}
+
+#[test]
+fn sessions_are_listed_shown_exported_continued_and_removed() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::text("one"))
+            .turn(Turn::text("two")),
+    );
+    bench.run(&["-p", "first things first"]);
+    let second = bench.run(&["-p", "and then", "--continue"]);
+    assert_eq!(second.stdout, "two\n");
+    let list: Value =
+        serde_json::from_str(&bench.run(&["session", "list", "--json"]).stdout).unwrap();
+    let sessions = list["sessions"].as_array().unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(sessions[0]["title"], "first things first");
+    let id = sessions[0]["id"].as_str().unwrap().to_owned();
+    let shown = bench.run(&["session", "show", &id[..13]]);
+    assert!(
+        shown.stdout.contains("first things first") && shown.stdout.contains("two"),
+        "{}",
+        shown.stdout
+    );
+    let markdown = bench.run(&["session", "export", &id, "--format", "markdown"]);
+    assert!(
+        markdown
+            .stdout
+            .starts_with("## Person\n\nfirst things first\n"),
+        "{}",
+        markdown.stdout
+    );
+    assert_eq!(bench.run(&["session", "rm", &id]).status.code(), Some(0));
+    let gone = bench.run(&["session", "show", &id]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(
+        gone.stderr.contains("there is no session"),
+        "{}",
+        gone.stderr
+    );
+}
+
+#[test]
+fn a_state_directory_that_cannot_be_used_is_named() {
+    let bench = Bench::new(Script::new().turn(Turn::text("x")));
+    let file = bench.room.home().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    for dir in [file.as_path(), std::path::Path::new("/proc/codespar")] {
+        let mut command = bench.command(&["-p", "go"]);
+        command.env("CODESPAR_HOME", dir);
+        let finished = codespar_testkit::process::spawn(&mut command)
+            .unwrap()
+            .wait(PATIENCE)
+            .unwrap();
+        assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
+        assert!(
+            finished.stderr.contains(&dir.display().to_string()),
+            "{}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains("CODESPAR_HOME"),
+            "{}",
+            finished.stderr
+        );
+    }
+    assert_eq!(bench.server.request_count(), 0);
+}
+
+#[test]
+fn a_bad_settings_file_is_named_with_its_line() {
+    let bench = Bench::new(Script::new().turn(Turn::text("x")));
+    for (text, place, words) in [
+        ("{\n  \"model\": \"opus\",\n}", ":3:", "trailing comma"),
+        ("{\n  \"modle\": \"opus\"\n}", ":2:", "modle"),
+        (
+            "{\"permissions\": {\n\"allow\": [\n\"Bash(git log\"]}}",
+            ":3:",
+            "Bash(git log",
+        ),
+        ("{\"model\": 7}", ":1:", "string"),
+    ] {
+        let path = bench.file(".codespar/settings.json", text);
+        let finished = bench.run(&["-p", "go"]);
+        assert_eq!(
+            finished.status.code(),
+            Some(2),
+            "{text}: {}",
+            finished.stderr
+        );
+        assert!(
+            finished
+                .stderr
+                .contains(&format!("{}{place}", path.display())),
+            "{text}: {}",
+            finished.stderr
+        );
+        assert!(
+            finished.stderr.contains(words),
+            "{text}: {}",
+            finished.stderr
+        );
+    }
+    assert_eq!(bench.server.request_count(), 0);
+}
+
+#[test]
+fn clean_up_removes_what_is_past_its_time_and_what_a_kill_left() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool(
+                "Bash",
+                &json!({"command": "touch begun; sleep 300"}),
+            ))
+            .turn(Turn::text("x")),
+    );
+    let mut running = bench.start(&[
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash",
+        "--output-format",
+        "stream-json",
+    ]);
+    running.wait_for_output("\"assistant\"", PATIENCE).unwrap();
+    running.kill_9().unwrap();
+    let temps =
+        || std::fs::read_dir(bench.room.codespar_home().join("tmp")).map_or(0, Iterator::count);
+    assert_eq!(temps(), 1);
+    let kept = bench.run(&["gc", "--json"]);
+    assert_eq!(
+        serde_json::from_str::<Value>(&kept.stdout).unwrap()["sessions"],
+        json!([])
+    );
+    assert_eq!(temps(), 0);
+    let dry = bench.run(&["gc", "--days", "0", "--dry-run"]);
+    assert!(
+        dry.stdout.starts_with("would remove 1 sessions"),
+        "{}",
+        dry.stdout
+    );
+    let gone = bench.run(&["gc", "--days", "0", "--json"]);
+    assert_eq!(
+        serde_json::from_str::<Value>(&gone.stdout).unwrap()["sessions"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+    let list: Value =
+        serde_json::from_str(&bench.run(&["session", "list", "--json"]).stdout).unwrap();
+    assert_eq!(list["sessions"], json!([]));
+}
+
+#[test]
+fn a_recording_answers_again_without_the_server() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool("LS", &json!({"path": "."})))
+            .turn(Turn::text("seen")),
+    );
+    let tape = bench.room.home().join("tape.jsonl");
+    let run = |how: &str| {
+        let mut command = bench.command(&["-p", "look"]);
+        command.env("CODESPAR_CASSETTE", format!("{how}:{}", tape.display()));
+        codespar_testkit::process::spawn(&mut command)
+            .unwrap()
+            .wait(PATIENCE)
+            .unwrap()
+    };
+    assert_eq!(run("record").stdout, "seen\n");
+    let before = bench.server.request_count();
+    let replayed = run("replay");
+    assert_eq!(replayed.stdout, "seen\n", "{}", replayed.stderr);
+    assert_eq!(bench.server.request_count(), before);
+    assert!(
+        !std::fs::read_to_string(&tape)
+            .unwrap()
+            .contains("sk-test-key")
+    );
+}
+
+#[test]
+fn the_demo_runs_offline_to_its_end() {
+    let bench = Bench::new(Script::new());
+    let finished = bench.run(&["demo"]);
+    assert_eq!(
+        finished.status.code(),
+        Some(0),
+        "{}{}",
+        finished.stdout,
+        finished.stderr
+    );
+    assert!(
+        finished.stdout.contains("+    sort -n | awk"),
+        "{}",
+        finished.stdout
+    );
+    assert!(finished.stdout.contains("Scripted:"), "{}", finished.stdout);
+    assert_eq!(bench.server.request_count(), 0);
+}
+
+#[test]
+fn agent_definitions_are_listed_and_checked() {
+    let bench = Bench::new(Script::new());
+    bench.file(
+        ".codespar/agents/good.md",
+        "---\nname: good\ndescription: does good\n---\nBe good.\n",
+    );
+    let fine = bench.run(&["agents", "check"]);
+    assert_eq!(
+        (fine.status.code(), fine.stdout.as_str()),
+        (Some(0), "1 usable, 0 not\n")
+    );
+    let bad = bench.file(
+        ".claude/agents/bad.md",
+        "---\nname: bad\ndescription: d\ntools: Fly\n---\nx\n",
+    );
+    let found = bench.run(&["agents", "check"]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(
+        found
+            .stdout
+            .contains(&format!("{}:4: there is no tool `Fly`", bad.display())),
+        "{}",
+        found.stdout
+    );
+    let list: Value =
+        serde_json::from_str(&bench.run(&["agents", "list", "--json"]).stdout).unwrap();
+    assert_eq!(list["agents"][0]["name"], "good");
+    assert_eq!(list["problems"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn completions_and_version_touch_nothing() {
+    let bench = Bench::new(Script::new());
+    assert!(
+        bench
+            .run(&["completions", "bash"])
+            .stdout
+            .contains("_codespar")
+    );
+    assert!(bench.run(&["--version"]).stdout.starts_with("codespar "));
+    assert!(!bench.room.codespar_home().join("codespar.db").exists());
+}

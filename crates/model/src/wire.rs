@@ -1,0 +1,52 @@
+//! Wire formats, apart from transport: a request into a body, events into an answer.
+
+use std::{borrow::Cow, collections::VecDeque};
+
+use codespar_protocol::ToolUse;
+use serde_json::value::RawValue;
+
+use crate::{ModelError, ModelEvent};
+
+pub(crate) mod anthropic;
+pub(crate) mod openai;
+
+/// Makes an answer of the events of one stream.
+pub(crate) trait Accumulator: Send {
+    /// Takes one event; what it amounts to goes to `out`, a whole answer as `Finished`.
+    fn accept(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+        out: &mut VecDeque<ModelEvent>,
+    ) -> Result<(), ModelError>;
+
+    /// The stream ended. That is an error unless the answer was whole by then.
+    fn end(&mut self) -> Result<ModelEvent, ModelError>;
+}
+
+/// The input of a call as the model wrote it: empty becomes `{}`; what is not JSON (the answer
+/// was cut off) is kept as the JSON string of what arrived.
+pub(crate) fn raw_input(text: &str) -> Box<RawValue> {
+    if text.trim().is_empty() {
+        return empty_object();
+    }
+    match serde_json::from_str::<&RawValue>(text) {
+        Ok(raw) => raw.to_owned(),
+        Err(_) => serde_json::value::to_raw_value(text).unwrap_or_default(),
+    }
+}
+
+pub(crate) fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).unwrap_or_default()
+}
+
+/// The input of a call as providers accept it back: they insist on an object, so what is none (a
+/// call that was cut off) goes inside one. Objects go out byte for byte.
+pub(crate) fn sendable_input(call: &ToolUse) -> Cow<'_, str> {
+    let text = call.input.get();
+    if text.starts_with('{') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{{\"cut_off_input\":{text}}}"))
+    }
+}

@@ -1,0 +1,249 @@
+//! A request as a Messages body. The history is written straight from where it lies: what came
+//! from the provider goes back byte for byte.
+
+use std::sync::Arc;
+
+use codespar_protocol::{ContentBlock, Message, RawObject, Role, ToolUse};
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeMap, SerializeSeq},
+};
+use serde_json::value::RawValue;
+
+use crate::{Request, ToolSpec, wire::sendable_input};
+
+/// The provider takes no more marks than this in one request.
+const MOST_MARKS: usize = 4;
+/// This many of the latest user messages are marked, so that the cache is found again even when
+/// one turn adds many blocks.
+const MARKED_TURNS: usize = 2;
+
+/// The body of a streaming call.
+pub(crate) fn body(request: &Request) -> Result<Vec<u8>, serde_json::Error> {
+    let marks = marks(request);
+    serde_json::to_vec(&Body {
+        model: &request.model,
+        max_tokens: request.max_tokens,
+        system: (!request.system.is_empty()).then_some([SystemBlock {
+            kind: "text",
+            text: &request.system,
+            cache_control: EPHEMERAL,
+        }]),
+        tools: Tools(&request.tools),
+        messages: Messages {
+            messages: &request.messages,
+            marks: &marks,
+        },
+        stop_sequences: &request.stop_sequences,
+        temperature: request.temperature,
+        output_config: request.effort.map(|effort| OutputConfig {
+            effort: effort.as_str(),
+        }),
+        stream: true,
+    })
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<[SystemBlock<'a>; 1]>,
+    #[serde(skip_serializing_if = "Tools::is_empty")]
+    tools: Tools<'a>,
+    messages: Messages<'a>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    stop_sequences: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    stream: bool,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+#[derive(Serialize)]
+struct CacheControl {
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl { kind: "ephemeral" };
+
+#[derive(Serialize)]
+struct SystemBlock<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+    cache_control: CacheControl,
+}
+
+struct Tools<'a>(&'a [ToolSpec]);
+
+impl Tools<'_> {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Tool<'a> {
+            name: &'a str,
+            description: &'a str,
+            input_schema: &'a RawValue,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            cache_control: Option<CacheControl>,
+        }
+        let last = self.0.len().saturating_sub(1);
+        serializer.collect_seq(self.0.iter().enumerate().map(|(at, tool)| Tool {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: &tool.input_schema,
+            cache_control: (at == last).then_some(EPHEMERAL),
+        }))
+    }
+}
+
+struct Messages<'a> {
+    messages: &'a [Arc<Message>],
+    marks: &'a [Mark],
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(None)?;
+        for (at, message) in self.messages.iter().enumerate() {
+            // The provider refuses messages without content.
+            if message.content.is_empty() {
+                continue;
+            }
+            let mark = self.marks.iter().find(|mark| mark.message == at);
+            seq.serialize_element(&WireMessage {
+                message,
+                marked_block: mark.map(|mark| mark.block),
+            })?;
+        }
+        seq.end()
+    }
+}
+
+struct WireMessage<'a> {
+    message: &'a Message,
+    marked_block: Option<usize>,
+}
+
+impl Serialize for WireMessage<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("role", &self.message.role)?;
+        map.serialize_entry("content", &Content(self))?;
+        map.end()
+    }
+}
+
+struct Content<'a>(&'a WireMessage<'a>);
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Marked<'a> {
+            #[serde(flatten)]
+            block: WireBlock<'a>,
+            cache_control: CacheControl,
+        }
+        let blocks = &self.0.message.content;
+        let blank_alone = blocks.iter().all(is_blank);
+        let mut seq = serializer.serialize_seq(None)?;
+        for (at, block) in blocks.iter().enumerate() {
+            if self.0.marked_block == Some(at) {
+                seq.serialize_element(&Marked {
+                    block: WireBlock(block),
+                    cache_control: EPHEMERAL,
+                })?;
+            } else if blank_alone || !is_blank(block) {
+                seq.serialize_element(&WireBlock(block))?;
+            }
+        }
+        seq.end()
+    }
+}
+
+/// Models write blank text beside other blocks now and then; the provider refuses it back.
+fn is_blank(block: &ContentBlock) -> bool {
+    block.as_text().is_some_and(|text| text.trim().is_empty())
+}
+
+struct WireBlock<'a>(&'a ContentBlock);
+
+impl Serialize for WireBlock<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ContentBlock::ToolUse(call) if !call.input.get().starts_with('{') => {
+                let input = sendable_input(call).into_owned();
+                let call = ToolUse {
+                    input: RawValue::from_string(input).map_err(S::Error::custom)?,
+                    ..call.clone()
+                };
+                ContentBlock::ToolUse(call).serialize(serializer)
+            }
+            block => block.serialize(serializer),
+        }
+    }
+}
+
+/// A block that the cache reaches up to.
+#[derive(Debug, PartialEq, Eq)]
+struct Mark {
+    message: usize,
+    block: usize,
+}
+
+/// Where to put marks: the last fitting block of the latest user messages, as many as the
+/// system prompt, the tools and marks that are already there leave room for.
+fn marks(request: &Request) -> Vec<Mark> {
+    let blocks = request.messages.iter().flat_map(|message| &message.content);
+    let taken = usize::from(!request.system.is_empty())
+        + usize::from(!request.tools.is_empty())
+        + blocks.filter(|block| has_mark(block)).count();
+    let room = MOST_MARKS.saturating_sub(taken);
+    let latest = request.messages.iter().enumerate().rev();
+    latest
+        .filter(|(_, message)| message.role == Role::User && !message.content.is_empty())
+        .take(MARKED_TURNS)
+        .filter_map(|(at, message)| {
+            let block = message.content.iter().rposition(can_be_marked)?;
+            (!has_mark(&message.content[block])).then_some(Mark { message: at, block })
+        })
+        .take(room)
+        .collect()
+}
+
+fn can_be_marked(block: &ContentBlock) -> bool {
+    let reasoning = matches!(
+        block,
+        ContentBlock::Thinking(_) | ContentBlock::RedactedThinking(_)
+    );
+    !reasoning && !is_blank(block)
+}
+
+fn has_mark(block: &ContentBlock) -> bool {
+    extra(block).get("cache_control").is_some()
+}
+
+fn extra(block: &ContentBlock) -> &RawObject {
+    match block {
+        ContentBlock::Text(block) => &block.extra,
+        ContentBlock::ToolUse(block) => &block.extra,
+        ContentBlock::ToolResult(block) => &block.extra,
+        ContentBlock::Image(block) => &block.extra,
+        ContentBlock::Thinking(block) => &block.extra,
+        ContentBlock::RedactedThinking(block) => &block.extra,
+        ContentBlock::Unknown(block) => block,
+    }
+}

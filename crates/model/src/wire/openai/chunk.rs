@@ -1,0 +1,75 @@
+//! The shapes of streamed chunks.
+
+use std::borrow::Cow;
+
+use codespar_protocol::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+#[derive(Deserialize)]
+pub(super) struct Chunk<'a> {
+    pub(super) id: Option<Cow<'a, str>>,
+    pub(super) model: Option<Cow<'a, str>>,
+    #[serde(default)]
+    pub(super) choices: Vec<Choice>,
+    pub(super) usage: Option<WireUsage>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Choice {
+    #[serde(default)]
+    pub(super) index: u32,
+    pub(super) delta: Option<Delta>,
+    pub(super) finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Delta {
+    pub(super) content: Option<String>,
+    pub(super) refusal: Option<String>,
+    pub(super) reasoning_content: Option<String>,
+    /// The other name for the same; some servers send both.
+    pub(super) reasoning: Option<String>,
+    pub(super) tool_calls: Option<Vec<CallPiece>>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct CallPiece {
+    pub(super) index: Option<u32>,
+    pub(super) id: Option<String>,
+    pub(super) function: Option<FunctionPiece>,
+}
+
+#[derive(Deserialize, Default)]
+pub(super) struct FunctionPiece {
+    pub(super) name: Option<String>,
+    pub(super) arguments: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct WireUsage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<PromptDetails>,
+}
+
+#[derive(Deserialize)]
+struct PromptDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl From<WireUsage> for Usage {
+    /// Here the prompt includes what was read from the cache; we count the two apart.
+    fn from(wire: WireUsage) -> Self {
+        let details = wire.prompt_tokens_details;
+        let cached = details.and_then(|it| it.cached_tokens).unwrap_or(0);
+        Self {
+            input_tokens: wire.prompt_tokens.unwrap_or(0).saturating_sub(cached),
+            output_tokens: wire.completion_tokens.unwrap_or(0),
+            cache_read_input_tokens: cached,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Deciding a shell command: every part and every redirection must be allowed.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    RuleKind, Scope, Shelter,
+    decide::{Case, Verdict},
+    paths::{is_inside, normalise, protected, resolve},
+    rule_set::Verb,
+    shell::{Direction, Part, Redirect, Script, Word, tidy},
+    suggest,
+    touch::Reached,
+};
+
+/// A command line and what was found in it.
+pub(crate) struct Command<'a> {
+    text: &'a str,
+    script: Script,
+}
+
+/// Where a redirection leads.
+enum Target {
+    /// Nowhere that matters: `/dev/null`.
+    Harmless,
+    Path(PathBuf),
+    /// Known only when it runs.
+    Unknown,
+}
+
+impl<'a> Command<'a> {
+    pub(crate) fn read(text: &'a str) -> Self {
+        Self {
+            text,
+            script: Script::read(text),
+        }
+    }
+
+    /// Why a rule of this kind catches the command, looking through every disguise.
+    pub(crate) fn forbidden(&self, case: &Case<'_>, kind: RuleKind) -> Option<String> {
+        let verb = match kind {
+            RuleKind::Deny => "denied by",
+            RuleKind::Ask | RuleKind::Allow => "asked about because of",
+        };
+        let bare = case
+            .rules
+            .about_tool(kind, "Bash")
+            .or_else(|| case.rules.about_tool(kind, case.tool));
+        if let Some(entry) = bare {
+            return Some(format!("{verb} {entry}"));
+        }
+        let reached = Reached::by(self.text, &self.script);
+        let entry = case.rules.about_command(kind, |pattern| {
+            pattern.matches(&tidy(self.text))
+                || reached.texts.iter().any(|text| pattern.matches(text))
+        });
+        if let Some(entry) = entry {
+            return Some(format!("{verb} {entry}"));
+        }
+        reached.paths.iter().find_map(|(touch, word)| {
+            let path = literal_path(word, case.scope)?;
+            let tool = match touch {
+                Verb::Read => "Read",
+                Verb::Write => "Write",
+            };
+            let entry = case
+                .rules
+                .about_path(kind, tool, *touch, &path, case.scope)?;
+            Some(format!("{verb} {entry} (`{word}`)"))
+        })
+    }
+
+    pub(crate) fn judge(&self, case: &Case<'_>) -> Verdict {
+        if let Some(reason) = self.forbidden(case, RuleKind::Ask) {
+            return Verdict::ask(reason);
+        }
+        if case.scope.shelter == Shelter::Unavailable {
+            return Verdict::ask("no sandbox works here, so the command would run unsandboxed");
+        }
+        let bare = case
+            .rules
+            .about_tool(RuleKind::Allow, "Bash")
+            .or_else(|| case.rules.about_tool(RuleKind::Allow, case.tool));
+        if let Some(entry) = bare {
+            return self.judge_freely(case, Verdict::allow(format!("allowed by {entry}")));
+        }
+        if let Some(obstacle) = &self.script.obstacle {
+            return Verdict::ask(format!("the command cannot be analysed: {obstacle}"));
+        }
+        let mut verdict = Verdict::allow(String::new());
+        for part in &self.script.parts {
+            verdict = verdict.and(self.judge_part(case, part));
+        }
+        for redirect in &self.script.redirects {
+            verdict = verdict.and(self.judge_redirect(case, redirect));
+        }
+        match verdict {
+            Verdict::Allow(reason) if reason.is_empty() => {
+                Verdict::ask("there is no command in it")
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Every command is allowed: only writes that the rule cannot have meant are left.
+    fn judge_freely(&self, case: &Case<'_>, mut verdict: Verdict) -> Verdict {
+        for redirect in &self.script.redirects {
+            let Target::Path(path) = self.target(case, &redirect.target) else {
+                continue;
+            };
+            let guarded = protected(&path, case.scope.home.as_deref()).is_some();
+            let inside = case.in_workspace(&path) && !guarded;
+            if redirect.direction == Direction::Out && !inside {
+                verdict = verdict.and(case.judge_write("Write", &path));
+            }
+        }
+        verdict
+    }
+
+    fn judge_part(&self, case: &Case<'_>, part: &Part) -> Verdict {
+        if part.words.is_empty() {
+            return Verdict::ask("it changes variables that commands may depend on");
+        }
+        let assigned: String = part
+            .assignments
+            .iter()
+            .map(|word| format!("{} ", word.source))
+            .collect();
+        let text = part.text();
+        // An assignment changes what the command does: a rule must spell it out.
+        let entry = case.rules.about_command(RuleKind::Allow, |pattern| {
+            pattern.head().starts_with(&assigned) && pattern.matches(&text)
+        });
+        if let Some(entry) = entry {
+            return Verdict::allow(format!("allowed by {entry}"));
+        }
+        if self.is_free_cd(case, part) {
+            return Verdict::allow("changing directory within the workspace is free");
+        }
+        Verdict::offer(
+            format!("no rule allows `{}`", shorten(&text)),
+            suggest::command(part),
+        )
+    }
+
+    /// A plain `cd` to a directory of the workspace.
+    fn is_free_cd(&self, case: &Case<'_>, part: &Part) -> bool {
+        let [name, dir] = part.words.as_slice() else {
+            return false;
+        };
+        let Some(dir) = dir.value() else {
+            return false;
+        };
+        if name.source != "cd"
+            || !part.assignments.is_empty()
+            || dir.starts_with('-')
+            || dir.is_empty()
+        {
+            return false;
+        }
+        let relative = !Path::new(dir).is_absolute();
+        // Where a second or repeated relative step leads depends on the first.
+        let adrift = relative && (self.moves() > 1 || (self.script.repeats && dir.contains("..")));
+        let path = resolve(Path::new(dir), &case.scope.cwd);
+        !adrift && case.in_workspace(&path)
+    }
+
+    /// How often it changes the directory.
+    fn moves(&self) -> usize {
+        let moving = |part: &&Part| {
+            part.words
+                .iter()
+                .any(|word| matches!(word.bare.as_str(), "cd" | "pushd" | "popd" | "chdir"))
+        };
+        self.script.parts.iter().filter(moving).count()
+    }
+
+    fn judge_redirect(&self, case: &Case<'_>, redirect: &Redirect) -> Verdict {
+        match (self.target(case, &redirect.target), redirect.direction) {
+            (Target::Harmless, _) => Verdict::allow("redirections to nowhere are free"),
+            (Target::Unknown, _) => Verdict::ask(format!(
+                "where the redirection to `{}` leads is known only when it runs",
+                shorten(&redirect.target.source)
+            )),
+            (Target::Path(path), Direction::Out) => case.judge_write("Write", &path),
+            (Target::Path(path), Direction::In) => case.judge_read("Read", &path),
+        }
+    }
+
+    fn target(&self, case: &Case<'_>, word: &Word) -> Target {
+        let path = match (word.value(), case.scope.home.as_deref()) {
+            (Some(value), _) if !value.is_empty() => PathBuf::from(value),
+            (None, Some(home)) => match word.source.strip_prefix("~/").map(Word::new) {
+                Some(rest) if rest.literal => home.join(rest.bare),
+                _ => return Target::Unknown,
+            },
+            _ => return Target::Unknown,
+        };
+        if path.is_relative() && self.moves() > 0 {
+            return Target::Unknown;
+        }
+        let path = resolve(&path, &case.scope.cwd);
+        match path.to_str() {
+            Some("/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr") => Target::Harmless,
+            // These open connections.
+            Some(path) if is_inside(Path::new(path), Path::new("/dev")) => Target::Unknown,
+            _ => Target::Path(path),
+        }
+    }
+}
+
+/// The path a word names, as far as text tells.
+fn literal_path(word: &str, scope: &Scope) -> Option<PathBuf> {
+    let path = match (word.strip_prefix("~/"), &scope.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        (Some(_), None) => return None,
+        (None, _) => PathBuf::from(word),
+    };
+    Some(normalise(&scope.cwd.join(path)))
+}
+
+/// Text fit for a reason: one line, not too long.
+fn shorten(text: &str) -> String {
+    const LONGEST: usize = 200;
+    let line: String = text.chars().take(LONGEST).collect();
+    let line = line.replace('\n', "⏎");
+    if text.chars().nth(LONGEST).is_some() {
+        format!("{line}…")
+    } else {
+        line
+    }
+}

@@ -1,0 +1,97 @@
+//! Permission modes.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// What happens to calls that no rule speaks of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Mode {
+    /// Reading in the workspace is free, the rest is asked about.
+    #[default]
+    Default,
+    /// Edits in the workspace are free too.
+    AcceptEdits,
+    /// Read-only: nothing that changes anything, whatever the rules allow.
+    Plan,
+    /// What would be asked about is denied.
+    DontAsk,
+    /// Everything is free, but deny rules still hold.
+    BypassPermissions,
+}
+
+/// The text names no mode.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a permission mode: choose one of {}", Mode::choices())]
+pub struct ModeError {
+    /// What was written.
+    pub text: String,
+}
+
+impl Mode {
+    /// Every mode.
+    pub const ALL: [Self; 5] = [
+        Self::Default,
+        Self::AcceptEdits,
+        Self::Plan,
+        Self::DontAsk,
+        Self::BypassPermissions,
+    ];
+
+    /// The mode as written in settings and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::AcceptEdits => "acceptEdits",
+            Self::Plan => "plan",
+            Self::DontAsk => "dontAsk",
+            Self::BypassPermissions => "bypassPermissions",
+        }
+    }
+
+    fn choices() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ModeError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == text)
+            .ok_or_else(|| ModeError {
+                text: text.to_owned(),
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_written_and_read_under_the_same_name_everywhere() {
+        for mode in Mode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+            assert_eq!(serde_json::to_string(&mode).unwrap(), format!("\"{mode}\""));
+        }
+    }
+
+    #[test]
+    fn an_unknown_mode_lists_the_choices() {
+        assert_eq!(
+            "yolo".parse::<Mode>().unwrap_err().to_string(),
+            "`yolo` is not a permission mode: choose one of default, acceptEdits, plan, dontAsk, \
+             bypassPermissions"
+        );
+    }
+}

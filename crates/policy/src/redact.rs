@@ -1,0 +1,186 @@
+//! Takes secrets out of text, by value and by shape.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Range};
+
+use aho_corasick::AhoCorasick;
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+
+use crate::secrets::KNOWN;
+
+/// Values shorter than this occur by chance and are no secrets worth the name.
+const SHORTEST: usize = 8;
+
+/// A replacement can complete another value with the text around it; a few rounds settle that.
+const MOST_ROUNDS: usize = 8;
+
+/// Takes known values, and what has the shape of a secret, out of text.
+pub struct Redactor {
+    values: Option<AhoCorasick>,
+    /// The variable that each form of a value comes from.
+    names: Vec<String>,
+}
+
+impl Redactor {
+    /// Knows these values by name (`ANTHROPIC_API_KEY`, …), as they are and as they look encoded
+    /// in base64, in an address or in JSON. Values shorter than 8 characters are ignored.
+    pub fn new<N, V>(values: impl IntoIterator<Item = (N, V)>) -> Self
+    where
+        N: Into<String>,
+        V: Into<String>,
+    {
+        let mut forms = BTreeMap::new();
+        for (name, value) in values {
+            let name = name.into();
+            for form in forms_of(value.into().trim()) {
+                // What the replacement itself says cannot be taken out.
+                if form.len() >= SHORTEST && !placeholder(&name).contains(&form) {
+                    forms.entry(form).or_insert_with(|| name.clone());
+                }
+            }
+        }
+        let (forms, names): (Vec<String>, Vec<String>) = forms.into_iter().unzip();
+        let values = match forms.is_empty() {
+            true => None,
+            false => AhoCorasick::new(&forms).ok(),
+        };
+        Self { values, names }
+    }
+
+    /// The text without secrets; borrowed when there are none.
+    pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut result = Cow::Borrowed(text);
+        for _ in 0..MOST_ROUNDS {
+            let spots = self.spots(&result);
+            if spots.is_empty() {
+                break;
+            }
+            result = Cow::Owned(replace(&result, &spots));
+        }
+        result
+    }
+
+    /// What must go, in order, without overlap.
+    fn spots(&self, text: &str) -> Vec<(Range<usize>, String)> {
+        let mut spots = Vec::new();
+        if let Some(values) = &self.values {
+            for found in values.find_overlapping_iter(text) {
+                let name = &self.names[found.pattern().as_usize()];
+                spots.push((found.range(), placeholder(name)));
+            }
+        }
+        for shape in KNOWN.iter() {
+            for found in shape.regex.captures_iter(text) {
+                let Some(spot) = found.name("secret").or_else(|| found.get(0)) else {
+                    continue;
+                };
+                if !is_placeholder(spot.as_str()) {
+                    spots.push((spot.range(), placeholder("")));
+                }
+            }
+        }
+        spots.sort_by_key(|(range, _)| (range.start, usize::MAX - range.end));
+        let mut merged: Vec<(Range<usize>, String)> = Vec::with_capacity(spots.len());
+        for (range, with) in spots {
+            match merged.last_mut() {
+                Some((last, kept)) if range.start < last.end => {
+                    last.end = last.end.max(range.end);
+                    if with.len() > kept.len() {
+                        *kept = with;
+                    }
+                }
+                _ => merged.push((range, with)),
+            }
+        }
+        merged
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("values", &self.names.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn replace(text: &str, spots: &[(Range<usize>, String)]) -> String {
+    let mut result = String::with_capacity(text.len());
+    let mut done = 0;
+    for (range, with) in spots {
+        result.push_str(&text[done..range.start]);
+        result.push_str(with);
+        done = range.end;
+    }
+    result.push_str(&text[done..]);
+    result
+}
+
+fn placeholder(name: &str) -> String {
+    let fit = !name.is_empty()
+        && name.len() <= 64
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    match fit {
+        true => format!("[redacted:{name}]"),
+        false => "[redacted]".to_owned(),
+    }
+}
+
+fn is_placeholder(text: &str) -> bool {
+    text.strip_prefix("[redacted")
+        .and_then(|rest| rest.strip_suffix(']'))
+        .is_some_and(|rest| !rest.contains(['[', ']']))
+}
+
+/// A value in every form in which it may turn up.
+fn forms_of(value: &str) -> Vec<String> {
+    if value.len() < SHORTEST {
+        return Vec::new();
+    }
+    let mut forms = vec![value.to_owned()];
+    for shift in 0..3 {
+        let standard = base64_inside(value, shift);
+        forms.push(standard.replace('+', "-").replace('/', "_"));
+        forms.push(standard);
+    }
+    forms.push(percent_encoded(value, "0123456789ABCDEF"));
+    forms.push(percent_encoded(value, "0123456789abcdef"));
+    forms.push(url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
+    if let Ok(json) = serde_json::to_string(value) {
+        forms.push(json.trim_matches('"').to_owned());
+    }
+    forms.sort_unstable();
+    forms.dedup();
+    forms
+}
+
+/// The characters that the value alone decides when it stands `shift` bytes into encoded text.
+fn base64_inside(value: &str, shift: usize) -> String {
+    let mut bytes = vec![0; shift];
+    bytes.extend_from_slice(value.as_bytes());
+    let encoded = STANDARD_NO_PAD.encode(&bytes);
+    let front = (shift * 8).div_ceil(6);
+    // The last character is shared with what follows, unless the bytes end a group of three.
+    let back = usize::from(bytes.len() % 3 != 0);
+    encoded
+        .get(front..encoded.len().saturating_sub(back))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn percent_encoded(value: &str, digits: &str) -> String {
+    let digits = digits.as_bytes();
+    let mut encoded = String::with_capacity(value.len() * 3);
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded.push(char::from(digits[usize::from(byte >> 4)]));
+            encoded.push(char::from(digits[usize::from(byte & 15)]));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests;

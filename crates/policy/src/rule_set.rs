@@ -1,0 +1,228 @@
+//! All rules in force, and which of them speaks of what.
+
+use std::{fmt, path::Path, path::PathBuf, sync::Arc};
+
+use url::Url;
+
+use crate::{
+    Rule, RuleError, Scope,
+    path_pattern::{Ground, Reach},
+    rule::Specifier,
+};
+
+/// Where a rule comes from; named in reasons, and decides what relative paths start from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleSource {
+    /// As a person would say it: `.codespar/settings.json`, `--allowedTools`.
+    pub name: String,
+    /// Where relative paths in its rules start; the project root when `None`.
+    pub base: Option<PathBuf>,
+}
+
+impl RuleSource {
+    /// A source whose relative paths start at the project root.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            base: None,
+        }
+    }
+}
+
+/// Which list a rule is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RuleKind {
+    /// Permitted.
+    Allow,
+    /// Asked about.
+    Ask,
+    /// Forbidden.
+    Deny,
+}
+
+/// All rules in force.
+#[derive(Debug, Clone, Default)]
+pub struct RuleSet {
+    entries: Vec<Entry>,
+}
+
+/// A rule in its place. Shown as in reasons: «`Bash(ls *)` in .codespar/settings.json».
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    kind: RuleKind,
+    pub(crate) rule: Rule,
+    source: Arc<RuleSource>,
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` in {}", self.rule, self.source.name)
+    }
+}
+
+/// What is done to a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Read,
+    Write,
+}
+
+impl RuleSet {
+    /// Adds a rule.
+    pub fn add(&mut self, kind: RuleKind, rule: Rule, source: &RuleSource) {
+        let known = self.entries.iter().find(|entry| *entry.source == *source);
+        let source = match known {
+            Some(entry) => Arc::clone(&entry.source),
+            None => Arc::new(source.clone()),
+        };
+        self.entries.push(Entry { kind, rule, source });
+    }
+
+    /// Reads what a command-line option was given: rules separated by commas or blanks, such as
+    /// `Bash(git log *),Read Edit`.
+    pub fn parse_list(text: &str) -> Result<Vec<Rule>, RuleError> {
+        let mut depth = 0_usize;
+        let pieces = text.split(|c: char| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && (c == ',' || c.is_whitespace())
+        });
+        pieces
+            .filter(|piece| !piece.is_empty())
+            .map(Rule::parse)
+            .collect()
+    }
+
+    /// The rules of one list, in the order they were added, each with the name of its source.
+    pub fn list(&self, kind: RuleKind) -> impl Iterator<Item = (&Rule, &str)> {
+        self.entries
+            .iter()
+            .filter(move |entry| entry.kind == kind)
+            .map(|entry| (&entry.rule, entry.source.name.as_str()))
+    }
+
+    /// Why this file may not be read, if a rule says so. For tools that search below a directory
+    /// and have to leave out what is forbidden in it.
+    pub fn read_denied(&self, path: &Path, scope: &Scope) -> Option<String> {
+        self.about_path(RuleKind::Deny, "Read", Verb::Read, path, scope)
+            .map(|entry| format!("denied by {entry}"))
+    }
+
+    fn find(&self, kind: RuleKind, speaks: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+        self.entries
+            .iter()
+            .find(|entry| entry.kind == kind && speaks(entry))
+    }
+
+    /// The rule about a path. A rule that forbids reading forbids writing; one that permits
+    /// editing permits reading.
+    pub(crate) fn about_path(
+        &self,
+        kind: RuleKind,
+        tool: &str,
+        verb: Verb,
+        path: &Path,
+        scope: &Scope,
+    ) -> Option<&Entry> {
+        let reach = match kind {
+            RuleKind::Allow => Reach::AsWritten,
+            RuleKind::Ask | RuleKind::Deny => Reach::Wide,
+        };
+        self.find(kind, |entry| {
+            let applies = match (entry.rule.tool.as_str(), verb) {
+                ("Read", Verb::Read) | ("Edit", Verb::Write) => true,
+                ("Read", Verb::Write) => kind != RuleKind::Allow,
+                ("Edit" | "Write" | "MultiEdit" | "NotebookEdit", Verb::Read) => {
+                    kind == RuleKind::Allow
+                }
+                _ => false,
+            };
+            (applies || entry.rule.names(tool))
+                && match &entry.rule.specifier {
+                    Specifier::Any => true,
+                    Specifier::Path(pattern) => pattern.matches(path, ground(entry, scope), reach),
+                    _ => false,
+                }
+        })
+    }
+
+    /// The rule about every use of a tool.
+    pub(crate) fn about_tool(&self, kind: RuleKind, tool: &str) -> Option<&Entry> {
+        self.find(kind, |entry| {
+            matches!(entry.rule.specifier, Specifier::Any) && entry.rule.names(tool)
+        })
+    }
+
+    /// The rule about something with a name.
+    pub(crate) fn about_name(&self, kind: RuleKind, tool: &str, name: &str) -> Option<&Entry> {
+        self.find(kind, |entry| {
+            entry.rule.names(tool)
+                && match &entry.rule.specifier {
+                    Specifier::Any => true,
+                    Specifier::Name(pattern) => pattern.matches(name),
+                    _ => false,
+                }
+        })
+    }
+
+    /// The rule about an address.
+    pub(crate) fn about_address(&self, kind: RuleKind, tool: &str, url: &Url) -> Option<&Entry> {
+        let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
+        let host = host.trim_end_matches('.');
+        self.find(kind, |entry| match &entry.rule.specifier {
+            Specifier::Any => entry.rule.names(tool) || entry.rule.names("WebFetch"),
+            Specifier::Domain(pattern) => !host.is_empty() && pattern.matches(host),
+            _ => false,
+        })
+    }
+
+    /// The rule about a command, by a test of its pattern.
+    pub(crate) fn about_command(
+        &self,
+        kind: RuleKind,
+        test: impl Fn(&crate::text_pattern::TextPattern) -> bool,
+    ) -> Option<&Entry> {
+        self.find(kind, |entry| match &entry.rule.specifier {
+            Specifier::Command(pattern) => test(pattern),
+            _ => false,
+        })
+    }
+}
+
+fn ground<'a>(entry: &'a Entry, scope: &'a Scope) -> Ground<'a> {
+    Ground {
+        base: entry.source.base.as_deref().unwrap_or(&scope.root),
+        cwd: &scope.cwd,
+        home: scope.home.as_deref(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_cut_outside_parentheses() {
+        let rules = RuleSet::parse_list("Bash(git log *),Read Edit(a, b), mcp__x").unwrap();
+        let texts: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, ["Bash(git log *)", "Read", "Edit(a, b)", "mcp__x"]);
+        assert_eq!(RuleSet::parse_list(" , ").unwrap(), Vec::new());
+        assert!(RuleSet::parse_list("Read,Bash(ls").is_err());
+    }
+
+    #[test]
+    fn a_list_is_shown_with_its_sources() {
+        let mut rules = RuleSet::default();
+        let source = RuleSource::named("--allowedTools");
+        rules.add(RuleKind::Allow, Rule::parse("Read").unwrap(), &source);
+        let listed: Vec<(String, &str)> = rules
+            .list(RuleKind::Allow)
+            .map(|(rule, source)| (rule.to_string(), source))
+            .collect();
+        assert_eq!(listed, [("Read".to_owned(), "--allowedTools")]);
+        assert_eq!(rules.list(RuleKind::Deny).count(), 0);
+    }
+}

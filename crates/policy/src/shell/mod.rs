@@ -1,0 +1,141 @@
+//! Shell commands: from text to the simple commands and redirections in it.
+
+mod agree;
+mod scan;
+mod tree;
+mod unwrap;
+mod words;
+
+pub(crate) use unwrap::{base_name, disguises};
+pub(crate) use words::{Word, tidy};
+
+/// Longer than this is not analysed.
+const LONGEST: usize = 64 * 1024;
+
+/// A command line, taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct Script {
+    /// Every simple command, in the order written; also those inside substitutions.
+    pub(crate) parts: Vec<Part>,
+    /// Every redirection to or from a file.
+    pub(crate) redirects: Vec<Redirect>,
+    /// Why the parts are not the whole truth.
+    pub(crate) obstacle: Option<String>,
+    /// The parts may not even be all there are.
+    pub(crate) doubtful: bool,
+    /// Something in it runs more than once.
+    pub(crate) repeats: bool,
+}
+
+/// A simple command: assignments before it, the command word, its arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) assignments: Vec<Word>,
+    pub(crate) words: Vec<Word>,
+}
+
+impl Part {
+    /// As written, in one line, without redirections.
+    pub(crate) fn text(&self) -> String {
+        let words: Vec<&str> = self
+            .assignments
+            .iter()
+            .chain(&self.words)
+            .map(|word| word.source.as_str())
+            .collect();
+        words.join(" ")
+    }
+
+    /// The command word, when it is certain.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.words.first().and_then(Word::value)
+    }
+}
+
+/// What a redirection does to its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    In,
+    Out,
+}
+
+/// A redirection to or from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Redirect {
+    pub(crate) direction: Direction,
+    pub(crate) target: Word,
+}
+
+impl Script {
+    /// Takes a command line apart. Never fails: what is not understood is an obstacle.
+    pub(crate) fn read(text: &str) -> Self {
+        let mut script = Self::default();
+        if text.len() > LONGEST {
+            script.doubt("it is longer than 64 KiB");
+            return script;
+        }
+        if let Some(strange) = text.chars().find(|c| is_strange(*c)) {
+            script.doubt(&format!(
+                "it has the character U+{:04X}, which is not what it seems",
+                u32::from(strange)
+            ));
+        }
+        tree::read(text, &mut script);
+        script.look_at_command_words();
+        script
+    }
+
+    /// Notes why the command cannot be analysed; the first reason is kept.
+    pub(crate) fn hinder(&mut self, why: &str) {
+        self.obstacle.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// The same, where the text itself was not understood.
+    pub(crate) fn doubt(&mut self, why: &str) {
+        self.doubtful = true;
+        self.hinder(why);
+    }
+
+    fn look_at_command_words(&mut self) {
+        let obstacle = self.parts.iter().find_map(unwrap::obstacle);
+        if let Some(obstacle) = obstacle {
+            self.hinder(&obstacle);
+        }
+    }
+}
+
+/// Pieces of a text that was not understood, cut wherever a command could begin.
+pub(crate) fn fragments(text: &str) -> Vec<Part> {
+    let spaced: String = text
+        .chars()
+        .map(|c| if is_strange(c) { ' ' } else { c })
+        .collect();
+    spaced
+        .split(['\n', ';', '&', '|', '(', ')', '{', '}', '`', '<', '>'])
+        .map(|piece| Part {
+            assignments: Vec::new(),
+            words: words::split(piece),
+        })
+        .filter(|part| !part.words.is_empty())
+        .collect()
+}
+
+/// Characters that the shell and the reader, or the shell and the grammar, see differently.
+fn is_strange(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || (c.is_whitespace() && !c.is_ascii())
+        || matches!(
+            c,
+            '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{180e}'
+                | '\u{2800}'
+                | '\u{3164}'
+                | '\u{ffa0}'
+        )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,383 @@
+//! From the grammar's tree to simple commands and redirections.
+
+use std::{
+    cell::{Cell, RefCell},
+    ops::ControlFlow,
+};
+
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
+
+use super::{Direction, Part, Redirect, Script, agree::agree, scan::scan, words};
+
+/// Nested deeper than this is not analysed.
+const DEEPEST: usize = 100;
+
+/// Parsing is given up after reading this often from the text: ordinary commands need a few
+/// reads, while tangles that take quadratic time go back and read again and again.
+const MOST_READS: u32 = 1_000;
+
+thread_local! {
+    // A parser is costly enough to keep and cannot be shared between threads.
+    static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
+}
+
+/// Reads the text into the script.
+pub(crate) fn read(text: &str, script: &mut Script) {
+    let Some(tree) = parse(text) else {
+        script.doubt("it is too tangled to be parsed");
+        return;
+    };
+    let root = tree.root_node();
+    let mut walk = Walk { text, script };
+    walk.visit(root, 0);
+    if root.has_error() {
+        script.doubt("it cannot be parsed as a shell command");
+    }
+    match scan(text) {
+        Err(obstacle) => script.hinder(obstacle),
+        Ok(found) => {
+            if let Err(obstacle) = agree(root, text, &found) {
+                script.doubt(obstacle);
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<Tree> {
+    PARSER.with_borrow_mut(|slot| {
+        if slot.is_none() {
+            let mut parser = Parser::new();
+            parser
+                .set_language(&tree_sitter_bash::LANGUAGE.into())
+                .ok()?;
+            *slot = Some(parser);
+        }
+        let parser = slot.as_mut()?;
+        let bytes = text.as_bytes();
+        let reads = Cell::new(0_u32);
+        let mut watch = |_: &ParseState| match reads.get() > MOST_READS {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let options = ParseOptions::new().progress_callback(&mut watch);
+        let mut input = |at: usize, _| {
+            reads.set(reads.get() + 1);
+            bytes.get(at..).unwrap_or_default()
+        };
+        let tree = parser.parse_with_options(&mut input, None, Some(options));
+        if tree.is_none() {
+            parser.reset();
+        }
+        tree
+    })
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    script: &'a mut Script,
+}
+
+impl<'a> Walk<'a> {
+    fn source(&self, node: Node<'_>) -> &'a str {
+        self.text.get(node.byte_range()).unwrap_or_default()
+    }
+
+    fn children(&mut self, node: Node<'_>, depth: usize) {
+        let mut cursor = node.walk();
+        for child in node.children(&mut cursor) {
+            self.visit(child, depth + 1);
+        }
+    }
+
+    fn visit(&mut self, node: Node<'_>, depth: usize) {
+        if depth > DEEPEST {
+            self.script.doubt("it is nested too deeply");
+            return;
+        }
+        if node.is_error() || node.is_missing() {
+            self.script.hinder("it cannot be parsed as a shell command");
+        }
+        if !node.is_named() {
+            return;
+        }
+        match node.kind() {
+            "comment" => {}
+            "command" => self.command(node, depth, &[]),
+            "test_command" => self.test(node, depth),
+            "redirected_statement" => self.redirected(node, depth),
+            "file_redirect" | "heredoc_redirect" | "herestring_redirect" => {
+                let mut left_over = Vec::new();
+                self.redirect(node, depth, &mut left_over);
+                if !left_over.is_empty() {
+                    self.script.hinder("a redirection is in an unusual place");
+                }
+            }
+            "for_statement" => self.for_loop(node, depth),
+            "while_statement" => {
+                self.script.repeats = true;
+                self.children(node, depth);
+            }
+            kind => {
+                if let Some(obstacle) = obstacle(node, kind) {
+                    self.script.hinder(obstacle);
+                }
+                if matches!(kind, "declaration_command" | "unset_command") {
+                    let words = words::split(self.source(node));
+                    self.script.parts.push(Part {
+                        assignments: Vec::new(),
+                        words,
+                    });
+                }
+                self.children(node, depth);
+            }
+        }
+    }
+
+    /// A simple command; `more` are words that the grammar took for part of a redirection.
+    fn command(&mut self, node: Node<'_>, depth: usize, more: &[Node<'_>]) {
+        let mut part = Part::default();
+        let mut left_over = Vec::new();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        // The part comes before those inside its substitutions.
+        let position = self.script.parts.len();
+        for child in children {
+            match child.kind() {
+                "variable_assignment" => {
+                    part.assignments.push(words::Word::new(self.source(child)));
+                    self.children(child, depth + 1);
+                }
+                "file_redirect" | "herestring_redirect" => {
+                    self.redirect(child, depth, &mut left_over);
+                }
+                "comment" => {}
+                "subshell" => {
+                    self.script.hinder("it cannot be parsed as a shell command");
+                    self.visit(child, depth + 1);
+                }
+                _ => {
+                    part.words.push(words::Word::new(self.source(child)));
+                    self.visit(child, depth + 1);
+                }
+            }
+        }
+        if !left_over.is_empty() {
+            self.script.hinder("a redirection is in an unusual place");
+        }
+        for word in more.iter().chain(&left_over) {
+            part.words.push(words::Word::new(self.source(*word)));
+        }
+        self.script.parts.insert(position, part);
+    }
+
+    fn test(&mut self, node: Node<'_>, depth: usize) {
+        let source = self.source(node);
+        // In `[ a > b ]` the shell sees a redirection where the grammar sees a comparison.
+        if !source.starts_with("[[") && has_operator(node) {
+            self.script.hinder("a test has a redirection in it");
+        }
+        self.script.parts.push(Part {
+            assignments: Vec::new(),
+            words: words::split(source),
+        });
+        self.children(node, depth);
+    }
+
+    fn redirected(&mut self, node: Node<'_>, depth: usize) {
+        let mut left_over = Vec::new();
+        let mut body = None;
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+        for child in children {
+            match child.kind() {
+                "file_redirect" | "heredoc_redirect" | "herestring_redirect" => {
+                    self.redirect(child, depth, &mut left_over);
+                }
+                _ if body.is_none() => body = Some(child),
+                _ => self.visit(child, depth + 1),
+            }
+        }
+        match body {
+            Some(body) if body.kind() == "command" => self.command(body, depth + 1, &left_over),
+            Some(body) => {
+                if !left_over.is_empty() {
+                    self.script.hinder("a redirection is in an unusual place");
+                }
+                self.visit(body, depth + 1);
+            }
+            // `> file command`: the grammar takes the command for more targets.
+            None if !left_over.is_empty() => {
+                let words = left_over
+                    .iter()
+                    .map(|word| words::Word::new(self.source(*word)))
+                    .collect();
+                self.script.parts.push(Part {
+                    assignments: Vec::new(),
+                    words,
+                });
+            }
+            None => {}
+        }
+    }
+
+    fn redirect<'t>(&mut self, node: Node<'t>, depth: usize, left_over: &mut Vec<Node<'t>>) {
+        let mut cursor = node.walk();
+        let children: Vec<Node<'t>> = node.children(&mut cursor).collect();
+        if node.kind() != "file_redirect" {
+            let heredoc = node.kind() == "heredoc_redirect";
+            for child in children {
+                let argument = heredoc
+                    && child.is_named()
+                    && !matches!(
+                        child.kind(),
+                        "file_descriptor"
+                            | "heredoc_start"
+                            | "heredoc_body"
+                            | "heredoc_end"
+                            | "pipeline"
+                            | "comment"
+                    )
+                    && is_word(child);
+                if argument {
+                    left_over.push(child);
+                }
+                if matches!(child.kind(), "file_redirect" | "herestring_redirect") {
+                    self.redirect(child, depth + 1, left_over);
+                } else {
+                    self.visit(child, depth + 1);
+                }
+            }
+            return;
+        }
+        let mut operator = String::new();
+        let mut targets = Vec::new();
+        for child in children {
+            match child.kind() {
+                "file_descriptor" | "comment" => {}
+                _ if child.is_error() || !child.is_named() => {
+                    operator.push_str(self.source(child));
+                }
+                _ => targets.push(child),
+            }
+            self.visit(child, depth + 1);
+        }
+        let mut targets = targets.into_iter();
+        if let Some(target) = targets.next() {
+            self.file(&operator, self.source(target));
+        }
+        left_over.extend(targets);
+    }
+
+    fn file(&mut self, operator: &str, target: &str) {
+        let descriptor = target == "-"
+            || target
+                .trim_end_matches('-')
+                .bytes()
+                .all(|byte| byte.is_ascii_digit());
+        if operator.ends_with("&-") || (operator.ends_with('&') && descriptor) {
+            return;
+        }
+        if operator == "<&" {
+            self.script.hinder("a descriptor is copied from a name");
+        }
+        let direction = match operator.contains('>') {
+            true => Direction::Out,
+            false => Direction::In,
+        };
+        self.script.redirects.push(Redirect {
+            direction,
+            target: words::Word::new(target),
+        });
+    }
+
+    fn for_loop(&mut self, node: Node<'_>, depth: usize) {
+        self.script.repeats = true;
+        let variable = node
+            .child_by_field_name("variable")
+            .map_or("", |variable| self.source(variable));
+        // `for PATH in …` would change what the commands after it are.
+        let ordinary = variable
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+            && !variable.ends_with("_proxy")
+            && !variable.ends_with("path");
+        if !ordinary || !self.source(node).starts_with("for") {
+            self.script
+                .hinder("a loop sets a variable that commands may depend on");
+        }
+        self.children(node, depth);
+    }
+}
+
+fn obstacle(node: Node<'_>, kind: &str) -> Option<&'static str> {
+    match kind {
+        "program"
+        | "list"
+        | "pipeline"
+        | "subshell"
+        | "do_group"
+        | "if_statement"
+        | "elif_clause"
+        | "else_clause"
+        | "case_statement"
+        | "case_item"
+        | "negated_command"
+        | "command_name"
+        | "file_descriptor"
+        | "variable_name"
+        | "special_variable_name"
+        | "string_content"
+        | "heredoc_start"
+        | "heredoc_body"
+        | "heredoc_end"
+        | "heredoc_content"
+        | "test_operator"
+        | "binary_expression"
+        | "unary_expression"
+        | "parenthesized_expression"
+        | "regex"
+        | "extglob_pattern"
+        | "arithmetic_expansion" => None,
+        "compound_statement" => node
+            .child(0)
+            .is_some_and(|first| first.kind() == "((")
+            .then_some("it has arithmetic that cannot be followed"),
+        "command_substitution" => Some("it has a command substitution"),
+        "process_substitution" => Some("it has a process substitution"),
+        "function_definition" => Some("it defines a function, which could stand in for a command"),
+        "variable_assignment"
+        | "variable_assignments"
+        | "declaration_command"
+        | "unset_command" => Some("it changes variables that commands may depend on"),
+        "c_style_for_statement" => Some("it has arithmetic that cannot be followed"),
+        _ if is_word(node) => None,
+        _ => Some("it has a construct that cannot be followed"),
+    }
+}
+
+fn is_word(node: Node<'_>) -> bool {
+    matches!(
+        node.kind(),
+        "word"
+            | "string"
+            | "raw_string"
+            | "ansi_c_string"
+            | "translated_string"
+            | "concatenation"
+            | "number"
+            | "simple_expansion"
+            | "expansion"
+            | "arithmetic_expansion"
+            | "brace_expression"
+            | "command_substitution"
+            | "process_substitution"
+    )
+}
+
+fn has_operator(node: Node<'_>) -> bool {
+    let mut cursor = node.walk();
+    node.children(&mut cursor).any(|child| {
+        let structural = !child.is_named() && child.kind().contains(['<', '>', '&', '|', ';', '(']);
+        structural || (child.is_named() && !is_word(child) && has_operator(child))
+    })
+}

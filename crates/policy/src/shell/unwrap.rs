@@ -1,0 +1,253 @@
+//! What a simple command really runs: through quotes, paths, wrappers and `sh -c`.
+
+use super::{Part, Word};
+
+/// Commands that run the command in their arguments.
+const WRAPPERS: &[&str] = &[
+    "sudo",
+    "doas",
+    "su",
+    "env",
+    "nice",
+    "ionice",
+    "chrt",
+    "taskset",
+    "nohup",
+    "time",
+    "timeout",
+    "stdbuf",
+    "command",
+    "builtin",
+    "exec",
+    "xargs",
+    "parallel",
+    "watch",
+    "setsid",
+    "setarch",
+    "unshare",
+    "nsenter",
+    "chroot",
+    "strace",
+    "ltrace",
+    "script",
+    "flock",
+    "busybox",
+    "toybox",
+    "caffeinate",
+    "entr",
+    "coproc",
+    "unbuffer",
+    "proot",
+    "fakeroot",
+    "firejail",
+    "bwrap",
+    "systemd-run",
+    "runuser",
+    "setpriv",
+    "npx",
+    "bunx",
+    "uvx",
+];
+
+/// Wrappers that can run what is built into the shell.
+const SHELL_WRAPPERS: &[&str] = &["command", "builtin", "time", "exec", "coproc"];
+
+const SHELLS: &[&str] = &[
+    "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash",
+];
+
+/// Built-ins that run text, or change what the commands after them mean.
+const OPAQUE: &[&str] = &[
+    "eval",
+    "source",
+    ".",
+    "exec",
+    "trap",
+    "alias",
+    "unalias",
+    "enable",
+    "hash",
+    "shopt",
+    "bind",
+    "complete",
+    "compgen",
+    "compopt",
+    "let",
+    "mapfile",
+    "readarray",
+    "read",
+    "getopts",
+    "fc",
+    "history",
+    "coproc",
+    "declare",
+    "typeset",
+    "export",
+    "readonly",
+    "local",
+    "unset",
+];
+
+/// Words with which the shell builds its grammar; as a command they mean the text was misread.
+const RESERVED: &[&str] = &[
+    "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac",
+    "select", "function", "in", "{", "}", "!", "[[", "]]",
+];
+
+/// The most commands looked for behind one wrapper.
+const MOST_STARTS: usize = 64;
+
+/// The last component of a command's path.
+pub(crate) fn base_name(command: &str) -> &str {
+    match command.rsplit(['/', '\\']).next() {
+        Some("") | None => command,
+        Some(name) => name.strip_suffix(".exe").unwrap_or(name),
+    }
+}
+
+/// What a simple command amounts to.
+#[derive(Debug, Default)]
+pub(crate) struct Disguises {
+    /// The command as written, without quotes, without path, and what it wraps likewise.
+    pub(crate) texts: Vec<String>,
+    /// Texts that it hands to a shell.
+    pub(crate) scripts: Vec<String>,
+}
+
+/// Everything a rule that forbids should be compared with.
+pub(crate) fn disguises(part: &Part) -> Disguises {
+    let mut found = Disguises::default();
+    found.texts.push(part.text());
+    let written: Vec<&str> = part.words.iter().map(|word| word.source.as_str()).collect();
+    found.texts.push(written.join(" "));
+    let words: Vec<&str> = part.words.iter().map(|word| word.bare.as_str()).collect();
+    for start in starts(&words) {
+        found.command(&words[start..]);
+    }
+    found.texts.sort_unstable();
+    found.texts.dedup();
+    found
+}
+
+/// Where commands may begin: the command word, and behind a wrapper every word that could be one.
+fn starts(words: &[&str]) -> Vec<usize> {
+    let mut starts = vec![0];
+    starts.extend(behind(words).take(MOST_STARTS));
+    starts
+}
+
+fn behind<'a>(words: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
+    let wraps = words
+        .first()
+        .is_some_and(|word| WRAPPERS.contains(&base_name(word)));
+    let end = if wraps { words.len() } else { 0 };
+    (1..end).filter(|at| !words[*at].starts_with('-') && !is_assignment(words[*at]))
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    })
+}
+
+impl Disguises {
+    fn command(&mut self, words: &[&str]) {
+        let Some((first, rest)) = words.split_first() else {
+            return;
+        };
+        let name = base_name(first);
+        self.texts.push(words.join(" "));
+        if name != *first {
+            self.texts.push(with_name(name, rest));
+        }
+        let dashed_c =
+            |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
+        if SHELLS.contains(&name) && rest.iter().any(dashed_c) {
+            let scripts = rest.iter().filter(|word| !word.starts_with('-')).take(8);
+            self.scripts.extend(scripts.map(|word| (*word).to_owned()));
+        }
+        if name == "eval" {
+            self.scripts.push(rest.join(" "));
+        }
+        if matches!(
+            name,
+            "env" | "su" | "script" | "watch" | "trap" | "flock" | "parallel"
+        ) {
+            // These take a whole command line as one argument.
+            let lines = rest.iter().filter(|word| word.contains(' ')).take(8);
+            self.scripts.extend(lines.map(|word| (*word).to_owned()));
+        }
+        if matches!(name, "find" | "fd" | "fdfind") {
+            self.executed_by_find(rest);
+        }
+    }
+
+    fn executed_by_find(&mut self, rest: &[&str]) {
+        const FLAGS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec"];
+        let flags = (0..rest.len()).filter(|at| FLAGS.contains(&rest[*at]));
+        for flag in flags.take(MOST_STARTS) {
+            let words = &rest[flag + 1..];
+            let end = words
+                .iter()
+                .position(|word| matches!(*word, ";" | "+"))
+                .unwrap_or(words.len());
+            self.command(&words[..end]);
+        }
+    }
+}
+
+fn with_name(name: &str, rest: &[&str]) -> String {
+    let mut text = name.to_owned();
+    for word in rest {
+        text.push(' ');
+        text.push_str(word);
+    }
+    text
+}
+
+/// Why what this command runs is not known from its text.
+pub(crate) fn obstacle(part: &Part) -> Option<String> {
+    let first = part.words.first()?;
+    if matches!(first.source.as_str(), "[" | "[[") {
+        return None;
+    }
+    let Some(name) = first.value() else {
+        return Some(format!(
+            "what `{}` stands for is known only when it runs",
+            first.source
+        ));
+    };
+    if name.is_empty() || name.contains(['=', '\n', ' ']) || RESERVED.contains(&name) {
+        return Some(format!("`{}` is no ordinary command", first.source));
+    }
+    let words: Vec<&str> = part.words.iter().map(|word| word.bare.as_str()).collect();
+    let candidates = match SHELL_WRAPPERS.contains(&name) {
+        true => starts(&words),
+        false => vec![0],
+    };
+    if behind(&words).nth(MOST_STARTS).is_some() {
+        return Some(format!("there are too many words behind `{name}`"));
+    }
+    candidates.into_iter().find_map(|start| {
+        let name = words[start];
+        let opaque = OPAQUE.contains(&name)
+            || (name == "set" && !harmless_set(&part.words[start + 1..]))
+            || (name == "printf" && words.get(start + 1).is_some_and(|w| w.starts_with("-v")));
+        opaque.then(|| format!("`{name}` changes what the shell does next"))
+    })
+}
+
+/// `set -euo pipefail` and the like.
+fn harmless_set(options: &[Word]) -> bool {
+    !options.is_empty()
+        && options.iter().all(|option| {
+            let flags = option.source.strip_prefix(['-', '+']).is_some_and(|flags| {
+                !flags.is_empty() && flags.chars().all(|c| "euxo".contains(c))
+            });
+            flags
+                || matches!(
+                    option.source.as_str(),
+                    "pipefail" | "errexit" | "nounset" | "xtrace"
+                )
+        })
+}

@@ -1,0 +1,312 @@
+//! Rules to offer when a person is asked: as narrow as is still of use.
+
+use std::path::Path;
+
+use url::Url;
+
+use crate::{
+    Rule, Scope,
+    paths::is_inside,
+    rule::Specifier,
+    shell::{Part, base_name},
+};
+
+/// Commands whose first word says what they do.
+const WITH_VERBS: &[&str] = &[
+    "git",
+    "cargo",
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "go",
+    "docker",
+    "podman",
+    "kubectl",
+    "helm",
+    "pip",
+    "pip3",
+    "uv",
+    "poetry",
+    "make",
+    "just",
+    "gh",
+    "glab",
+    "terraform",
+    "gradle",
+    "mvn",
+    "dotnet",
+    "rustup",
+    "brew",
+    "apt",
+    "apt-get",
+    "dnf",
+    "systemctl",
+    "composer",
+    "bundle",
+    "rails",
+    "mix",
+    "swift",
+    "flutter",
+    "deno",
+    "nx",
+    "turbo",
+    "conda",
+    "aws",
+    "gcloud",
+    "az",
+];
+
+/// Verbs that take another: `npm run test`, `docker compose up`.
+const TWO_VERBS: &[(&str, &str)] = &[
+    ("npm", "run"),
+    ("pnpm", "run"),
+    ("yarn", "run"),
+    ("bun", "run"),
+    ("uv", "run"),
+    ("poetry", "run"),
+    ("docker", "compose"),
+    ("gh", "pr"),
+    ("gh", "issue"),
+    ("gh", "run"),
+    ("gh", "repo"),
+    ("git", "stash"),
+    ("git", "remote"),
+    ("git", "worktree"),
+    ("git", "submodule"),
+];
+
+/// Verbs that run anything, or that undo or publish: only the very command is offered.
+const GRAVE_VERBS: &[&str] = &[
+    "push",
+    "reset",
+    "clean",
+    "config",
+    "rebase",
+    "filter-branch",
+    "exec",
+    "publish",
+    "delete",
+    "destroy",
+    "apply",
+    "rm",
+    "uninstall",
+    "x",
+    "dlx",
+    "eval",
+    "api",
+    "yank",
+    "login",
+    "logout",
+];
+
+/// Commands that run anything, or that cannot be undone: only the very command is offered.
+const GRAVE: &[&str] = &[
+    "bash",
+    "sh",
+    "zsh",
+    "dash",
+    "ksh",
+    "fish",
+    "python",
+    "python2",
+    "python3",
+    "node",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "Rscript",
+    "osascript",
+    "awk",
+    "gawk",
+    "sed",
+    "find",
+    "fd",
+    "xargs",
+    "parallel",
+    "env",
+    "sudo",
+    "doas",
+    "su",
+    "nice",
+    "nohup",
+    "time",
+    "timeout",
+    "stdbuf",
+    "command",
+    "builtin",
+    "watch",
+    "setsid",
+    "strace",
+    "script",
+    "busybox",
+    "npx",
+    "bunx",
+    "uvx",
+    "rm",
+    "rmdir",
+    "mv",
+    "cp",
+    "dd",
+    "ln",
+    "tee",
+    "install",
+    "truncate",
+    "shred",
+    "unlink",
+    "chmod",
+    "chown",
+    "kill",
+    "pkill",
+    "killall",
+    "curl",
+    "wget",
+    "nc",
+    "ncat",
+    "socat",
+    "ssh",
+    "scp",
+    "sftp",
+    "rsync",
+    "mkfs",
+    "mount",
+    "umount",
+    "reboot",
+    "shutdown",
+    "crontab",
+    "at",
+    "tmux",
+    "screen",
+    "vi",
+    "vim",
+    "nvim",
+    "nano",
+    "emacs",
+    "ed",
+    "gdb",
+    "lldb",
+    "psql",
+    "mysql",
+    "sqlite3",
+    "[",
+    "[[",
+    "test",
+    "cd",
+    "pushd",
+    "popd",
+    "set",
+];
+
+/// For a simple command that no rule allows.
+pub(crate) fn command(part: &Part) -> Option<Rule> {
+    let text = part.text();
+    let name = part.name().unwrap_or_default();
+    let verb = |at: usize| {
+        part.words
+            .get(at)
+            .map(|word| word.source.as_str())
+            .filter(|word| is_verb(word))
+    };
+    let plain = part.assignments.is_empty()
+        && part.words.first().is_some_and(|word| word.source == name)
+        && !GRAVE.contains(&base_name(name));
+    let pattern = match (plain, WITH_VERBS.contains(&name), verb(1)) {
+        (false, ..) => exact(&text),
+        (true, true, None) => exact(&text),
+        (true, true, Some(first)) => match verb(2) {
+            _ if GRAVE_VERBS.contains(&first) => exact(&text),
+            Some(second) if TWO_VERBS.contains(&(name, first)) => {
+                Some(format!("{name} {first} {second} *"))
+            }
+            None if TWO_VERBS.contains(&(name, first)) => exact(&text),
+            _ => Some(format!("{name} {first} *")),
+        },
+        // A program of the project may be anything by tomorrow.
+        (true, false, _) if name.contains('/') => exact(&text),
+        (true, false, _) => Some(format!("{name} *")),
+    }?;
+    let rule = Rule::parse(&format!("Bash({pattern})")).ok()?;
+    match &rule.specifier {
+        Specifier::Command(pattern) if pattern.matches(&text) => Some(rule),
+        _ => None,
+    }
+}
+
+/// The very command; none when a star in it would make it more than that.
+fn exact(text: &str) -> Option<String> {
+    (!text.contains(['*', '\n'])).then(|| text.to_owned())
+}
+
+fn is_verb(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+}
+
+/// For a write.
+pub(crate) fn write(path: &Path, scope: &Scope) -> Option<Rule> {
+    let parent = path.parent()?;
+    let (anchor, dir, file) = match (
+        parent.strip_prefix(&scope.root),
+        path.strip_prefix(&scope.root),
+    ) {
+        (Ok(dir), Ok(file)) => ("/", dir, file),
+        _ => (
+            "//",
+            parent.strip_prefix("/").ok()?,
+            path.strip_prefix("/").ok()?,
+        ),
+    };
+    let text = match is_too_wide(parent, scope) {
+        true => format!("Edit({anchor}{})", escaped(file)?),
+        // Below the root, a path with a slash in it needs no anchor.
+        false if anchor == "/" && !dir.starts_with("~") => format!("Edit({}/**)", escaped(dir)?),
+        false => format!("Edit({anchor}{}/**)", escaped(dir)?),
+    };
+    Rule::parse(&text).ok()
+}
+
+/// For a read outside the workspace.
+pub(crate) fn read(tool: &str, path: &Path, scope: &Scope) -> Option<Rule> {
+    // Search tools name a directory, the others a file.
+    let dir = match tool {
+        "Grep" | "Glob" | "LS" => path,
+        _ => path.parent()?,
+    };
+    let text = match is_too_wide(dir, scope) {
+        true => format!("Read(//{})", escaped(path.strip_prefix("/").ok()?)?),
+        false => format!("Read(//{}/**)", escaped(dir.strip_prefix("/").ok()?)?),
+    };
+    Rule::parse(&text).ok()
+}
+
+/// For a fetch.
+pub(crate) fn fetch(url: &Url) -> Option<Rule> {
+    let host = url.host_str()?.trim_end_matches('.');
+    Rule::parse(&format!("WebFetch(domain:{host})")).ok()
+}
+
+/// For something with a name.
+pub(crate) fn named(tool: &str, name: &str) -> Option<Rule> {
+    if name.contains('*') {
+        return None;
+    }
+    Rule::parse(&format!("{tool}({name})")).ok()
+}
+
+/// Directories that hold the project or the home would permit far more than was asked for.
+fn is_too_wide(dir: &Path, scope: &Scope) -> bool {
+    is_inside(&scope.root, dir)
+        || scope
+            .home
+            .as_deref()
+            .is_some_and(|home| is_inside(home, dir))
+}
+
+fn escaped(path: &Path) -> Option<String> {
+    let text = path.to_str()?;
+    let fit = !text.is_empty() && text == text.trim() && !text.contains(['\n', '\\', '!']);
+    fit.then(|| globset::escape(text))
+}

@@ -1,0 +1,213 @@
+//! Adding to a transcript: entries, usage and the session's sums in one transaction.
+
+use codespar_protocol::{Cost, Entry, EntryBody, EntryId, SessionId, Usage};
+use sqlx::{
+    AssertSqlSafe, Sqlite, SqliteConnection,
+    query::Query,
+    sqlite::{SqliteArguments, SqliteRow},
+};
+
+use super::{
+    failure::Failure,
+    now,
+    rows::{self, int},
+    script::AppendScript,
+};
+use crate::{StoreError, title::title_of};
+
+/// Entries in one script. More of them make several scripts of one transaction, because a script
+/// has a largest size.
+const AT_ONCE: usize = 64;
+
+/// Scripts of so few entries come again and are kept prepared.
+const OFTEN: usize = 4;
+
+/// An entry and the text that is kept of it, made before the database is locked.
+pub(super) struct Draft {
+    entry: Entry,
+    text: String,
+}
+
+/// Gives the entries their ids, places and time.
+pub(super) fn drafts(after: u64, bodies: Vec<EntryBody>) -> Result<Vec<Draft>, StoreError> {
+    let at = now();
+    let draft = |(body, nth)| {
+        let seq = after.saturating_add(nth);
+        let text = serde_json::to_string(&body)
+            .map_err(|error| StoreError::Database(format!("cannot write an entry: {error}")))?;
+        let id = EntryId::new();
+        let entry = Entry { id, seq, at, body };
+        Ok(Draft { entry, text })
+    };
+    bodies.into_iter().zip(1..).map(draft).collect()
+}
+
+pub(super) async fn append(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+    after: u64,
+    mut drafts: Vec<Draft>,
+) -> Result<Vec<Entry>, Failure> {
+    let sums = Sums::of(&drafts);
+    let mut place = 0;
+    let mut written = Vec::new();
+    while written.is_empty() && place < drafts.len() {
+        let end = drafts.len().min(place + AT_ONCE);
+        let part = Part {
+            id,
+            after,
+            place,
+            sums: (end == drafts.len()).then_some(&sums),
+            drafts: &mut drafts[place..end],
+        };
+        written = part.run(connection).await?;
+        place = end;
+    }
+    if written.is_empty() {
+        found_at(connection, id, after).await?;
+    }
+    Ok(drafts.into_iter().map(|draft| draft.entry).collect())
+}
+
+/// Nothing was written: there was nothing to write, or this says why not.
+async fn found_at(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+    after: u64,
+) -> Result<(), Failure> {
+    let found = rows::session(connection, id).await?.last_seq;
+    if found == after {
+        return Ok(());
+    }
+    let refusal = StoreError::MovedOn {
+        id,
+        expected: after,
+        found,
+    };
+    Err(refusal.into())
+}
+
+fn call_in(body: &EntryBody) -> Option<(&str, &Usage, Cost)> {
+    match body {
+        EntryBody::Assistant {
+            model, usage, cost, ..
+        }
+        | EntryBody::SideCall {
+            model, usage, cost, ..
+        }
+        | EntryBody::Compaction {
+            model, usage, cost, ..
+        } => Some((model, usage, *cost)),
+        EntryBody::User { .. } | EntryBody::ToolStarted { .. } | EntryBody::ToolResult { .. } => {
+            None
+        }
+    }
+}
+
+/// What the session's own row takes from an append.
+#[derive(Default)]
+struct Sums {
+    title: Option<String>,
+    tokens: [u64; 5],
+    cost: Cost,
+}
+
+impl Sums {
+    fn of(drafts: &[Draft]) -> Self {
+        let mut sums = Self::default();
+        for draft in drafts {
+            let body = &draft.entry.body;
+            if sums.title.is_none() {
+                sums.title = title_of(body);
+            }
+            if let Some((_, usage, cost)) = call_in(body) {
+                for (sum, count) in sums.tokens.iter_mut().zip(counts(usage)) {
+                    *sum = sum.saturating_add(count);
+                }
+                sums.cost += cost;
+            }
+        }
+        sums
+    }
+}
+
+fn counts(usage: &Usage) -> [u64; 5] {
+    [
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_creation_input_tokens,
+        usage.cache_read_input_tokens,
+        usage.cache_creation_1h_input_tokens,
+    ]
+}
+
+/// What goes to the database in one trip.
+struct Part<'a> {
+    id: SessionId,
+    after: u64,
+    /// Entries of this append that went before.
+    place: usize,
+    drafts: &'a mut [Draft],
+    /// Of the whole append; with its last part.
+    sums: Option<&'a Sums>,
+}
+
+impl Part<'_> {
+    async fn run(self, connection: &mut SqliteConnection) -> Result<Vec<SqliteRow>, Failure> {
+        let query = sqlx::query(AssertSqlSafe(self.script()))
+            .persistent(self.place == 0 && self.drafts.len() <= OFTEN);
+        Ok(self.bind(query).fetch_all(connection).await?)
+    }
+
+    fn script(&self) -> String {
+        let mut script = match self.place {
+            0 => AppendScript::begin(),
+            place => AppendScript::after(place),
+        };
+        for draft in &*self.drafts {
+            script.entry();
+            if call_in(&draft.entry.body).is_some() {
+                script.usage();
+            }
+        }
+        if self.sums.is_some() {
+            script.end();
+        }
+        script.text()
+    }
+
+    fn bind<'q>(
+        self,
+        query: Query<'q, Sqlite, SqliteArguments>,
+    ) -> Query<'q, Sqlite, SqliteArguments> {
+        let at = self.drafts.first().map_or_else(now, |draft| draft.entry.at);
+        let mut query = query
+            .bind(self.id.to_string())
+            .bind(int(self.after))
+            .bind(at.as_microsecond());
+        for draft in self.drafts {
+            query = query
+                .bind(draft.entry.id.to_string())
+                .bind(std::mem::take(&mut draft.text));
+            if let Some((model, usage, cost)) = call_in(&draft.entry.body) {
+                query = bind_counts(query.bind(model.to_owned()), counts(usage))
+                    .bind(cost.known().map(|usd| int(usd.nanos())));
+            }
+        }
+        match self.sums {
+            Some(sums) => bind_counts(query.bind(sums.title.clone()), sums.tokens)
+                .bind(int(sums.cost.at_least().nanos()))
+                .bind(sums.cost.known().is_none()),
+            None => query,
+        }
+    }
+}
+
+fn bind_counts<'q>(
+    query: Query<'q, Sqlite, SqliteArguments>,
+    counts: [u64; 5],
+) -> Query<'q, Sqlite, SqliteArguments> {
+    counts
+        .into_iter()
+        .fold(query, |query, count| query.bind(int(count)))
+}

@@ -1,0 +1,87 @@
+//! The one connection of a process to the database.
+//!
+//! One, because SQLite has one writer at a time: within the process callers queue fairly here
+//! instead of sleeping on each other's locks.
+
+use std::path::{Path, PathBuf};
+
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::failure::Failure;
+use crate::StoreError;
+
+pub(super) struct Link {
+    dir: PathBuf,
+    options: SqliteConnectOptions,
+    seat: Mutex<Seat>,
+}
+
+enum Seat {
+    Open(SqliteConnection),
+    /// Taken and not given back: its work failed or was cancelled. The next lease reopens.
+    Empty,
+    Closed,
+}
+
+/// The connection, for one piece of work. It goes back by `settle`; otherwise it is dropped,
+/// which undoes an unfinished transaction.
+pub(super) struct Lease<'a> {
+    pub(super) connection: SqliteConnection,
+    seat: MutexGuard<'a, Seat>,
+    dir: &'a Path,
+}
+
+impl Link {
+    pub(super) fn new(
+        dir: PathBuf,
+        options: SqliteConnectOptions,
+        connection: SqliteConnection,
+    ) -> Self {
+        Self {
+            dir,
+            options,
+            seat: Mutex::new(Seat::Open(connection)),
+        }
+    }
+
+    /// Waits for its turn.
+    pub(super) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
+        let mut seat = self.seat.lock().await;
+        let connection = match std::mem::replace(&mut *seat, Seat::Empty) {
+            Seat::Open(connection) => connection,
+            Seat::Empty => (self.options.connect().await)
+                .map_err(|error| Failure::Sql(error).in_words(&self.dir))?,
+            Seat::Closed => {
+                *seat = Seat::Closed;
+                return Err(StoreError::Database("the store was closed".to_owned()));
+            }
+        };
+        Ok(Lease {
+            connection,
+            seat,
+            dir: &self.dir,
+        })
+    }
+
+    pub(super) async fn close(&self) {
+        let mut seat = self.seat.lock().await;
+        if let Seat::Open(connection) = std::mem::replace(&mut *seat, Seat::Closed)
+            && let Err(error) = connection.close().await
+        {
+            tracing::debug!(%error, "the database did not close cleanly");
+        }
+    }
+}
+
+impl Lease<'_> {
+    /// Ends the work. After an error of the database its connection is not used again: SQLite
+    /// may have ended the transaction by itself (a full disk does that), and the driver's idea
+    /// of it would be wrong from then on.
+    pub(super) fn settle<T>(mut self, outcome: Result<T, Failure>) -> Result<T, StoreError> {
+        if !matches!(outcome, Err(Failure::Sql(_))) {
+            *self.seat = Seat::Open(self.connection);
+        }
+        outcome.map_err(|failure| failure.in_words(self.dir))
+    }
+}

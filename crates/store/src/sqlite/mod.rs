@@ -1,0 +1,113 @@
+//! The store in one SQLite file, shared by all processes on a state directory.
+
+mod append;
+mod failure;
+mod link;
+mod open;
+#[cfg(test)]
+mod plans;
+mod remove;
+mod rows;
+mod script;
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
+use jiff::Timestamp;
+
+use crate::{
+    NewSession, Removed, Session, SessionFilter, SessionHold, Store, StoreError, locks::Locks,
+};
+use link::Link;
+
+/// `<dir>/codespar.db` and the lock files beside it.
+pub struct SqliteStore {
+    dir: PathBuf,
+    link: Link,
+    locks: Locks,
+}
+
+impl SqliteStore {
+    /// Lets go of the database file, folding its write-ahead log in when no other process has it
+    /// open. A store that is dropped instead loses nothing; the next one to open it tidies up.
+    pub async fn close(&self) {
+        self.link.close().await;
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create_session(&self, new: NewSession) -> Result<Session, StoreError> {
+        let session = rows::fresh(new, now());
+        let cwd = rows::path_text(&session.cwd)?;
+        let mut lease = self.link.lease().await?;
+        let outcome = rows::insert(&mut lease.connection, &session, cwd).await;
+        lease.settle(outcome)?;
+        Ok(session)
+    }
+
+    async fn session(&self, id: SessionId) -> Result<Session, StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = rows::session(&mut lease.connection, id).await;
+        lease.settle(outcome)
+    }
+
+    async fn sessions(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+        let cwd = filter.cwd.as_deref().map(rows::path_text).transpose()?;
+        let limit = filter.limit.map_or(i64::MAX, i64::from);
+        let mut lease = self.link.lease().await?;
+        let outcome = rows::sessions(&mut lease.connection, cwd, limit).await;
+        lease.settle(outcome)
+    }
+
+    async fn hold_session(&self, id: SessionId) -> Result<SessionHold, StoreError> {
+        let lock = self.locks.take(id)?;
+        // Looked up with the lock in hand, so that no clean-up takes it away in between.
+        self.session(id).await?;
+        Ok(SessionHold::new(lock))
+    }
+
+    async fn append(
+        &self,
+        id: SessionId,
+        after: u64,
+        bodies: Vec<EntryBody>,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let drafts = append::drafts(after, bodies)?;
+        let mut lease = self.link.lease().await?;
+        let outcome = append::append(&mut lease.connection, id, after, drafts).await;
+        lease.settle(outcome)
+    }
+
+    async fn entries(&self, id: SessionId, from: u64) -> Result<Vec<Entry>, StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = rows::entries(&mut lease.connection, id, from).await;
+        lease.settle(outcome)
+    }
+
+    async fn set_session_mode(&self, id: SessionId, mode: SessionMode) -> Result<(), StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = rows::set_mode(&mut lease.connection, id, mode).await;
+        lease.settle(outcome)
+    }
+
+    async fn remove_session(&self, id: SessionId) -> Result<(), StoreError> {
+        let _lock = self.locks.take(id)?;
+        let mut lease = self.link.lease().await?;
+        let outcome = remove::session(&mut lease.connection, id).await;
+        lease.settle(outcome)?;
+        self.give_room_back().await;
+        Ok(())
+    }
+
+    async fn remove_sessions_before(&self, before: Timestamp) -> Result<Removed, StoreError> {
+        self.remove_before(before).await
+    }
+}
+
+/// The time, to the microsecond that the database keeps.
+fn now() -> Timestamp {
+    let now = Timestamp::now();
+    Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
+}

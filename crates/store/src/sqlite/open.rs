@@ -1,0 +1,200 @@
+//! Opening the database: the directory, the file, its schema.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Executor, SqlSafeStr, SqliteConnection,
+    migrate::{Migration, MigrationType, Migrator},
+    sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous},
+};
+
+use super::{SqliteStore, failure::Failure, link::Link};
+use crate::{StoreError, locks::Locks};
+
+pub(super) const DATABASE: &str = "codespar.db";
+
+/// The database while it is being made.
+const DRAFT: &str = "codespar.db.new";
+
+/// Held while the schema is made or changed, so that several processes on a fresh directory do
+/// it one after the other.
+const SETUP_LOCK: &str = "setup.lock";
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Version, name, text; in order.
+const MIGRATIONS: &[(i64, &str, &str)] = &[(
+    1,
+    "sessions",
+    include_str!("../../migrations/sqlite/0001_sessions.sql"),
+)];
+
+impl SqliteStore {
+    /// Opens the database in `dir`, making the directory and the database where they are
+    /// missing.
+    pub async fn open(dir: &Path) -> Result<Self, StoreError> {
+        let dir = make_dir(dir)?;
+        let options = options(&dir.join(DATABASE));
+        let connection = connect(&dir, &options).await?;
+        Ok(Self {
+            locks: Locks::in_state_dir(&dir),
+            link: Link::new(dir.clone(), options, connection),
+            dir,
+        })
+    }
+}
+
+fn make_dir(dir: &Path) -> Result<PathBuf, StoreError> {
+    let failed = |error: io::Error| StoreError::unusable(dir, &error);
+    // Absolute, so that a later change of the working directory does not matter.
+    let dir = std::path::absolute(dir).map_err(failed)?;
+    if fs::metadata(&dir).is_ok_and(|found| !found.is_dir()) {
+        return Err(StoreError::Unusable {
+            path: dir,
+            message: "it is not a directory; set CODESPAR_HOME to one you can write to".to_owned(),
+        });
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dir)
+        .map_err(failed)?;
+    if dir.to_str().is_none() {
+        return Err(StoreError::NotText { path: dir });
+    }
+    Ok(dir)
+}
+
+fn options(database: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(database)
+        .synchronous(SqliteSynchronous::Normal)
+        .foreign_keys(true)
+        .busy_timeout(PATIENCE)
+        // What is removed is wiped from pages that stay in use; the others go off the file.
+        .pragma("secure_delete", "FAST")
+        .disable_statement_logging()
+}
+
+async fn connect(
+    dir: &Path,
+    options: &SqliteConnectOptions,
+) -> Result<SqliteConnection, StoreError> {
+    let database = dir.join(DATABASE);
+    if !is_there(&database) {
+        let _lock = lock_setup(dir).await?;
+        if !is_there(&database) {
+            create(dir, &database).await?;
+        }
+    }
+    let mut connection = established(dir, options).await?;
+    let outcome = is_current(&mut connection, &database).await;
+    if !outcome.map_err(|failure| failure.in_words(dir))? {
+        let _lock = lock_setup(dir).await?;
+        let outcome = migrate(&mut connection).await;
+        outcome.map_err(|failure| failure.in_words(dir))?;
+    }
+    Ok(connection)
+}
+
+/// Looked at from outside only: opening and closing the file would let go of the locks that
+/// another store of this process has on it.
+fn is_there(database: &Path) -> bool {
+    fs::metadata(database).is_ok_and(|found| found.len() > 0)
+}
+
+/// Made under another name and renamed: the change to WAL does not wait for readers, so nobody
+/// may see the database before it is whole.
+async fn create(dir: &Path, database: &Path) -> Result<(), StoreError> {
+    let draft = dir.join(DRAFT);
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        // Left by a process that was killed here. What cannot be removed shows itself below.
+        fs::remove_file(dir.join(format!("{DRAFT}{suffix}"))).ok();
+    }
+    // SQLite would make the file readable for all; its further files take after this one.
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)
+        .map_err(|error| StoreError::unusable(&draft, &error))?;
+    // A setting that a database takes only while it is empty.
+    let options = options(&draft).auto_vacuum(SqliteAutoVacuum::Incremental);
+    let mut connection = established(dir, &options).await?;
+    let outcome = make_schema(&mut connection).await;
+    let closed = connection.close().await.map_err(Failure::Sql);
+    outcome
+        .and(closed)
+        .map_err(|failure| failure.in_words(dir))?;
+    fs::rename(&draft, database).map_err(|error| StoreError::unusable(database, &error))
+}
+
+async fn make_schema(connection: &mut SqliteConnection) -> Result<(), Failure> {
+    connection.execute("PRAGMA journal_mode = WAL").await?;
+    migrate(connection).await
+}
+
+async fn established(
+    dir: &Path,
+    options: &SqliteConnectOptions,
+) -> Result<SqliteConnection, StoreError> {
+    let connected = options.connect().await;
+    connected.map_err(|error| Failure::Sql(error).in_words(dir))
+}
+
+async fn lock_setup(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join(SETUP_LOCK);
+    let wanted = path.clone();
+    let locked = tokio::task::spawn_blocking(move || {
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&wanted)?;
+        file.lock()?;
+        Ok(file)
+    });
+    let locked = locked.await.unwrap_or_else(|_| {
+        Err(io::Error::other(
+            "the runtime stopped while waiting for the lock",
+        ))
+    });
+    locked.map_err(|error| StoreError::unusable(&path, &error))
+}
+
+async fn is_current(connection: &mut SqliteConnection, database: &Path) -> Result<bool, Failure> {
+    const TABLE: &str = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
+    const NEWEST: &str = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations WHERE success";
+
+    let tables: i64 = sqlx::query_scalar(TABLE)
+        .fetch_one(&mut *connection)
+        .await?;
+    if tables == 0 {
+        return Ok(false);
+    }
+    let found: i64 = sqlx::query_scalar(NEWEST).fetch_one(connection).await?;
+    let known = MIGRATIONS.last().map_or(0, |(version, ..)| *version);
+    if found > known {
+        let path = database.to_owned();
+        return Err(StoreError::TooNew { path }.into());
+    }
+    Ok(found == known)
+}
+
+/// Runs what has not been run yet.
+async fn migrate(connection: &mut SqliteConnection) -> Result<(), Failure> {
+    let migrations = MIGRATIONS.iter().map(|&(version, name, sql)| {
+        let sql = AssertSqlSafe(sql).into_sql_str();
+        Migration::new(version, name.into(), MigrationType::Simple, sql, false)
+    });
+    let migrator = Migrator::with_migrations(migrations.collect());
+    migrator.run(connection).await?;
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Tests that look inside: how SQLite would run our queries, and what a failure leaves behind.
+
+use codespar_protocol::{EntryBody, Message, SessionId, SessionMode};
+use sqlx::{Executor, Row};
+
+use super::{SqliteStore, script::AppendScript};
+use crate::{NewSession, Store, StoreError, sql};
+
+const EVERY: &[&str] = &[
+    sql::INSERT_SESSION,
+    sql::SESSION,
+    sql::SESSIONS,
+    sql::SESSIONS_OF_CWD,
+    sql::SET_MODE,
+    sql::ENTRIES,
+    sql::DELETE_SESSION,
+    sql::OLD_SESSIONS,
+    sql::DELETE_OLD_SESSION,
+];
+
+fn append_script() -> String {
+    let mut script = AppendScript::begin();
+    script.entry();
+    script.entry();
+    script.usage();
+    script.end();
+    script.text()
+}
+
+async fn plan(store: &SqliteStore, query: &str) -> Vec<String> {
+    let query = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
+    let mut lease = store.link.lease().await.unwrap();
+    let rows = lease.connection.fetch_all(query).await.unwrap();
+    lease.settle(Ok(())).unwrap();
+    rows.iter().map(|row| row.get("detail")).collect()
+}
+
+#[tokio::test]
+async fn no_query_walks_a_table_or_sorts() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+    let written = include_str!("../sql.rs")
+        .matches("pub(crate) const ")
+        .count();
+    assert_eq!(EVERY.len(), written, "every query is looked at");
+    let append = append_script();
+    let statements: Vec<&str> = append.split("; ").collect();
+    let [_begin, of_append @ .., _commit] = &statements[..] else {
+        panic!("{append}");
+    };
+    assert_eq!(of_append.len(), 4);
+    for &query in EVERY.iter().chain(of_append) {
+        let steps = plan(&store, query).await;
+        let walks = |step: &&String| !step.starts_with("SEARCH");
+        let walked: Vec<&String> = steps.iter().filter(walks).collect();
+        // All sessions in order of use are read off the index until the limit.
+        let expected: &[&str] = match query {
+            sql::SESSIONS => &["SCAN sessions USING INDEX sessions_by_use"],
+            _ => &[],
+        };
+        assert_eq!(walked, expected, "{query}");
+    }
+    let joined = plan(&store, sql::ENTRIES).await.join("\n");
+    assert!(joined.contains("(session_id=? AND seq>?)"), "{joined}");
+    // What a deletion takes along by foreign key is found by the same means.
+    for child in ["entries", "usage"] {
+        let query = format!("DELETE FROM {child} WHERE session_id = $1");
+        let steps = plan(&store, &query).await.join("\n");
+        assert!(steps.starts_with("SEARCH"), "{steps}");
+    }
+}
+
+fn said(text: &str) -> Vec<EntryBody> {
+    vec![EntryBody::User {
+        message: Message::user(text),
+        synthetic: false,
+    }]
+}
+
+async fn store_with_session(dir: &std::path::Path) -> (SqliteStore, SessionId) {
+    let store = SqliteStore::open(dir).await.unwrap();
+    let new = NewSession {
+        id: SessionId::new(),
+        cwd: "/w".into(),
+        model: "m".to_owned(),
+        mode: SessionMode::Normal,
+    };
+    let id = store.create_session(new).await.unwrap().id;
+    (store, id)
+}
+
+async fn run(store: &SqliteStore, pragma: &'static str) {
+    let mut lease = store.link.lease().await.unwrap();
+    lease.connection.execute(pragma).await.unwrap();
+    lease.settle(Ok(())).unwrap();
+}
+
+#[tokio::test]
+async fn a_full_disk_is_said_and_once_there_is_room_work_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, id) = store_with_session(dir.path()).await;
+    store.append(id, 0, said("before")).await.unwrap();
+    // SQLite's own bound on the file stands in for the disk's; it goes with the connection.
+    run(&store, "PRAGMA max_page_count = 1").await;
+
+    let full = store.append(id, 1, said(&"x".repeat(1 << 20))).await;
+
+    let path = dir.path().join("codespar.db");
+    assert!(
+        matches!(&full, Err(StoreError::DiskFull { path: at }) if *at == path),
+        "{full:?}"
+    );
+    let kept = store.append(id, 1, said("after")).await.unwrap();
+    assert_eq!(kept[0].seq, 2);
+    assert_eq!(store.entries(id, 1).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_database_that_stays_locked_is_said_to_be_busy_and_nothing_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, id) = store_with_session(dir.path()).await;
+    let other = SqliteStore::open(dir.path()).await.unwrap();
+    run(&store, "PRAGMA busy_timeout = 1").await;
+    let mut blocking = other.link.lease().await.unwrap();
+    blocking
+        .connection
+        .execute("BEGIN IMMEDIATE")
+        .await
+        .unwrap();
+
+    let busy = store.append(id, 0, said("now")).await;
+
+    assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
+    blocking.connection.execute("ROLLBACK").await.unwrap();
+    blocking.settle(Ok(())).unwrap();
+    assert_eq!(store.append(id, 0, said("now")).await.unwrap()[0].seq, 1);
+}
+
+#[tokio::test]
+async fn an_append_given_up_half_way_leaves_the_store_usable() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, id) = store_with_session(dir.path()).await;
+    for _ in 0..50 {
+        let last = store.session(id).await.unwrap().last_seq;
+        tokio::select! {
+            biased;
+            done = store.append(id, last, said("maybe")) => drop(done.unwrap()),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    let last = store.session(id).await.unwrap().last_seq;
+    assert_eq!(
+        store.append(id, last, said("sure")).await.unwrap()[0].seq,
+        last + 1
+    );
+    assert_eq!(
+        store.entries(id, 1).await.unwrap().len(),
+        usize::try_from(last + 1).unwrap()
+    );
+}

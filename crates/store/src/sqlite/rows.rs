@@ -1,0 +1,212 @@
+//! Rows of sessions and entries, to and from our types.
+
+use std::path::{Path, PathBuf};
+
+use codespar_protocol::{Cost, Entry, SessionId, SessionMode, Usage, Usd};
+use jiff::Timestamp;
+use sqlx::{Decode, Row, Sqlite, SqliteConnection, Type, sqlite::SqliteRow};
+
+use super::failure::Failure;
+use crate::{NewSession, Session, StoreError, sql};
+
+pub(super) fn fresh(new: NewSession, at: Timestamp) -> Session {
+    Session {
+        id: new.id,
+        title: None,
+        cwd: new.cwd,
+        model: new.model,
+        mode: new.mode,
+        created_at: at,
+        updated_at: at,
+        last_seq: 0,
+        usage: Usage::default(),
+        cost: Cost::default(),
+    }
+}
+
+pub(super) fn path_text(path: &Path) -> Result<&str, StoreError> {
+    path.to_str().ok_or_else(|| StoreError::NotText {
+        path: path.to_owned(),
+    })
+}
+
+/// Counts beyond what the database can hold stop at its end.
+pub(super) fn int(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+pub(super) async fn insert(
+    connection: &mut SqliteConnection,
+    session: &Session,
+    cwd: &str,
+) -> Result<(), Failure> {
+    let done = sqlx::query(sql::INSERT_SESSION)
+        .bind(session.id.to_string())
+        .bind(cwd)
+        .bind(session.model.as_str())
+        .bind(word_of(session.mode))
+        .bind(session.created_at.as_microsecond())
+        .execute(connection)
+        .await?;
+    if done.rows_affected() == 0 {
+        let message = format!("there already is a session {}", session.id);
+        return Err(StoreError::Database(message).into());
+    }
+    Ok(())
+}
+
+pub(super) async fn session(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+) -> Result<Session, Failure> {
+    let row = sqlx::query(sql::SESSION)
+        .bind(id.to_string())
+        .fetch_optional(connection)
+        .await?;
+    let row = row.ok_or(StoreError::NoSuchSession(id))?;
+    Ok(session_of(&row)?)
+}
+
+pub(super) async fn sessions(
+    connection: &mut SqliteConnection,
+    cwd: Option<&str>,
+    limit: i64,
+) -> Result<Vec<Session>, Failure> {
+    let query = match cwd {
+        Some(cwd) => sqlx::query(sql::SESSIONS_OF_CWD).bind(cwd),
+        None => sqlx::query(sql::SESSIONS),
+    };
+    let rows = query.bind(limit).fetch_all(connection).await?;
+    let sessions: Result<_, StoreError> = rows.iter().map(session_of).collect();
+    Ok(sessions?)
+}
+
+pub(super) async fn set_mode(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+    mode: SessionMode,
+) -> Result<(), Failure> {
+    let done = sqlx::query(sql::SET_MODE)
+        .bind(id.to_string())
+        .bind(word_of(mode))
+        .execute(connection)
+        .await?;
+    match done.rows_affected() {
+        0 => Err(StoreError::NoSuchSession(id).into()),
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn entries(
+    connection: &mut SqliteConnection,
+    id: SessionId,
+    from: u64,
+) -> Result<Vec<Entry>, Failure> {
+    let from = from.max(1);
+    let rows = sqlx::query(sql::ENTRIES)
+        .bind(id.to_string())
+        .bind(int(from))
+        .fetch_all(connection)
+        .await?;
+    let first = rows.first().ok_or(StoreError::NoSuchSession(id))?;
+    let damaged = |seq| move |message| StoreError::Damaged { id, seq, message };
+    let last_seq = count(first, "last_seq").map_err(damaged(0))?;
+    // One row for each place from `from` to the last: a hole in them is a lost entry. Without
+    // any the join leaves a single row of nulls.
+    let mut rows = rows.iter();
+    let mut entries = Vec::new();
+    for seq in from..=last_seq {
+        let lost = || Err("it is missing".to_owned());
+        let entry = rows.next().map_or_else(lost, |row| entry_of(row, seq));
+        entries.push(entry.map_err(damaged(seq))?);
+    }
+    Ok(entries)
+}
+
+fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
+    if field::<Option<i64>>(row, "seq")? != Some(int(expected)) {
+        return Err("it is missing".to_owned());
+    }
+    let id: &str = field(row, "id")?;
+    let body: &str = field(row, "body")?;
+    Ok(Entry {
+        id: id.parse().map_err(words)?,
+        seq: expected,
+        at: time(row, "at")?,
+        body: serde_json::from_str(body).map_err(words)?,
+    })
+}
+
+/// Place 0 in an error stands for the session's own row.
+fn session_of(row: &SqliteRow) -> Result<Session, StoreError> {
+    let id: Result<SessionId, String> =
+        field::<&str>(row, "id").and_then(|text| text.parse().map_err(words));
+    let id = id.map_err(|message| StoreError::Database(format!("a damaged session: {message}")))?;
+    read_session(row, id).map_err(|message| StoreError::Damaged {
+        id,
+        seq: 0,
+        message: format!("the session's own row: {message}"),
+    })
+}
+
+fn read_session(row: &SqliteRow, id: SessionId) -> Result<Session, String> {
+    let known = Usd::from_nanos(count(row, "cost_nanos")?);
+    Ok(Session {
+        id,
+        title: field(row, "title")?,
+        cwd: PathBuf::from(field::<&str>(row, "cwd")?),
+        model: field(row, "model")?,
+        mode: mode_of(field(row, "mode")?)?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        last_seq: count(row, "last_seq")?,
+        usage: Usage {
+            input_tokens: count(row, "input_tokens")?,
+            output_tokens: count(row, "output_tokens")?,
+            cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
+            cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
+            cache_creation_1h_input_tokens: count(row, "cache_creation_1h_input_tokens")?,
+        },
+        cost: if field(row, "cost_unknown")? {
+            Cost::Unknown(known)
+        } else {
+            Cost::Known(known)
+        },
+    })
+}
+
+fn field<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, String>
+where
+    T: Decode<'r, Sqlite> + Type<Sqlite>,
+{
+    row.try_get(column).map_err(words)
+}
+
+fn count(row: &SqliteRow, column: &str) -> Result<u64, String> {
+    let number: i64 = field(row, column)?;
+    u64::try_from(number).map_err(|_| format!("{column} is {number}"))
+}
+
+fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, String> {
+    Timestamp::from_microsecond(field(row, column)?).map_err(words)
+}
+
+fn word_of(mode: SessionMode) -> &'static str {
+    match mode {
+        SessionMode::Normal => "normal",
+        SessionMode::Coordinator => "coordinator",
+    }
+}
+
+fn mode_of(word: &str) -> Result<SessionMode, String> {
+    match word {
+        "normal" => Ok(SessionMode::Normal),
+        "coordinator" => Ok(SessionMode::Coordinator),
+        _ => Err(format!("`{word}` is not a mode")),
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)] // The form `map_err` wants.
+fn words(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}

@@ -1,0 +1,93 @@
+//! Values of the request that a script may speak of: `{{turn}}` and its kin.
+
+use std::borrow::Cow;
+
+use crate::asked::Asked;
+
+/// Whether the text that holds the template is JSON, where a value must be escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    Text,
+    Json,
+}
+
+/// Puts the values in. What is between braces and not known stays as it is.
+pub(crate) fn fill<'a>(text: &'a str, asked: &Asked, within: Within) -> Cow<'a, str> {
+    if !text.contains("{{") {
+        return Cow::Borrowed(text);
+    }
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("{{") {
+        filled.push_str(&rest[..start]);
+        rest = &rest[start..];
+        let known = rest.find("}}").and_then(|end| {
+            let value = value_of(rest[2..end].trim(), asked)?;
+            Some((value, end + 2))
+        });
+        match known {
+            Some((value, length)) => {
+                push(&mut filled, &value, within);
+                rest = &rest[length..];
+            }
+            None => {
+                // One brace only: in `{{{turn}}` the template starts at the second.
+                filled.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    filled.push_str(rest);
+    Cow::Owned(filled)
+}
+
+fn value_of<'a>(name: &str, asked: &'a Asked) -> Option<Cow<'a, str>> {
+    Some(match name {
+        "turn" => Cow::Owned((asked.turn + 1).to_string()),
+        "last_tool_result" => Cow::Borrowed(&asked.last_tool_result),
+        "last_user_text" => Cow::Borrowed(&asked.last_user_text),
+        _ => return None,
+    })
+}
+
+fn push(filled: &mut String, value: &str, within: Within) {
+    match within {
+        Within::Text => filled.push_str(value),
+        Within::Json => {
+            let quoted = serde_json::Value::from(value).to_string();
+            filled.push_str(&quoted[1..quoted.len() - 1]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked() -> Asked {
+        Asked {
+            turn: 2,
+            last_tool_result: "a \"b\"\n".to_owned(),
+            last_user_text: "go".to_owned(),
+            ..Asked::default()
+        }
+    }
+
+    #[test]
+    fn known_names_are_replaced_and_others_stay() {
+        let text = "{{turn}} {{ last_user_text }} {{unknown}} {{{turn}}} {{";
+        assert_eq!(
+            fill(text, &asked(), Within::Text),
+            "3 go {{unknown}} {3} {{"
+        );
+    }
+
+    #[test]
+    fn a_value_within_json_is_escaped() {
+        let text = r#"{"command":"echo {{last_tool_result}}"}"#;
+        assert_eq!(
+            fill(text, &asked(), Within::Json),
+            r#"{"command":"echo a \"b\"\n"}"#
+        );
+    }
+}

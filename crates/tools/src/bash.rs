@@ -1,0 +1,239 @@
+//! Bash: a shell command, in the sandbox.
+
+mod shell;
+
+use std::{ffi::OsString, path::Path, path::PathBuf, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input,
+    process::{self, Capture, Ended, Ending, Launch},
+};
+use shell::{CwdNote, Shell};
+
+const DEFAULT_TIMEOUT: u64 = 120_000;
+const LONGEST_TIMEOUT: u64 = 600_000;
+
+/// Keeps programs from asking, paging and colouring.
+const NON_INTERACTIVE: [(&str, &str); 4] = [
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PAGER", "cat"),
+    ("TERM", "dumb"),
+];
+
+/// The Bash tool.
+#[derive(Debug, Default)]
+pub struct Bash;
+
+impl Bash {
+    /// The tool.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    command: String,
+    /// Milliseconds; 120000 by default, 600000 at most
+    timeout: Option<u64>,
+    /// What it does, in a few words
+    #[serde(rename = "description")]
+    _description: Option<String>,
+}
+
+#[async_trait]
+impl Tool for Bash {
+    fn name(&self) -> &str {
+        "Bash"
+    }
+
+    fn description(&self) -> &str {
+        "Runs a shell command and returns its output (stdout and stderr). The working directory \
+         carries over to the next call, other shell state does not. Writes are limited to the \
+         workspace and $TMPDIR; there is no network unless it was allowed. No input can be given. \
+         Background processes end with the command. Use Read, Edit, Glob and Grep rather than \
+         cat, sed, find and grep."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Changes
+    }
+
+    fn inspect(&self, input: &RawValue, _context: &Context) -> Result<Intent, ToolError> {
+        let (command, _) = check(input)?;
+        Ok(Intent {
+            summary: command.clone(),
+            access: vec![Access::Command(command)],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let (command, timeout) = match check(&call.input) {
+            Ok(checked) => checked,
+            Err(error) => return error.into(),
+        };
+        if call.cancel.is_cancelled() {
+            return ToolOutput::error("cancelled before it was started");
+        }
+        let run = run(&command, timeout, &call, context);
+        run.await.unwrap_or_else(ToolOutput::from)
+    }
+}
+
+fn check(input: &RawValue) -> Result<(String, Duration), ToolError> {
+    let Input {
+        command, timeout, ..
+    } = input::parse(input)?;
+    if command.trim().is_empty() {
+        return Err(ToolError("`command` is empty".to_owned()));
+    }
+    if command.contains('\0') {
+        return Err(ToolError("`command` contains a NUL byte".to_owned()));
+    }
+    let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+    if timeout == 0 || timeout > LONGEST_TIMEOUT {
+        return Err(ToolError(format!(
+            "`timeout` is {timeout} ms; it must be between 1 and {LONGEST_TIMEOUT}"
+        )));
+    }
+    Ok((command, Duration::from_millis(timeout)))
+}
+
+async fn run(
+    command: &str,
+    timeout: Duration,
+    call: &Call,
+    context: &Context,
+) -> Result<ToolOutput, ToolError> {
+    let failed = |error: &dyn std::fmt::Display| ToolError(error.to_string());
+    let sandbox = context.shared_sandbox();
+    let mut notes = Vec::new();
+    let cwd = standing(context, &mut notes);
+    let shell = Shell::find(context.child_env());
+    let note = CwdNote::new(context.temp_dir()).map_err(|error| failed(&error))?;
+    let launch = Launch {
+        program: shell.program,
+        arguments: vec!["-c".into(), note.script(command).into()],
+        cwd: cwd.clone(),
+        env: environment(context, &cwd),
+        policy: sandbox.policy(context).map_err(|error| failed(&error))?,
+        timeout,
+    };
+    let mut capture = Capture::new(context.output_dir(), "Bash");
+    let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
+        .await
+        .map_err(|error| failed(&error))?;
+    move_to(context, note.read(), &cwd, &mut notes);
+    Ok(tell(&capture.finish(), &ended, timeout, notes))
+}
+
+/// Where the command starts: where the last one ended, or the root if that is gone.
+fn standing(context: &Context, notes: &mut Vec<String>) -> PathBuf {
+    let cwd = context.cwd();
+    if cwd.is_dir() {
+        return cwd;
+    }
+    let root = context.root().to_path_buf();
+    notes.push(format!(
+        "{} is gone; the command ran in {}",
+        cwd.display(),
+        root.display()
+    ));
+    context.set_cwd(root.clone());
+    root
+}
+
+fn move_to(context: &Context, ended_in: Option<PathBuf>, cwd: &Path, notes: &mut Vec<String>) {
+    let Some(ended_in) = ended_in else {
+        return;
+    };
+    let inside = context.workspace().any(|tree| {
+        let real = tree.canonicalize();
+        ended_in.starts_with(real.as_deref().unwrap_or(tree))
+    });
+    if inside && ended_in.is_dir() {
+        context.set_cwd(ended_in);
+    } else {
+        notes.push(format!(
+            "{} is outside of the workspace; the working directory is {} again",
+            ended_in.display(),
+            cwd.display()
+        ));
+    }
+}
+
+fn environment(context: &Context, cwd: &Path) -> Vec<(OsString, OsString)> {
+    let mut env = context.child_env().to_vec();
+    env.retain(|(name, _)| name != "OLDPWD");
+    let fixed = NON_INTERACTIVE.map(|(name, value)| (name.into(), value.into()));
+    env.extend(fixed);
+    env.push(("TMPDIR".into(), context.temp_dir().into()));
+    env.push(("PWD".into(), cwd.into()));
+    env
+}
+
+fn tell(output: &str, ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> ToolOutput {
+    let (is_error, how) = match ended.ending {
+        Ending::Exited(0) => (false, None),
+        Ending::Exited(code) => (true, Some(exit_code(code))),
+        Ending::Signalled(signal) => (true, Some(format!("killed by signal {signal}"))),
+        Ending::TimedOut => (
+            true,
+            Some(format!(
+                "stopped: still running after {} ms. A longer `timeout` can be given, up to \
+                 {LONGEST_TIMEOUT}.",
+                timeout.as_millis()
+            )),
+        ),
+        Ending::Cancelled => (true, Some("stopped: cancelled".to_owned())),
+    };
+    if !ended.leftovers.is_empty() {
+        notes.push(format!(
+            "still running in the background at the end, and stopped: {}",
+            ended.leftovers.join(", ")
+        ));
+    }
+    for path in &ended.restored {
+        notes.push(format!(
+            "{} is protected and was put back as it was; what it became is in $TMPDIR",
+            path.display()
+        ));
+    }
+    let output = output.trim_end_matches('\n');
+    let mut text = match output {
+        "" => "(no output)".to_owned(),
+        output => output.to_owned(),
+    };
+    for note in how.into_iter().chain(notes) {
+        text.push('\n');
+        text.push_str(&note);
+    }
+    ToolOutput {
+        content: codespar_protocol::ToolResultContent::Text(text),
+        is_error,
+    }
+}
+
+fn exit_code(code: i32) -> String {
+    let signal = match code {
+        130 => " (interrupted)",
+        134 => " (aborted, SIGABRT)",
+        137 => " (killed, SIGKILL)",
+        139 => " (crashed, SIGSEGV)",
+        143 => " (terminated, SIGTERM)",
+        _ => "",
+    };
+    format!("exit code {code}{signal}")
+}

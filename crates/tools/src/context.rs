@@ -1,0 +1,139 @@
+//! What tools share during one agent's run.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use codespar_protocol::Todo;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::{FileLedger, Skills, sandbox::Sandbox};
+
+/// Answers a question about a fetched page; the agent gives its model for it.
+#[async_trait]
+pub trait PageReader: Send + Sync {
+    /// Answers `prompt` from `page` (markdown, possibly cut). The error goes to the model.
+    async fn read(
+        &self,
+        page: &str,
+        prompt: &str,
+        cancel: CancellationToken,
+    ) -> Result<String, String>;
+}
+
+/// What a `Context` is made from.
+pub struct ContextParts {
+    /// The project root: an absolute path without symlinks.
+    pub root: PathBuf,
+    /// Where work starts; inside the root.
+    pub cwd: PathBuf,
+    /// Other directories that count as the workspace.
+    pub extra_dirs: Vec<PathBuf>,
+    /// Private to this session, writable from the sandbox, `TMPDIR` of its commands.
+    pub temp_dir: PathBuf,
+    /// Where outputs too long for the conversation go.
+    pub output_dir: PathBuf,
+    /// The environment of child processes, secrets already taken out.
+    pub child_env: Vec<(OsString, OsString)>,
+    /// How commands are run.
+    pub sandbox: Arc<Sandbox>,
+    /// Skills there are.
+    pub skills: Arc<Skills>,
+    /// For WebFetch; without one the page itself is the answer.
+    pub page_reader: Option<Arc<dyn PageReader>>,
+}
+
+/// What tools share during one agent's run.
+pub struct Context {
+    parts: ContextParts,
+    cwd: Mutex<PathBuf>,
+    todos: Mutex<Vec<Todo>>,
+    ledger: FileLedger,
+}
+
+impl Context {
+    /// A fresh context.
+    pub fn new(parts: ContextParts) -> Self {
+        let cwd = Mutex::new(parts.cwd.clone());
+        Self {
+            parts,
+            cwd,
+            todos: Mutex::default(),
+            ledger: FileLedger::default(),
+        }
+    }
+
+    /// The project root.
+    pub fn root(&self) -> &Path {
+        &self.parts.root
+    }
+
+    /// The root and every other directory of the workspace.
+    pub fn workspace(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(self.root()).chain(self.parts.extra_dirs.iter().map(PathBuf::as_path))
+    }
+
+    /// Where shell commands stand now.
+    pub fn cwd(&self) -> PathBuf {
+        self.cwd.lock().clone()
+    }
+
+    /// Shell commands go on from here.
+    pub fn set_cwd(&self, cwd: PathBuf) {
+        *self.cwd.lock() = cwd;
+    }
+
+    /// Private temporary directory.
+    pub fn temp_dir(&self) -> &Path {
+        &self.parts.temp_dir
+    }
+
+    /// Where long outputs go.
+    pub fn output_dir(&self) -> &Path {
+        &self.parts.output_dir
+    }
+
+    /// The environment of child processes.
+    pub fn child_env(&self) -> &[(OsString, OsString)] {
+        &self.parts.child_env
+    }
+
+    /// How commands are run.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.parts.sandbox
+    }
+
+    /// The same, to be held on to.
+    pub fn shared_sandbox(&self) -> &Arc<Sandbox> {
+        &self.parts.sandbox
+    }
+
+    /// Skills there are.
+    pub fn skills(&self) -> &Skills {
+        &self.parts.skills
+    }
+
+    /// Who answers questions about pages.
+    pub fn page_reader(&self) -> Option<&Arc<dyn PageReader>> {
+        self.parts.page_reader.as_ref()
+    }
+
+    /// The list of steps.
+    pub fn todos(&self) -> Vec<Todo> {
+        self.todos.lock().clone()
+    }
+
+    /// Replaces the list of steps.
+    pub fn set_todos(&self, todos: Vec<Todo>) {
+        *self.todos.lock() = todos;
+    }
+
+    /// Which files were read, and as what.
+    pub fn ledger(&self) -> &FileLedger {
+        &self.ledger
+    }
+}

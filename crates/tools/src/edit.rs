@@ -1,0 +1,145 @@
+//! Edit: one text of a file for another.
+
+use std::{path::Path, sync::Arc};
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Call, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, blocking, input,
+    ledger::HASHED_BYTES,
+    matching::{MatchFailure, Occurrence, Replaced, Rung, replace_string},
+    paths,
+    write::{existing, save},
+};
+
+/// Lines shown around a change, and of the change itself.
+const AROUND: usize = 3;
+const SHOWN: usize = 20;
+const SHOWN_CHARS: usize = 300;
+
+/// The Edit tool.
+pub(crate) struct Edit;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file_path: String,
+    /// Exact text of the file, unique unless replace_all; empty only for a new file
+    old_string: String,
+    new_string: String,
+    /// Replace every occurrence
+    replace_all: Option<bool>,
+}
+
+#[async_trait]
+impl Tool for Edit {
+    fn name(&self) -> &str {
+        "Edit"
+    }
+
+    fn description(&self) -> &str {
+        "Replaces old_string by new_string in a file that was read before. Copy old_string from \
+         Read without the line numbers, with as much around it as makes it unique."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Changes
+    }
+
+    fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError> {
+        let input: Input = input::parse(input)?;
+        let path = paths::resolve(context, &input.file_path)?;
+        let summary = paths::shown(&path, &context.cwd());
+        if input.old_string == input.new_string {
+            return Err(not_edited(&summary, &MatchFailure::NoChange));
+        }
+        Ok(Intent {
+            summary,
+            access: vec![Access::Write(path)],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let edit = async {
+            let input: Input = input::parse(&call.input)?;
+            let path = paths::resolve(context, &input.file_path)?;
+            let (cwd, ledger) = (context.cwd(), context.ledger().clone());
+            blocking::change(call.cancel, move || edit(&path, &cwd, &input, &ledger)).await
+        };
+        edit.await.map_or_else(ToolOutput::from, ToolOutput::text)
+    }
+}
+
+fn edit(path: &Path, cwd: &Path, input: &Input, ledger: &FileLedger) -> Result<String, ToolError> {
+    let name = paths::shown(path, cwd);
+    let Some(before) = existing(path, &name)? else {
+        if !input.old_string.is_empty() {
+            return Err(paths::missing(path, cwd));
+        }
+        save(path, input.new_string.as_bytes(), None, ledger)?;
+        return Ok(format!(
+            "Created {name} ({} lines)",
+            input.new_string.lines().count()
+        ));
+    };
+    if before.metadata.len() > HASHED_BYTES {
+        return Err(not_edited(&name, &"it is too long for Edit; use a command"));
+    }
+    if !before.content.is_empty() {
+        let seen = ledger.check(path, &before.metadata, &before.content);
+        seen.map_err(|problem| not_edited(&name, &problem))?;
+    }
+    let original = std::str::from_utf8(&before.content)
+        .map_err(|_| not_edited(&name, &"it is not UTF-8 text; use a command"))?;
+    let occurrence = match input.replace_all {
+        Some(true) => Occurrence::All,
+        _ => Occurrence::One,
+    };
+    let replaced = replace_string(original, &input.old_string, &input.new_string, occurrence)
+        .map_err(|failure| not_edited(&name, &failure))?;
+    save(
+        path,
+        replaced.text.as_bytes(),
+        Some(&before.metadata),
+        ledger,
+    )?;
+    Ok(report(&name, &replaced))
+}
+
+fn not_edited(name: &str, reason: &dyn std::fmt::Display) -> ToolError {
+    ToolError(format!("{name} is not edited: {reason}"))
+}
+
+/// What was done, and the lines as they are now.
+fn report(name: &str, replaced: &Replaced) -> String {
+    let mut text = format!("Edited {name}");
+    if replaced.count > 1 {
+        text.push_str(&format!(" in {} places, the first", replaced.count));
+    }
+    if replaced.rung != Rung::Exact {
+        text.push_str(&format!(" (found with {})", replaced.rung));
+    }
+    text.push_str(":\n");
+    let first = replaced.first_line.saturating_sub(AROUND).max(1);
+    let change = replaced.new_lines.max(1).min(SHOWN);
+    let last = replaced.first_line + change - 1 + AROUND;
+    let width = last.to_string().len();
+    let lines = replaced.text.lines().enumerate();
+    for (index, line) in lines.skip(first - 1).take(last + 1 - first) {
+        let cut: String = line.chars().take(SHOWN_CHARS).collect();
+        text.push_str(&format!("{:>width$}\t{cut}\n", index + 1));
+    }
+    text.pop();
+    text
+}
+
+#[cfg(test)]
+mod tests;

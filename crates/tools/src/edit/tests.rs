@@ -1,0 +1,139 @@
+//! Edit on real files.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+};
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{read::Read, testing::Bench};
+
+fn edit(old: &str, new: &str) -> Value {
+    json!({"file_path": "a.txt", "old_string": old, "new_string": new})
+}
+
+async fn read_bench(content: impl AsRef<[u8]>) -> Bench {
+    let bench = Bench::new();
+    bench.write("a.txt", content);
+    bench.run(&Read, json!({"file_path": "a.txt"})).await;
+    bench
+}
+
+#[tokio::test]
+async fn an_edit_shows_the_lines_as_they_are_now() {
+    let text: String = (1..=12).map(|n| format!("line {n}\n")).collect();
+    let bench = read_bench(&text).await;
+    assert_eq!(
+        bench
+            .run(&Edit, edit("line 7\n", "seven\nand more\n"))
+            .await,
+        "Edited a.txt:\n 4\tline 4\n 5\tline 5\n 6\tline 6\n 7\tseven\n 8\tand more\n 9\tline 8\n10\tline 9\n11\tline 10"
+    );
+    assert_eq!(
+        bench.text("a.txt"),
+        text.replace("line 7\n", "seven\nand more\n")
+    );
+    // Its own write is no change from outside.
+    assert_eq!(
+        bench.run(&Edit, edit("seven", "7")).await.lines().next(),
+        Some("Edited a.txt:")
+    );
+}
+
+#[tokio::test]
+async fn bytes_and_mode_of_the_rest_stay() {
+    let bench = read_bench("\u{feff}a\r\nb\r\nc").await;
+    let mode = fs::Permissions::from_mode(0o750);
+    fs::set_permissions(bench.path("a.txt"), mode).unwrap();
+    bench.run(&Edit, edit("b\nc", "x\ny\nz")).await;
+    assert_eq!(bench.text("a.txt"), "\u{feff}a\r\nx\r\ny\r\nz");
+    assert_eq!(
+        fs::metadata(bench.path("a.txt")).unwrap().mode() & 0o777,
+        0o750
+    );
+    assert_eq!(bench.names("."), ["a.txt"]);
+}
+
+#[tokio::test]
+async fn a_loose_match_is_told() {
+    let bench = read_bench("if x {\n\tgo();\n}\n").await;
+    let words = bench
+        .run(&Edit, edit("    go();\n}", "    stop();\n}"))
+        .await;
+    assert_eq!(
+        words,
+        "Edited a.txt (found with tabs and spaces of the indentation equivalent):\n1\tif x {\n2\t\tstop();\n3\t}"
+    );
+    assert_eq!(bench.text("a.txt"), "if x {\n\tstop();\n}\n");
+}
+
+#[tokio::test]
+async fn all_occurrences_are_replaced_when_asked() {
+    let bench = read_bench("a b a\n").await;
+    let input =
+        json!({"file_path": "a.txt", "old_string": "a", "new_string": "c", "replace_all": true});
+    let words = bench.run(&Edit, input).await;
+    assert_eq!(words, "Edited a.txt in 2 places, the first:\n1\tc b c");
+}
+
+#[tokio::test]
+async fn refusals_leave_the_file_alone_and_say_why() {
+    let bench = read_bench("alpha beta\nbeta\n").await;
+    let fail = |input| bench.fail(&Edit, input);
+    assert_eq!(
+        fail(edit("beta", "x")).await,
+        "a.txt is not edited: the text to replace is in 2 places (lines 1, 2); add neighbouring lines that make it unique"
+    );
+    assert_eq!(
+        fail(edit("alpha bta", "x")).await,
+        "a.txt is not edited: the text to replace is not in the file. Line 1 is the first to differ: the text has `alpha bta` there. Nearest text:\n     1\talpha beta"
+    );
+    assert_eq!(
+        fail(edit("beta", "beta")).await,
+        "a.txt is not edited: the new text is the same as the old text"
+    );
+    assert!(fail(edit("", "x")).await.contains("is empty"));
+    assert!(bench.inspect(&Edit, edit("beta", "beta")).is_err());
+    bench.write("a.txt", "alpha beta\nchanged\n");
+    assert_eq!(
+        fail(edit("alpha", "x")).await,
+        "a.txt is not edited: it has changed since it was read; read it again"
+    );
+    assert_eq!(bench.text("a.txt"), "alpha beta\nchanged\n");
+}
+
+#[tokio::test]
+async fn an_unread_a_missing_and_a_binary_file_are_refused() {
+    let bench = Bench::new();
+    bench.write("a.txt", "a\n");
+    assert_eq!(
+        bench.fail(&Edit, edit("a", "b")).await,
+        "a.txt is not edited: it has not been read yet; read it first"
+    );
+    let missing = json!({"file_path": "b.txt", "old_string": "a", "new_string": "b"});
+    assert_eq!(
+        bench.fail(&Edit, missing).await,
+        "b.txt does not exist. Did you mean a.txt?"
+    );
+    let bench = read_bench(b"caf\xe9\n").await;
+    assert_eq!(
+        bench.fail(&Edit, edit("caf", "x")).await,
+        "a.txt is not edited: it is not UTF-8 text; use a command"
+    );
+}
+
+#[tokio::test]
+async fn an_empty_old_string_makes_a_file_or_fills_an_empty_one() {
+    let bench = Bench::new();
+    let new = json!({"file_path": "new/b.txt", "old_string": "", "new_string": "a\nb\n"});
+    assert_eq!(bench.run(&Edit, new).await, "Created new/b.txt (2 lines)");
+    assert_eq!(bench.text("new/b.txt"), "a\nb\n");
+    bench.write("a.txt", "");
+    assert_eq!(
+        bench.run(&Edit, edit("", "x\n")).await,
+        "Edited a.txt:\n1\tx"
+    );
+    assert_eq!(bench.text("a.txt"), "x\n");
+}

@@ -1,0 +1,131 @@
+//! The environment of child processes: what they need, without secrets.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+};
+
+use codespar_policy::{is_secret_name, looks_secret};
+
+/// Run code in, or change the meaning of, whatever is started; nobody sees them at work.
+const MEDDLING: [&str; 13] = [
+    "BASHOPTS",
+    "BASH_ENV",
+    "CDPATH",
+    "DYLD_INSERT_LIBRARIES",
+    "ENV",
+    "GLOBIGNORE",
+    "IFS",
+    "LD_AUDIT",
+    "LD_PRELOAD",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+    "ZDOTDIR",
+];
+
+/// Lead to somebody who acts in the person's name: agents that sign, prompts that hand out
+/// passwords.
+const PROXIES: [&str; 9] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "GIT_ASKPASS",
+    "GPG_AGENT_INFO",
+    "SSH_AGENT_PID",
+    "SSH_ASKPASS",
+    "SSH_AUTH_SOCK",
+    "SUDO_ASKPASS",
+    "VSCODE_GIT_IPC_HANDLE",
+    "VSCODE_IPC_HOOK_CLI",
+];
+
+/// Ours and the providers', as a whole: a new one may be secret before this list knows it.
+const PREFIXES: [&str; 4] = ["ANTHROPIC_", "BASH_FUNC_", "CODESPAR_", "OPENAI_"];
+
+/// The environment for child processes: `vars` with `extra` (from the settings) over it, secrets
+/// and meddling variables taken out of both. A name in `pass` gets through whatever it is: a person
+/// hands it in on purpose.
+pub fn child_environment(
+    vars: impl Iterator<Item = (OsString, OsString)>,
+    extra: impl IntoIterator<Item = (OsString, OsString)>,
+    pass: &[String],
+) -> Vec<(OsString, OsString)> {
+    let mut all: BTreeMap<OsString, OsString> = vars.collect();
+    all.extend(extra);
+    all.into_iter()
+        .filter(|(name, value)| {
+            let passed = pass
+                .iter()
+                .any(|passed| name.as_os_str() == passed.as_str());
+            passed || is_harmless(name, value)
+        })
+        .collect()
+}
+
+fn is_harmless(name: &OsStr, value: &OsStr) -> bool {
+    let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+    let dropped = MEDDLING.contains(&&*name)
+        || PROXIES.contains(&&*name)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    !dropped && !is_secret_name(&name) && !looks_secret(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vars(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect()
+    }
+
+    #[test]
+    fn secrets_go_by_name_and_by_shape_and_the_rest_stays() {
+        let given = vars(&[
+            ("PATH", "/usr/bin:/bin"),
+            ("HOME", "/home/someone"),
+            ("LANG", "C.UTF-8"),
+            ("CARGO_HOME", "/home/someone/.cargo"),
+            ("ANTHROPIC_API_KEY", "x"),
+            ("ANTHROPIC_BASE_URL", "http://localhost"),
+            ("CODESPAR_DATABASE_URL", "postgres://u:p@h/d"),
+            ("OPENAI_BASE_URL", "http://localhost"),
+            ("GITHUB_TOKEN", "x"),
+            ("HARMLESS", "ghp_0123456789abcdefghijABCDEFGHIJ012345"),
+            ("AWS_SECRET_ACCESS_KEY", "x"),
+            ("SSH_AUTH_SOCK", "/run/agent"),
+        ]);
+        assert_eq!(
+            child_environment(given.into_iter(), [], &[]),
+            vars(&[
+                ("CARGO_HOME", "/home/someone/.cargo"),
+                ("HOME", "/home/someone"),
+                ("LANG", "C.UTF-8"),
+                ("PATH", "/usr/bin:/bin"),
+            ])
+        );
+    }
+
+    #[test]
+    fn what_would_run_code_unseen_is_dropped() {
+        let given = vars(&[
+            ("LD_PRELOAD", "/x.so"),
+            ("BASH_ENV", "/x"),
+            ("ENV", "/x"),
+            ("PROMPT_COMMAND", "x"),
+            ("BASH_FUNC_ls%%", "() { x; }"),
+        ]);
+        assert_eq!(child_environment(given.into_iter(), [], &[]), vec![]);
+    }
+
+    #[test]
+    fn settings_win_and_only_a_passed_name_lets_a_secret_through() {
+        let given = vars(&[("RUST_LOG", "info"), ("NPM_TOKEN", "handed in")]);
+        let extra = vars(&[("RUST_LOG", "debug"), ("API_KEY", "for us alone")]);
+        assert_eq!(
+            child_environment(given.into_iter(), extra, &["NPM_TOKEN".to_owned()]),
+            vars(&[("NPM_TOKEN", "handed in"), ("RUST_LOG", "debug")])
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! Grep: text in files, with ripgrep's own crates.
+
+mod report;
+mod search;
+
+use std::{path::PathBuf, sync::Arc};
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, input, paths};
+
+/// The Grep tool.
+pub(crate) struct Grep;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Regular expression, ripgrep's syntax
+    pattern: String,
+    /// File or directory; default: the current directory
+    path: Option<String>,
+    /// Only files like *.ts or src/**/*.{rs,toml}
+    glob: Option<String>,
+    /// Only files of a type: rust, js, py…
+    #[serde(rename = "type")]
+    file_type: Option<String>,
+    /// Default: files_with_matches
+    output_mode: Option<OutputMode>,
+    /// Lines after
+    #[serde(rename = "-A")]
+    after: Option<usize>,
+    /// Lines before
+    #[serde(rename = "-B")]
+    before: Option<usize>,
+    /// Lines around
+    #[serde(rename = "-C")]
+    around: Option<usize>,
+    /// Ignore case
+    #[serde(rename = "-i")]
+    ignore_case: Option<bool>,
+    /// Line numbers; default: true
+    #[serde(rename = "-n")]
+    line_numbers: Option<bool>,
+    /// Matches may span lines
+    multiline: Option<bool>,
+    /// Only the first N lines or files
+    head_limit: Option<usize>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum OutputMode {
+    #[default]
+    FilesWithMatches,
+    Content,
+    Count,
+}
+
+#[async_trait]
+impl Tool for Grep {
+    fn name(&self) -> &str {
+        "Grep"
+    }
+
+    fn description(&self) -> &str {
+        "Searches file contents, files that .gitignore names and binary files left out. Gives \
+         files (newest first), matching lines (content) or counts. -A, -B, -C and -n are for content."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::ReadOnly
+    }
+
+    fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError> {
+        let input: Input = input::parse(input)?;
+        search::matcher(&input)?;
+        let path = place(&input, context)?;
+        Ok(Intent {
+            summary: format!(
+                "{} in {}",
+                input.pattern,
+                paths::shown(&path, &context.cwd())
+            ),
+            access: vec![Access::Read(path)],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let grep = async {
+            let input: Input = input::parse(&call.input)?;
+            let path = place(&input, context)?;
+            let cwd = context.cwd();
+            blocking::look(call.cancel, move |cancel| {
+                let matcher = search::matcher(&input)?;
+                let hits = search::hits(&input, &path, &cwd, &matcher, cancel)?;
+                report::report(&input, hits, &path, &cwd, &matcher, cancel)
+            })
+            .await
+        };
+        grep.await.map_or_else(ToolOutput::from, ToolOutput::text)
+    }
+}
+
+fn place(input: &Input, context: &Context) -> Result<PathBuf, ToolError> {
+    paths::resolve(context, input.path.as_deref().unwrap_or("."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Which files were read, and as what: nobody overwrites what they have not seen.
+
+use std::{
+    collections::HashMap,
+    fs::Metadata,
+    hash::{DefaultHasher, Hasher},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+/// Larger files are told apart by size, time and inode alone.
+pub(crate) const HASHED_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The files an agent has seen, as it saw them. Clones share one ledger.
+#[derive(Debug, Clone, Default)]
+pub struct FileLedger(Arc<Mutex<HashMap<PathBuf, Seen>>>);
+
+/// Why a file may not be overwritten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerProblem {
+    /// Nobody looked at it.
+    #[error("it has not been read yet; read it first")]
+    NotRead,
+    /// Somebody else changed it.
+    #[error("it has changed since it was read; read it again")]
+    Changed,
+}
+
+/// A file at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    size: u64,
+    modified_ns: i128,
+    inode: u64,
+    content: Option<u128>,
+}
+
+impl FileLedger {
+    /// Remembers that the file was seen with this content.
+    pub fn record(&self, path: &Path, metadata: &Metadata, content: &[u8]) {
+        let mut hash = ContentHash::default();
+        hash.update(content);
+        self.record_hash(path, metadata, Some(hash));
+    }
+
+    /// The same for a file read in pieces; without a hash if it was too long to read whole.
+    pub(crate) fn record_hash(&self, path: &Path, metadata: &Metadata, hash: Option<ContentHash>) {
+        let seen = Seen::new(metadata, hash.map(ContentHash::finish));
+        self.0.lock().insert(path.to_owned(), seen);
+    }
+
+    /// Checks that the file, now with this content, is as it was seen. A file that was only
+    /// touched is.
+    pub fn check(
+        &self,
+        path: &Path,
+        metadata: &Metadata,
+        content: &[u8],
+    ) -> Result<(), LedgerProblem> {
+        let seen = self.0.lock().get(path).cloned();
+        let seen = seen.ok_or(LedgerProblem::NotRead)?;
+        let unchanged = match seen.content {
+            Some(before) => {
+                let mut hash = ContentHash::default();
+                hash.update(content);
+                hash.finish() == before
+            }
+            None => Seen::new(metadata, None) == seen,
+        };
+        if unchanged {
+            Ok(())
+        } else {
+            Err(LedgerProblem::Changed)
+        }
+    }
+
+    /// Whether the file was read.
+    pub fn has_read(&self, path: &Path) -> bool {
+        self.0.lock().contains_key(path)
+    }
+
+    /// Every file read or written so far, in order of name.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = self.0.lock().keys().cloned().collect();
+        paths.sort_unstable();
+        paths
+    }
+}
+
+impl Seen {
+    fn new(metadata: &Metadata, content: Option<u128>) -> Self {
+        Self {
+            size: metadata.len(),
+            modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
+                + i128::from(metadata.mtime_nsec()),
+            inode: metadata.ino(),
+            content,
+        }
+    }
+}
+
+/// A 128-bit hash of a content, fed in pieces: enough against accidents, which is all it is for.
+#[derive(Debug, Clone)]
+pub(crate) struct ContentHash {
+    halves: [DefaultHasher; 2],
+    length: u64,
+}
+
+impl Default for ContentHash {
+    fn default() -> Self {
+        let mut halves = [DefaultHasher::new(), DefaultHasher::new()];
+        halves[1].write_u8(1);
+        Self { halves, length: 0 }
+    }
+}
+
+impl ContentHash {
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        self.length += piece.len() as u64;
+        for half in &mut self.halves {
+            half.write(piece);
+        }
+    }
+
+    fn finish(mut self) -> u128 {
+        let length = self.length;
+        let [low, high] = self.halves.each_mut().map(|half| {
+            half.write_u64(length);
+            u128::from(half.finish())
+        });
+        high << 64 | low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::SystemTime};
+
+    use super::*;
+    use crate::testing::Bench;
+
+    fn check(ledger: &FileLedger, path: &Path) -> Result<(), LedgerProblem> {
+        ledger.check(path, &fs::metadata(path).unwrap(), &fs::read(path).unwrap())
+    }
+
+    #[test]
+    fn a_file_is_unchanged_when_touched_and_changed_when_its_bytes_are() {
+        let bench = Bench::new();
+        let path = bench.write("a.txt", "one");
+        let ledger = FileLedger::default();
+        assert_eq!(check(&ledger, &path), Err(LedgerProblem::NotRead));
+        ledger.record(&path, &fs::metadata(&path).unwrap(), b"one");
+        assert_eq!(check(&ledger, &path), Ok(()));
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(check(&ledger, &path), Ok(()));
+        fs::write(&path, "two").unwrap();
+        assert_eq!(check(&ledger, &path), Err(LedgerProblem::Changed));
+        assert_eq!(ledger.paths(), vec![path]);
+    }
+
+    #[test]
+    fn a_file_too_long_to_hash_is_known_by_size_time_and_inode() {
+        let bench = Bench::new();
+        let path = bench.write("a.txt", "one");
+        let ledger = FileLedger::default();
+        ledger.record_hash(&path, &fs::metadata(&path).unwrap(), None);
+        assert_eq!(check(&ledger, &path), Ok(()));
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(check(&ledger, &path), Err(LedgerProblem::Changed));
+    }
+
+    #[test]
+    fn a_hash_does_not_depend_on_how_the_content_was_cut() {
+        let mut whole = ContentHash::default();
+        whole.update(b"some content");
+        let mut pieces = ContentHash::default();
+        pieces.update(b"some c");
+        pieces.update(b"ontent");
+        assert_eq!(whole.finish(), pieces.finish());
+    }
+}

@@ -1,0 +1,292 @@
+//! Indentation of new lines: a map from the levels of the searched text to those of the file.
+//!
+//! The map is learnt line by line from the match. A level outside it is placed by the straight
+//! line through the map, else relative to the nearest level it extends. What the evidence leaves
+//! open is refused.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ops::Range,
+};
+
+use super::lines::{Line, indentation, is_blank};
+
+/// A new line whose indentation cannot be told.
+#[derive(Debug)]
+pub(super) struct Unclear<'a> {
+    pub(super) line: &'a str,
+    pub(super) difference: &'static str,
+}
+
+/// Indentation in the searched text and in the file, of one line.
+#[derive(Debug, Clone, Copy)]
+struct Pair<'a> {
+    line: usize,
+    ours: &'a str,
+    theirs: &'a str,
+}
+
+impl Pair<'_> {
+    fn is_same(&self) -> bool {
+        self.ours == self.theirs
+    }
+}
+
+/// What was learnt from one match.
+pub(super) struct Indentation<'a> {
+    /// New lines are written as they came.
+    same: bool,
+    /// From the text's level to the file's; `None` where lines disagree.
+    levels: BTreeMap<&'a str, Option<&'a str>>,
+    /// The first line, when only it lost its indentation.
+    first: Option<Pair<'a>>,
+    pairs: Vec<Pair<'a>>,
+}
+
+impl<'a> Indentation<'a> {
+    /// Learns from the file's lines `there`, the searched lines and the new lines.
+    pub(super) fn learn<'r>(
+        there: &[Line<'a>],
+        wanted: &[&'a str],
+        replacement: &[&'r str],
+    ) -> Result<Self, Unclear<'r>> {
+        let pairs: Vec<Pair<'a>> = wanted
+            .iter()
+            .zip(there)
+            .enumerate()
+            .filter(|(_, (ours, _))| !is_blank(ours))
+            .map(|(line, (ours, theirs))| Pair {
+                line,
+                ours: indentation(ours),
+                theirs: indentation(theirs.text),
+            })
+            .collect();
+        let mut learnt = Self {
+            same: pairs.iter().all(Pair::is_same),
+            levels: BTreeMap::new(),
+            first: None,
+            pairs,
+        };
+        if learnt.same {
+            return Ok(learnt);
+        }
+        if let Some(line) = learnt.foreign_line(replacement) {
+            learnt.same = learnt.in_the_files_terms(replacement);
+            return if learnt.same {
+                Ok(learnt)
+            } else {
+                Err(learnt.unclear(line))
+            };
+        }
+        if let Some(line) = learnt.beyond_a_lone_line(replacement) {
+            return Err(learnt.unclear(line));
+        }
+        learnt.draw_map();
+        Ok(learnt)
+    }
+
+    /// Whether new lines are written as they came.
+    pub(super) fn is_same(&self) -> bool {
+        self.same
+    }
+
+    /// The indentation for `line`, number `index` of the replacement. `hunk` are the searched
+    /// lines it alone takes the place of, if so.
+    pub(super) fn of<'r>(
+        &self,
+        index: usize,
+        line: &'r str,
+        hunk: Option<Range<usize>>,
+    ) -> Result<String, Unclear<'r>> {
+        let level = indentation(line);
+        if let Some(first) = self.first
+            && index == 0
+            && first.ours == level
+        {
+            return Ok(first.theirs.to_owned());
+        }
+        match self.levels.get(level) {
+            Some(Some(theirs)) => Some((*theirs).to_owned()),
+            Some(None) => hunk.and_then(|hunk| self.local(&hunk, level)),
+            None => self.by_line(level).or_else(|| self.by_prefix(level)),
+        }
+        .ok_or_else(|| self.unclear(line))
+    }
+
+    /// The first new line, when no new line stands on a level of the searched text.
+    fn foreign_line<'r>(&self, replacement: &[&'r str]) -> Option<&'r str> {
+        let ours: HashSet<&str> = self.pairs.iter().map(|pair| pair.ours).collect();
+        let mut new = replacement.iter().filter(|line| !is_blank(line));
+        let first = new.clone().next()?;
+        new.all(|line| !ours.contains(indentation(line)))
+            .then_some(*first)
+    }
+
+    /// Whether every new line stands on a level the file has there.
+    fn in_the_files_terms(&self, replacement: &[&str]) -> bool {
+        let theirs: HashSet<&str> = self.pairs.iter().map(|pair| pair.theirs).collect();
+        let mut new = replacement.iter().filter(|line| !is_blank(line));
+        new.all(|line| theirs.contains(indentation(line)))
+    }
+
+    /// From one searched line nobody can tell whether only that line lost its indentation or the
+    /// whole block did. It matters when no later line returns to its level.
+    fn beyond_a_lone_line<'r>(&self, replacement: &[&'r str]) -> Option<&'r str> {
+        let [pair] = self.pairs.as_slice() else {
+            return None;
+        };
+        let mut later = replacement.iter().filter(|line| !is_blank(line)).skip(1);
+        let first_later = later.clone().next()?;
+        later
+            .all(|line| indentation(line) != pair.ours)
+            .then_some(*first_later)
+    }
+
+    fn draw_map(&mut self) {
+        self.levels = map_of(&self.pairs);
+        let [first, rest @ ..] = self.pairs.as_slice() else {
+            return;
+        };
+        if first.line != 0 || first.is_same() || rest.is_empty() {
+            return;
+        }
+        let without = map_of(rest);
+        let disputed = self.levels.values().any(Option::is_none);
+        let settled = without.values().all(Option::is_some);
+        if rest.iter().all(Pair::is_same) || (disputed && settled) {
+            self.first = Some(*first);
+            self.levels = without;
+        }
+    }
+
+    /// The file's level for `level` within the lines of one hunk, if they agree.
+    fn local(&self, hunk: &Range<usize>, level: &str) -> Option<String> {
+        let mut theirs = self
+            .pairs
+            .iter()
+            .filter(|pair| hunk.contains(&pair.line) && pair.ours == level)
+            .map(|pair| pair.theirs);
+        let first = theirs.next()?;
+        theirs.all(|other| other == first).then(|| first.to_owned())
+    }
+
+    /// Places a level on the straight line through all levels of the map.
+    fn by_line(&self, level: &str) -> Option<String> {
+        let mut ours_of = Kind::Either;
+        let mut theirs_of = Kind::Either;
+        let target = count(level, &mut ours_of)?;
+        let mut points = Vec::new();
+        for (ours, theirs) in &self.levels {
+            points.push((
+                count(ours, &mut ours_of)?,
+                count((*theirs)?, &mut theirs_of)?,
+            ));
+        }
+        points.sort_unstable();
+        let (&(x0, y0), &(x1, y1)) = (points.first()?, points.last()?);
+        let alike = ours_of == theirs_of || theirs_of == Kind::Either;
+        let (rise, run) = match (points.len(), alike) {
+            (1, true) => (1, 1),
+            (1, false) if x0 > 0 && y0 > 0 => (y0, x0),
+            (1, false) => return None,
+            _ => (y1 - y0, x1 - x0),
+        };
+        let on_line = |x: i64, y: i64| (y - y0) * run == (x - x0) * rise;
+        if !points.iter().all(|&(x, y)| on_line(x, y)) {
+            return None;
+        }
+        let y = y0 + (target - x0) * rise / run;
+        let unit = match theirs_of {
+            Kind::Either => ours_of,
+            kind => kind,
+        };
+        (on_line(target, y) && y >= 0).then(|| unit.text().repeat(y.unsigned_abs() as usize))
+    }
+
+    /// Places a level relative to the longest mapped level it begins with, both kinds of white
+    /// space being the same.
+    fn by_prefix(&self, level: &str) -> Option<String> {
+        let (ours, theirs) = self
+            .levels
+            .iter()
+            .filter(|(ours, _)| level.starts_with(**ours))
+            .max_by_key(|(ours, _)| ours.len())?;
+        let theirs = (*theirs)?;
+        let mixed = theirs.contains('\t') != ours.contains('\t') && !theirs.is_empty();
+        (!mixed).then(|| theirs.to_owned() + &level[ours.len()..])
+    }
+
+    fn unclear<'r>(&self, line: &'r str) -> Unclear<'r> {
+        let tabs = |mut of: Box<dyn Iterator<Item = &'a str> + '_>| of.any(|i| i.contains('\t'));
+        let ours = tabs(Box::new(self.pairs.iter().map(|pair| pair.ours)));
+        let theirs = tabs(Box::new(self.pairs.iter().map(|pair| pair.theirs)));
+        Unclear {
+            line,
+            difference: match (ours, theirs) {
+                (false, true) => "the indentation differs: the file uses tabs",
+                (true, false) => "the indentation differs: the file uses spaces",
+                _ => "the indentation differs from the file's",
+            },
+        }
+    }
+}
+
+/// Levels on which lines disagree, or that the file has in another order, map to `None`.
+fn map_of<'a>(pairs: &[Pair<'a>]) -> BTreeMap<&'a str, Option<&'a str>> {
+    let mut levels: BTreeMap<&str, Option<&str>> = BTreeMap::new();
+    for pair in pairs {
+        let known = levels.entry(pair.ours).or_insert(Some(pair.theirs));
+        if *known != Some(pair.theirs) {
+            *known = None;
+        }
+    }
+    let mut order: Vec<(usize, usize, &str)> = levels
+        .iter()
+        .filter_map(|(ours, theirs)| Some((width(ours), width((*theirs)?), *ours)))
+        .collect();
+    order.sort_unstable();
+    for pair in order.windows(2) {
+        if pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1 {
+            levels.insert(pair[0].2, None);
+            levels.insert(pair[1].2, None);
+        }
+    }
+    levels
+}
+
+/// A width to put levels in order by.
+fn width(indent: &str) -> usize {
+    indent.bytes().map(|b| if b == b'\t' { 4 } else { 1 }).sum()
+}
+
+/// What indentation is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Either,
+    Spaces,
+    Tabs,
+}
+
+impl Kind {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Tabs => "\t",
+            Self::Either | Self::Spaces => " ",
+        }
+    }
+}
+
+/// How many characters of one kind; `None` when kinds are mixed, here or with `kind` so far.
+fn count(indent: &str, kind: &mut Kind) -> Option<i64> {
+    let this = match (indent.contains(' '), indent.contains('\t')) {
+        (false, false) => return Some(0),
+        (true, false) => Kind::Spaces,
+        (false, true) => Kind::Tabs,
+        (true, true) => return None,
+    };
+    if *kind != Kind::Either && *kind != this {
+        return None;
+    }
+    *kind = this;
+    i64::try_from(indent.len()).ok()
+}

@@ -1,0 +1,25 @@
+//! Finding the text an edit speaks of, and putting new text there. Pure: strings in, strings out.
+//!
+//! Two units share one ladder of rungs, each tried only when the one before found nothing. Text
+//! found in more than one place on a rung is refused; nothing looser is tried. Similarity never
+//! decides where an edit goes: it only picks what a refusal shows.
+
+mod blocks;
+mod failure;
+mod indent;
+mod ladder;
+mod lines;
+mod nearest;
+mod rewrite;
+mod string;
+
+pub use blocks::{Applied, AppliedBlock, Block, apply_blocks};
+pub use failure::{BlockFailure, MatchFailure};
+pub use ladder::Rung;
+pub use nearest::Nearest;
+pub use string::{Occurrence, Replaced, replace_string};
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod samples;

@@ -1,0 +1,164 @@
+//! A command's output with bounded memory: both ends here, the whole on disk if it is long.
+
+use std::path::{Path, PathBuf};
+
+use crate::bound::{END, Place, RESULT_LIMIT, first, join, last};
+
+use super::{
+    plain::PlainText,
+    spill::{CAP, Spill},
+};
+
+/// The tail is shortened only once it has grown to this, not at every piece.
+const TAIL_SLACK: usize = 256 << 10;
+
+/// Takes output as it comes.
+pub struct Capture {
+    directory: PathBuf,
+    name: String,
+    plain: PlainText,
+    kept: Kept,
+}
+
+enum Kept {
+    /// All of it, still short.
+    Whole(String),
+    /// Both ends; the file has the rest.
+    Ends(Box<Ends>),
+}
+
+struct Ends {
+    head: String,
+    tail: String,
+    /// Characters so far.
+    count: usize,
+    file: Result<Spill, String>,
+}
+
+impl Capture {
+    /// Output that, if it gets long, goes to a file in `directory` named after `name`.
+    pub fn new(directory: &Path, name: &str) -> Self {
+        Self {
+            directory: directory.to_path_buf(),
+            name: name.to_owned(),
+            plain: PlainText::default(),
+            kept: Kept::Whole(String::new()),
+        }
+    }
+
+    /// Takes the next piece.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let mut text = String::new();
+        self.plain.push(bytes, &mut text);
+        self.keep(&text);
+    }
+
+    fn keep(&mut self, text: &str) {
+        match &mut self.kept {
+            Kept::Ends(ends) => ends.add(text),
+            Kept::Whole(whole) => {
+                whole.push_str(text);
+                let long = whole.len() > RESULT_LIMIT && whole.chars().count() > RESULT_LIMIT;
+                if long {
+                    let file = Spill::create(&self.directory, &self.name, CAP)
+                        .map_err(|error| error.to_string());
+                    self.kept = Kept::Ends(Box::new(Ends::new(whole, file)));
+                }
+            }
+        }
+    }
+
+    /// The text for the model: all of it, or both ends and where the rest is.
+    pub fn finish(mut self) -> String {
+        let mut rest = String::new();
+        std::mem::take(&mut self.plain).finish(&mut rest);
+        self.keep(&rest);
+        match self.kept {
+            Kept::Whole(whole) => whole,
+            Kept::Ends(ends) => ends.finish(),
+        }
+    }
+}
+
+impl Ends {
+    fn new(text: &str, file: Result<Spill, String>) -> Self {
+        let mut ends = Self {
+            head: first(text, END).to_owned(),
+            tail: String::new(),
+            count: 0,
+            file,
+        };
+        ends.add(text);
+        ends
+    }
+
+    fn add(&mut self, text: &str) {
+        self.count += text.chars().count();
+        if let Ok(file) = &mut self.file
+            && let Err(error) = file.write(text.as_bytes())
+        {
+            self.file = Err(error.to_string());
+        }
+        self.tail.push_str(text);
+        if self.tail.len() > TAIL_SLACK {
+            let start = self.tail.char_indices().rev().nth(END - 1);
+            self.tail.drain(..start.map_or(0, |(start, _)| start));
+        }
+    }
+
+    fn finish(self) -> String {
+        let place = match self.file {
+            Ok(file) => {
+                let path = file.path().to_path_buf();
+                match file.finish() {
+                    Ok(0) => Place::Whole(path),
+                    Ok(dropped) => Place::WithoutMiddle(path, dropped),
+                    Err(error) => Place::Lost(error.to_string()),
+                }
+            }
+            Err(error) => Place::Lost(error),
+        };
+        let tail = last(&self.tail, END);
+        let shown = self.head.chars().count() + tail.chars().count();
+        join(&self.head, tail, self.count.saturating_sub(shown), &place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_output_has_both_ends_here_and_all_of_it_in_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut capture = Capture::new(directory.path(), "Bash");
+        let mut all = String::new();
+        for number in 0..20_000 {
+            let line = format!("line {number}\n");
+            capture.push(line.as_bytes());
+            all.push_str(&line);
+        }
+        let text = capture.finish();
+        let files: Vec<_> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(files.len(), 1);
+        assert_eq!(std::fs::read_to_string(&files[0]).unwrap(), all);
+        assert!(text.starts_with("line 0\nline 1\n"), "{}", &text[..40]);
+        assert!(text.ends_with("line 19998\nline 19999\n"));
+        assert!(text.contains(&format!("; the whole is in {} …", files[0].display())));
+        assert!(text.chars().count() <= RESULT_LIMIT);
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_costs_the_middle_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let mut capture = Capture::new(&file, "Bash");
+        capture.push("x".repeat(40_000).as_bytes());
+        let text = capture.finish();
+        assert!(text.contains("… 11000 characters left out; they could not be kept in a file: "));
+    }
+}

@@ -1,0 +1,162 @@
+//! Read: a file as numbered lines, or a picture.
+
+mod page;
+
+use std::{
+    fs::{self, File, Metadata},
+    io::{self, Read as _},
+    path::Path,
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use codespar_policy::Access;
+use codespar_protocol::{ContentBlock, Image};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use self::page::{Page, Window};
+use crate::{
+    Call, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, blocking, input,
+    ledger::{ContentHash, HASHED_BYTES},
+    paths,
+    sniff::{FileKind, SNIFFED_BYTES, sniff},
+};
+
+/// Lines given when no limit is.
+const DEFAULT_LINES: usize = 2_000;
+/// A picture's bytes: five megabytes, which providers take, once written in base64.
+const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
+
+/// The Read tool.
+pub(crate) struct Read;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file_path: String,
+    /// First line, from 1
+    offset: Option<usize>,
+    /// Number of lines
+    limit: Option<usize>,
+}
+
+#[async_trait]
+impl Tool for Read {
+    fn name(&self) -> &str {
+        "Read"
+    }
+
+    fn description(&self) -> &str {
+        "Reads a file. Text comes as lines with their numbers and a tab before them (not part of \
+         the file), 2000 lines at most unless limit says otherwise. Images (png, jpg, gif, webp) \
+         are shown. For directories use LS. Read several files in one message when you need them."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::ReadOnly
+    }
+
+    fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError> {
+        let input: Input = input::parse(input)?;
+        let path = paths::resolve(context, &input.file_path)?;
+        Ok(Intent {
+            summary: paths::shown(&path, &context.cwd()),
+            access: vec![Access::Read(path)],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let read = async {
+            let input: Input = input::parse(&call.input)?;
+            let path = paths::resolve(context, &input.file_path)?;
+            let (cwd, ledger) = (context.cwd(), context.ledger().clone());
+            blocking::look(call.cancel, move |_| read(&path, &cwd, &input, &ledger)).await
+        };
+        read.await.unwrap_or_else(ToolOutput::from)
+    }
+}
+
+fn read(
+    path: &Path,
+    cwd: &Path,
+    input: &Input,
+    ledger: &FileLedger,
+) -> Result<ToolOutput, ToolError> {
+    let name = paths::shown(path, cwd);
+    let failed = |error: io::Error| ToolError(format!("cannot read {name}: {error}"));
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(paths::missing(path, cwd));
+        }
+        other => other.map_err(failed)?,
+    };
+    if metadata.is_dir() {
+        return Err(ToolError(format!("{name} is a directory; use LS")));
+    }
+    // A pipe or a device could block for ever.
+    if !metadata.is_file() {
+        return Err(ToolError(format!("{name} is not a regular file")));
+    }
+    let mut file = File::open(path).map_err(failed)?;
+    let mut head = Vec::with_capacity(SNIFFED_BYTES);
+    let start = (&mut file).take(SNIFFED_BYTES as u64);
+    { start }.read_to_end(&mut head).map_err(failed)?;
+    match sniff(&head) {
+        FileKind::Image(media_type) => {
+            image(&name, &metadata, media_type, head, file).map(|(output, content)| {
+                ledger.record(path, &metadata, &content);
+                output
+            })
+        }
+        FileKind::Binary(kind) => Err(ToolError(format!(
+            "{name} is {kind} of {} bytes, not text; look at it with a command",
+            metadata.len()
+        ))),
+        FileKind::Text => {
+            let mut hash = (metadata.len() <= HASHED_BYTES).then(ContentHash::default);
+            let window = Window {
+                first: input.offset.unwrap_or(1).max(1),
+                limit: input.limit.unwrap_or(DEFAULT_LINES),
+            };
+            let content = io::Cursor::new(head).chain(file);
+            let page = Page::read(content, window, hash.as_mut()).map_err(failed)?;
+            ledger.record_hash(path, &metadata, hash);
+            page.show(&name, window).map(ToolOutput::text)
+        }
+    }
+}
+
+fn image(
+    name: &str,
+    metadata: &Metadata,
+    media_type: &str,
+    mut content: Vec<u8>,
+    file: File,
+) -> Result<(ToolOutput, Vec<u8>), ToolError> {
+    if metadata.len() > MAX_IMAGE_BYTES {
+        return Err(ToolError(format!(
+            "{name} is an image of {} bytes; at most {MAX_IMAGE_BYTES} can be shown",
+            metadata.len()
+        )));
+    }
+    let failed = |error: String| ToolError(format!("cannot read {name}: {error}"));
+    file.take(MAX_IMAGE_BYTES)
+        .read_to_end(&mut content)
+        .map_err(|error| failed(error.to_string()))?;
+    let image = Image::base64(media_type, &STANDARD.encode(&content))
+        .map_err(|error| failed(error.to_string()))?;
+    Ok((
+        ToolOutput::blocks(vec![ContentBlock::Image(image)]),
+        content,
+    ))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! A window of lines, read in pieces: memory stays small however long the file or a line is.
+
+use std::io::{self, Read};
+
+use crate::{ToolError, ledger::ContentHash};
+
+/// Characters of a line that are shown.
+const LINE_CHARS: usize = 2_000;
+/// Bytes of a line that are kept: any character fits in four.
+const LINE_BYTES: usize = LINE_CHARS * 4;
+/// Characters of a page, so that it stays below what the conversation takes of one result.
+const PAGE_CHARS: usize = 29_500;
+const CHUNK: usize = 64 * 1024;
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Window {
+    /// The first, from 1.
+    pub(super) first: usize,
+    /// How many.
+    pub(super) limit: usize,
+}
+
+/// The lines of a window.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    lines: Vec<String>,
+    chars: usize,
+    full: bool,
+    lossy: bool,
+    /// Lines passed so far; all of them once the end was reached.
+    passed: usize,
+    ended: bool,
+}
+
+/// The line being read.
+#[derive(Default)]
+struct Pending {
+    kept: Vec<u8>,
+    bytes: usize,
+}
+
+impl Page {
+    /// Reads to the end when a hash of the whole is wanted, else as far as the window needs.
+    pub(super) fn read(
+        mut content: impl Read,
+        window: Window,
+        mut hash: Option<&mut ContentHash>,
+    ) -> io::Result<Self> {
+        let mut page = Self::default();
+        let mut pending = Pending::default();
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = match content.read(&mut chunk) {
+                Ok(0) => break,
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let piece = &chunk[..read];
+            if let Some(hash) = hash.as_deref_mut() {
+                hash.update(piece);
+            }
+            page.take(piece, window, &mut pending);
+            if page.is_done(window) && hash.is_none() {
+                return Ok(page);
+            }
+        }
+        if pending.bytes > 0 {
+            page.finish_line(window, &mut pending);
+        }
+        page.ended = true;
+        Ok(page)
+    }
+
+    fn take(&mut self, piece: &[u8], window: Window, pending: &mut Pending) {
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            if self.wants_next(window) {
+                let room = LINE_BYTES.saturating_sub(pending.kept.len());
+                pending
+                    .kept
+                    .extend_from_slice(&text[..text.len().min(room)]);
+            }
+            pending.bytes += part.len();
+            if text.len() < part.len() {
+                self.finish_line(window, pending);
+            }
+        }
+    }
+
+    fn wants_next(&self, window: Window) -> bool {
+        !self.full && self.passed + 1 >= window.first && self.lines.len() < window.limit
+    }
+
+    fn is_done(&self, window: Window) -> bool {
+        self.full || self.lines.len() >= window.limit
+    }
+
+    fn finish_line(&mut self, window: Window, pending: &mut Pending) {
+        if self.wants_next(window) {
+            let line = self.line(&pending.kept, pending.bytes);
+            let chars = line.chars().count() + 8;
+            if self.chars + chars > PAGE_CHARS && !self.lines.is_empty() {
+                self.full = true;
+            } else {
+                self.chars += chars;
+                self.lines.push(line);
+            }
+        }
+        self.passed += 1;
+        pending.kept.clear();
+        pending.bytes = 0;
+    }
+
+    fn line(&mut self, kept: &[u8], bytes: usize) -> String {
+        let text = String::from_utf8_lossy(kept);
+        let whole = bytes <= kept.len() + 1;
+        self.lossy |= whole && std::str::from_utf8(kept).is_err();
+        let text = text.strip_suffix('\r').unwrap_or(&text);
+        let text = if self.passed == 0 {
+            text.strip_prefix('\u{feff}').unwrap_or(text)
+        } else {
+            text
+        };
+        match text.char_indices().nth(LINE_CHARS) {
+            Some((cut, _)) => format!("{}… [line cut: {bytes} bytes in all]", &text[..cut]),
+            None if whole => text.to_owned(),
+            None => format!("{text}… [line cut: {bytes} bytes in all]"),
+        }
+    }
+
+    /// The page as text.
+    pub(super) fn show(&self, name: &str, window: Window) -> Result<String, ToolError> {
+        if self.ended && self.passed == 0 {
+            return Ok(format!("({name} is empty)"));
+        }
+        if self.lines.is_empty() && self.ended && self.passed < window.first {
+            return Err(ToolError(format!(
+                "{name} has {} lines; offset {} is past its end",
+                self.passed, window.first
+            )));
+        }
+        let last = window.first + self.lines.len() - usize::from(!self.lines.is_empty());
+        let width = last.to_string().len();
+        let mut text = String::with_capacity(self.chars + 200);
+        for (number, line) in (window.first..).zip(&self.lines) {
+            text.push_str(&format!("{number:>width$}\t{line}\n"));
+        }
+        let next = window.first + self.lines.len();
+        if self.ended && next <= self.passed {
+            let all = self.passed;
+            text.push_str(&format!("({all} lines in all; go on with offset {next})\n"));
+        } else if !self.ended {
+            text.push_str(&format!("(more lines follow; go on with offset {next})\n"));
+        }
+        if self.lossy {
+            text.push_str("(not all of it is UTF-8: such bytes are shown as \u{fffd})\n");
+        }
+        text.pop();
+        Ok(text)
+    }
+}

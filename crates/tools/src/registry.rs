@@ -1,0 +1,180 @@
+//! The tools there are, by name.
+
+use std::sync::Arc;
+
+use crate::{
+    Tool, bash::Bash, edit::Edit, glob::Glob, grep::Grep, ls::Ls, read::Read, skill::UseSkill,
+    todo_write::TodoWrite, web_fetch::WebFetch, write::Write,
+};
+
+/// Tools by name, in the order the model sees them.
+#[derive(Clone, Default)]
+pub struct Registry {
+    tools: Vec<Arc<dyn Tool>>,
+    aliases: Vec<(String, String)>,
+}
+
+/// The tools every agent starts from.
+pub fn standard_tools() -> Registry {
+    let mut registry = Registry::default();
+    registry.add(Arc::new(Read));
+    registry.add(Arc::new(Write));
+    registry.add(Arc::new(Edit));
+    registry.add(Arc::new(Ls));
+    registry.add(Arc::new(Glob));
+    registry.add(Arc::new(Grep));
+    registry.add(Arc::new(Bash::new()));
+    registry.add(Arc::new(WebFetch::new()));
+    registry.add(Arc::new(TodoWrite));
+    registry.add(Arc::new(UseSkill));
+    registry
+}
+
+impl Registry {
+    /// Adds a tool; one of the same name gives way to it, in the same place.
+    pub fn add(&mut self, tool: Arc<dyn Tool>) {
+        match self
+            .tools
+            .iter_mut()
+            .find(|known| known.name() == tool.name())
+        {
+            Some(known) => *known = tool,
+            None => self.tools.push(tool),
+        }
+    }
+
+    /// Lets a tool be called by another name too; the model is not told of it.
+    pub fn alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
+        self.aliases.push((alias.into(), name.into()));
+    }
+
+    /// The tool of that name or alias.
+    pub fn get(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        let by_name = |name: &str| self.tools.iter().find(|tool| tool.name() == name);
+        let by_alias = || {
+            let (_, name) = self.aliases.iter().find(|(alias, _)| alias == name)?;
+            by_name(name)
+        };
+        by_name(name).or_else(by_alias).cloned()
+    }
+
+    /// The names, aliases left out.
+    pub fn names(&self) -> Vec<&str> {
+        self.tools.iter().map(|tool| tool.name()).collect()
+    }
+
+    /// The tools.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        self.tools.iter()
+    }
+
+    /// Only the tools that `allow` names (all without it), less those that `deny` names. Both
+    /// are lists of rules: `Bash(git *)` allows the tool Bash, but as a denial it is about some
+    /// commands only and takes no tool away. `mcp__server` and a `*` at the end stand for every
+    /// tool that starts so.
+    pub fn filtered(&self, allow: Option<&[String]>, deny: &[String]) -> Self {
+        let allowed = |name: &str| {
+            allow.is_none_or(|rules| {
+                let mut rules = rules.iter().map(|rule| bare(rule));
+                rules.any(|rule| self.covers(rule, name))
+            })
+        };
+        let denied = |name: &str| {
+            let mut rules = deny.iter().filter(|rule| !rule.contains('('));
+            rules.any(|rule| self.covers(rule.trim(), name))
+        };
+        let kept = self.tools.iter();
+        let kept = kept.filter(|tool| allowed(tool.name()) && !denied(tool.name()));
+        Self {
+            tools: kept.cloned().collect(),
+            aliases: self.aliases.clone(),
+        }
+    }
+
+    fn covers(&self, rule: &str, name: &str) -> bool {
+        let alias_of = |rule: &str| self.aliases.iter().find(|(alias, _)| alias == rule);
+        rule == name
+            || rule
+                .strip_suffix('*')
+                .is_some_and(|start| name.starts_with(start))
+            || (rule.starts_with("mcp__")
+                && name
+                    .strip_prefix(rule)
+                    .is_some_and(|rest| rest.starts_with("__")))
+            || alias_of(rule).is_some_and(|(_, tool)| tool == name)
+    }
+}
+
+/// The tool a rule speaks of.
+fn bare(rule: &str) -> &str {
+    rule.split('(').next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_standard_tools_are_found_by_name_and_by_alias() {
+        let mut tools = standard_tools();
+        assert_eq!(
+            tools.names(),
+            [
+                "Read",
+                "Write",
+                "Edit",
+                "LS",
+                "Glob",
+                "Grep",
+                "Bash",
+                "WebFetch",
+                "TodoWrite",
+                "Skill"
+            ]
+        );
+        tools.alias("View", "Read");
+        let name = |name: &str| tools.get(name).map(|tool| tool.name().to_owned());
+        assert_eq!(name("View").as_deref(), Some("Read"));
+        assert_eq!(name("Grep").as_deref(), Some("Grep"));
+        assert_eq!(name("grep"), None);
+    }
+
+    #[test]
+    fn rules_leave_some_tools_and_take_others_away() {
+        let tools = standard_tools();
+        let rules = |rules: &[&str]| {
+            rules
+                .iter()
+                .map(|rule| (*rule).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let left = |allow: Option<&[&str]>, deny: &[&str]| {
+            let allow = allow.map(rules);
+            let left = tools.filtered(allow.as_deref(), &rules(deny));
+            left.names().join(" ")
+        };
+        assert_eq!(left(Some(&["Read", "Bash(git *)"]), &[]), "Read Bash");
+        assert_eq!(
+            left(Some(&["Read", "Bash"]), &["Bash", "Read(./secrets/**)"]),
+            "Read"
+        );
+        assert_eq!(
+            left(Some(&["*"]), &["Web*", "Bash(rm *)", "Skill", "TodoWrite"]),
+            "Read Write Edit LS Glob Grep Bash"
+        );
+        assert_eq!(left(Some(&[]), &[]), "");
+    }
+
+    #[test]
+    fn descriptions_and_schemas_stay_small() {
+        let sizes: Vec<(String, usize)> = standard_tools()
+            .iter()
+            .map(|tool| {
+                let size = tool.description().len() + tool.input_schema().get().len();
+                (tool.name().to_owned(), size)
+            })
+            .collect();
+        let total: usize = sizes.iter().map(|(_, size)| size).sum();
+        assert!(total <= 7_000, "{total}: {sizes:?}");
+    }
+}

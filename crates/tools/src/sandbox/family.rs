@@ -1,0 +1,103 @@
+//! The processes below this one.
+
+use std::{collections::HashMap, fs};
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+
+struct Process {
+    parent: i32,
+    name: String,
+    state: char,
+}
+
+/// Sends a signal to every process below this one.
+pub(super) fn signal_all(signal: Signal) {
+    if getpid() == Pid::INIT {
+        signal_namespace(signal);
+        return;
+    }
+    for (pid, _) in below() {
+        if let Some(pid) = Pid::from_raw(pid) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn signal_namespace(signal: Signal) {
+    // SAFETY: sends a signal, touches no memory. For process 1, -1 is everybody else in its
+    // namespace, all at once.
+    unsafe {
+        libc::kill(-1, signal.as_raw());
+    }
+}
+
+/// Names of the living processes below this one, at most `limit`.
+pub(super) fn names(limit: usize) -> Vec<String> {
+    let mut names: Vec<String> = below()
+        .into_iter()
+        .filter(|(_, process)| process.state != 'Z')
+        .map(|(_, process)| process.name)
+        .collect();
+    names.sort();
+    names.dedup();
+    names.truncate(limit);
+    names
+}
+
+fn below() -> Vec<(i32, Process)> {
+    let mut all = every_process();
+    let mut found = Vec::new();
+    let mut parents = vec![getpid().as_raw_pid()];
+    while let Some(parent) = parents.pop() {
+        let children: Vec<i32> = all
+            .iter()
+            .filter(|(_, process)| process.parent == parent)
+            .map(|(pid, _)| *pid)
+            .collect();
+        for child in children {
+            parents.push(child);
+            found.extend(all.remove_entry(&child));
+        }
+    }
+    found
+}
+
+fn every_process() -> HashMap<i32, Process> {
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return HashMap::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read(entry.path().join("stat")).ok()?;
+            Some((pid, parse(&String::from_utf8_lossy(&stat))?))
+        })
+        .collect()
+}
+
+/// `pid (name) state parent …`; the name may contain anything, parentheses too.
+fn parse(stat: &str) -> Option<Process> {
+    let (start, end) = (stat.find('(')?, stat.rfind(')')?);
+    let mut rest = stat.get(end + 1..)?.split_whitespace();
+    Some(Process {
+        name: stat.get(start + 1..end)?.to_owned(),
+        state: rest.next()?.chars().next()?,
+        parent: rest.next()?.parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_does_not_hide_the_parent() {
+        let process = parse("42 (a) R 1 (b) S 7 42 0").unwrap();
+        assert_eq!(
+            (process.name.as_str(), process.state, process.parent),
+            ("a) R 1 (b", 'S', 7)
+        );
+    }
+}

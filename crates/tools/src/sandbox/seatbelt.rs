@@ -1,0 +1,59 @@
+//! macOS: a Seatbelt profile for `sandbox-exec`. Compiled there, untested by us.
+
+use std::{ffi::OsString, path::Path};
+
+use super::{Network, SandboxPolicy};
+
+/// Apple ships it on every macOS.
+pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
+
+/// Arguments before the command: `-p <profile>`.
+pub(super) fn arguments(policy: &SandboxPolicy) -> Vec<OsString> {
+    vec!["-p".into(), profile(policy).into()]
+}
+
+/// Later rules win: all writes denied, the workspace allowed, the holes denied again.
+fn profile(policy: &SandboxPolicy) -> String {
+    let mut profile = String::from(
+        "(version 1)\n(allow default)\n(deny file-write*)\n\
+         (allow file-write* (subpath \"/dev\"))\n",
+    );
+    for tree in &policy.writable {
+        profile.push_str(&format!("(allow file-write* (subpath {}))\n", quote(tree)));
+    }
+    for hole in &policy.read_only {
+        profile.push_str(&format!("(deny file-write* (subpath {}))\n", quote(hole)));
+    }
+    if policy.network == Network::Denied {
+        profile.push_str("(deny network*)\n(allow network* (local unix))\n");
+    }
+    profile
+}
+
+fn quote(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_come_after_the_trees_they_are_in() {
+        let policy = SandboxPolicy {
+            writable: vec!["/w \"x\"".into()],
+            read_only: vec!["/w \"x\"/.git/hooks".into()],
+            network: Network::Denied,
+            aside: "/t".into(),
+        };
+        assert_eq!(
+            profile(&policy),
+            "(version 1)\n(allow default)\n(deny file-write*)\n\
+             (allow file-write* (subpath \"/dev\"))\n\
+             (allow file-write* (subpath \"/w \\\"x\\\"\"))\n\
+             (deny file-write* (subpath \"/w \\\"x\\\"/.git/hooks\"))\n\
+             (deny network*)\n(allow network* (local unix))\n"
+        );
+    }
+}

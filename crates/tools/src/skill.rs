@@ -1,0 +1,413 @@
+//! Skills: instructions for a kind of work, in a directory of their own; and the tool to load one.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, frontmatter, input,
+};
+
+/// The file that makes a directory a skill.
+const FILE: &str = "SKILL.md";
+/// Characters of a description in the listing.
+const LISTED_CHARS: usize = 300;
+
+/// A place where skills are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SkillDir {
+    /// Each directory in it with a `SKILL.md` is a skill.
+    pub path: PathBuf,
+    /// Whose it is: `project`, `user`.
+    pub origin: &'static str,
+}
+
+/// A skill, without its text, which is read when it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skill {
+    /// What it is called by.
+    pub name: String,
+    /// What it is for and when to use it.
+    pub description: String,
+    /// The tools it says it needs.
+    pub allowed_tools: Vec<String>,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Whose it is.
+    pub origin: &'static str,
+}
+
+/// A skill that cannot be used, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {message}", path.display())]
+pub struct SkillProblem {
+    /// The file.
+    pub path: PathBuf,
+    /// The line in it, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// The skills there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skills(Vec<Skill>);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Fields {
+    name: Option<String>,
+    description: String,
+    #[serde(alias = "allowed_tools")]
+    allowed_tools: Option<Names>,
+}
+
+/// A list, or names with commas between them.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Names {
+    List(Vec<String>),
+    Line(String),
+}
+
+impl Skills {
+    /// Looks through the directories; of two skills with one name the first counts. What cannot
+    /// be used comes back as problems. A directory that is not there is no problem.
+    pub fn load(dirs: &[SkillDir]) -> (Self, Vec<SkillProblem>) {
+        let mut skills: Vec<Skill> = Vec::new();
+        let mut problems = Vec::new();
+        for SkillDir { path, origin } in dirs {
+            let mut places: Vec<PathBuf> = fs::read_dir(path)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| Some(entry.ok()?.path()))
+                .filter(|place| place.join(FILE).is_file())
+                .collect();
+            places.sort_unstable();
+            for place in places {
+                match read(&place, origin) {
+                    Ok(skill) if skills.iter().any(|known| known.name == skill.name) => {}
+                    Ok(skill) => skills.push(skill),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        (Self(skills), problems)
+    }
+
+    /// The skill of that name.
+    pub fn get(&self, name: &str) -> Option<&Skill> {
+        self.0.iter().find(|skill| skill.name == name)
+    }
+
+    /// The skills.
+    pub fn iter(&self) -> impl Iterator<Item = &Skill> {
+        self.0.iter()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One line for each skill, for the system prompt; empty when there are none.
+    pub fn listing(&self) -> String {
+        let lines = self.0.iter().map(|skill| {
+            let words: Vec<&str> = skill.description.split_whitespace().collect();
+            let words = words.join(" ");
+            let short: String = words.chars().take(LISTED_CHARS).collect();
+            let mark = if short.len() < words.len() { "…" } else { "" };
+            format!("- {}: {short}{mark}", skill.name)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
+    let path = dir.join(FILE);
+    let problem = |line, message: String| SkillProblem {
+        path: path.clone(),
+        line,
+        message,
+    };
+    let text = fs::read_to_string(&path)
+        .map_err(|error| problem(1, format!("cannot be read: {error}")))?;
+    let (fields, _) =
+        frontmatter::parse::<Fields>(&text).map_err(|error| problem(error.line, error.message))?;
+    let at = |key: &str| {
+        let found = text.lines().position(|line| line.starts_with(key));
+        found.map_or(1, |index| index + 1)
+    };
+    let name = match fields.name {
+        Some(name) => name,
+        None => dir
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+    };
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(problem(
+            at("name:"),
+            format!("`{name}` is not a name: use letters, digits and hyphens"),
+        ));
+    }
+    if fields.description.trim().is_empty() {
+        let message = "the description is empty: say when to use this skill".to_owned();
+        return Err(problem(at("description:"), message));
+    }
+    Ok(Skill {
+        name,
+        description: fields.description,
+        allowed_tools: fields.allowed_tools.map(Names::list).unwrap_or_default(),
+        dir: dir.to_owned(),
+        origin,
+    })
+}
+
+impl Names {
+    fn list(self) -> Vec<String> {
+        match self {
+            Self::List(names) => names,
+            Self::Line(line) => split_rules(&line),
+        }
+    }
+}
+
+/// Cuts at commas outside of parentheses, which belong to a rule.
+fn split_rules(line: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let parts = line.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    let parts = parts.map(str::trim).filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// The Skill tool.
+pub(crate) struct UseSkill;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    name: String,
+    args: Option<String>,
+}
+
+#[async_trait]
+impl Tool for UseSkill {
+    fn name(&self) -> &str {
+        "Skill"
+    }
+
+    fn description(&self) -> &str {
+        "Loads a skill: instructions to follow for a kind of work. Load it before you start such \
+         work."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::ReadOnly
+    }
+
+    fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError> {
+        let input: Input = input::parse(input)?;
+        let skill = wanted(&input, context)?;
+        Ok(Intent {
+            summary: skill.name.clone(),
+            access: vec![Access::Named(skill.name.clone())],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let load = async {
+            let input: Input = input::parse(&call.input)?;
+            let dir = wanted(&input, context)?.dir.clone();
+            let args = input.args.unwrap_or_default();
+            blocking::look(call.cancel, move |_| text(&dir, &args)).await
+        };
+        load.await.map_or_else(ToolOutput::from, ToolOutput::text)
+    }
+}
+
+fn wanted<'a>(input: &Input, context: &'a Context) -> Result<&'a Skill, ToolError> {
+    let skills = context.skills();
+    let name = input.name.trim_start_matches('/');
+    skills.get(name).ok_or_else(|| {
+        let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
+        ToolError(if names.is_empty() {
+            format!("there is no skill `{name}`; there are none")
+        } else {
+            format!(
+                "there is no skill `{name}`; there are: {}",
+                names.join(", ")
+            )
+        })
+    })
+}
+
+fn text(dir: &Path, args: &str) -> Result<String, ToolError> {
+    let path = dir.join(FILE);
+    let wrong = |error: &dyn std::fmt::Display| ToolError(format!("{}: {error}", path.display()));
+    let text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+    let body = frontmatter::split(&text)
+        .map_err(|error| wrong(&error))?
+        .body
+        .trim();
+    let body = if body.contains("$ARGUMENTS") {
+        body.replace("$ARGUMENTS", args)
+    } else if args.is_empty() {
+        body.to_owned()
+    } else {
+        format!("{body}\n\nArguments: {args}")
+    };
+    Ok(format!(
+        "Base directory of this skill: {}\n\n{body}",
+        dir.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::Bench;
+
+    fn load(bench: &Bench, dirs: &[&str]) -> (Skills, Vec<SkillProblem>) {
+        let dir = |name: &&str| SkillDir {
+            path: bench.path(name),
+            origin: "project",
+        };
+        Skills::load(&dirs.iter().map(dir).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn skills_are_found_the_first_directory_wins_and_problems_have_a_line() {
+        let bench = Bench::new();
+        bench.write("near/pdf/SKILL.md", "---\nname: pdf\ndescription: Near\n  one\nallowed-tools: Read, Bash(git add, git log)\nlicense: MIT\n---\nBody");
+        bench.write(
+            "near/broken/SKILL.md",
+            "---\nname: broken\ndescription: [\n---\n",
+        );
+        bench.write(
+            "near/blank/SKILL.md",
+            "---\nname: blank\ndescription: ' '\n---\n",
+        );
+        bench.write("near/no-skill/README.md", "");
+        bench.write(
+            "far/pdf/SKILL.md",
+            "---\nname: pdf\ndescription: Far one\n---\n",
+        );
+        bench.write(
+            "far/unnamed/SKILL.md",
+            "---\ndescription: Named by its directory\nallowed-tools: [Read]\n---\n",
+        );
+        let (skills, problems) = load(&bench, &["near", "far", "absent"]);
+        let skill = |name: &str, description: &str, tools: &[&str], dir: &str| Skill {
+            name: name.into(),
+            description: description.into(),
+            allowed_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            dir: bench.path(dir),
+            origin: "project",
+        };
+        assert_eq!(
+            skills,
+            Skills(vec![
+                skill(
+                    "pdf",
+                    "Near one",
+                    &["Read", "Bash(git add, git log)"],
+                    "near/pdf"
+                ),
+                skill(
+                    "unnamed",
+                    "Named by its directory",
+                    &["Read"],
+                    "far/unnamed"
+                ),
+            ])
+        );
+        assert_eq!(
+            skills.listing(),
+            "- pdf: Near one\n- unnamed: Named by its directory"
+        );
+        let blank = SkillProblem {
+            path: bench.path("near/blank/SKILL.md"),
+            line: 3,
+            message: "the description is empty: say when to use this skill".into(),
+        };
+        assert_eq!(problems[0], blank);
+        assert_eq!(problems[1].path, bench.path("near/broken/SKILL.md"));
+        assert_eq!(problems.len(), 2);
+    }
+
+    #[test]
+    fn no_skills_are_listed_as_nothing() {
+        assert_eq!(Skills::default().listing(), "");
+        assert!(Skills::default().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_skill_comes_with_its_arguments_and_directory() {
+        let files = Bench::new();
+        files.write(
+            "s/fix/SKILL.md",
+            "---\ndescription: d\n---\nFix $ARGUMENTS. Again: $ARGUMENTS\n",
+        );
+        files.write("s/plain/SKILL.md", "---\ndescription: d\n---\nJust do\n");
+        let bench = Bench::with_skills(load(&files, &["s"]).0);
+        let base = |name: &str| {
+            let dir = files.path("s").join(name);
+            format!("Base directory of this skill: {}\n\n", dir.display())
+        };
+        assert_eq!(
+            bench
+                .run(&UseSkill, json!({"name": "fix", "args": "$1 bug"}))
+                .await,
+            base("fix") + "Fix $1 bug. Again: $1 bug"
+        );
+        assert_eq!(
+            bench
+                .run(&UseSkill, json!({"name": "/plain", "args": "it"}))
+                .await,
+            base("plain") + "Just do\n\nArguments: it"
+        );
+        assert_eq!(
+            bench.run(&UseSkill, json!({"name": "plain"})).await,
+            base("plain") + "Just do"
+        );
+        assert_eq!(
+            bench
+                .inspect(&UseSkill, json!({"name": "fix"}))
+                .unwrap()
+                .access,
+            [Access::Named("fix".into())]
+        );
+        assert_eq!(
+            bench.fail(&UseSkill, json!({"name": "other"})).await,
+            "there is no skill `other`; there are: fix, plain"
+        );
+        assert_eq!(
+            Bench::new().fail(&UseSkill, json!({"name": "other"})).await,
+            "there is no skill `other`; there are none"
+        );
+    }
+}

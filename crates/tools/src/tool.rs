@@ -1,0 +1,110 @@
+//! What a tool is.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use codespar_protocol::{ContentBlock, ToolResultContent, ToolUseId};
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use crate::Context;
+
+/// Whether a tool can change anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It only looks: calls may run side by side.
+    ReadOnly,
+    /// It may change things: calls run one at a time.
+    Changes,
+}
+
+/// What a call would do, worked out from its input without doing it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intent {
+    /// One line for people: the command, the path, the pattern.
+    pub summary: String,
+    /// Everything it wants to touch.
+    pub access: Vec<Access>,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Its id.
+    pub id: ToolUseId,
+    /// Its input, as the model wrote it.
+    pub input: Box<RawValue>,
+    /// Cancelled when the person interrupts or the agent ends; the tool then stops what it
+    /// started and returns.
+    pub cancel: CancellationToken,
+}
+
+/// What a tool gives back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOutput {
+    /// For the model.
+    pub content: ToolResultContent,
+    /// It did not do what was asked.
+    pub is_error: bool,
+}
+
+impl ToolOutput {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: ToolResultContent::Text(text.into()),
+            is_error: false,
+        }
+    }
+
+    /// An error the model can act on.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            content: ToolResultContent::Text(text.into()),
+            is_error: true,
+        }
+    }
+
+    /// Blocks (an image).
+    pub fn blocks(blocks: Vec<ContentBlock>) -> Self {
+        Self {
+            content: ToolResultContent::Blocks(blocks),
+            is_error: false,
+        }
+    }
+}
+
+/// The call cannot be made: the input is wrong, the path escapes, the file was not read. The
+/// words go to the model, so they say what to do instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(pub String);
+
+impl From<ToolError> for ToolOutput {
+    fn from(error: ToolError) -> Self {
+        Self::error(error.0)
+    }
+}
+
+/// A tool. One file each, its prompt text beside it.
+#[async_trait]
+pub trait Tool: Send + Sync {
+    /// The name the model calls it by.
+    fn name(&self) -> &str;
+
+    /// What it does and when to use it, for the model.
+    fn description(&self) -> &str;
+
+    /// JSON schema of the input, made from the input type.
+    fn input_schema(&self) -> Arc<RawValue>;
+
+    /// Whether it can change anything.
+    fn effect(&self) -> Effect;
+
+    /// Checks the input and says what the call would touch. Nothing is changed.
+    fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError>;
+
+    /// Does it. Permission has been given; the input is checked again, as time has passed.
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput;
+}

@@ -1,0 +1,42 @@
+//! Walking a tree: `.gitignore` is kept to, hidden files are seen, `.git` never is.
+
+use std::path::Path;
+
+use ignore::{DirEntry, WalkBuilder};
+
+use crate::ToolError;
+
+/// A walk below `dir`. The person's own git configuration is not looked at: what a walk shows
+/// depends on the tree alone.
+pub(crate) fn below(dir: &Path) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(dir);
+    walk.hidden(false)
+        .git_global(false)
+        .require_git(false)
+        .follow_links(false)
+        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    walk
+}
+
+/// Whether an entry is a regular file.
+pub(crate) fn is_file(entry: &DirEntry) -> bool {
+    entry.file_type().is_some_and(|kind| kind.is_file())
+}
+
+/// A directory to walk, or the reason why not.
+pub(crate) fn directory(path: &Path, cwd: &Path) -> Result<(), ToolError> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(ToolError(format!(
+            "{} is a file, not a directory",
+            crate::paths::shown(path, cwd)
+        ))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(crate::paths::missing(path, cwd))
+        }
+        Err(error) => Err(ToolError(format!(
+            "cannot read {}: {error}",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,229 @@
+//! Write: a whole file.
+
+use std::{
+    fs::{self, Metadata},
+    io,
+    path::Path,
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Call, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, atomic, blocking,
+    input, ledger::HASHED_BYTES, paths,
+};
+
+/// The Write tool.
+pub(crate) struct Write;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    file_path: String,
+    content: String,
+}
+
+#[async_trait]
+impl Tool for Write {
+    fn name(&self) -> &str {
+        "Write"
+    }
+
+    fn description(&self) -> &str {
+        "Writes a file whole, making its directories. An existing file must have been read first. \
+         To change part of a file use Edit."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Changes
+    }
+
+    fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError> {
+        let input: Input = input::parse(input)?;
+        let path = paths::resolve(context, &input.file_path)?;
+        Ok(Intent {
+            summary: paths::shown(&path, &context.cwd()),
+            access: vec![Access::Write(path)],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let write = async {
+            let Input { file_path, content } = input::parse(&call.input)?;
+            let path = paths::resolve(context, &file_path)?;
+            let (cwd, ledger) = (context.cwd(), context.ledger().clone());
+            blocking::change(call.cancel, move || write(&path, &cwd, &content, &ledger)).await
+        };
+        write.await.map_or_else(ToolOutput::from, ToolOutput::text)
+    }
+}
+
+fn write(path: &Path, cwd: &Path, content: &str, ledger: &FileLedger) -> Result<String, ToolError> {
+    let name = paths::shown(path, cwd);
+    let before = existing(path, &name)?;
+    if let Some(before) = &before {
+        let problem = ledger.check(path, &before.metadata, &before.content);
+        problem.map_err(|problem| ToolError(format!("{name} is not written: {problem}")))?;
+    }
+    let metadata = before.as_ref().map(|before| &before.metadata);
+    save(path, content.as_bytes(), metadata, ledger)?;
+    let lines = content.lines().count();
+    Ok(match before {
+        None => format!("Created {name} ({lines} lines)"),
+        Some(before) => {
+            let old = String::from_utf8_lossy(&before.content).lines().count();
+            format!("Updated {name} ({lines} lines, before {old})")
+        }
+    })
+}
+
+/// A file that is there.
+pub(crate) struct Existing {
+    pub(crate) metadata: Metadata,
+    /// Its bytes; none for a file too long to be hashed, which is known by its metadata.
+    pub(crate) content: Vec<u8>,
+}
+
+/// What is at `path`: nothing, or a regular file.
+pub(crate) fn existing(path: &Path, name: &str) -> Result<Option<Existing>, ToolError> {
+    let failed = |error: io::Error| ToolError(format!("cannot read {name}: {error}"));
+    let metadata = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(failed)?,
+    };
+    if metadata.is_dir() {
+        return Err(ToolError(format!("{name} is a directory")));
+    }
+    if !metadata.is_file() {
+        return Err(ToolError(format!("{name} is not a regular file")));
+    }
+    let content = if metadata.len() <= HASHED_BYTES {
+        fs::read(path).map_err(failed)?
+    } else {
+        Vec::new()
+    };
+    Ok(Some(Existing { metadata, content }))
+}
+
+/// Writes the file and remembers it as seen.
+pub(crate) fn save(
+    path: &Path,
+    content: &[u8],
+    before: Option<&Metadata>,
+    ledger: &FileLedger,
+) -> Result<(), ToolError> {
+    atomic::write(path, content, before)?;
+    if let Ok(metadata) = fs::metadata(path) {
+        ledger.record(path, &metadata, content);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{read::Read, testing::Bench};
+
+    #[tokio::test]
+    async fn a_new_file_is_made_with_its_directories() {
+        let bench = Bench::new();
+        let input = json!({"file_path": "src/deep/a.rs", "content": "one\ntwo\n"});
+        assert_eq!(
+            bench.run(&Write, input).await,
+            "Created src/deep/a.rs (2 lines)"
+        );
+        assert_eq!(bench.text("src/deep/a.rs"), "one\ntwo\n");
+        let plain = bench.write("plain", "");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode();
+        assert_eq!(mode(&bench.path("src/deep/a.rs")), mode(&plain));
+    }
+
+    #[tokio::test]
+    async fn an_existing_file_must_have_been_read_and_not_changed_since() {
+        let bench = Bench::new();
+        bench.write("a.txt", "one\n");
+        let input = json!({"file_path": "a.txt", "content": "new\n"});
+        assert_eq!(
+            bench.fail(&Write, input.clone()).await,
+            "a.txt is not written: it has not been read yet; read it first"
+        );
+        bench.run(&Read, json!({"file_path": "a.txt"})).await;
+        bench.write("a.txt", "two\n");
+        assert_eq!(
+            bench.fail(&Write, input.clone()).await,
+            "a.txt is not written: it has changed since it was read; read it again"
+        );
+        assert_eq!(bench.text("a.txt"), "two\n");
+        bench.run(&Read, json!({"file_path": "a.txt"})).await;
+        assert_eq!(
+            bench.run(&Write, input).await,
+            "Updated a.txt (1 lines, before 1)"
+        );
+        let again = json!({"file_path": "a.txt", "content": ""});
+        assert_eq!(
+            bench.run(&Write, again).await,
+            "Updated a.txt (0 lines, before 1)"
+        );
+        assert_eq!(bench.text("a.txt"), "");
+    }
+
+    #[tokio::test]
+    async fn the_mode_stays_and_a_link_stays_a_link() {
+        let bench = Bench::new();
+        let script = bench.write("real.sh", "#!/bin/sh\n");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        symlink("real.sh", bench.path("link.sh")).unwrap();
+        bench.run(&Read, json!({"file_path": "link.sh"})).await;
+        bench
+            .run(
+                &Write,
+                json!({"file_path": "link.sh", "content": "#!/bin/bash\n"}),
+            )
+            .await;
+        assert_eq!(bench.text("real.sh"), "#!/bin/bash\n");
+        assert_eq!(fs::metadata(&script).unwrap().mode() & 0o777, 0o755);
+        assert!(
+            fs::symlink_metadata(bench.path("link.sh"))
+                .unwrap()
+                .is_symlink()
+        );
+        assert_eq!(bench.names("."), ["link.sh", "real.sh"]);
+    }
+
+    #[tokio::test]
+    async fn a_directory_a_read_only_file_and_a_file_for_a_directory_are_refused() {
+        let bench = Bench::new();
+        fs::create_dir(bench.path("dir")).unwrap();
+        let write = |path: &str| json!({"file_path": path, "content": "x"});
+        assert_eq!(bench.fail(&Write, write("dir")).await, "dir is a directory");
+        let locked = bench.write("locked", "x");
+        fs::set_permissions(&locked, fs::Permissions::from_mode(0o444)).unwrap();
+        bench.run(&Read, json!({"file_path": "locked"})).await;
+        let words = bench.fail(&Write, write("locked")).await;
+        assert!(words.contains("is read-only"), "{words}");
+        let words = bench.fail(&Write, write("locked/below")).await;
+        assert!(words.contains("Not a directory"), "{words}");
+    }
+
+    #[test]
+    fn the_intent_is_to_write_where_the_path_really_leads() {
+        let bench = Bench::new();
+        let outside = Bench::new();
+        symlink(outside.root(), bench.path("away")).unwrap();
+        let intent = bench.inspect(&Write, json!({"file_path": "away/x", "content": ""}));
+        assert_eq!(intent.unwrap().access, [Access::Write(outside.path("x"))]);
+    }
+}

@@ -1,0 +1,428 @@
+//! What the sandbox keeps in, with real commands that try to get out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod support;
+
+use std::{
+    fs,
+    net::{TcpListener, UdpSocket},
+    os::unix::{fs::PermissionsExt, net::UnixListener, process::CommandExt},
+    path::Path,
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use codespar_policy::Shelter;
+use codespar_tools::sandbox::{Network, Sandbox, SandboxChoice, SandboxKind};
+use rstest::rstest;
+use support::{Bench, alive, guard, marker, wait_until};
+
+const BUBBLEWRAP: SandboxChoice = SandboxChoice::Bubblewrap;
+const LANDLOCK: SandboxChoice = SandboxChoice::Landlock;
+
+#[rstest]
+#[tokio::test]
+async fn writes_stay_in_the_workspace_and_the_temporary_directory(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    let outside = bench.outside();
+    fs::write(outside.join("mine"), "mine").unwrap();
+    let place = outside.display();
+    bench
+        .ok("echo in > file && mkdir -p d/e && echo in > $TMPDIR/file && mv file d/e/")
+        .await;
+    assert_eq!(
+        fs::read_to_string(bench.root.join("d/e/file")).unwrap(),
+        "in\n"
+    );
+    assert_eq!(fs::read_to_string(bench.temp.join("file")).unwrap(), "in\n");
+    for attempt in [
+        "echo out > OUT/new",
+        "echo out > OUT/mine",
+        "rm OUT/mine",
+        "mv OUT/mine OUT/yours",
+        "truncate -s 0 OUT/mine",
+        "mkdir OUT/dir",
+        "ln -s OUT link; echo out > link/mine",
+        "ln OUT/mine hard && echo out > hard",
+        "echo out > /proc/self/cwd/../outside/mine",
+    ] {
+        bench
+            .fails(&attempt.replace("OUT", &place.to_string()))
+            .await;
+    }
+    let names: Vec<_> = fs::read_dir(&outside)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, vec!["mine"]);
+    assert_eq!(fs::read_to_string(outside.join("mine")).unwrap(), "mine");
+    assert_eq!(bench.ok(&format!("cat {place}/mine")).await, "mine");
+}
+
+#[rstest]
+#[tokio::test]
+async fn the_network_is_closed_unless_it_is_allowed(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let (Some(closed), Some(open)) = (
+        Bench::sandboxed(choice),
+        Bench::sandboxed_with(choice, Network::Allowed),
+    ) else {
+        return;
+    };
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    udp.set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    let connect = format!(
+        "echo hi > /dev/tcp/127.0.0.1/{}",
+        tcp.local_addr().unwrap().port()
+    );
+    let send = format!(
+        "echo hi > /dev/udp/127.0.0.1/{}",
+        udp.local_addr().unwrap().port()
+    );
+    closed.fails(&connect).await;
+    let _ = closed.bash(&send).await;
+    udp.recv(&mut [0; 8]).unwrap_err();
+    open.ok(&connect).await;
+    open.ok(&send).await;
+    assert_eq!(udp.recv(&mut [0; 8]).unwrap(), 3);
+}
+
+fn repository(root: &Path) {
+    fs::create_dir_all(root.join(".git/hooks")).unwrap();
+    fs::write(root.join(".git/hooks/pre-commit"), "good").unwrap();
+    fs::write(root.join(".git/config"), "good").unwrap();
+    fs::create_dir_all(root.join(".codespar")).unwrap();
+    fs::write(root.join(".codespar/settings.json"), "good").unwrap();
+}
+
+#[rstest]
+#[case("echo evil > .git/hooks/pre-commit")]
+#[case("echo evil > .git/hooks/post-checkout")]
+#[case("rm -rf .git/hooks; mkdir .git/hooks; echo evil > .git/hooks/pre-commit")]
+#[case("mv .git moved; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit")]
+#[case("echo evil > .git/config")]
+#[case("echo evil > c; mv -f c .git/config")]
+#[case("echo evil > .codespar/settings.json; rm -f .codespar/settings.json")]
+#[case("echo evil > .codespar/settings.local.json")]
+#[case(
+    "mkdir .claude; echo evil > .claude/settings.json; ln -s /etc/passwd .claude/settings.local.json"
+)]
+#[case("setsid sh -c 'sleep 0.05; echo evil > .git/hooks/pre-commit' & true")]
+#[tokio::test]
+async fn hooks_and_settings_stay_as_they_are(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[case] attempt: &str,
+) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    repository(&bench.root);
+    bench.bash(attempt).await;
+    bench
+        .ok("echo fine > .git/index && echo fine > .codespar/notes")
+        .await;
+    let text = |path: &str| fs::read_to_string(bench.root.join(path)).ok();
+    assert_eq!(text(".git/hooks/pre-commit").as_deref(), Some("good"));
+    assert_eq!(text(".git/hooks/post-checkout"), None);
+    assert_eq!(text(".git/config").as_deref(), Some("good"));
+    assert_eq!(text(".codespar/settings.json").as_deref(), Some("good"));
+    assert_eq!(text(".codespar/settings.local.json"), None);
+    assert_eq!(text(".claude/settings.json"), None);
+    assert_eq!(text(".claude/settings.local.json"), None);
+}
+
+#[rstest]
+#[tokio::test]
+async fn a_protected_file_that_was_put_back_is_told_and_laid_aside(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    fs::create_dir(bench.root.join(".claude")).unwrap();
+    let settings = bench.root.join(".claude/settings.json");
+    assert_eq!(
+        bench.ok("echo evil > .claude/settings.json").await,
+        format!(
+            "(no output)\n{} is protected and was put back as it was; what it became is in $TMPDIR",
+            settings.display()
+        )
+    );
+    let aside: Vec<_> = fs::read_dir(&bench.temp).unwrap().flatten().collect();
+    assert_eq!(aside.len(), 1);
+    assert_eq!(fs::read_to_string(aside[0].path()).unwrap(), "evil\n");
+}
+
+#[rstest]
+#[tokio::test]
+async fn settings_that_we_write_while_a_command_runs_stay(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    fs::create_dir(bench.root.join(".codespar")).unwrap();
+    let settings = bench.root.join(".codespar/settings.local.json");
+    let write = async {
+        while !bench.root.join("started").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        bench
+            .context
+            .sandbox()
+            .vouch_for(settings.clone(), b"ours".to_vec());
+        fs::write(&settings, "ours").unwrap();
+        fs::write(bench.root.join("go"), "").unwrap();
+    };
+    let command = bench.ok("touch started; until [ -e go ]; do sleep 0.01; done");
+    let (output, ()) = tokio::join!(command, write);
+    assert_eq!(output, "(no output)");
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "ours");
+}
+
+#[rstest]
+#[tokio::test]
+async fn git_can_commit_in_a_linked_worktree(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let Some(_) = Bench::sandboxed(choice) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let script = "git init -q main && cd main && git config user.name n && git config user.email e \
+                  && git commit -q --allow-empty -m one && git worktree add -q ../side";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(dir.path())
+        .status();
+    assert!(made.unwrap().success());
+    let hook = dir.path().join("main/.git/hooks/post-commit");
+    let bench = Bench::in_dir(dir, "side", Sandbox::probe(choice, guard()), None);
+    bench
+        .ok("echo x > file && git add file && git commit -q -m two")
+        .await;
+    assert_eq!(bench.ok("git log --format=%s").await, "two\none");
+    bench
+        .bash("echo evil > ../main/.git/hooks/post-commit")
+        .await;
+    assert!(!hook.exists());
+    bench.fails("echo out > ../main/file").await;
+}
+
+#[rstest]
+#[tokio::test]
+async fn our_own_process_is_out_of_reach(#[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    let pid = std::process::id();
+    // In a process namespace the number may be somebody else's, so content is what counts.
+    let ours = fs::read("/proc/self/environ").unwrap();
+    let seen = bench
+        .bash(&format!("cat /proc/{pid}/environ | tr '\\0' '\\n'; exit 1"))
+        .await;
+    let first = String::from_utf8_lossy(ours.split(|byte| *byte == 0).next().unwrap()).into_owned();
+    assert!(
+        !seen.content.text().contains(&first),
+        "{}",
+        seen.content.text()
+    );
+    // Landlock scopes signals from Linux 6.12 on.
+    if choice == BUBBLEWRAP || kernel() >= (6, 12) {
+        bench.fails(&format!("kill -0 {pid}")).await;
+        let output = bench.ok("kill -9 $PPID 2>/dev/null; echo still here").await;
+        assert_eq!(output, "still here");
+    }
+}
+
+fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-', '\n'])
+        .map(|number| number.parse().unwrap_or(0));
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+#[tokio::test]
+async fn sockets_of_other_programs_are_covered_in_bubblewrap() {
+    let Some(bench) = Bench::sandboxed(BUBBLEWRAP) else {
+        return;
+    };
+    let outside = bench.outside().join("engine.sock");
+    let inside = bench.root.join("own.sock");
+    let _listening = (
+        UnixListener::bind(&outside).unwrap(),
+        UnixListener::bind(&inside).unwrap(),
+    );
+    let connect = |path: &Path| format!("{} connect {}", guard().display(), path.display());
+    bench.fails(&connect(&outside)).await;
+    bench.ok(&connect(&inside)).await;
+}
+
+#[tokio::test]
+async fn servers_inside_bubblewrap_can_be_reached_from_inside() {
+    let Some(bench) = Bench::sandboxed(BUBBLEWRAP) else {
+        return;
+    };
+    let script = "import socket\ns = socket.create_server(('127.0.0.1', 0))\n\
+                  c = socket.create_connection(s.getsockname())\nprint('reached')";
+    fs::write(bench.root.join("server.py"), script).unwrap();
+    let output = bench
+        .bash("command -v python3 >/dev/null || { echo reached; exit; }; python3 server.py")
+        .await;
+    assert_eq!(output.content.text(), "reached");
+}
+
+#[tokio::test]
+async fn mounts_cannot_be_undone_in_bubblewrap() {
+    let Some(bench) = Bench::sandboxed(BUBBLEWRAP) else {
+        return;
+    };
+    let outside = bench.outside();
+    let place = outside.display();
+    bench.fails("mount -o remount,rw,bind /").await;
+    bench
+        .fails(&format!(
+            "unshare -Urm sh -c 'mount -o remount,rw,bind /; echo out > {place}/x'"
+        ))
+        .await;
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[rstest]
+#[case("bubblewrap")]
+#[case("landlock")]
+#[case("off")]
+fn nothing_outlives_a_parent_that_is_killed(#[case] kind: &str) {
+    let (root, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let marker = marker();
+    let command = format!(
+        "sleep {marker} & setsid sleep {marker} & (trap '' TERM; sleep {marker}; sleep 1) & \
+         sleep {marker}"
+    );
+    let mut parent = Command::new(guard())
+        .arg(kind)
+        .args([root.path(), temp.path()])
+        .arg(command)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("four sleepers", || alive(&marker) == 4);
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    wait_until("nothing is left", || alive(&marker) == 0);
+    // The guards too: they have the workspace among their arguments.
+    let place = root.path().display().to_string();
+    wait_until("no guard is left", || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        !processes
+            .filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok())
+            .any(|line| line.contains(&place))
+    });
+}
+
+#[rstest]
+fn a_parent_killed_at_any_moment_leaves_nothing(
+    #[values("bubblewrap", "landlock", "off")] kind: &str,
+    #[values(1, 3, 6, 10, 15, 25)] delay: u64,
+) {
+    let (root, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let marker = marker();
+    let mut parent = Command::new(guard())
+        .arg(kind)
+        .args([root.path(), temp.path()])
+        .arg(format!("sleep {marker}"))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(delay));
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let place = root.path().display().to_string();
+    wait_until("nothing is left", || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        !processes
+            .filter_map(|entry| fs::read_to_string(entry.path().join("cmdline")).ok())
+            .any(|line| line.contains(&place) || line.contains(&marker))
+    });
+}
+
+#[test]
+fn a_hardened_process_hides_its_environment_from_its_children() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = dir.path().join("program");
+    fs::copy(guard(), &program).unwrap();
+    let run = |mode: &str| {
+        let mut command = Command::new(&program);
+        command
+            .arg(mode)
+            .env("HIDDEN", "in plain sight")
+            .current_dir("/");
+        // Root may read everything; somebody else must be asked.
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (output.status.success(), text.contains("in plain sight"))
+    };
+    assert_eq!(run("show-environment"), (true, true));
+    assert_eq!(run("hide-environment"), (false, false));
+}
+
+#[test]
+fn a_switched_off_sandbox_is_not_an_unavailable_one() {
+    let off = Sandbox::probe(SandboxChoice::Off, guard());
+    assert_eq!(
+        (off.kind(), off.shelter()),
+        (SandboxKind::None, Shelter::SwitchedOff)
+    );
+    assert_eq!(off.describe(), "none: switched off in the settings");
+    let broken = Sandbox::probe(SandboxChoice::Auto, "/nonexistent/guard".into());
+    assert_eq!(
+        (broken.kind(), broken.shelter()),
+        (SandboxKind::None, Shelter::Unavailable)
+    );
+    assert_eq!(
+        broken.describe(),
+        "none works here: commands run unsandboxed"
+    );
+    let kinds: Vec<_> = broken
+        .report()
+        .into_iter()
+        .map(|(kind, found)| (kind, found.is_ok()))
+        .collect();
+    assert_eq!(
+        kinds,
+        vec![
+            (SandboxKind::Bubblewrap, false),
+            (SandboxKind::Landlock, false)
+        ]
+    );
+}
+
+#[test]
+fn the_best_kind_that_works_is_chosen() {
+    let sandbox = Sandbox::probe(SandboxChoice::Auto, guard());
+    let best = sandbox
+        .report()
+        .into_iter()
+        .find(|(_, found)| found.is_ok());
+    assert_eq!(
+        sandbox.kind(),
+        best.map_or(SandboxKind::None, |(kind, _)| kind)
+    );
+    for (kind, found) in sandbox.report() {
+        if let Err(reason) = found {
+            assert!(!reason.is_empty(), "{kind:?} fails for no reason");
+        }
+    }
+}

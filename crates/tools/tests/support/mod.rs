@@ -1,0 +1,176 @@
+//! A project in a temporary directory, and shell commands in it.
+#![allow(dead_code)]
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use codespar_tools::{
+    Bash, Call, Context, ContextParts, PageReader, Skills, Tool, ToolOutput,
+    sandbox::{Network, Sandbox, SandboxChoice},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The guard program, built as an example next to the tests.
+pub fn guard() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let build = test.parent().unwrap().parent().unwrap();
+    let guard = build.join("examples/sandbox_child");
+    assert!(guard.is_file(), "{} was not built", guard.display());
+    guard
+}
+
+pub struct Bench {
+    dir: TempDir,
+    pub root: PathBuf,
+    pub temp: PathBuf,
+    pub outputs: PathBuf,
+    pub context: Context,
+}
+
+impl Bench {
+    pub fn unsandboxed() -> Self {
+        Self::with(Sandbox::unsandboxed())
+    }
+
+    pub fn new(choice: SandboxChoice) -> Self {
+        Self::with(Sandbox::probe(choice, guard()))
+    }
+
+    /// None where this machine has no such sandbox: there is nothing to test then.
+    pub fn sandboxed(choice: SandboxChoice) -> Option<Self> {
+        Self::sandboxed_with(choice, Network::Denied)
+    }
+
+    pub fn sandboxed_with(choice: SandboxChoice, network: Network) -> Option<Self> {
+        let sandbox = Sandbox::probe(choice, guard()).with_network(network);
+        if sandbox.shelter() != codespar_policy::Shelter::Sandboxed {
+            eprintln!("not here: {:?}", sandbox.report());
+            return None;
+        }
+        Some(Self::with(sandbox))
+    }
+
+    pub fn with(sandbox: Sandbox) -> Self {
+        Self::in_dir(tempfile::tempdir().unwrap(), "root", sandbox, None)
+    }
+
+    pub fn reading(reader: Arc<dyn PageReader>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self::in_dir(dir, "root", Sandbox::unsandboxed(), Some(reader))
+    }
+
+    pub fn in_dir(
+        dir: TempDir,
+        root: &str,
+        sandbox: Sandbox,
+        page_reader: Option<Arc<dyn PageReader>>,
+    ) -> Self {
+        let base = dir.path().canonicalize().unwrap();
+        let [root, temp, outputs] = [root, "temp", "outputs"].map(|name| base.join(name));
+        for directory in [&root, &temp, &outputs] {
+            fs::create_dir_all(directory).unwrap();
+        }
+        let context = Context::new(ContextParts {
+            root: root.clone(),
+            cwd: root.clone(),
+            extra_dirs: Vec::new(),
+            temp_dir: temp.clone(),
+            output_dir: outputs.clone(),
+            child_env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            sandbox: Arc::new(sandbox),
+            skills: Arc::new(Skills::default()),
+            page_reader,
+        });
+        Self {
+            dir,
+            root,
+            temp,
+            outputs,
+            context,
+        }
+    }
+
+    /// Beside the workspace.
+    pub fn outside(&self) -> PathBuf {
+        let outside = self.dir.path().canonicalize().unwrap().join("outside");
+        fs::create_dir_all(&outside).unwrap();
+        outside
+    }
+
+    pub async fn bash(&self, command: &str) -> ToolOutput {
+        self.call(&Bash::new(), json!({"command": command})).await
+    }
+
+    /// The output of a command that succeeds.
+    pub async fn ok(&self, command: &str) -> String {
+        let output = self.bash(command).await;
+        assert!(!output.is_error, "{}", output.content.text());
+        output.content.text()
+    }
+
+    /// The output of a command that fails.
+    pub async fn fails(&self, command: &str) -> String {
+        let output = self.bash(command).await;
+        assert!(output.is_error, "{}", output.content.text());
+        output.content.text()
+    }
+
+    pub async fn call(&self, tool: &dyn Tool, input: Value) -> ToolOutput {
+        self.call_until(tool, input, CancellationToken::new()).await
+    }
+
+    pub async fn call_until(
+        &self,
+        tool: &dyn Tool,
+        input: Value,
+        cancel: CancellationToken,
+    ) -> ToolOutput {
+        let call = Call {
+            id: "call".into(),
+            input: serde_json::value::to_raw_value(&input).unwrap(),
+            cancel,
+        };
+        tool.run(call, &self.context).await
+    }
+}
+
+/// A number of seconds nobody else sleeps.
+pub fn marker() -> String {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    format!("98765.{}{next:03}", std::process::id())
+}
+
+/// How many processes have `marker` as an argument.
+pub fn alive(marker: &str) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| {
+            line.split(|byte| *byte == 0)
+                .any(|word| word == marker.as_bytes())
+        })
+        .count()
+}
+
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+pub fn words(words: &[&Path]) -> Vec<OsString> {
+    words
+        .iter()
+        .map(|word| word.as_os_str().to_owned())
+        .collect()
+}

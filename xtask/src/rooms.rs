@@ -1,0 +1,130 @@
+//! Which room may use which: only those above it.
+
+use crate::metadata::Package;
+
+/// A room and those it may use besides what these use themselves, in order from the top.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("protocol", &[]),
+    ("model", &["protocol"]),
+    ("policy", &["protocol"]),
+    ("store", &["protocol"]),
+    ("tools", &["protocol", "policy"]),
+    ("locate", &["protocol"]),
+    ("agent", &["model", "policy", "store", "tools"]),
+    ("tasks", &["agent"]),
+    ("forge", &["protocol", "store"]),
+    ("dev", &["tasks", "locate", "forge"]),
+    ("server", &["dev"]),
+    ("cli", &["server"]),
+    (TESTKIT, &["protocol", "store"]),
+    ("xtask", &[TESTKIT]),
+];
+
+/// For tests alone, and for the benchmarks of the xtask.
+const TESTKIT: &str = "testkit";
+
+pub(crate) fn problems(package: &Package) -> Vec<String> {
+    let Some(room) = room_of(&package.name) else {
+        return Vec::new();
+    };
+    let Some(allowed) = allowed(room) else {
+        return vec![format!(
+            "the room `{room}` is not in the table of xtask/src/rooms.rs; add it at its place"
+        )];
+    };
+    let mut problems = Vec::new();
+    for dependency in &package.dependencies {
+        let Some(used) = room_of(&dependency.name) else {
+            continue;
+        };
+        let for_tests = used == TESTKIT && dependency.is_dev();
+        if !for_tests && !allowed.contains(&used) {
+            problems.push(format!(
+                "the room `{room}` may not use `{used}`: it is not above it"
+            ));
+        }
+    }
+    problems
+}
+
+fn room_of(package: &str) -> Option<&str> {
+    match package {
+        "codespar" => Some("cli"),
+        "xtask" => Some("xtask"),
+        _ => package.strip_prefix("codespar-"),
+    }
+}
+
+/// All rooms that a room may use, or `None` if it is not known.
+fn allowed(room: &str) -> Option<Vec<&'static str>> {
+    let (_, direct) = ROOMS.iter().find(|(name, _)| *name == room)?;
+    let mut all = direct.to_vec();
+    for above in *direct {
+        all.extend(allowed(above).unwrap_or_default());
+    }
+    Some(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Dependency;
+
+    fn package(name: &str, uses: &[(&str, Option<&str>)]) -> Package {
+        let dependency = |(name, kind): &(&str, Option<&str>)| Dependency {
+            name: (*name).to_owned(),
+            rename: None,
+            kind: kind.map(str::to_owned),
+        };
+        Package {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            version: "0.1.0".to_owned(),
+            license: None,
+            manifest_path: "Cargo.toml".into(),
+            dependencies: uses.iter().map(dependency).collect(),
+        }
+    }
+
+    #[test]
+    fn a_room_may_use_those_above_it_also_at_a_distance() {
+        let uses = [
+            ("codespar-protocol", None),
+            ("codespar-tools", None),
+            ("serde", None),
+            ("codespar-testkit", Some("dev")),
+        ];
+        assert_eq!(problems(&package("codespar-agent", &uses)), [""; 0]);
+        assert_eq!(problems(&package("codespar", &uses)), [""; 0]);
+    }
+
+    #[test]
+    fn a_room_may_not_use_those_below_or_beside_it() {
+        let uses = [("codespar-agent", Some("dev")), ("codespar-store", None)];
+        assert_eq!(
+            problems(&package("codespar-policy", &uses)),
+            [
+                "the room `policy` may not use `agent`: it is not above it",
+                "the room `policy` may not use `store`: it is not above it"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests() {
+        let uses = [("codespar-testkit", None)];
+        assert_eq!(
+            problems(&package("codespar-model", &uses)),
+            ["the room `model` may not use `testkit`: it is not above it"]
+        );
+        assert_eq!(problems(&package("xtask", &uses)), [""; 0]);
+    }
+
+    #[test]
+    fn a_new_room_must_be_given_its_place() {
+        assert_eq!(
+            problems(&package("codespar-attic", &[])),
+            ["the room `attic` is not in the table of xtask/src/rooms.rs; add it at its place"]
+        );
+    }
+}

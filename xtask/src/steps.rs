@@ -1,0 +1,114 @@
+//! Runs named steps one after the other, with headings and times.
+
+use std::{
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// The steps done so far.
+#[derive(Debug, Default)]
+pub(crate) struct Steps {
+    done: Vec<(String, Duration)>,
+}
+
+impl Steps {
+    /// Runs a step; its failure is the failure of the whole, by its name.
+    pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        println!("\n=== {name}");
+        let begin = Instant::now();
+        let outcome = run();
+        let time = begin.elapsed();
+        match outcome {
+            Ok(()) => {
+                println!("--- {name}: ok ({})", seconds(time));
+                self.done.push((name.to_owned(), time));
+                Ok(())
+            }
+            Err(error) => {
+                println!("--- {name}: FAILED ({})", seconds(time));
+                Err(error.context(format!("step `{name}` failed")))
+            }
+        }
+    }
+
+    /// One line for all.
+    pub(crate) fn summary(&self) -> String {
+        let total = self.done.iter().map(|(_, time)| *time).sum();
+        let steps: Vec<String> = self
+            .done
+            .iter()
+            .map(|(name, time)| format!("{name} {}", seconds(*time)))
+            .collect();
+        format!(
+            "All {} steps passed in {}: {}",
+            self.done.len(),
+            seconds(total),
+            steps.join(", ")
+        )
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Runs a command to its end; anything but success is an error that shows the command.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = show(command);
+    println!("$ {shown}");
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start `{shown}`"))?;
+    if !status.success() {
+        bail!("`{shown}` ended with {status}");
+    }
+    Ok(())
+}
+
+fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(program.as_os_str());
+    let words = std::iter::once(program).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_names_its_step_and_the_command() {
+        let mut steps = Steps::default();
+        steps
+            .step("good", || run(&mut Command::new("true")))
+            .unwrap();
+        let error = steps
+            .step(
+                "bad",
+                || run(Command::new("/bin/sh").args(["-c", "exit 3"])),
+            )
+            .unwrap_err();
+        assert_eq!(
+            format!("{error:#}"),
+            "step `bad` failed: `sh -c exit 3` ended with exit status: 3"
+        );
+        assert!(steps.summary().starts_with("All 1 steps passed in "));
+    }
+
+    #[test]
+    fn a_command_that_does_not_exist_is_named() {
+        let error = run(&mut Command::new("no-such-command")).unwrap_err();
+        assert_eq!(error.to_string(), "cannot start `no-such-command`");
+    }
+}

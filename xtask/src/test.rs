@@ -1,0 +1,61 @@
+//! `cargo xtask test`: everything that must hold, in order.
+
+use std::{path::Path, process::Command};
+
+use anyhow::Result;
+
+use crate::{
+    dependencies,
+    steps::{Steps, cargo, run as run_command},
+    tools,
+};
+
+/// Run all checks and tests, as CI does; the first failure ends it.
+#[derive(clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
+    let mut steps = Steps::default();
+    let plain = |words: &[&str]| run_command(cargo(root).args(words));
+    steps.step("tools", tools::ensure)?;
+    steps.step("format", || plain(&["fmt", "--all", "--check"]))?;
+    steps.step("clippy", || {
+        plain(&[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ])
+    })?;
+    steps.step("build", || plain(&["build", "--workspace"]))?;
+    steps.step("tests", || run_command(&mut tests(root)))?;
+    steps.step("doc tests", || plain(&["test", "--workspace", "--doc"]))?;
+    steps.step("documentation", || {
+        let mut command = cargo(root);
+        command.args(["doc", "--workspace", "--no-deps"]);
+        run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
+    })?;
+    steps.step("dependencies", || dependencies::check(root))?;
+    println!("\n{}", steps.summary());
+    Ok(())
+}
+
+/// nextest runs tests of all crates at once; where it is absent cargo does.
+fn tests(root: &Path) -> Command {
+    let mut command = cargo(root);
+    if tools::on_path("cargo-nextest") {
+        command.args(["nextest", "run", "--workspace", "--no-fail-fast"]);
+    } else {
+        command.args([
+            "test",
+            "--workspace",
+            "--lib",
+            "--bins",
+            "--tests",
+            "--no-fail-fast",
+        ]);
+    }
+    command
+}

@@ -1,0 +1,105 @@
+//! Programs that the tests need on the machine.
+
+use std::{env, path::Path, process::Command};
+
+use anyhow::Result;
+
+use crate::steps;
+
+/// A program and the Debian package that has it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    purpose: &'static str,
+}
+
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "bwrap",
+        package: "bubblewrap",
+        purpose: "the sandbox",
+    },
+    Tool {
+        program: "rg",
+        package: "ripgrep",
+        purpose: "comparison with the Grep tool",
+    },
+    Tool {
+        program: "git",
+        package: "git",
+        purpose: "repositories",
+    },
+];
+
+/// Installs what is missing where that can be done without asking, else says what to do. Tests
+/// that need a missing program fail on their own, so this is no failure.
+pub(crate) fn ensure() -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        println!("all present: {}", names(TOOLS.iter()));
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    let root_on_debian = rustix::process::geteuid().is_root() && on_path("apt-get");
+    if !root_on_debian {
+        for tool in &missing {
+            println!("missing: {} ({})", tool.program, tool.purpose);
+        }
+        println!(
+            "install with: sudo apt-get install -y {}",
+            packages.join(" ")
+        );
+        return Ok(());
+    }
+    if install(&packages).is_err() {
+        // The lists of a fresh machine are empty or old.
+        steps::run(apt().args(["update", "-qq"]))?;
+        install(&packages)?;
+    }
+    Ok(())
+}
+
+fn install(packages: &[&str]) -> Result<()> {
+    let options = ["install", "-y", "-qq", "--no-install-recommends"];
+    steps::run(apt().args(options).args(packages))
+}
+
+fn apt() -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdout(std::process::Stdio::null());
+    command
+}
+
+fn missing() -> Vec<&'static Tool> {
+    TOOLS.iter().filter(|tool| !on_path(tool.program)).collect()
+}
+
+fn names(tools: impl Iterator<Item = &'static Tool>) -> String {
+    let names: Vec<&str> = tools.map(|tool| tool.program).collect();
+    names.join(", ")
+}
+
+/// Whether a program can be found.
+pub(crate) fn on_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|folder| is_program(&folder.join(program)))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_path;
+
+    #[test]
+    fn a_program_is_found_on_the_path() {
+        assert!(on_path("sh"));
+        assert!(!on_path("no-such-command"));
+    }
+}

@@ -300,6 +300,7 @@ fn the_openai_format_works_end_to_end() {
     ]);
     command
         .env_remove("ANTHROPIC_API_KEY")
+        .env("OPENAI_API_KEY", "k")
         .env("OPENAI_BASE_URL", bench.server.openai_url());
     let finished = codespar_testkit::process::spawn(&mut command)
         .unwrap()

@@ -71,7 +71,7 @@ fn a_command_cannot_write_outside_the_workspace() {
     let bench = Bench::new(Script::new());
     let outside = bench.room.home().join("outside.txt");
     let script = format!(
-        "echo x > {}; echo y > inside.txt; echo z > $TMPDIR/t && cat $TMPDIR/t",
+        "echo x | tee {}; echo y | tee inside.txt; echo z | tee $TMPDIR/t",
         outside.display()
     );
     let bench = Bench {
@@ -92,7 +92,7 @@ fn a_command_has_no_network_and_cannot_touch_hooks_or_settings() {
     bench.file(".codespar/settings.json", "{}");
     let script = format!(
         "(exec 3<>/dev/tcp/{}/{}) 2>/dev/null && echo CONNECTED; \
-         echo evil > .git/hooks/pre-commit; echo '{{\"model\":\"evil\"}}' > .codespar/settings.json; echo end",
+         echo evil | tee .git/hooks/pre-commit .codespar/settings.json; echo end",
         address.ip(),
         address.port()
     );

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use codespar_testkit::{Script, Turn};
 use common::{Bench, PATIENCE, json_lines};
@@ -18,103 +18,100 @@ fn counting_loop(turns: usize) -> Script {
     )
 }
 
+/// Runs until so many answers were seen and a little longer, then kills; or to the end if that
+/// comes first. Gives the whole lines that were printed.
+fn run_and_kill(bench: &Bench, args: &[&str], answers: usize, longer: Duration) -> Vec<Value> {
+    let options = ["--allowedTools", "Bash", "--output-format", "stream-json"];
+    let mut running = bench.start(&[args, &options].concat());
+    while !running.has_ended().unwrap()
+        && running
+            .stdout_so_far()
+            .matches("\"type\":\"assistant\"")
+            .count()
+            < answers
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(longer);
+    let finished = if running.has_ended().unwrap() {
+        running.wait(PATIENCE).unwrap()
+    } else {
+        running.kill_9().unwrap()
+    };
+    let orphans = bench.room.wait_until_empty(PATIENCE).unwrap();
+    assert_eq!(orphans, Vec::<u32>::new(), "still alive after the kill");
+    // A line that was being written when the process died is not a line.
+    finished
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
 #[test]
 fn killed_at_random_points_and_resumed_nothing_is_lost_and_nothing_runs_twice() {
-    const TURNS: usize = 12;
+    const TURNS: usize = 24;
     let bench = Bench::new(counting_loop(TURNS));
-    let mut args = vec!["-p".to_owned(), "go".to_owned()];
-    args.extend(["--allowedTools", "Bash", "--output-format", "stream-json"].map(str::to_owned));
-    let mut session = None;
-    let mut unknown = HashSet::new();
-    // Kills later and later into each attempt, at uneven steps; the last attempt may finish.
-    for attempt in 0_u64.. {
-        assert!(attempt < 60, "it never finished");
-        let words: Vec<&str> = args.iter().map(String::as_str).collect();
-        let mut running = bench.start(&words);
-        let kill_after = std::time::Duration::from_millis(20 + (attempt * 37) % 90);
-        std::thread::sleep(kill_after);
-        let ended = running.has_ended().unwrap();
-        let finished = if ended {
-            running.wait(PATIENCE).unwrap()
-        } else {
-            running.kill_9().unwrap()
-        };
-        // A line that was being written when the process died is not a line.
-        let lines: Vec<Value> = finished
-            .stdout
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect();
-        if session.is_none() {
-            session = lines
-                .first()
-                .and_then(|l| l["session_id"].as_str())
-                .map(str::to_owned);
-            if let Some(id) = &session {
-                args = vec!["-p".to_owned(), "--resume".to_owned(), id.clone()];
-                args.extend(
-                    ["--allowedTools", "Bash", "--output-format", "stream-json"].map(str::to_owned),
-                );
-            }
-        }
-        for line in &lines {
-            if let Some(text) = line["text"]
-                .as_str()
-                .filter(|text| text.contains("outcome unknown"))
-            {
-                unknown.insert(text.to_owned());
-            }
-        }
-        assert_eq!(
-            bench.room.wait_until_empty(PATIENCE).unwrap(),
-            Vec::<u32>::new(),
-            "orphans"
-        );
+    let first = run_and_kill(&bench, &["-p", "go"], 1, Duration::from_millis(3));
+    let session = first[0]["session_id"].as_str().unwrap().to_owned();
+    let mut lines = first;
+    for attempt in 0.. {
         if lines
             .last()
             .is_some_and(|line| line["subtype"] == "success")
         {
             break;
         }
-        // Killed before the prompt was on record: begin again.
-        if finished.stderr.contains("nothing left to do") || finished.stderr.contains("no session")
-        {
-            panic!("{}", finished.stderr);
-        }
+        assert!(attempt < 2 * TURNS, "it never came to its end");
+        let longer = Duration::from_millis(attempt as u64 * 7 % 19);
+        lines = run_and_kill(
+            &bench,
+            &["-p", "--resume", &session],
+            1 + attempt % 3,
+            longer,
+        );
     }
-    let ran: Vec<String> = std::fs::read_to_string(bench.work().join("ran.txt"))
-        .unwrap_or_default()
-        .lines()
-        .map(str::to_owned)
-        .collect();
-    let distinct: HashSet<&String> = ran.iter().collect();
+
+    let ran = std::fs::read_to_string(bench.work().join("ran.txt")).unwrap();
+    let ran: Vec<&str> = ran.lines().collect();
+    let distinct: HashSet<&str> = ran.iter().copied().collect();
     assert_eq!(distinct.len(), ran.len(), "a command ran twice: {ran:?}");
-    // Every command ran, or was reported as unknown or not run; what the model saw says which.
-    let export = bench.run(&["session", "export", session.as_deref().unwrap()]);
-    let entries = json_lines(&export.stdout);
+
+    let entries = json_lines(&bench.run(&["session", "export", &session]).stdout);
     let places: Vec<u64> = entries
         .iter()
         .map(|entry| entry["seq"].as_u64().unwrap())
         .collect();
     assert_eq!(places, (1..=entries.len() as u64).collect::<Vec<_>>());
-    let calls = entries
+    let calls: Vec<&str> = entries
         .iter()
-        .filter(|e| e["body"]["assistant"]["stop_reason"] == "tool_use")
-        .count();
+        .filter_map(|entry| entry["body"]["assistant"]["message"]["content"][0]["id"].as_str())
+        .collect();
     let results: Vec<&Value> = entries
         .iter()
-        .filter(|e| !e["body"]["tool_result"].is_null())
+        .map(|e| &e["body"]["tool_result"]["result"])
+        .filter(|r| !r.is_null())
         .collect();
-    assert_eq!((calls, results.len()), (TURNS, TURNS));
+    let answered: Vec<&str> = results
+        .iter()
+        .map(|r| r["tool_use_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        (calls.len(), &answered),
+        (TURNS, &calls),
+        "every call once, with one result"
+    );
+    // What did not run was said to be interrupted; nothing is missing in silence.
     let interrupted = results
         .iter()
-        .filter(|e| e.to_string().contains("interrupted"))
+        .filter(|r| r["content"].to_string().contains("interrupted"))
         .count();
     assert!(
-        ran.len() >= TURNS - interrupted,
+        ran.len() + interrupted >= TURNS,
         "{} ran, {interrupted} interrupted",
         ran.len()
     );
+    assert!(interrupted < TURNS, "no command ever came to its end");
 }
 
 #[test]

@@ -209,8 +209,8 @@ fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
     }];
     for (kind, tried) in sandbox.report() {
         let says = match tried {
-            Ok(()) => format!("{kind}: works"),
-            Err(why) => format!("{kind}: {why}"),
+            Ok(()) => format!("{kind:?}: works"),
+            Err(why) => format!("{kind:?}: {why}"),
         };
         findings.push(Finding {
             name: "",

@@ -1,5 +1,6 @@
 //! Project chores, run with `cargo xtask <command>`.
 
+mod bench;
 mod dependencies;
 mod licences;
 mod metadata;
@@ -29,6 +30,9 @@ struct Args {
 enum Command {
     Test(test::Args),
     Dependencies(dependencies::Args),
+    Bench(bench::Args),
+    #[command(hide = true)]
+    Measure(bench::cost::Args),
 }
 
 fn main() -> ExitCode {
@@ -46,6 +50,8 @@ fn run() -> Result<()> {
     match Args::parse().command {
         Command::Test(args) => test::run(&args, &root),
         Command::Dependencies(args) => dependencies::run(&args, &root),
+        Command::Bench(args) => bench::run(&args, &root),
+        Command::Measure(args) => bench::cost::run(&args),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::steps::cargo;
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
+    pub(crate) target_directory: PathBuf,
     workspace_members: Vec<String>,
 }
 

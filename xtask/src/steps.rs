@@ -64,8 +64,13 @@ pub(crate) fn cargo(root: &Path) -> Command {
 
 /// Runs a command to its end; anything but success is an error that shows the command.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
+    println!("$ {}", show(command));
+    run_quietly(command)
+}
+
+/// The same without showing the command first.
+pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
     let shown = show(command);
-    println!("$ {shown}");
     let status = command
         .status()
         .with_context(|| format!("cannot start `{shown}`"))?;

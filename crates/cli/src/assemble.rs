@@ -13,7 +13,7 @@ use codespar_policy::{Mode, Redactor, Rule, RuleKind, RuleSet, RuleSource, Scope
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, SqliteStore, Store};
 use codespar_tools::{
-    Context, ContextParts, Registry, SkillDir, Skills, child_environment,
+    Context, ContextParts, Hidden, Registry, SkillDir, Skills, child_environment,
     sandbox::{Network, Sandbox, SandboxChoice},
     standard_tools,
 };
@@ -48,7 +48,7 @@ pub(crate) struct Ground {
     pub(crate) tools: Registry,
     pub(crate) agents: AgentDefinitions,
     skills: Arc<Skills>,
-    sandbox: Arc<Sandbox>,
+    pub(crate) sandbox: Arc<Sandbox>,
     /// What was wrong with files that are not vital.
     pub(crate) warnings: Vec<String>,
 }
@@ -85,6 +85,8 @@ impl Ground {
         let tools = offered(&args)?;
         let (skills, agents, warnings) = extras(&place);
         let sandbox = Arc::new(sandbox(&place, &settings)?);
+        // Finding out what works takes a while; the model takes longer to ask for a command.
+        Sandbox::warm_up(&sandbox);
         let store = Arc::new(SqliteStore::open(&place.state).await?);
         Ok(Self {
             place,
@@ -162,20 +164,29 @@ impl Ground {
         });
         let dirs = SessionDirs::create(&self.place.state, session.transcript.session())?;
         let extra_dirs = extra_dirs(&self.settings, &self.args)?;
+        let mut workspace = vec![self.place.root.clone()];
+        workspace.extend(extra_dirs.iter().cloned());
+        let scope = Scope {
+            root: self.place.root.clone(),
+            cwd: self.place.cwd.clone(),
+            home: self.place.home.clone(),
+            workspace,
+            free: vec![dirs.temp.clone(), dirs.output.clone()],
+            shelter: Shelter::Sandboxed,
+        };
         let context = Context::new(ContextParts {
             root: self.place.root.clone(),
             cwd: self.place.cwd.clone(),
-            extra_dirs: extra_dirs.clone(),
-            temp_dir: dirs.temp.clone(),
-            output_dir: dirs.output.clone(),
+            extra_dirs,
+            temp_dir: dirs.temp,
+            output_dir: dirs.output,
             child_env: self.child_env(),
             sandbox: self.sandbox.clone(),
             skills: self.skills.clone(),
             page_reader,
+            hidden: hidden(&self.rules, &scope),
         });
         context.set_todos(session.recovered.todos.clone());
-        let mut workspace = vec![self.place.root.clone()];
-        workspace.extend(extra_dirs);
         let parts = AgentParts {
             model: self.provider.model.clone(),
             choice: self.provider.choice.clone(),
@@ -184,14 +195,7 @@ impl Ground {
             context: Arc::new(context),
             rules: self.rules.clone(),
             mode: self.mode,
-            scope: Scope {
-                root: self.place.root.clone(),
-                cwd: self.place.cwd.clone(),
-                home: self.place.home.clone(),
-                workspace,
-                free: vec![dirs.temp, dirs.output],
-                shelter: Shelter::Sandboxed,
-            },
+            scope,
             redactor: self.redactor.clone(),
             approver: company.approver,
             sink: company.sink,
@@ -241,6 +245,15 @@ impl Provider {
             .known()
             .is_some()
     }
+}
+
+/// Files that a deny rule covers are not shown by searches either.
+fn hidden(rules: &RuleSet, scope: &Scope) -> Hidden {
+    if rules.list(RuleKind::Deny).next().is_none() {
+        return Hidden::default();
+    }
+    let (rules, scope) = (rules.clone(), scope.clone());
+    Hidden::by(move |path| rules.read_denied(path, &scope).is_some())
 }
 
 /// Directories that belong to one session.

@@ -241,8 +241,8 @@ pub(crate) fn local_file(place: &Place) -> PathBuf {
     place.root.join(".codespar/settings.local.json")
 }
 
-/// Adds allow rules to the local settings file, keeping what is there.
-pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<(), CommandError> {
+/// Adds allow rules to the local settings file, keeping what is there; gives its new text.
+pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<String, CommandError> {
     let bad = |error: String| CommandError::Failed(format!("{}: {error}", path.display()));
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -271,13 +271,15 @@ pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<(), Comman
         }
     }
     let text = serde_json::to_string_pretty(&json).map_err(|error| bad(error.to_string()))?;
+    let text = format!("{text}\n");
     let dir = path.parent().unwrap_or(Path::new("."));
     let written = std::fs::create_dir_all(dir).and_then(|()| {
         let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        std::io::Write::write_all(&mut file, format!("{text}\n").as_bytes())?;
+        std::io::Write::write_all(&mut file, text.as_bytes())?;
         file.persist(path).map_err(|error| error.error)
     });
-    written.map(drop).map_err(|error| bad(error.to_string()))
+    written.map_err(|error| bad(error.to_string()))?;
+    Ok(text)
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, CommandError> {

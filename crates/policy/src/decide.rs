@@ -45,10 +45,14 @@ pub fn decide(request: &Request<'_>, rules: &RuleSet, mode: Mode, scope: &Scope)
         mode,
         scope,
     };
-    let aims: Vec<Aim<'_>> = match request.access {
+    let mut aims: Vec<Aim<'_>> = match request.access {
         [] => vec![Aim::Other(&Access::Nothing)],
         some => some.iter().map(Aim::new).collect(),
     };
+    if case.is_mcp() {
+        // Whatever it says it touches, the tool itself must be allowed.
+        aims.push(Aim::Other(&Access::Nothing));
+    }
     if let Some(reason) = aims.iter().find_map(|aim| case.denied(aim)) {
         return Decision::Deny { reason };
     }

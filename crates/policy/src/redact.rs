@@ -160,7 +160,7 @@ fn base64_inside(value: &str, shift: usize) -> String {
     let encoded = STANDARD_NO_PAD.encode(&bytes);
     let front = (shift * 8).div_ceil(6);
     // The last character is shared with what follows, unless the bytes end a group of three.
-    let back = usize::from(bytes.len() % 3 != 0);
+    let back = usize::from(!bytes.len().is_multiple_of(3));
     encoded
         .get(front..encoded.len().saturating_sub(back))
         .unwrap_or_default()

@@ -5,7 +5,7 @@ use std::path::Path;
 use url::Url;
 
 use crate::{
-    Rule, Scope,
+    Rule, Scope, looks_secret,
     paths::is_inside,
     rule::Specifier,
     shell::{Part, base_name},
@@ -198,10 +198,45 @@ const GRAVE: &[&str] = &[
     "set",
 ];
 
+/// Commands that run what they read.
+const INTERPRETERS: &[&str] = &[
+    "bash",
+    "sh",
+    "zsh",
+    "dash",
+    "ksh",
+    "fish",
+    "python",
+    "python2",
+    "python3",
+    "node",
+    "perl",
+    "ruby",
+    "php",
+    "lua",
+    "Rscript",
+    "osascript",
+    "psql",
+    "mysql",
+    "sqlite3",
+    "xargs",
+    "parallel",
+];
+
 /// For a simple command that no rule allows.
 pub(crate) fn command(part: &Part) -> Option<Rule> {
     let text = part.text();
     let name = part.name().unwrap_or_default();
+    // A bare interpreter runs whatever it is fed; a rule with a secret in it would keep it.
+    let fed = INTERPRETERS.contains(&base_name(name))
+        && part
+            .words
+            .iter()
+            .skip(1)
+            .all(|word| word.bare.starts_with('-'));
+    if fed || looks_secret(&text) {
+        return None;
+    }
     let verb = |at: usize| {
         part.words
             .get(at)

@@ -64,7 +64,7 @@ impl TextPattern {
 
 /// The first piece starts the text, the last ends it, those between are found leftmost in order:
 /// with stars alone, that is enough, and it never goes back.
-fn glob<'a>(pieces: &mut dyn Iterator<Item = &'a str>, text: &str) -> bool {
+fn glob(pieces: &mut dyn Iterator<Item = &str>, text: &str) -> bool {
     let Some(first) = pieces.next() else {
         return text.is_empty();
     };

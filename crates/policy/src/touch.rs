@@ -3,7 +3,7 @@
 
 use crate::{
     rule_set::Verb,
-    shell::{Direction, Part, Script, base_name, disguises, fragments},
+    shell::{Direction, Part, Script, base_name, disguises, fragments, is_shell},
 };
 
 /// Shells within shells are followed this far.
@@ -54,6 +54,15 @@ impl Reached {
             for part in fragments(text) {
                 scripts.extend(self.part(&part));
             }
+        }
+        let fed = script
+            .parts
+            .iter()
+            .any(|part| part.words.iter().any(|word| is_shell(&word.bare)));
+        if fed {
+            // A shell reads what the others write: `echo rm x | sh`.
+            let said = script.parts.iter().map(Part::said);
+            scripts.extend(script.inputs.iter().cloned().chain(said));
         }
         for redirect in &script.redirects {
             let verb = match redirect.direction {

@@ -10,6 +10,9 @@ pub(crate) async fn look<T: Send + 'static>(
     cancel: CancellationToken,
     work: impl FnOnce(&CancellationToken) -> Result<T, ToolError> + Send + 'static,
 ) -> Result<T, ToolError> {
+    if cancel.is_cancelled() {
+        return Err(cancelled());
+    }
     let token = cancel.clone();
     let job = tokio::task::spawn_blocking(move || work(&token));
     tokio::select! {

@@ -25,6 +25,21 @@ pub trait PageReader: Send + Sync {
     ) -> Result<String, String>;
 }
 
+/// Which files a search leaves out: those that a rule forbids to read.
+#[derive(Clone, Default)]
+pub struct Hidden(Option<Arc<dyn Fn(&Path) -> bool + Send + Sync>>);
+
+impl Hidden {
+    /// What `covers` says is hidden.
+    pub fn by(covers: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(covers)))
+    }
+
+    pub(crate) fn covers(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|covers| covers(path))
+    }
+}
+
 /// What a `Context` is made from.
 pub struct ContextParts {
     /// The project root: an absolute path without symlinks.
@@ -45,6 +60,8 @@ pub struct ContextParts {
     pub skills: Arc<Skills>,
     /// For WebFetch; without one the page itself is the answer.
     pub page_reader: Option<Arc<dyn PageReader>>,
+    /// What LS, Glob and Grep do not show.
+    pub hidden: Hidden,
 }
 
 /// What tools share during one agent's run.
@@ -120,6 +137,11 @@ impl Context {
     /// Who answers questions about pages.
     pub fn page_reader(&self) -> Option<&Arc<dyn PageReader>> {
         self.parts.page_reader.as_ref()
+    }
+
+    /// What searches leave out.
+    pub(crate) fn hidden(&self) -> &Hidden {
+        &self.parts.hidden
     }
 
     /// The list of steps.

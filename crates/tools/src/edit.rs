@@ -129,7 +129,7 @@ fn report(name: &str, replaced: &Replaced) -> String {
     }
     text.push_str(":\n");
     let first = replaced.first_line.saturating_sub(AROUND).max(1);
-    let change = replaced.new_lines.max(1).min(SHOWN);
+    let change = replaced.new_lines.clamp(1, SHOWN);
     let last = replaced.first_line + change - 1 + AROUND;
     let width = last.to_string().len();
     let lines = replaced.text.lines().enumerate();

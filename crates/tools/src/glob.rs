@@ -16,7 +16,8 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, input, paths, walk,
+    Call, Context, Effect, Hidden, Intent, Tool, ToolError, ToolOutput, blocking, input, paths,
+    walk,
 };
 
 /// Files shown.
@@ -75,6 +76,7 @@ impl Tool for Glob {
 /// Where to look and for what.
 struct Hunt {
     dir: PathBuf,
+    hidden: Hidden,
     pattern: GlobMatcher,
     /// The pattern is for names, not for paths.
     by_name: bool,
@@ -106,6 +108,7 @@ impl Hunt {
         let dir = dir.to_str().unwrap_or_default();
         Ok(Self {
             dir: paths::resolve(context, dir)?,
+            hidden: context.hidden().clone(),
             pattern: pattern.compile_matcher(),
             by_name,
         })
@@ -124,21 +127,23 @@ impl Hunt {
 fn find(hunt: &Hunt, cwd: &Path, cancel: &CancellationToken) -> Result<String, ToolError> {
     walk::directory(&hunt.dir, cwd)?;
     let (found, files) = mpsc::channel();
-    walk::below(&hunt.dir).build_parallel().run(|| {
-        let found = found.clone();
-        Box::new(move |entry| {
-            if cancel.is_cancelled() {
-                return WalkState::Quit;
-            }
-            if let Ok(entry) = entry
-                && walk::is_file(&entry)
-                && hunt.wants(entry.path())
-            {
-                let _ = found.send(entry.into_path());
-            }
-            WalkState::Continue
-        })
-    });
+    walk::below(&hunt.dir, &hunt.hidden)
+        .build_parallel()
+        .run(|| {
+            let found = found.clone();
+            Box::new(move |entry| {
+                if cancel.is_cancelled() {
+                    return WalkState::Quit;
+                }
+                if let Ok(entry) = entry
+                    && walk::is_file(&entry)
+                    && hunt.wants(entry.path())
+                {
+                    let _ = found.send(entry.into_path());
+                }
+                WalkState::Continue
+            })
+        });
     drop(found);
     if cancel.is_cancelled() {
         return Err(blocking::cancelled());
@@ -231,7 +236,7 @@ mod tests {
             "src/b.rs"
         );
         let relative = json!({"pattern": "../src/*.rs", "path": "src"});
-        let intent = bench.inspect(&Glob, relative.clone()).unwrap();
+        let intent = bench.inspect(&Glob, &relative).unwrap();
         assert_eq!(intent.access, [Access::Read(bench.path("src"))]);
         assert_eq!(bench.run(&Glob, relative).await, "src/b.rs");
     }

@@ -98,9 +98,10 @@ impl Tool for Grep {
             let input: Input = input::parse(&call.input)?;
             let path = place(&input, context)?;
             let cwd = context.cwd();
+            let hidden = context.hidden().clone();
             blocking::look(call.cancel, move |cancel| {
                 let matcher = search::matcher(&input)?;
-                let hits = search::hits(&input, &path, &cwd, &matcher, cancel)?;
+                let hits = search::hits(&input, &path, &cwd, &hidden, &matcher, cancel)?;
                 report::report(&input, hits, &path, &cwd, &matcher, cancel)
             })
             .await

@@ -30,7 +30,7 @@ mod write;
 
 pub use bash::Bash;
 pub use bound::{RESULT_LIMIT, bound};
-pub use context::{Context, ContextParts, PageReader};
+pub use context::{Context, ContextParts, Hidden, PageReader};
 pub use environment::child_environment;
 pub use ledger::{FileLedger, LedgerProblem};
 pub use registry::{Registry, standard_tools};

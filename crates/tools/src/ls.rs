@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, input, paths, walk,
+    Call, Context, Effect, Hidden, Intent, Tool, ToolError, ToolOutput, blocking, input, paths,
+    walk,
 };
 
 /// Entries shown.
@@ -66,8 +67,9 @@ impl Tool for Ls {
             let path = paths::resolve(context, input.path.as_deref().unwrap_or("."))?;
             let leave_out = ignored(&input.ignore)?;
             let cwd = context.cwd();
+            let hidden = context.hidden().clone();
             blocking::look(call.cancel, move |cancel| {
-                list(&path, &cwd, &leave_out, cancel)
+                list(&path, &cwd, &leave_out, &hidden, cancel)
             })
             .await
         };
@@ -89,11 +91,12 @@ fn list(
     dir: &Path,
     cwd: &Path,
     leave_out: &GlobSet,
+    hidden: &Hidden,
     cancel: &CancellationToken,
 ) -> Result<String, ToolError> {
     walk::directory(dir, cwd)?;
     let mut entries: Vec<DirEntry> = Vec::new();
-    for entry in walk::below(dir).max_depth(Some(1)).build() {
+    for entry in walk::below(dir, hidden).max_depth(Some(1)).build() {
         if cancel.is_cancelled() {
             return Err(blocking::cancelled());
         }

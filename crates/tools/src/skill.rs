@@ -396,7 +396,7 @@ mod tests {
         );
         assert_eq!(
             bench
-                .inspect(&UseSkill, json!({"name": "fix"}))
+                .inspect(&UseSkill, &json!({"name": "fix"}))
                 .unwrap()
                 .access,
             [Access::Named("fix".into())]

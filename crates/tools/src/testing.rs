@@ -40,6 +40,7 @@ impl Bench {
             sandbox: Arc::new(Sandbox::unsandboxed()),
             skills: Arc::new(skills),
             page_reader: None,
+            hidden: crate::Hidden::default(),
         });
         Self {
             _dir: dir,
@@ -81,8 +82,8 @@ impl Bench {
         names
     }
 
-    pub(crate) fn inspect(&self, tool: &dyn Tool, input: Value) -> Result<Intent, ToolError> {
-        let raw = serde_json::value::to_raw_value(&input).unwrap();
+    pub(crate) fn inspect(&self, tool: &dyn Tool, input: &Value) -> Result<Intent, ToolError> {
+        let raw = serde_json::value::to_raw_value(input).unwrap();
         tool.inspect(&raw, &self.context)
     }
 

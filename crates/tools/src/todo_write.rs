@@ -137,7 +137,7 @@ mod tests {
             {"content": "Report", "status": "pending"},
         ]});
         assert_eq!(
-            bench.inspect(&TodoWrite, one.clone()).unwrap().summary,
+            bench.inspect(&TodoWrite, &one).unwrap().summary,
             "Running the tests"
         );
         assert_eq!(

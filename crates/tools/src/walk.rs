@@ -4,17 +4,21 @@ use std::path::Path;
 
 use ignore::{DirEntry, WalkBuilder};
 
-use crate::ToolError;
+use crate::{Hidden, ToolError};
 
 /// A walk below `dir`. The person's own git configuration is not looked at: what a walk shows
-/// depends on the tree alone.
-pub(crate) fn below(dir: &Path) -> WalkBuilder {
+/// depends on the tree and the rules alone.
+pub(crate) fn below(dir: &Path, hidden: &Hidden) -> WalkBuilder {
+    let hidden = hidden.clone();
     let mut walk = WalkBuilder::new(dir);
     walk.hidden(false)
         .git_global(false)
         .require_git(false)
         .follow_links(false)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+        .filter_entry(move |entry| {
+            let is_git = entry.depth() > 0 && entry.file_name() == ".git";
+            !is_git && !hidden.covers(entry.path())
+        });
     walk
 }
 

@@ -223,7 +223,7 @@ mod tests {
         let bench = Bench::new();
         let outside = Bench::new();
         symlink(outside.root(), bench.path("away")).unwrap();
-        let intent = bench.inspect(&Write, json!({"file_path": "away/x", "content": ""}));
+        let intent = bench.inspect(&Write, &json!({"file_path": "away/x", "content": ""}));
         assert_eq!(intent.unwrap().access, [Access::Write(outside.path("x"))]);
     }
 }

@@ -202,7 +202,8 @@ async fn without_a_guard_a_background_process_does_not_hang_the_call() {
     let marker = marker();
     assert_eq!(
         bench.ok(&format!("sleep {marker} & echo done")).await,
-        "done\nstill running in the background at the end, and stopped: a process of its group"
+        "done\nstill running in the background at the end, and stopped: a process that holds on \
+         to the output"
     );
     wait_until("all gone", || alive(&marker) == 0);
 }

@@ -107,6 +107,7 @@ fn repository(root: &Path) {
 #[case("echo evil > .git/hooks/post-checkout")]
 #[case("rm -rf .git/hooks; mkdir .git/hooks; echo evil > .git/hooks/pre-commit")]
 #[case("mv .git moved; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit")]
+#[case("mv .git moved; ln -s moved .git; echo evil > moved/hooks/pre-commit")]
 #[case("echo evil > .git/config")]
 #[case("echo evil > c; mv -f c .git/config")]
 #[case("echo evil > .codespar/settings.json; rm -f .codespar/settings.json")]
@@ -136,6 +137,26 @@ async fn hooks_and_settings_stay_as_they_are(
     assert_eq!(text(".codespar/settings.local.json"), None);
     assert_eq!(text(".claude/settings.json"), None);
     assert_eq!(text(".claude/settings.local.json"), None);
+}
+
+#[rstest]
+#[tokio::test]
+async fn putting_back_does_not_follow_a_symlink_out_of_the_workspace(
+    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    let outside = bench.outside();
+    fs::write(outside.join("settings.json"), "theirs").unwrap();
+    bench
+        .ok(&format!("ln -s {} .claude", outside.display()))
+        .await;
+    assert_eq!(
+        fs::read_to_string(outside.join("settings.json")).unwrap(),
+        "theirs"
+    );
+    assert!(fs::symlink_metadata(bench.root.join(".claude")).is_err());
 }
 
 #[rstest]
@@ -223,16 +244,16 @@ async fn our_own_process_is_out_of_reach(#[values(BUBBLEWRAP, LANDLOCK)] choice:
         return;
     };
     let pid = std::process::id();
-    // In a process namespace the number may be somebody else's, so content is what counts.
     let ours = fs::read("/proc/self/environ").unwrap();
     let seen = bench
-        .bash(&format!("cat /proc/{pid}/environ | tr '\\0' '\\n'; exit 1"))
-        .await;
-    let first = String::from_utf8_lossy(ours.split(|byte| *byte == 0).next().unwrap()).into_owned();
+        .bash(&format!("cat /proc/{pid}/environ"))
+        .await
+        .content
+        .text();
+    let name = ours.split(|byte| *byte == b'=').next().unwrap();
     assert!(
-        !seen.content.text().contains(&first),
-        "{}",
-        seen.content.text()
+        !seen.contains(&*String::from_utf8_lossy(name)),
+        "our environment can be read"
     );
     // Landlock scopes signals from Linux 6.12 on.
     if choice == BUBBLEWRAP || kernel() >= (6, 12) {
@@ -248,6 +269,17 @@ fn kernel() -> (u32, u32) {
         .split(['.', '-', '\n'])
         .map(|number| number.parse().unwrap_or(0));
     (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
+#[rstest]
+#[tokio::test]
+async fn no_device_can_be_made(#[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
+    let Some(bench) = Bench::sandboxed(choice) else {
+        return;
+    };
+    bench.fails("mknod disk b 8 0").await;
+    bench.fails("mknod memory c 1 1").await;
+    assert_eq!(bench.ok("mkfifo pipe && ls").await, "pipe");
 }
 
 #[tokio::test]

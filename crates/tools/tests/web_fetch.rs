@@ -213,13 +213,7 @@ async fn this_machine_is_refused_by_number_and_by_name() {
     let site = site().await;
     let port = site.address.port();
     let refused = "which is not on the public internet; it is not fetched";
-    for host in [
-        "127.0.0.1",
-        "2130706433",
-        "[::ffff:127.0.0.1]",
-        "localhost",
-        "localhost.",
-    ] {
+    for host in ["127.0.0.1", "2130706433", "[::ffff:127.0.0.1]", "localhost"] {
         let output = fetch(&WebFetch::new(), &format!("http://{host}:{port}/counted")).await;
         assert!(output.is_error);
         assert!(

@@ -84,6 +84,7 @@ impl Bench {
             sandbox: Arc::new(Sandbox::unsandboxed()),
             skills: Arc::new(Skills::default()),
             page_reader: None,
+            hidden: codespar_tools::Hidden::default(),
         }));
         context.set_todos(recovered.todos.clone());
         self.context = Some(context.clone());

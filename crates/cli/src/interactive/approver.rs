@@ -5,6 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use codespar_agent::Approver;
 use codespar_protocol::{Answer, Question};
+use codespar_tools::sandbox::Sandbox;
 
 use super::{input::Input, screen::Screen};
 use crate::{settings::remember_rules, style};
@@ -15,6 +16,8 @@ pub(super) struct Person {
     pub(super) screen: Arc<Screen>,
     /// Where «always» is kept.
     pub(super) rules_file: PathBuf,
+    /// Told of the file, so that it knows our change from a command's.
+    pub(super) sandbox: Arc<Sandbox>,
 }
 
 #[async_trait]
@@ -31,10 +34,14 @@ impl Approver for Person {
                 "y" | "yes" => return Answer::Once,
                 "a" | "always" if !question.suggested_rules.is_empty() => {
                     match remember_rules(&self.rules_file, &question.suggested_rules) {
-                        Ok(()) => self.screen.say(&style::faint(format!(
-                            "kept in {}",
-                            self.rules_file.display()
-                        ))),
+                        Ok(text) => {
+                            self.sandbox
+                                .vouch_for(self.rules_file.clone(), text.into_bytes());
+                            self.screen.say(&style::faint(format!(
+                                "kept in {}",
+                                self.rules_file.display()
+                            )));
+                        }
                         Err(error) => self.screen.say(&style::warning(format!(
                             "allowed for this session only: {error}"
                         ))),

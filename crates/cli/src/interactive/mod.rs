@@ -143,6 +143,7 @@ impl Talk {
                     input: self.input.clone(),
                     screen: self.screen.clone(),
                     rules_file: local_file(&self.ground.place),
+                    sandbox: self.ground.sandbox.clone(),
                 }),
                 note: None,
             };

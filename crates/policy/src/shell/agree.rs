@@ -16,14 +16,19 @@ const WHOLE: &[&str] = &[
     "arithmetic_expansion",
 ];
 
-/// Kinds that end where the line ends.
-const ON_ONE_LINE: &[&str] = &[
-    "command",
-    "file_redirect",
-    "test_command",
-    "variable_assignment",
-    "declaration_command",
-    "unset_command",
+/// Kinds whose parts may stand on lines of their own.
+const ON_MANY_LINES: &[&str] = &[
+    "program",
+    "do_group",
+    "if_statement",
+    "elif_clause",
+    "else_clause",
+    "case_statement",
+    "case_item",
+    "compound_statement",
+    "subshell",
+    "while_statement",
+    "for_statement",
 ];
 
 const DISAGREEMENT: Obstacle = "it can be read in more than one way";
@@ -77,14 +82,34 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
+    /// To the shell, an unquoted new line ends a command; the grammar may read on over it.
     fn branch(&self, node: Node<'_>) -> Result<(), Obstacle> {
-        let range = node.byte_range();
-        let broken = ON_ONE_LINE.contains(&node.kind())
-            && self
-                .operators_in(range.start, range.end)
-                .iter()
-                .any(|at| self.text[*at] == b'\n');
-        if broken { Err(DISAGREEMENT) } else { Ok(()) }
+        if ON_MANY_LINES.contains(&node.kind()) {
+            return Ok(());
+        }
+        let mut cursor = node.walk();
+        let mut end = node.start_byte();
+        let mut after_operator = false;
+        for child in node.children(&mut cursor) {
+            let begin = child.start_byte();
+            let before_text = child.kind() == "heredoc_body";
+            if end < begin
+                && self.newlines_in(end, begin) > usize::from(before_text)
+                && !after_operator
+            {
+                return Err(DISAGREEMENT);
+            }
+            end = end.max(child.end_byte());
+            if child.kind() != "comment" {
+                after_operator = matches!(child.kind(), "&&" | "||" | "|" | "|&");
+            }
+        }
+        Ok(())
+    }
+
+    fn newlines_in(&self, from: usize, to: usize) -> usize {
+        let newline = |at: &&usize| self.text[**at] == b'\n';
+        self.operators_in(from, to).iter().filter(newline).count()
     }
 
     fn leaf(&mut self, node: Node<'_>) -> Result<(), Obstacle> {

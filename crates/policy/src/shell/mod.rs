@@ -1,12 +1,12 @@
 //! Shell commands: from text to the simple commands and redirections in it.
 
 mod agree;
+mod disguise;
 mod scan;
 mod tree;
-mod unwrap;
 mod words;
 
-pub(crate) use unwrap::{base_name, disguises};
+pub(crate) use disguise::{base_name, disguises, is_shell};
 pub(crate) use words::{Word, tidy};
 
 /// Longer than this is not analysed.
@@ -19,6 +19,8 @@ pub(crate) struct Script {
     pub(crate) parts: Vec<Part>,
     /// Every redirection to or from a file.
     pub(crate) redirects: Vec<Redirect>,
+    /// Texts handed to commands as their input.
+    pub(crate) inputs: Vec<String>,
     /// Why the parts are not the whole truth.
     pub(crate) obstacle: Option<String>,
     /// The parts may not even be all there are.
@@ -42,6 +44,17 @@ impl Part {
             .iter()
             .chain(&self.words)
             .map(|word| word.source.as_str())
+            .collect();
+        words.join(" ")
+    }
+
+    /// The arguments as they are passed on.
+    pub(crate) fn said(&self) -> String {
+        let words: Vec<&str> = self
+            .words
+            .iter()
+            .skip(1)
+            .map(|word| word.bare.as_str())
             .collect();
         words.join(" ")
     }
@@ -97,7 +110,7 @@ impl Script {
     }
 
     fn look_at_command_words(&mut self) {
-        let obstacle = self.parts.iter().find_map(unwrap::obstacle);
+        let obstacle = self.parts.iter().find_map(disguise::obstacle);
         if let Some(obstacle) = obstacle {
             self.hinder(&obstacle);
         }
@@ -108,7 +121,7 @@ impl Script {
 pub(crate) fn fragments(text: &str) -> Vec<Part> {
     let spaced: String = text
         .chars()
-        .map(|c| if is_strange(c) { ' ' } else { c })
+        .map(|c| if is_strange(c) { '\n' } else { c })
         .collect();
     spaced
         .split(['\n', ';', '&', '|', '(', ')', '{', '}', '`', '<', '>'])

@@ -32,14 +32,13 @@ pub(crate) fn read(text: &str, script: &mut Script) {
     walk.visit(root, 0);
     if root.has_error() {
         script.doubt("it cannot be parsed as a shell command");
+        return;
     }
-    match scan(text) {
+    let agreed = scan(text).map(|found| agree(root, text, &found));
+    match agreed {
+        Ok(Ok(())) => {}
+        Ok(Err(obstacle)) => script.doubt(obstacle),
         Err(obstacle) => script.hinder(obstacle),
-        Ok(found) => {
-            if let Err(obstacle) = agree(root, text, &found) {
-                script.doubt(obstacle);
-            }
-        }
     }
 }
 
@@ -66,7 +65,8 @@ fn parse(text: &str) -> Option<Tree> {
         };
         let tree = parser.parse_with_options(&mut input, None, Some(options));
         if tree.is_none() {
-            parser.reset();
+            // One that was stopped half-way is not used again.
+            *slot = None;
         }
         tree
     })
@@ -220,37 +220,50 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Any redirection; words that belong to the command instead are left over.
     fn redirect<'t>(&mut self, node: Node<'t>, depth: usize, left_over: &mut Vec<Node<'t>>) {
-        let mut cursor = node.walk();
-        let children: Vec<Node<'t>> = node.children(&mut cursor).collect();
-        if node.kind() != "file_redirect" {
-            let heredoc = node.kind() == "heredoc_redirect";
-            for child in children {
-                let argument = heredoc
-                    && child.is_named()
-                    && !matches!(
-                        child.kind(),
-                        "file_descriptor"
-                            | "heredoc_start"
-                            | "heredoc_body"
-                            | "heredoc_end"
-                            | "pipeline"
-                            | "comment"
-                    )
-                    && is_word(child);
-                if argument {
-                    left_over.push(child);
-                }
-                if matches!(child.kind(), "file_redirect" | "herestring_redirect") {
-                    self.redirect(child, depth + 1, left_over);
-                } else {
-                    self.visit(child, depth + 1);
+        match node.kind() {
+            "file_redirect" => self.file_redirect(node, depth, left_over),
+            kind => {
+                let mut cursor = node.walk();
+                let children: Vec<Node<'t>> = node.children(&mut cursor).collect();
+                for child in children {
+                    self.input(kind, child, depth, left_over);
                 }
             }
-            return;
         }
+    }
+
+    /// A piece of a here-document or here-string.
+    fn input<'t>(
+        &mut self,
+        kind: &str,
+        child: Node<'t>,
+        depth: usize,
+        left_over: &mut Vec<Node<'t>>,
+    ) {
+        match (kind, child.kind()) {
+            (_, "file_redirect" | "herestring_redirect") => {
+                self.redirect(child, depth + 1, left_over);
+                return;
+            }
+            (_, "heredoc_body") => self.script.inputs.push(self.source(child).to_owned()),
+            ("herestring_redirect", _) if is_word(child) => {
+                let word = words::Word::new(self.source(child));
+                self.script.inputs.push(word.bare);
+            }
+            // `cat <<E more`: words of the command after the end mark.
+            ("heredoc_redirect", _) if is_word(child) => left_over.push(child),
+            _ => {}
+        }
+        self.visit(child, depth + 1);
+    }
+
+    fn file_redirect<'t>(&mut self, node: Node<'t>, depth: usize, left_over: &mut Vec<Node<'t>>) {
         let mut operator = String::new();
         let mut targets = Vec::new();
+        let mut cursor = node.walk();
+        let children: Vec<Node<'t>> = node.children(&mut cursor).collect();
         for child in children {
             match child.kind() {
                 "file_descriptor" | "comment" => {}
@@ -300,7 +313,7 @@ impl<'a> Walk<'a> {
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
             && !variable.ends_with("_proxy")
-            && !variable.ends_with("path");
+            && !["path", "cdpath", "fpath", "manpath"].contains(&variable);
         if !ordinary || !self.source(node).starts_with("for") {
             self.script
                 .hinder("a loop sets a variable that commands may depend on");

@@ -95,7 +95,7 @@ async fn refusals_leave_the_file_alone_and_say_why() {
         "a.txt is not edited: the new text is the same as the old text"
     );
     assert!(fail(edit("", "x")).await.contains("is empty"));
-    assert!(bench.inspect(&Edit, edit("beta", "beta")).is_err());
+    assert!(bench.inspect(&Edit, &edit("beta", "beta")).is_err());
     bench.write("a.txt", "alpha beta\nchanged\n");
     assert_eq!(
         fail(edit("alpha", "x")).await,

@@ -17,7 +17,7 @@ use ignore::{
 use tokio_util::sync::CancellationToken;
 
 use super::{Input, OutputMode};
-use crate::{ToolError, blocking, paths, walk};
+use crate::{Hidden, ToolError, blocking, paths, walk};
 
 /// Memory one search may take: a line longer than this is not searched.
 const HEAP_BYTES: usize = 128 * 1024 * 1024;
@@ -83,6 +83,7 @@ pub(super) fn hits(
     input: &Input,
     path: &Path,
     cwd: &Path,
+    hidden: &Hidden,
     matcher: &RegexMatcher,
     cancel: &CancellationToken,
 ) -> Result<Vec<Hit>, ToolError> {
@@ -98,7 +99,7 @@ pub(super) fn hits(
         let name = paths::shown(path, cwd);
         return Err(ToolError(format!("{name} is not a regular file")));
     }
-    let walk = walk_of(input, path)?;
+    let walk = walk_of(input, path, hidden)?;
     let count_all = input.output_mode == Some(OutputMode::Count);
     let (found, hits) = mpsc::channel();
     walk.build_parallel().run(|| {
@@ -138,8 +139,8 @@ pub(super) fn hits(
     Ok(hits)
 }
 
-fn walk_of(input: &Input, path: &Path) -> Result<WalkBuilder, ToolError> {
-    let mut walk = walk::below(path);
+fn walk_of(input: &Input, path: &Path, hidden: &Hidden) -> Result<WalkBuilder, ToolError> {
+    let mut walk = walk::below(path, hidden);
     if let Some(glob) = &input.glob {
         let wrong = |error: ignore::Error| ToolError(format!("`glob`: {error}"));
         let mut overrides = OverrideBuilder::new(path);

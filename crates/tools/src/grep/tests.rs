@@ -141,7 +141,7 @@ fn the_intent_names_the_pattern_and_reads_below_the_path() {
     let bench = tree();
     assert_eq!(
         bench
-            .inspect(&Grep, json!({"pattern": "x", "path": "src"}))
+            .inspect(&Grep, &json!({"pattern": "x", "path": "src"}))
             .unwrap(),
         Intent {
             summary: "x in src".into(),

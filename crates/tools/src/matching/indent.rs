@@ -9,7 +9,7 @@ use std::{
     ops::Range,
 };
 
-use super::lines::{Line, indentation, is_blank};
+use super::lines::{Line, indentation, is_blank, trim};
 
 /// A new line whose indentation cannot be told.
 #[derive(Debug)]
@@ -30,6 +30,17 @@ impl Pair<'_> {
     fn is_same(&self) -> bool {
         self.ours == self.theirs
     }
+
+    fn was_stripped(&self) -> bool {
+        self.ours.is_empty() && !self.theirs.is_empty()
+    }
+}
+
+/// Searched lines and the new lines that take their place.
+#[derive(Debug)]
+pub(super) struct Hunk {
+    pub(super) old: Range<usize>,
+    pub(super) new: Range<usize>,
 }
 
 /// What was learnt from one match.
@@ -40,16 +51,22 @@ pub(super) struct Indentation<'a> {
     levels: BTreeMap<&'a str, Option<&'a str>>,
     /// The first line, when only it lost its indentation.
     first: Option<Pair<'a>>,
+    /// The old first line comes again below a new one.
+    first_moved: bool,
     pairs: Vec<Pair<'a>>,
+    /// Spaces of one level, as the file has it.
+    step: Option<i64>,
 }
 
 impl<'a> Indentation<'a> {
-    /// Learns from the file's lines `there`, the searched lines and the new lines.
+    /// Learns from the lines of the file at `lines`, the searched lines and the new lines.
     pub(super) fn learn<'r>(
-        there: &[Line<'a>],
+        file: &[Line<'a>],
+        lines: Range<usize>,
         wanted: &[&'a str],
         replacement: &[&'r str],
     ) -> Result<Self, Unclear<'r>> {
+        let there = &file[lines];
         let pairs: Vec<Pair<'a>> = wanted
             .iter()
             .zip(there)
@@ -65,7 +82,13 @@ impl<'a> Indentation<'a> {
             same: pairs.iter().all(Pair::is_same),
             levels: BTreeMap::new(),
             first: None,
+            first_moved: replacement.iter().skip(1).any(|line| {
+                wanted
+                    .first()
+                    .is_some_and(|first| trim(first) == trim(line))
+            }),
             pairs,
+            step: None,
         };
         if learnt.same {
             return Ok(learnt);
@@ -82,6 +105,7 @@ impl<'a> Indentation<'a> {
             return Err(learnt.unclear(line));
         }
         learnt.draw_map();
+        learnt.step = usual_step(file);
         Ok(learnt)
     }
 
@@ -90,27 +114,39 @@ impl<'a> Indentation<'a> {
         self.same
     }
 
-    /// The indentation for `line`, number `index` of the replacement. `hunk` are the searched
-    /// lines it alone takes the place of, if so.
+    /// The indentation for `line`, number `index` of the replacement, which takes the place of
+    /// searched lines together with the other new lines of `hunk`.
     pub(super) fn of<'r>(
         &self,
         index: usize,
         line: &'r str,
-        hunk: Option<Range<usize>>,
+        hunk: &Hunk,
     ) -> Result<String, Unclear<'r>> {
         let level = indentation(line);
-        if let Some(first) = self.first
-            && index == 0
-            && first.ours == level
-        {
-            return Ok(first.theirs.to_owned());
-        }
-        match self.levels.get(level) {
-            Some(Some(theirs)) => Some((*theirs).to_owned()),
-            Some(None) => hunk.and_then(|hunk| self.local(&hunk, level)),
-            None => self.by_line(level).or_else(|| self.by_prefix(level)),
-        }
-        .ok_or_else(|| self.unclear(line))
+        let found = match self.first {
+            Some(first) if index == 0 && first.ours == level => self.of_first(hunk),
+            _ => match self.levels.get(level) {
+                Some(Some(theirs)) => Some((*theirs).to_owned()),
+                Some(None) if hunk.new.len() == 1 => self.local(&hunk.old, level),
+                Some(None) => None,
+                None => self.by_line(level).or_else(|| self.by_prefix(level)),
+            },
+        };
+        found.ok_or_else(|| self.unclear(line))
+    }
+
+    /// The new first line lost its indentation too. It stands where the old one did if it takes
+    /// its place; when lines went or came, only if all those it may stand for agree.
+    fn of_first(&self, hunk: &Hunk) -> Option<String> {
+        let old = self
+            .pairs
+            .iter()
+            .filter(|pair| hunk.old.contains(&pair.line));
+        let mut old = old.map(|pair| pair.theirs);
+        let first = old.next()?;
+        let in_place = hunk.old.len() == hunk.new.len() || hunk.old.len() == 1;
+        let agreed = in_place || old.all(|other| other == first);
+        (agreed && !self.first_moved).then(|| first.to_owned())
     }
 
     /// The first new line, when no new line stands on a level of the searched text.
@@ -122,8 +158,12 @@ impl<'a> Indentation<'a> {
             .then_some(*first)
     }
 
-    /// Whether every new line stands on a level the file has there.
+    /// Whether the searched lines lost their indentation but the new lines did not: each stands on
+    /// a level the file has there.
     fn in_the_files_terms(&self, replacement: &[&str]) -> bool {
+        if self.pairs.iter().all(|pair| !pair.ours.is_empty()) {
+            return false;
+        }
         let theirs: HashSet<&str> = self.pairs.iter().map(|pair| pair.theirs).collect();
         let mut new = replacement.iter().filter(|line| !is_blank(line));
         new.all(|line| theirs.contains(indentation(line)))
@@ -147,7 +187,7 @@ impl<'a> Indentation<'a> {
         let [first, rest @ ..] = self.pairs.as_slice() else {
             return;
         };
-        if first.line != 0 || first.is_same() || rest.is_empty() {
+        if first.line != 0 || rest.is_empty() || !first.was_stripped() {
             return;
         }
         let without = map_of(rest);
@@ -186,6 +226,9 @@ impl<'a> Indentation<'a> {
         let (&(x0, y0), &(x1, y1)) = (points.first()?, points.last()?);
         let alike = ours_of == theirs_of || theirs_of == Kind::Either;
         let (rise, run) = match (points.len(), alike) {
+            // One level says how far to move, not whether a level is as wide as in the file.
+            (1, true) if target < x0 => return None,
+            (1, true) if ours_of == Kind::Spaces && !self.is_step(target - x0) => return None,
             (1, true) => (1, 1),
             (1, false) if x0 > 0 && y0 > 0 => (y0, x0),
             (1, false) => return None,
@@ -203,6 +246,11 @@ impl<'a> Indentation<'a> {
         (on_line(target, y) && y >= 0).then(|| unit.text().repeat(y.unsigned_abs() as usize))
     }
 
+    /// Whether a distance is whole steps of the file, as far as is known.
+    fn is_step(&self, distance: i64) -> bool {
+        self.step.is_none_or(|step| distance % step == 0)
+    }
+
     /// Places a level relative to the longest mapped level it begins with, both kinds of white
     /// space being the same.
     fn by_prefix(&self, level: &str) -> Option<String> {
@@ -212,6 +260,9 @@ impl<'a> Indentation<'a> {
             .filter(|(ours, _)| level.starts_with(**ours))
             .max_by_key(|(ours, _)| ours.len())?;
         let theirs = (*theirs)?;
+        if self.levels.len() == 1 {
+            return None;
+        }
         let mixed = theirs.contains('\t') != ours.contains('\t') && !theirs.is_empty();
         (!mixed).then(|| theirs.to_owned() + &level[ours.len()..])
     }
@@ -252,6 +303,23 @@ fn map_of<'a>(pairs: &[Pair<'a>]) -> BTreeMap<&'a str, Option<&'a str>> {
         }
     }
     levels
+}
+
+/// How many spaces lines of the file are usually deeper than the line above them.
+fn usual_step(file: &[Line<'_>]) -> Option<i64> {
+    let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut above = 0;
+    for line in file.iter().filter(|line| !is_blank(line.text)) {
+        let indent = indentation(line.text);
+        if indent.len() > above && !indent.contains('\t') {
+            *steps.entry(indent.len() - above).or_default() += 1;
+        }
+        above = indent.len();
+    }
+    let usual = steps
+        .into_iter()
+        .max_by_key(|&(step, count)| (count, std::cmp::Reverse(step)));
+    usual.and_then(|(step, _)| i64::try_from(step).ok())
 }
 
 /// A width to put levels in order by.

@@ -45,7 +45,7 @@ fn blocks() -> impl Strategy<Value = Vec<Block>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn what_is_outside_the_matches_stays_byte_for_byte(original in file(), blocks in blocks()) {
@@ -136,7 +136,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
     fn nothing_breaks_it_on_confusable_lines(original in file(), blocks in blocks()) {

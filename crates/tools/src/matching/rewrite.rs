@@ -8,7 +8,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 use super::{
     MatchFailure, Rung,
     blocks::end_at,
-    indent::{Indentation, Unclear},
+    indent::{Hunk, Indentation, Unclear},
     lines::{Line, is_blank, trim, trim_end},
 };
 
@@ -40,10 +40,12 @@ pub(super) fn rewrite(
             .map(|line| Outcome::Plain(line))
             .collect()
     } else {
-        outcome(there, wanted, replacement).map_err(|unclear| MatchFailure::IndentationUnclear {
-            line: lines.start + 1,
-            text: trim(unclear.line).to_owned(),
-            difference: unclear.difference,
+        outcome(file, lines.clone(), wanted, replacement).map_err(|unclear| {
+            MatchFailure::IndentationUnclear {
+                line: lines.start + 1,
+                text: trim(unclear.line).to_owned(),
+                difference: unclear.difference,
+            }
         })?
     };
     Ok(joined(there, &outcome, end_at(file, lines)))
@@ -54,19 +56,22 @@ fn alike_ends(lines: &[Line<'_>]) -> bool {
 }
 
 fn outcome<'a>(
-    there: &[Line<'_>],
+    file: &[Line<'_>],
+    at: Range<usize>,
     wanted: &[&str],
     replacement: &[&'a str],
 ) -> Result<Vec<Outcome<'a>>, Unclear<'a>> {
-    let indentation = Indentation::learn(there, wanted, replacement)?;
+    let indentation = Indentation::learn(file, at, wanted, replacement)?;
     let mut lines = Vec::with_capacity(replacement.len());
     for op in compare(wanted, replacement) {
         if let DiffOp::Equal { old_index, len, .. } = op {
             lines.extend((old_index..old_index + len).map(Outcome::Kept));
             continue;
         }
-        let hunk = op.old_range();
-        let alone = op.new_range().len() == 1;
+        let hunk = Hunk {
+            old: op.old_range(),
+            new: op.new_range(),
+        };
         for index in op.new_range() {
             let line = replacement[index];
             if indentation.is_same() {
@@ -74,8 +79,7 @@ fn outcome<'a>(
             } else if is_blank(line) {
                 lines.push(Outcome::Plain(""));
             } else {
-                let local = alone.then(|| hunk.clone());
-                let indent = indentation.of(index, line, local)?;
+                let indent = indentation.of(index, line, &hunk)?;
                 lines.push(Outcome::Indented(indent + trim_start(line)));
             }
         }

@@ -150,8 +150,8 @@ fn one(original: &str, search: &str, replace: &str) -> Result<(String, Rung), Ma
 #[case::a_lone_line_with_its_block(
     "    a();\n",
     "a();",
-    "if x {\n  a();\n}",
-    "    if x {\n      a();\n    }\n",
+    "if x {\n    a();\n}",
+    "    if x {\n        a();\n    }\n",
     Rung::Trimmed
 )]
 #[case::blank_new_lines_are_bare("  a\n  b\n", "a\nb", "a\n\nb", "  a\n\n  b\n", Rung::Trimmed)]
@@ -195,6 +195,8 @@ fn a_block_is_applied(
 #[case::only_blank_lines("a\n\nb\n\nc\n", "\n", "x", MatchFailure::NotFound { nearest: None })]
 #[case::a_lone_line_says_too_little("        return x\n", "return x", "return x\n        return y", MatchFailure::IndentationUnclear { line: 1, text: "return y".into(), difference: "the indentation differs from the file's" })]
 #[case::lost_levels("if x:\n  a()\nb()\n", "if x:\na()\nb()", "if x:\na()\nif y:\nc()\nb()", MatchFailure::IndentationUnclear { line: 1, text: "if y:".into(), difference: "the indentation differs from the file's" })]
+#[case::a_new_first_line_of_a_stripped_block("        a()\n    b()\n", "a()\n    b()", "new()\n        a()\n    b()", MatchFailure::IndentationUnclear { line: 1, text: "new()".into(), difference: "the indentation differs from the file's" })]
+#[case::a_step_unlike_the_files("a:\n    b:\n        c\n", "  b:", "  b:\n    d\n  e", MatchFailure::IndentationUnclear { line: 2, text: "d".into(), difference: "the indentation differs from the file's" })]
 #[case::no_shared_level("\t\ta\n\t\tb\n", "a\nb", "   c\n   d", MatchFailure::IndentationUnclear { line: 1, text: "c".into(), difference: "the indentation differs: the file uses tabs" })]
 #[case::no_measure_for_tabs("\t\ta {\n\t\t}\n", "a {\n}", "a {\n  b\n}", MatchFailure::IndentationUnclear { line: 1, text: "b".into(), difference: "the indentation differs: the file uses tabs" })]
 fn a_block_is_refused(

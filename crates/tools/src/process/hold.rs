@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::AsyncWriteExt,
     process::{Child, ChildStdin},
@@ -66,21 +66,21 @@ impl Hold {
         }
     }
 
-    /// The process has been collected. What its group left behind is killed and named.
-    pub(super) fn let_go(&mut self) -> Vec<String> {
+    /// The process has been collected; its number may soon be somebody else's.
+    pub(super) fn collected(&mut self) {
         self.collected = true;
-        let left = self.leash == Leash::Group
-            && self
-                .group
-                .is_some_and(|group| test_kill_process_group(group).is_ok());
-        if left {
+    }
+
+    /// Kills what its group may have left behind.
+    pub(super) fn clear_out(&self) {
+        if self.leash == Leash::Group {
             self.signal(Signal::KILL);
         }
-        if left && self.step == Step::Running {
-            vec!["a process of its group".to_owned()]
-        } else {
-            Vec::new()
-        }
+    }
+
+    /// Whether we did anything to end it.
+    pub(super) fn is_loose(&self) -> bool {
+        self.step == Step::Running
     }
 
     /// Whether even the guard had to be killed.

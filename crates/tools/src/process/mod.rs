@@ -113,7 +113,9 @@ pub async fn run(
 ) -> Result<Ended, ProcessError> {
     match attempt(launch, sandbox, capture, cancel).await {
         // Something to be mounted had just gone. Nothing was run, so once more is safe.
-        Err(ProcessError::Sandbox(_)) => attempt(launch, sandbox, capture, cancel).await,
+        Err(ProcessError::Sandbox(reason)) if reason.starts_with("bwrap:") => {
+            attempt(launch, sandbox, capture, cancel).await
+        }
         other => other,
     }
 }
@@ -228,13 +230,16 @@ impl Running {
 
     /// After the process's end: what it still had to say, and what it left behind.
     async fn conclude(mut self, capture: &mut Capture) -> Result<Ended, ProcessError> {
-        self.drain(capture).await;
+        self.hold.collected();
         // Already collected, so this does not wait.
         let status = self.child.wait().await?;
-        let leftovers = self.hold.let_go();
-        if !self.closed {
-            self.drain(capture).await;
+        self.drain(capture).await;
+        let mut leftovers = Vec::new();
+        if !self.closed && self.leash == Leash::Group && self.hold.is_loose() {
+            leftovers.push("a process that holds on to the output".to_owned());
         }
+        self.hold.clear_out();
+        self.drain(capture).await;
         if self.leash == Leash::Guard {
             return self.hear_guard(status).await;
         }
@@ -269,6 +274,7 @@ impl Running {
         match text.lines().last().map(serde_json::from_str::<Report>) {
             Some(Ok(Report::Ended(end))) => Ok(ended(end)),
             Some(Ok(Report::Failed { reason })) => Err(ProcessError::Sandbox(reason)),
+            Some(Ok(Report::Broken { reason })) => Err(io::Error::other(reason).into()),
             _ if self.hold.is_killed() => Ok(Ended {
                 ending: ending_of(status),
                 duration: Duration::ZERO,

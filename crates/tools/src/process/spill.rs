@@ -120,9 +120,9 @@ impl<'a> Turned<'a> {
     /// after a while: the output may be one line.
     fn skip_line(&mut self) -> io::Result<u64> {
         let (place, left) = (self.place, self.left);
-        let mut start = vec![0; 64 << 10];
-        let read = self.read(&mut start)?;
-        let skipped = memchr::memchr(b'\n', &start[..read]).map_or(0, |end| end as u64 + 1);
+        let mut start = Vec::new();
+        self.by_ref().take(64 << 10).read_to_end(&mut start)?;
+        let skipped = memchr::memchr(b'\n', &start).map_or(0, |end| end as u64 + 1);
         self.place = (place + skipped) % self.size;
         self.left = left - skipped;
         Ok(skipped)

@@ -2,14 +2,14 @@
 
 use std::io::{self, Read};
 
-use crate::{ToolError, ledger::ContentHash};
+use crate::{RESULT_LIMIT, ToolError, ledger::ContentHash};
 
 /// Characters of a line that are shown.
 const LINE_CHARS: usize = 2_000;
 /// Bytes of a line that are kept: any character fits in four.
 const LINE_BYTES: usize = LINE_CHARS * 4;
-/// Characters of a page, so that it stays below what the conversation takes of one result.
-const PAGE_CHARS: usize = 29_500;
+/// Characters of a page: with the notes below it, no more than the conversation takes of a result.
+const PAGE_CHARS: usize = RESULT_LIMIT - 500;
 const CHUNK: usize = 64 * 1024;
 
 /// Which lines are wanted.
@@ -100,7 +100,8 @@ impl Page {
     fn finish_line(&mut self, window: Window, pending: &mut Pending) {
         if self.wants_next(window) {
             let line = self.line(&pending.kept, pending.bytes);
-            let chars = line.chars().count() + 8;
+            let last = window.first.saturating_add(window.limit);
+            let chars = line.chars().count() + last.to_string().len() + 2;
             if self.chars + chars > PAGE_CHARS && !self.lines.is_empty() {
                 self.full = true;
             } else {

@@ -164,7 +164,7 @@ async fn a_read_file_is_on_the_ledger_under_its_real_path() {
     let bench = Bench::new();
     let path = bench.write("real", "x");
     symlink("real", bench.path("link")).unwrap();
-    let intent = bench.inspect(&Read, json!({"file_path": "link"})).unwrap();
+    let intent = bench.inspect(&Read, &json!({"file_path": "link"})).unwrap();
     assert_eq!(
         intent,
         Intent {

@@ -14,6 +14,10 @@ use seccompiler::{
     SeccompRule,
 };
 
+use rustix::thread::{
+    CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set,
+};
+
 use super::order::{Order, Sockets};
 
 /// Newest rights we know how to give; older kernels enforce what they have.
@@ -31,6 +35,15 @@ const DEVICES: [&str; 9] = [
     "/dev/pts",
     "/dev/shm",
 ];
+
+/// What root keeps, as in bubblewrap. Others would let it read the environment of any process, make
+/// a device file of the disk, or load code into the kernel.
+const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID);
 
 /// Restrictions made ready before the fork, so that little is left to do after it.
 pub(super) struct Confinement {
@@ -55,6 +68,7 @@ impl Confinement {
     /// Confines the calling thread and all it will start, for good.
     pub(super) fn enforce(&mut self) -> io::Result<()> {
         if let Some(ruleset) = self.landlock.take() {
+            limit_root()?;
             let status = ruleset.restrict_self().map_err(io::Error::other)?;
             if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
                 return Err(io::Error::other("the kernel does not enforce Landlock"));
@@ -65,6 +79,19 @@ impl Confinement {
         }
         Ok(())
     }
+}
+
+/// Root gets its capabilities anew from this set when the command is executed.
+fn limit_root() -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    for capability in CapabilitySet::all().difference(ROOT_KEEPS).iter() {
+        if capability_is_in_bounding_set(capability).unwrap_or(false) {
+            remove_capability_from_bounding_set(capability)?;
+        }
+    }
+    Ok(())
 }
 
 /// The kernel's Landlock version; 0 when it has none or has it switched off.
@@ -89,7 +116,7 @@ fn ruleset(writable: &[PathBuf]) -> io::Result<RulesetCreated> {
         .and_then(|ruleset| ruleset.scope(Scope::from_all(NEWEST)))
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
-    ruleset = allow(ruleset, Path::new("/"), AccessFs::from_read(NEWEST).into())?;
+    ruleset = allow(ruleset, Path::new("/"), Rights::Reading)?;
     for device in DEVICES.iter().map(Path::new).filter(|path| path.exists()) {
         ruleset = allow(ruleset, device, Rights::Everything)?;
     }
@@ -99,15 +126,10 @@ fn ruleset(writable: &[PathBuf]) -> io::Result<RulesetCreated> {
     Ok(ruleset)
 }
 
+#[derive(Clone, Copy)]
 enum Rights {
-    Reading(landlock::BitFlags<AccessFs>),
+    Reading,
     Everything,
-}
-
-impl From<landlock::BitFlags<AccessFs>> for Rights {
-    fn from(rights: landlock::BitFlags<AccessFs>) -> Self {
-        Self::Reading(rights)
-    }
 }
 
 fn allow(ruleset: RulesetCreated, path: &Path, rights: Rights) -> io::Result<RulesetCreated> {
@@ -115,8 +137,10 @@ fn allow(ruleset: RulesetCreated, path: &Path, rights: Rights) -> io::Result<Rul
         io::Error::other(format!("Landlock rule for {}: {error}", path.display()))
     };
     let rights = match rights {
-        Rights::Reading(rights) => rights,
-        Rights::Everything if path.is_dir() => AccessFs::from_all(NEWEST),
+        Rights::Reading => AccessFs::from_read(NEWEST),
+        Rights::Everything if path.is_dir() => {
+            AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock)
+        }
         Rights::Everything => AccessFs::from_file(NEWEST),
     };
     let fd = PathFd::new(path).map_err(|error| named(&error))?;

@@ -42,8 +42,8 @@ const NAMES: usize = 20;
 /// Runs as the hidden child: `args` are what follows the subcommand, `<order> -- program args…`.
 /// Must be called before any thread is started. Returns the exit code for the process.
 pub fn child_main(args: impl Iterator<Item = OsString>) -> i32 {
-    let report = match guard(args) {
-        Ok(end) => Report::Ended(end),
+    let report = match Watch::begin(args) {
+        Ok(watch) => watch.conclude(),
         Err(error) => Report::Failed {
             reason: error.to_string(),
         },
@@ -54,36 +54,75 @@ pub fn child_main(args: impl Iterator<Item = OsString>) -> i32 {
     }
     match report {
         Report::Ended(end) => end.code.or(end.signal.map(|signal| 128 + signal)),
-        Report::Failed { .. } => None,
+        Report::Failed { .. } | Report::Broken { .. } => None,
     }
     .unwrap_or(FAILED)
 }
 
-fn guard(mut args: impl Iterator<Item = OsString>) -> io::Result<GuardedEnd> {
-    let order = args.next().ok_or_else(|| malformed("no order"))?;
-    let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
-    if args.next().as_deref() != Some(OsStr::new("--")) {
-        return Err(malformed("no `--` after the order"));
-    }
-    let program = args.next().ok_or_else(|| malformed("no command"))?;
+/// A command under way.
+struct Watch {
+    family: Family,
+    kept: Kept,
+    order: Order,
+    own: Confinement,
+}
 
-    // The command must not reach into the process that watches it.
-    let _ = harden_self();
-    if getpid() != Pid::INIT {
-        rustix::process::set_child_subreaper(Some(getpid()))?;
+impl Watch {
+    fn begin(mut args: impl Iterator<Item = OsString>) -> io::Result<Self> {
+        let order = args.next().ok_or_else(|| malformed("no order"))?;
+        let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
+        if args.next().as_deref() != Some(OsStr::new("--")) {
+            return Err(malformed("no `--` after the order"));
+        }
+        let program = args.next().ok_or_else(|| malformed("no command"))?;
+
+        // The command must not reach into the process that watches it.
+        let _ = harden_self();
+        if getpid() != Pid::INIT {
+            rustix::process::set_child_subreaper(Some(getpid()))?;
+        }
+        let kept = Kept::take(&order.keep)?;
+        let own = Confinement::prepare(&order)?;
+        let main = start(&order, &program, args)?;
+        Ok(Self {
+            family: Family { main, ended: None },
+            kept,
+            order,
+            own,
+        })
     }
-    let kept = Kept::take(&order.keep)?;
-    let main = start(&order, &program, args)?;
-    let mut family = Family { main, ended: None };
-    let leftovers = watch(&mut family)?;
-    let restored = kept.put_back(&order.aside)?;
-    let status = family.ended;
-    Ok(GuardedEnd {
-        code: status.and_then(|status| status.exit_status()),
-        signal: status.and_then(|status| status.terminating_signal()),
-        leftovers,
-        restored,
-    })
+
+    fn conclude(mut self) -> Report {
+        let leftovers = watch(&mut self.family);
+        self.family.kill_all();
+        let restored = self.put_back();
+        match (leftovers, restored) {
+            (Ok(leftovers), Ok(restored)) => Report::Ended(GuardedEnd {
+                code: self.family.ended.and_then(|status| status.exit_status()),
+                signal: self
+                    .family
+                    .ended
+                    .and_then(|status| status.terminating_signal()),
+                leftovers,
+                restored,
+            }),
+            (Err(error), _) => Report::Broken {
+                reason: error.to_string(),
+            },
+            (_, Err(error)) => Report::Broken {
+                reason: format!("protected files could not be put back: {error}"),
+            },
+        }
+    }
+
+    /// Confined like the command was: no symlink it left may lead us out of the workspace.
+    fn put_back(&mut self) -> io::Result<Vec<std::path::PathBuf>> {
+        if self.kept.is_untouched()? {
+            return Ok(Vec::new());
+        }
+        self.own.enforce()?;
+        self.kept.put_back(&self.order.aside)
+    }
 }
 
 fn malformed(what: &str) -> io::Error {
@@ -151,40 +190,35 @@ impl Family {
     }
 }
 
-/// Returns the names of what had to be killed after the command's own end.
+/// Returns the names of what had to be killed after the command's own end. Once we were asked to
+/// end it, whoever is left has until the lifeline closes.
 fn watch(family: &mut Family) -> io::Result<Vec<String>> {
     let main = pidfd_open(family.main, PidfdFlags::empty()).ok();
     let mut lingering: Option<Instant> = None;
-    loop {
-        if !family.collect() {
-            return Ok(Vec::new());
-        }
+    let mut asked = false;
+    while family.collect() {
         if family.ended.is_some() {
             let since = *lingering.get_or_insert_with(Instant::now);
-            if since.elapsed() > LINGER {
+            if !asked && since.elapsed() > LINGER {
                 let names = family::names(NAMES);
                 family.kill_all();
                 return Ok(names);
             }
         }
-        let pause = match (lingering, &main) {
-            (None, Some(_)) => TICK,
-            _ => Duration::from_millis(5),
-        };
-        let watched = if lingering.is_none() {
-            main.as_ref()
-        } else {
-            None
+        let (watched, pause) = match (&main, lingering) {
+            (Some(main), None) => (Some(main), TICK),
+            _ => (None, Duration::from_millis(5)),
         };
         match next_word(watched, pause)? {
             Word::Nothing => {}
-            Word::End => family::signal_all(Signal::TERM),
-            Word::Gone => {
-                family.kill_all();
-                return Ok(Vec::new());
+            Word::End => {
+                asked = true;
+                family::signal_all(Signal::TERM);
             }
+            Word::Gone => family.kill_all(),
         }
     }
+    Ok(Vec::new())
 }
 
 /// What the lifeline says.

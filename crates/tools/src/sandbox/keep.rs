@@ -5,7 +5,7 @@
 //! putting it back at the end closes the gap.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
@@ -24,43 +24,66 @@ enum Content {
 
 /// What stood below some paths. A path that is not in it did not exist.
 pub(super) struct Kept {
+    /// Reached through no symlink of their own directory.
     roots: Vec<PathBuf>,
     before: BTreeMap<PathBuf, Content>,
 }
 
 impl Kept {
-    pub(super) fn take(roots: &[PathBuf]) -> io::Result<Self> {
-        Ok(Self {
-            roots: roots.to_vec(),
-            before: look(roots)?,
-        })
+    pub(super) fn take(paths: &[PathBuf]) -> io::Result<Self> {
+        let mut roots: Vec<PathBuf> = paths.iter().map(|path| anchor(path)).collect();
+        roots.sort();
+        roots.dedup();
+        let before = look(&roots)?;
+        Ok(Self { roots, before })
+    }
+
+    pub(super) fn is_untouched(&self) -> io::Result<bool> {
+        Ok(self.planted_links().next().is_none() && look(&self.roots)? == self.before)
     }
 
     /// Puts everything back; what had been changed is returned, its changed version is in `aside`.
     pub(super) fn put_back(&self, aside: &Path) -> io::Result<Vec<PathBuf>> {
-        let now = look(&self.roots)?;
-        if now == self.before {
-            return Ok(Vec::new());
+        let mut changed: BTreeSet<PathBuf> = self.planted_links().collect();
+        for link in &changed {
+            fs::remove_file(link)?;
         }
-        let mut changed = Vec::new();
+        let now = look(&self.roots)?;
         // Deepest first, so that a directory is empty when its turn comes.
         for (path, content) in now.iter().rev() {
             if self.before.get(path) != Some(content) {
                 lay_aside(path, content, aside)?;
-                changed.push(path.clone());
+                changed.insert(path.clone());
             }
         }
         for (path, content) in &self.before {
             if now.get(path) != Some(content) {
                 restore(path, content)?;
-                if !changed.contains(path) {
-                    changed.push(path.clone());
-                }
+                changed.insert(path.clone());
             }
         }
-        changed.sort();
-        Ok(changed)
+        Ok(changed.into_iter().collect())
     }
+
+    /// Directories that a symlink has taken the place of: what is seen through it is not ours.
+    fn planted_links(&self) -> impl Iterator<Item = PathBuf> {
+        let parents = self.roots.iter().filter_map(|root| root.parent());
+        parents
+            .filter(|parent| is_link(parent))
+            .map(Path::to_path_buf)
+    }
+}
+
+/// Where a protected path hangs: if its directory is a symlink, what counts is that this stays.
+fn anchor(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if is_link(parent) => parent.to_path_buf(),
+        _ => path.to_path_buf(),
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|kind| kind.is_symlink())
 }
 
 fn look(roots: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Content>> {
@@ -215,5 +238,50 @@ mod tests {
         fs::rename(root.path().join("git"), root.path().join("moved")).unwrap();
         kept.put_back(aside.path()).unwrap();
         assert_eq!(fs::read(hooks.join("pre-commit")).unwrap(), b"good");
+    }
+
+    #[test]
+    fn a_symlink_in_place_of_the_directory_is_removed_and_nothing_behind_it_is_touched() {
+        let root = tempfile::tempdir().unwrap();
+        let aside = tempfile::tempdir().unwrap();
+        let [git, other] = ["git", "other"].map(|name| root.path().join(name));
+        for (directory, text) in [(&git, "good"), (&other, "theirs")] {
+            fs::create_dir(directory).unwrap();
+            fs::write(directory.join("config"), text).unwrap();
+        }
+        let kept = Kept::take(&[git.join("config"), git.join("absent")]).unwrap();
+        assert!(kept.is_untouched().unwrap());
+        fs::rename(&git, root.path().join("moved")).unwrap();
+        symlink("moved", &git).unwrap();
+        assert!(!kept.is_untouched().unwrap());
+        fs::remove_file(&git).unwrap();
+        symlink("other", &git).unwrap();
+        assert_eq!(
+            kept.put_back(aside.path()).unwrap(),
+            vec![git.clone(), git.join("config")]
+        );
+        assert!(!is_link(&git));
+        assert_eq!(fs::read(git.join("config")).unwrap(), b"good");
+        assert_eq!(fs::read(other.join("config")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn a_directory_that_always_was_a_symlink_stays_one() {
+        let root = tempfile::tempdir().unwrap();
+        let aside = tempfile::tempdir().unwrap();
+        let claude = root.path().join("claude");
+        symlink("/somewhere/else", &claude).unwrap();
+        let kept = Kept::take(&[claude.join("settings.json")]).unwrap();
+        fs::remove_file(&claude).unwrap();
+        fs::create_dir(&claude).unwrap();
+        fs::write(claude.join("settings.json"), "evil").unwrap();
+        assert_eq!(
+            kept.put_back(aside.path()).unwrap(),
+            vec![claude.clone(), claude.join("settings.json")]
+        );
+        assert_eq!(
+            fs::read_link(&claude).unwrap(),
+            Path::new("/somewhere/else")
+        );
     }
 }

@@ -29,6 +29,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use codespar_policy::Shelter;
@@ -156,7 +157,16 @@ impl Sandbox {
         Ok(self)
     }
 
-    /// Which kind is in force.
+    /// Finds out which kind works on a thread of its own, so that nobody waits for it later.
+    pub fn warm_up(self: &Arc<Self>) {
+        let sandbox = Arc::clone(self);
+        // Without a thread the first question finds it out.
+        let _ = std::thread::Builder::new()
+            .name("sandbox-probe".to_owned())
+            .spawn(move || sandbox.kind());
+    }
+
+    /// Which kind is in force. The first call tries them, for some ten milliseconds.
     pub fn kind(&self) -> SandboxKind {
         self.candidates()
             .iter()

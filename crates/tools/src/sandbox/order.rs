@@ -49,6 +49,11 @@ pub(crate) enum Report {
         /// Why.
         reason: String,
     },
+    /// It was started, and something went wrong then.
+    Broken {
+        /// What.
+        reason: String,
+    },
 }
 
 /// How a guarded command ended.

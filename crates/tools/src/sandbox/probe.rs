@@ -111,7 +111,8 @@ mod linux {
         let mut reason = String::new();
         for variant in bubblewrap::variants(&program) {
             let wrapped = in_bubblewrap(&variant, guard, &strictest(), nothing(), Path::new("/"));
-            match wrapped.map_err(|error| error.to_string()).and_then(attempt) {
+            let wrapped = wrapped.map_err(|error| error.to_string());
+            match wrapped.and_then(|wrapped| attempt(&wrapped)) {
                 Ok(()) => return Ok(variant),
                 // The first is the best way; why it failed is what helps.
                 Err(why) if reason.is_empty() => reason = why,
@@ -127,7 +128,7 @@ mod linux {
         }
         under_guard(guard, &landlock_order(&strictest()), nothing())
             .map_err(|error| error.to_string())
-            .and_then(attempt)
+            .and_then(|wrapped| attempt(&wrapped))
     }
 
     fn strictest() -> SandboxPolicy {
@@ -147,7 +148,7 @@ mod linux {
         }
     }
 
-    fn attempt(wrapped: Wrapped) -> Result<(), String> {
+    fn attempt(wrapped: &Wrapped) -> Result<(), String> {
         let mut child = Command::new(&wrapped.program)
             .args(&wrapped.arguments)
             .env_clear()
@@ -177,7 +178,7 @@ mod linux {
         match text.lines().last().map(serde_json::from_str::<Report>) {
             Some(Ok(Report::Ended(end))) if end.code == Some(0) => Ok(()),
             Some(Ok(Report::Ended(end))) => Err(format!("a shell failed in it: {end:?}")),
-            Some(Ok(Report::Failed { reason })) => Err(reason),
+            Some(Ok(Report::Failed { reason } | Report::Broken { reason })) => Err(reason),
             Some(Err(_)) => Err(text.trim().to_owned()),
             None => Err("it ended without a word".to_owned()),
         }

@@ -1,14 +1,16 @@
 //! macOS: a Seatbelt profile for `sandbox-exec`. Compiled there, untested by us.
 
-use std::{ffi::OsString, path::Path};
+use std::path::Path;
 
 use super::{Network, SandboxPolicy};
 
 /// Apple ships it on every macOS.
+#[cfg(target_os = "macos")]
 pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
 /// Arguments before the command: `-p <profile>`.
-pub(super) fn arguments(policy: &SandboxPolicy) -> Vec<OsString> {
+#[cfg(target_os = "macos")]
+pub(super) fn arguments(policy: &SandboxPolicy) -> Vec<std::ffi::OsString> {
     vec!["-p".into(), profile(policy).into()]
 }
 

@@ -2,9 +2,8 @@
 #![allow(dead_code)]
 
 use std::{
-    ffi::OsString,
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,7 +17,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 /// The guard program, built as an example next to the tests.
-pub fn guard() -> PathBuf {
+pub(crate) fn guard() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let build = test.parent().unwrap().parent().unwrap();
     let guard = build.join("examples/sandbox_child");
@@ -26,29 +25,29 @@ pub fn guard() -> PathBuf {
     guard
 }
 
-pub struct Bench {
+pub(crate) struct Bench {
     dir: TempDir,
-    pub root: PathBuf,
-    pub temp: PathBuf,
-    pub outputs: PathBuf,
-    pub context: Context,
+    pub(crate) root: PathBuf,
+    pub(crate) temp: PathBuf,
+    pub(crate) outputs: PathBuf,
+    pub(crate) context: Context,
 }
 
 impl Bench {
-    pub fn unsandboxed() -> Self {
+    pub(crate) fn unsandboxed() -> Self {
         Self::with(Sandbox::unsandboxed())
     }
 
-    pub fn new(choice: SandboxChoice) -> Self {
+    pub(crate) fn new(choice: SandboxChoice) -> Self {
         Self::with(Sandbox::probe(choice, guard()))
     }
 
     /// None where this machine has no such sandbox: there is nothing to test then.
-    pub fn sandboxed(choice: SandboxChoice) -> Option<Self> {
+    pub(crate) fn sandboxed(choice: SandboxChoice) -> Option<Self> {
         Self::sandboxed_with(choice, Network::Denied)
     }
 
-    pub fn sandboxed_with(choice: SandboxChoice, network: Network) -> Option<Self> {
+    pub(crate) fn sandboxed_with(choice: SandboxChoice, network: Network) -> Option<Self> {
         let sandbox = Sandbox::probe(choice, guard()).with_network(network);
         if sandbox.shelter() != codespar_policy::Shelter::Sandboxed {
             eprintln!("not here: {:?}", sandbox.report());
@@ -57,16 +56,16 @@ impl Bench {
         Some(Self::with(sandbox))
     }
 
-    pub fn with(sandbox: Sandbox) -> Self {
+    pub(crate) fn with(sandbox: Sandbox) -> Self {
         Self::in_dir(tempfile::tempdir().unwrap(), "root", sandbox, None)
     }
 
-    pub fn reading(reader: Arc<dyn PageReader>) -> Self {
+    pub(crate) fn reading(reader: Arc<dyn PageReader>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self::in_dir(dir, "root", Sandbox::unsandboxed(), Some(reader))
     }
 
-    pub fn in_dir(
+    pub(crate) fn in_dir(
         dir: TempDir,
         root: &str,
         sandbox: Sandbox,
@@ -87,6 +86,7 @@ impl Bench {
             sandbox: Arc::new(sandbox),
             skills: Arc::new(Skills::default()),
             page_reader,
+            hidden: codespar_tools::Hidden::default(),
         });
         Self {
             dir,
@@ -98,35 +98,35 @@ impl Bench {
     }
 
     /// Beside the workspace.
-    pub fn outside(&self) -> PathBuf {
+    pub(crate) fn outside(&self) -> PathBuf {
         let outside = self.dir.path().canonicalize().unwrap().join("outside");
         fs::create_dir_all(&outside).unwrap();
         outside
     }
 
-    pub async fn bash(&self, command: &str) -> ToolOutput {
+    pub(crate) async fn bash(&self, command: &str) -> ToolOutput {
         self.call(&Bash::new(), json!({"command": command})).await
     }
 
     /// The output of a command that succeeds.
-    pub async fn ok(&self, command: &str) -> String {
+    pub(crate) async fn ok(&self, command: &str) -> String {
         let output = self.bash(command).await;
         assert!(!output.is_error, "{}", output.content.text());
         output.content.text()
     }
 
     /// The output of a command that fails.
-    pub async fn fails(&self, command: &str) -> String {
+    pub(crate) async fn fails(&self, command: &str) -> String {
         let output = self.bash(command).await;
         assert!(output.is_error, "{}", output.content.text());
         output.content.text()
     }
 
-    pub async fn call(&self, tool: &dyn Tool, input: Value) -> ToolOutput {
+    pub(crate) async fn call(&self, tool: &dyn Tool, input: Value) -> ToolOutput {
         self.call_until(tool, input, CancellationToken::new()).await
     }
 
-    pub async fn call_until(
+    pub(crate) async fn call_until(
         &self,
         tool: &dyn Tool,
         input: Value,
@@ -142,14 +142,14 @@ impl Bench {
 }
 
 /// A number of seconds nobody else sleeps.
-pub fn marker() -> String {
+pub(crate) fn marker() -> String {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     format!("98765.{}{next:03}", std::process::id())
 }
 
 /// How many processes have `marker` as an argument.
-pub fn alive(marker: &str) -> usize {
+pub(crate) fn alive(marker: &str) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes
         .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
@@ -160,17 +160,10 @@ pub fn alive(marker: &str) -> usize {
         .count()
 }
 
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-pub fn words(words: &[&Path]) -> Vec<OsString> {
-    words
-        .iter()
-        .map(|word| word.as_os_str().to_owned())
-        .collect()
 }

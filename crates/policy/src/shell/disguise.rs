@@ -105,6 +105,11 @@ pub(crate) fn base_name(command: &str) -> &str {
     }
 }
 
+/// Whether the command is a shell.
+pub(crate) fn is_shell(command: &str) -> bool {
+    SHELLS.contains(&base_name(command))
+}
+
 /// What a simple command amounts to.
 #[derive(Debug, Default)]
 pub(crate) struct Disguises {

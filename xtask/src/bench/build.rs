@@ -1,0 +1,53 @@
+//! Builds what is measured, and goes on in the optimised build of this program.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use super::{Args, Profile};
+use crate::{
+    metadata::Metadata,
+    steps::{self, cargo},
+};
+
+/// Builds the programs of the workspace; returns their directory.
+pub(super) fn programs(profile: Profile, root: &Path) -> Result<PathBuf> {
+    let name = profile.name();
+    let words = ["build", "--workspace", "--bins", "--profile", name];
+    let mut command = cargo(root);
+    let done = command.args(words).status()?;
+    anyhow::ensure!(
+        done.success(),
+        "`cargo {}` ended with {done}",
+        words.join(" ")
+    );
+    Ok(Metadata::read(root)?.target_directory.join(name))
+}
+
+/// Runs the built `xtask` with the same arguments.
+pub(super) fn run_again(args: &Args, programs: &Path, root: &Path) -> Result<()> {
+    let mut command = Command::new(programs.join("xtask"));
+    command
+        .current_dir(root)
+        .args(["bench", "--programs"])
+        .arg(programs)
+        .args(["--runs", &args.runs.to_string()]);
+    for subject in &args.only {
+        let value = subject.to_possible_value();
+        command.arg("--only");
+        command.args(value.as_ref().map(|value| value.get_name()));
+    }
+    if args.profile != Profile::default() {
+        command.args(["--profile", args.profile.name()]);
+    }
+    for (flag, is_set) in [("--json", args.json), ("--write", args.write)] {
+        if is_set {
+            command.arg(flag);
+        }
+    }
+    steps::run_quietly(&mut command)
+}

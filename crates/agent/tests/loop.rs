@@ -1,5 +1,12 @@
 //! The loop against the scripted model.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
 mod common;
 
 use std::sync::Arc;

@@ -1,5 +1,12 @@
 //! What a crash leaves behind, and summaries of long conversations.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
 mod common;
 
 use codespar_protocol::{

@@ -1,5 +1,12 @@
 //! `codespar -p` as scripts see it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
 mod common;
 
 use codespar_protocol::Usage;

@@ -1,5 +1,12 @@
 //! What an agent must not be able to do.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
 mod common;
 
 use codespar_testkit::{Script, Turn};

@@ -1,5 +1,12 @@
 //! Sessions across processes: crashes, resuming, commands, bad state.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
 mod common;
 
 use std::{collections::HashSet, time::Duration};

@@ -27,7 +27,9 @@ pub trait PageReader: Send + Sync {
 
 /// Which files a search leaves out: those that a rule forbids to read.
 #[derive(Clone, Default)]
-pub struct Hidden(Option<Arc<dyn Fn(&Path) -> bool + Send + Sync>>);
+pub struct Hidden(Option<Arc<Covers>>);
+
+type Covers = dyn Fn(&Path) -> bool + Send + Sync;
 
 impl Hidden {
     /// What `covers` says is hidden.

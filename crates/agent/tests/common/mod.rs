@@ -1,6 +1,7 @@
 //! An agent on a real store, real tools and the scripted model.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 use std::{path::PathBuf, sync::Arc};
 

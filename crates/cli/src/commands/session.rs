@@ -188,7 +188,7 @@ fn markdown(entries: &[Entry]) -> String {
                 text.push_str(&format!("> {}\n\n", message.text()));
             }
             EntryBody::User { message, .. } => {
-                text.push_str(&format!("## Person\n\n{}\n\n", message.text()))
+                text.push_str(&format!("## Person\n\n{}\n\n", message.text()));
             }
             EntryBody::Assistant { message, model, .. } => {
                 text.push_str(&format!("## {model}\n\n"));
@@ -205,10 +205,10 @@ fn markdown(entries: &[Entry]) -> String {
                 ));
             }
             EntryBody::Compaction { summary, .. } => {
-                text.push_str(&format!("## Summary of older turns\n\n{summary}\n\n"))
+                text.push_str(&format!("## Summary of older turns\n\n{summary}\n\n"));
             }
             EntryBody::SideCall { purpose, model, .. } => {
-                text.push_str(&format!("> {model} was asked to {purpose}\n\n"))
+                text.push_str(&format!("> {model} was asked to {purpose}\n\n"));
             }
             EntryBody::ToolResult { .. } | EntryBody::ToolStarted { .. } => {}
         }

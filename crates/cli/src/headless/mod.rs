@@ -47,7 +47,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     let id = session.transcript.session();
     let sink = printer.clone();
     let company = Company {
-        sink: Arc::new(move |event| sink.event(event)),
+        sink: Arc::new(move |event| sink.event(&event)),
         approver: Arc::new(NobodyThere),
         note: Some(NOTE),
     };

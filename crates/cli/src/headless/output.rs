@@ -62,7 +62,7 @@ impl Printer {
             self.line(&self.init.to_string());
         }
         for text in notices {
-            self.event(Event::Notice {
+            self.event(&Event::Notice {
                 level: NoticeLevel::Warning,
                 text: text.clone(),
             });
@@ -71,14 +71,14 @@ impl Printer {
     }
 
     /// One event.
-    pub(crate) fn event(&self, event: Event) {
+    pub(crate) fn event(&self, event: &Event) {
         if self.format == OutputFormat::StreamJson {
-            if let Some(line) = lines::line(&event, self.session) {
+            if let Some(line) = lines::line(event, self.session) {
                 self.line(&line);
             }
             return;
         }
-        if let Some(text) = progress(&event, self.verbose) {
+        if let Some(text) = progress(event, self.verbose) {
             anstream::eprintln!("{text}");
         }
     }

@@ -1,6 +1,7 @@
 //! The real binary in a clean home, against the scripted model.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 use std::{path::PathBuf, process::Command, time::Duration};
 

@@ -7,8 +7,8 @@ use codespar_model::{
 };
 use codespar_policy::{Mode, Redactor, RuleSet, Scope};
 use codespar_protocol::{
-    ContentBlock, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, RunResult, SessionId,
-    StopReason, ToolUse, Usage, Usd,
+    ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, RunResult,
+    SessionId, StopReason, ToolUse, Usage, Usd,
 };
 use codespar_tools::{Context, Registry};
 use futures::StreamExt;
@@ -16,7 +16,8 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AgentError, Approver, Briefing, Limits, SideCalls, Transcript, limits::Reached, tally::Tally,
+    AgentError, Approver, Briefing, Gate, Inbox, Limits, SideCalls, Transcript, TreeShare,
+    limits::Reached, tally::Tally,
 };
 
 /// How often an answer that reached the limit on output is asked to go on.
@@ -72,6 +73,10 @@ pub struct AgentParts {
     pub briefing: Briefing,
     /// Model calls that tools make.
     pub side_calls: Arc<SideCalls>,
+    /// What reaches it from outside.
+    pub inbox: Arc<dyn Inbox>,
+    /// Asked before files are written, where others may write too.
+    pub gate: Option<Arc<dyn Gate>>,
 }
 
 /// An agent on one session.
@@ -128,7 +133,8 @@ impl Agent {
         &self.transcript
     }
 
-    /// Answers `prompt`, or goes on where the conversation stopped when there is none.
+    /// Answers `prompt`, or goes on where the conversation stopped when there is none; if it has
+    /// come to its end already, the last answer is given again.
     pub async fn run(&mut self, prompt: Option<Message>, cancel: CancellationToken) -> RunResult {
         let started = Instant::now();
         let mut tally = Tally::default();
@@ -154,12 +160,22 @@ impl Agent {
                 })
                 .await?;
         }
+        self.parts.inbox.deliver(&mut self.transcript).await?;
+        while !self.transcript.is_unfinished() {
+            // It had come to its end before it was interrupted: the answer is there, unless
+            // something is still to come.
+            if !self.parts.inbox.wait(cancel).await {
+                return Ok(Ending::Answer(self.transcript.last_answer()));
+            }
+            self.parts.inbox.deliver(&mut self.transcript).await?;
+        }
         let mut answer = String::new();
         let mut continuations = 0;
         loop {
             if cancel.is_cancelled() {
                 return Ok(Ending::Interrupted);
             }
+            self.parts.inbox.deliver(&mut self.transcript).await?;
             if let Some(reached) = self.parts.limits.reached(tally, started, self.least_cost()) {
                 return Ok(Ending::Limit(reached));
             }
@@ -183,6 +199,7 @@ impl Agent {
                     self.say_for_the_person(GO_ON).await?;
                 }
                 StopReason::Refusal => return Ok(Ending::Refused),
+                _ if self.parts.inbox.wait(cancel).await => answer.clear(),
                 _ => return Ok(Ending::Answer(answer)),
             }
         }
@@ -279,6 +296,7 @@ impl Agent {
             cost = catalogue.cost(&self.parts.choice.id, &usage);
         }
         tally.add(&model, usage, cost);
+        self.count_in_tree(&model, usage, cost);
         tally.stop_reason = Some(stop_reason.clone());
         answer.push_str(&message.text());
         let calls = message.tool_uses().cloned().collect();
@@ -342,10 +360,12 @@ impl Agent {
             }
             Err(error) => (Outcome::ErrorDuringExecution, error.to_string()),
         };
-        let by_model = tally
-            .by_model
-            .into_iter()
-            .map(|(m, (usage, cost))| (m, usage, cost));
+        let by_model = self.sums(&tally);
+        let (mut usage, mut cost) = (Usage::default(), Cost::default());
+        for (_, model_usage, model_cost) in &by_model {
+            usage += *model_usage;
+            cost += *model_cost;
+        }
         RunResult {
             session_id: self.session(),
             outcome,
@@ -353,12 +373,31 @@ impl Agent {
             interrupted,
             stop_reason: tally.stop_reason,
             num_turns: tally.turns,
+            tool_uses: tally.tool_uses,
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             duration_api_ms: u64::try_from(tally.waiting.as_millis()).unwrap_or(u64::MAX),
-            usage: tally.usage,
-            cost: tally.cost,
-            by_model: by_model.collect(),
+            usage,
+            cost,
+            by_model,
             permission_denials: tally.denials,
+        }
+    }
+
+    pub(crate) fn count_in_tree(&self, model: &str, usage: Usage, cost: Cost) {
+        if let Some(tree) = &self.parts.limits.tree {
+            tree.budget().add(model, usage, cost);
+        }
+    }
+
+    /// Sums by model: of the whole tree for the agent at its top, else of this run.
+    fn sums(&self, tally: &Tally) -> Vec<(String, Usage, Cost)> {
+        match &self.parts.limits.tree {
+            Some(TreeShare::Root(tree)) => tree.by_model(),
+            _ => {
+                let own = tally.by_model.iter();
+                own.map(|(model, (usage, cost))| (model.clone(), *usage, *cost))
+                    .collect()
+            }
         }
     }
 

@@ -54,6 +54,7 @@ impl Agent {
         .await?;
         let cost = self.parts.catalogue.cost(&response.model, &response.usage);
         tally.add(&response.model, response.usage, cost);
+        self.count_in_tree(&response.model, response.usage, cost);
         let text = response.message.text();
         if text.trim().is_empty() {
             self.notice(

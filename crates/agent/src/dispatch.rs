@@ -8,7 +8,8 @@ use codespar_protocol::{
     ToolResultContent, ToolUse,
 };
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound};
-use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
+use futures::FutureExt;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Agent, AgentError, tally::Tally};
@@ -27,38 +28,50 @@ impl Agent {
         tally: &mut Tally,
         cancel: &CancellationToken,
     ) -> Result<(), AgentError> {
-        let mut readers = Vec::new();
+        tally.tool_uses += u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        let mut waiting = Vec::new();
         for call in calls {
             let tool = self.parts.tools.get(&call.name);
-            let reads = tool
+            let is_alone = tool
                 .as_ref()
-                .is_some_and(|tool| tool.effect() == Effect::ReadOnly);
-            if !reads {
-                self.run_side_by_side(std::mem::take(&mut readers), cancel)
+                .is_none_or(|tool| tool.effect() == Effect::Changes);
+            if is_alone {
+                self.run_side_by_side(std::mem::take(&mut waiting), cancel)
                     .await?;
             }
             match self.permit(call, tool, tally, cancel).await {
-                Ok(permitted) if reads => readers.push(permitted),
-                Ok(permitted) => self.run_alone(permitted, cancel).await?,
+                Ok(permitted) if is_alone => self.run_alone(permitted, cancel).await?,
+                Ok(permitted) => waiting.push(permitted),
                 Err((call, refusal)) => self.record_result(&call, refusal).await?,
             }
         }
-        self.run_side_by_side(readers, cancel).await?;
+        self.run_side_by_side(waiting, cancel).await?;
         self.announce_results();
         self.count_side_calls(tally).await
     }
 
     async fn run_side_by_side(
         &mut self,
-        readers: Vec<Permitted>,
+        waiting: Vec<Permitted>,
         cancel: &CancellationToken,
     ) -> Result<(), AgentError> {
-        let mut running = FuturesUnordered::new();
-        for permitted in readers {
-            running.push(self.start(permitted, cancel));
+        // Tasks of their own, not futures polled from here: one that waits for the store must go
+        // on while a result of another is being recorded. Dropping the set stops them.
+        let mut running = JoinSet::new();
+        for permitted in waiting {
+            if permitted.tool.effect() == Effect::SideBySide {
+                let tool_use_id = permitted.call.id.clone();
+                self.transcript
+                    .append(EntryBody::ToolStarted { tool_use_id })
+                    .await?;
+            }
+            running.spawn(self.start(permitted, cancel));
         }
-        while let Some((call, output)) = running.next().await {
-            self.record_result(&call, output).await?;
+        while let Some(joined) = running.join_next().await {
+            // A panic is caught inside, and nobody else stops these tasks.
+            if let Ok((call, output)) = joined {
+                self.record_result(&call, output).await?;
+            }
         }
         Ok(())
     }
@@ -151,6 +164,9 @@ impl Agent {
         };
         match self.allowed(&call, &*tool, &intent, cancel).await {
             Ok(()) => {
+                if let Err(holder) = self.claim_writes(&intent).await {
+                    return Err((call, ToolOutput::error(holder)));
+                }
                 self.emit(Event::ToolStarted {
                     tool_use_id: call.id.clone(),
                     tool: tool.name().to_owned(),
@@ -175,6 +191,19 @@ impl Agent {
         }
     }
 
+    /// Where several agents work on the same files, each file has one writer.
+    async fn claim_writes(&self, intent: &Intent) -> Result<(), String> {
+        let Some(gate) = &self.parts.gate else {
+            return Ok(());
+        };
+        for access in &intent.access {
+            if let Access::Write(path) = access {
+                gate.claim(path).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn allowed(
         &self,
         call: &ToolUse,
@@ -184,7 +213,7 @@ impl Agent {
     ) -> Result<(), String> {
         let request = Request {
             tool: tool.name(),
-            read_only: tool.effect() == Effect::ReadOnly,
+            read_only: tool.effect() != Effect::Changes,
             access: &intent.access,
         };
         let scope = self.scope(intent);
@@ -283,6 +312,7 @@ impl Agent {
     async fn count_side_calls(&mut self, tally: &mut Tally) -> Result<(), AgentError> {
         for call in self.parts.side_calls.take() {
             tally.add(&call.model, call.usage, call.cost);
+            self.count_in_tree(&call.model, call.usage, call.cost);
             self.transcript.append(call.entry()).await?;
         }
         Ok(())

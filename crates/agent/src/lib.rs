@@ -9,10 +9,13 @@ mod context_files;
 mod definition;
 mod dispatch;
 mod error;
+mod gate;
+mod inbox;
 mod limits;
 mod side_call;
 mod tally;
 mod transcript;
+mod tree;
 
 pub use agent::{Agent, AgentParts, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};
@@ -22,6 +25,9 @@ pub use definition::{
     AgentDefinition, AgentDefinitions, DefinitionProblem, DefinitionSource, Isolation,
 };
 pub use error::AgentError;
+pub use gate::Gate;
+pub use inbox::{Inbox, NoInbox};
 pub use limits::Limits;
 pub use side_call::{ModelPageReader, SideCalls};
 pub use transcript::{Recovered, Transcript};
+pub use tree::{TreeBudget, TreeShare};

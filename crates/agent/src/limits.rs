@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use codespar_protocol::{Outcome, Usd};
 
-use crate::tally::Tally;
+use crate::{TreeShare, tally::Tally};
 
 /// What a run may use up. `None` means no limit.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Limits {
     /// Model calls.
     pub max_turns: Option<u32>,
@@ -15,6 +15,8 @@ pub struct Limits {
     pub max_budget: Option<Usd>,
     /// Wall time.
     pub max_wall: Option<Duration>,
+    /// Shared with the agents above and below.
+    pub tree: Option<TreeShare>,
 }
 
 /// A limit that has been reached, in words.
@@ -54,6 +56,16 @@ impl Limits {
                     message,
                 });
             }
+        }
+        if let Some(message) = self
+            .tree
+            .as_ref()
+            .and_then(|tree| tree.budget().reached(next_call))
+        {
+            return Some(Reached {
+                outcome: Outcome::ErrorMaxBudgetUsd,
+                message,
+            });
         }
         if let Some(max) = self.max_wall
             && started.elapsed() >= max

@@ -7,6 +7,7 @@ use codespar_protocol::{Cost, PermissionDenial, StopReason, Usage};
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) turns: u32,
+    pub(crate) tool_uses: u32,
     pub(crate) usage: Usage,
     pub(crate) cost: Cost,
     pub(crate) by_model: BTreeMap<String, (Usage, Cost)>,

@@ -71,6 +71,15 @@ impl Transcript {
             .is_some_and(|message| message.role == Role::User)
     }
 
+    /// The text of the last answer; empty if there is none.
+    pub fn last_answer(&self) -> String {
+        let answers = self.messages.iter().rev();
+        let mut answers = answers.filter(|message| message.role == Role::Assistant);
+        answers
+            .next()
+            .map_or_else(String::new, |message| message.text())
+    }
+
     /// The conversation as the model sees it.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
@@ -101,6 +110,23 @@ impl Transcript {
             self.include(&entry);
         }
         Ok(entry)
+    }
+
+    /// Adds entries through `write`, which must put them after the place it is given; for appends
+    /// that are one transaction with something else.
+    pub async fn append_by<Written>(
+        &mut self,
+        write: impl FnOnce(SessionId, u64) -> Written,
+    ) -> Result<(), StoreError>
+    where
+        Written: Future<Output = Result<Vec<Entry>, StoreError>>,
+    {
+        for entry in write(self.session, self.last_seq).await? {
+            self.last_seq = entry.seq;
+            self.last_entry = Some(entry.id);
+            self.include(&entry);
+        }
+        Ok(())
     }
 
     /// Puts the results of the last message's calls in the order of the calls.

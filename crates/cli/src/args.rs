@@ -102,6 +102,10 @@ pub(crate) struct SessionArgs {
     #[arg(long = "continue", short = 'c')]
     pub(crate) continue_last: bool,
 
+    /// Only direct: the work is done by workers in the background.
+    #[arg(long)]
+    pub(crate) coordinator: bool,
+
     /// Work in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
@@ -121,6 +125,8 @@ pub(crate) enum OutputFormat {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Session(commands::session::SessionCommand),
+    Task(commands::task::TaskCommand),
+    Worker(commands::worker::WorkerArgs),
     Agents(commands::agents::AgentsCommand),
     Doctor(commands::doctor::DoctorArgs),
     Gc(commands::gc::GcArgs),

@@ -6,8 +6,8 @@ use std::{
 };
 
 use codespar_agent::{
-    Agent, AgentDefinitions, AgentParts, Approver, Briefing, DefinitionSource, Limits,
-    ModelPageReader, Recovered, SideCalls, Sink, Transcript,
+    Agent, AgentDefinitions, AgentParts, Approver, Briefing, DefinitionSource, Gate, Inbox, Limits,
+    ModelChoice, ModelPageReader, Recovered, SideCalls, Sink, Transcript,
 };
 use codespar_policy::{Mode, Redactor, Rule, RuleKind, RuleSet, RuleSource, Scope, Shelter};
 use codespar_protocol::{SessionId, SessionMode};
@@ -24,13 +24,25 @@ use crate::{
     place::Place,
     provider::{self, Provider},
     settings::Settings,
+    works::truthy,
 };
 
 /// Names every tool of this version, for checking agent definitions.
 pub(crate) fn tool_names() -> Vec<String> {
+    let own = [
+        "Task",
+        "Agent",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "TaskStop",
+        "TaskOutput",
+    ];
     standard_tools()
         .names()
         .into_iter()
+        .chain(own)
         .map(str::to_owned)
         .collect()
 }
@@ -46,6 +58,8 @@ pub(crate) struct Ground {
     pub(crate) mode: Mode,
     rules: RuleSet,
     pub(crate) tools: Registry,
+    /// Tools taken away by their bare name.
+    pub(crate) denied: Vec<String>,
     pub(crate) agents: AgentDefinitions,
     skills: Arc<Skills>,
     pub(crate) sandbox: Arc<Sandbox>,
@@ -61,11 +75,29 @@ pub(crate) struct Company {
     pub(crate) note: Option<&'static str>,
 }
 
+/// What one agent is given.
+pub(crate) struct Outfit {
+    /// Its system prompt, if not the usual one.
+    pub(crate) role: Option<String>,
+    pub(crate) tools: Registry,
+    pub(crate) choice: ModelChoice,
+    pub(crate) mode: Mode,
+    pub(crate) limits: Limits,
+    pub(crate) root: PathBuf,
+    pub(crate) cwd: PathBuf,
+    /// Directories of the workspace besides those of the settings.
+    pub(crate) extra_dirs: Vec<PathBuf>,
+    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) company: Company,
+}
+
 /// A session that is open for work.
 pub(crate) struct OpenSession {
     pub(crate) transcript: Transcript,
     pub(crate) recovered: Recovered,
     pub(crate) is_resumed: bool,
+    pub(crate) mode: SessionMode,
 }
 
 impl Ground {
@@ -82,7 +114,8 @@ impl Ground {
             )));
         }
         let (rules, mode) = rules(&settings, &args)?;
-        let tools = offered(&args)?;
+        let denied = denied(&args)?;
+        let tools = standard_tools().filtered(None, &denied);
         let (skills, agents, warnings) = extras(&place);
         let sandbox = Arc::new(sandbox(&place, &settings)?);
         // Finding out what works takes a while; the model takes longer to ask for a command.
@@ -98,6 +131,7 @@ impl Ground {
             mode,
             rules,
             tools,
+            denied,
             agents,
             skills,
             sandbox,
@@ -105,12 +139,22 @@ impl Ground {
         })
     }
 
-    /// The session asked for: a new one, the last one here, or one by id.
+    /// The session that the arguments ask for.
     pub(crate) async fn open_session(&self) -> Result<OpenSession, CommandError> {
+        self.open_session_as(self.args.resume.as_deref(), self.args.continue_last)
+            .await
+    }
+
+    /// A session: one by id, the last one here, or a new one.
+    pub(crate) async fn open_session_as(
+        &self,
+        resume: Option<&str>,
+        continue_last: bool,
+    ) -> Result<OpenSession, CommandError> {
         let store: Arc<dyn Store> = self.store.clone();
-        let existing = if let Some(text) = &self.args.resume {
+        let existing = if let Some(text) = resume {
             Some(find_session(&*self.store, text).await?)
-        } else if self.args.continue_last {
+        } else if continue_last {
             let filter = SessionFilter {
                 cwd: Some(self.place.cwd.clone()),
                 limit: Some(1),
@@ -129,11 +173,13 @@ impl Ground {
             Some(id) => id,
             None => self.new_session().await?,
         };
+        let mode = self.store.session(id).await?.mode;
         let (transcript, recovered) = Transcript::open(store, id).await?;
         Ok(OpenSession {
             transcript,
             recovered,
             is_resumed: existing.is_some(),
+            mode,
         })
     }
 
@@ -142,16 +188,25 @@ impl Ground {
             id: SessionId::new(),
             cwd: self.place.cwd.clone(),
             model: self.provider.choice.id.clone(),
-            mode: SessionMode::Normal,
+            mode: self.wanted_mode(),
         };
         Ok(self.store.create_session(new).await?.id)
+    }
+
+    /// How a new session works.
+    pub(crate) fn wanted_mode(&self) -> SessionMode {
+        if self.args.coordinator || truthy(&self.place, "CODESPAR_COORDINATOR_MODE") {
+            SessionMode::Coordinator
+        } else {
+            SessionMode::Normal
+        }
     }
 
     /// An agent on the session.
     pub(crate) fn agent(
         &self,
         session: OpenSession,
-        company: Company,
+        outfit: Outfit,
     ) -> Result<Agent, CommandError> {
         let side_calls = Arc::new(SideCalls::default());
         let page_reader = (!self.provider.is_simulated()).then(|| {
@@ -163,20 +218,28 @@ impl Ground {
             }) as Arc<_>
         });
         let dirs = SessionDirs::create(&self.place.state, session.transcript.session())?;
-        let extra_dirs = extra_dirs(&self.settings, &self.args)?;
-        let mut workspace = vec![self.place.root.clone()];
+        let mut extra_dirs = extra_dirs(&self.settings, &self.args)?;
+        extra_dirs.extend(outfit.extra_dirs.iter().cloned());
+        let mut workspace = vec![outfit.root.clone()];
         workspace.extend(extra_dirs.iter().cloned());
+        let mut free = vec![
+            dirs.temp.clone(),
+            dirs.output.clone(),
+            self.place.state.join("task-output"),
+        ];
+        free.extend(outfit.extra_dirs);
         let scope = Scope {
-            root: self.place.root.clone(),
-            cwd: self.place.cwd.clone(),
+            root: outfit.root.clone(),
+            cwd: outfit.cwd.clone(),
             home: self.place.home.clone(),
             workspace,
-            free: vec![dirs.temp.clone(), dirs.output.clone()],
+            free,
             shelter: Shelter::Sandboxed,
         };
+        let briefing = self.briefing(&outfit.root, &outfit.cwd, outfit.role, outfit.company.note);
         let context = Context::new(ContextParts {
-            root: self.place.root.clone(),
-            cwd: self.place.cwd.clone(),
+            root: outfit.root,
+            cwd: outfit.cwd,
             extra_dirs,
             temp_dir: dirs.temp,
             output_dir: dirs.output,
@@ -189,44 +252,49 @@ impl Ground {
         context.set_todos(session.recovered.todos.clone());
         let parts = AgentParts {
             model: self.provider.model.clone(),
-            choice: self.provider.choice.clone(),
+            choice: outfit.choice,
             catalogue: self.provider.catalogue.clone(),
-            tools: self.tools.clone(),
+            tools: outfit.tools,
             context: Arc::new(context),
             rules: self.rules.clone(),
-            mode: self.mode,
+            mode: outfit.mode,
             scope,
             redactor: self.redactor.clone(),
-            approver: company.approver,
-            sink: company.sink,
-            limits: Limits {
-                max_turns: self.args.max_turns,
-                max_budget: self.args.max_budget_usd,
-                max_wall: None,
-            },
-            briefing: self.briefing(company.note),
+            approver: outfit.company.approver,
+            sink: outfit.company.sink,
+            limits: outfit.limits,
+            briefing,
             side_calls,
+            inbox: outfit.inbox,
+            gate: outfit.gate,
         };
         Ok(Agent::new(parts, session.transcript))
     }
 
-    fn briefing(&self, note: Option<&str>) -> Briefing {
+    fn briefing(
+        &self,
+        root: &Path,
+        cwd: &Path,
+        role: Option<String>,
+        note: Option<&str>,
+    ) -> Briefing {
         let mut user_dirs = vec![self.place.state.clone()];
         user_dirs.extend(self.place.home.iter().map(|home| home.join(".claude")));
         let append = [note, self.args.append_system_prompt.as_deref()];
         let append: Vec<&str> = append.into_iter().flatten().collect();
         Briefing {
-            role: None,
-            facts: facts(&self.place),
-            root: self.place.root.clone(),
-            cwd: self.place.cwd.clone(),
+            role,
+            facts: facts(root, cwd),
+            root: root.to_path_buf(),
+            cwd: cwd.to_path_buf(),
             user_dirs,
             skills: self.skills.listing(),
             append: (!append.is_empty()).then(|| append.join("\n\n")),
         }
     }
 
-    fn child_env(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
+    /// The environment of commands.
+    pub(crate) fn child_env(&self) -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
         let pass = &self.settings.sandbox.pass_env;
         let extra = self
             .settings
@@ -350,14 +418,13 @@ fn parse_rules(flag: &str, values: &[String]) -> Result<Vec<Rule>, CommandError>
     Ok(rules)
 }
 
-/// All tools but those that `--disallowedTools` takes away by their bare name.
-fn offered(args: &SessionArgs) -> Result<Registry, CommandError> {
-    let denied: Vec<String> = parse_rules("--disallowedTools", &args.disallowed_tools)?
+/// Tools that `--disallowedTools` takes away by their bare name.
+fn denied(args: &SessionArgs) -> Result<Vec<String>, CommandError> {
+    Ok(parse_rules("--disallowedTools", &args.disallowed_tools)?
         .iter()
         .map(ToString::to_string)
         .filter(|rule| !rule.contains('('))
-        .collect();
-    Ok(standard_tools().filtered(None, &denied))
+        .collect())
 }
 
 fn extras(place: &Place) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
@@ -423,14 +490,14 @@ pub(crate) fn sandbox(place: &Place, settings: &Settings) -> Result<Sandbox, Com
     Ok(sandbox)
 }
 
-fn facts(place: &Place) -> Vec<String> {
-    let mut facts = vec![format!("Directory: {}", place.cwd.display())];
-    if place.root != place.cwd {
-        facts.push(format!("Project root: {}", place.root.display()));
+fn facts(root: &Path, cwd: &Path) -> Vec<String> {
+    let mut facts = vec![format!("Directory: {}", cwd.display())];
+    if root != cwd {
+        facts.push(format!("Project root: {}", root.display()));
     }
-    match branch(&place.root) {
+    match branch(root) {
         Some(branch) => facts.push(format!("Git branch: {branch}")),
-        None if place.root.join(".git").exists() => facts.push("Git: detached head".to_owned()),
+        None if root.join(".git").exists() => facts.push("A git repository".to_owned()),
         None => facts.push("Not a git repository".to_owned()),
     }
     facts.push(format!(

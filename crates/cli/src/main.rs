@@ -12,6 +12,7 @@ mod settings;
 mod signals;
 mod stdin;
 mod style;
+mod works;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,8 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
 async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
     match cli.command {
         Some(Command::Session(args)) => commands::session::run(args, &place).await,
+        Some(Command::Task(args)) => commands::task::run(args, place).await,
+        Some(Command::Worker(args)) => commands::worker::run(&args, cli.session, place).await,
         Some(Command::Agents(args)) => commands::agents::run(&args, &place),
         Some(Command::Doctor(args)) => commands::doctor::run(&args, &cli.session, &place).await,
         Some(Command::Gc(args)) => commands::gc::run(&args, &place).await,

@@ -35,6 +35,20 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
+    /// Another model of the same provider, asked in the same way. Aliases are Anthropic's; other
+    /// providers keep the session's model for them.
+    pub(crate) fn choice_for(&self, wanted: Option<&str>, settings: &Settings) -> ModelChoice {
+        let Some(wanted) = wanted else {
+            return self.choice.clone();
+        };
+        let resolved = self.catalogue.resolve(wanted);
+        let is_alias = resolved.id != wanted;
+        if is_alias && self.model.provider() != "anthropic" {
+            return self.choice.clone();
+        }
+        choice(resolved.id, settings, &self.catalogue)
+    }
+
     /// No model is called.
     pub(crate) fn is_simulated(&self) -> bool {
         self.model.provider() == "simulated"
@@ -89,16 +103,28 @@ fn provider(
     catalogue: Arc<Catalogue>,
     why: String,
 ) -> Provider {
+    let small_model = match model.provider() {
+        "anthropic" => catalogue.resolve("haiku").id,
+        _ => id.clone(),
+    };
+    let choice = choice(id, settings, &catalogue);
+    Provider {
+        model,
+        choice,
+        small_model,
+        catalogue,
+        why,
+    }
+}
+
+/// How a model is asked.
+fn choice(id: String, settings: &Settings, catalogue: &Catalogue) -> ModelChoice {
     let entry = catalogue.resolve(&id).entry;
     let context_window = entry.map_or(UNKNOWN_WINDOW, |entry| entry.context_window);
     let most = entry.map_or(UNKNOWN_OUTPUT, |entry| entry.max_output);
     let max_tokens = settings.max_output_tokens.unwrap_or(USUAL_OUTPUT).min(most);
     let full = context_window.saturating_sub(u64::from(max_tokens)) * 95 / 100;
-    let small_model = match model.provider() {
-        "anthropic" => catalogue.resolve("haiku").id,
-        _ => id.clone(),
-    };
-    let choice = ModelChoice {
+    ModelChoice {
         id,
         context_window,
         max_tokens,
@@ -108,13 +134,6 @@ fn provider(
             EffortName::High => Effort::High,
         }),
         compact_at: settings.compact_at.unwrap_or(full),
-    };
-    Provider {
-        model,
-        choice,
-        small_model,
-        catalogue,
-        why,
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Settings {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) sandbox: SandboxSettings,
     pub(crate) cleanup_period_days: Option<u32>,
+    pub(crate) max_agents: Option<u32>,
+    pub(crate) max_shells: Option<u32>,
+    pub(crate) max_tokens: Option<u64>,
+    pub(crate) disable_background_tasks: Option<bool>,
     /// The files that were there.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -95,6 +99,10 @@ struct File {
     env: BTreeMap<String, String>,
     sandbox: SandboxSettings,
     cleanup_period_days: Option<u32>,
+    max_agents: Option<u32>,
+    max_shells: Option<u32>,
+    max_tokens: Option<u64>,
+    disable_background_tasks: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -178,6 +186,12 @@ impl Settings {
         self.sandbox.allow_write.extend(writable);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
         self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        self.max_agents = file.max_agents.or(self.max_agents);
+        self.max_shells = file.max_shells.or(self.max_shells);
+        self.max_tokens = file.max_tokens.or(self.max_tokens);
+        self.disable_background_tasks = file
+            .disable_background_tasks
+            .or(self.disable_background_tasks);
         self.files.push(path.to_path_buf());
         Ok(())
     }

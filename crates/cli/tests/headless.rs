@@ -108,6 +108,13 @@ fn the_first_request_is_small_and_caches_what_repeats() {
         "WebFetch",
         "TodoWrite",
         "Skill",
+        "Task",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "TaskStop",
+        "TaskOutput",
     ];
     let mut names = request.tool_names();
     names.sort_unstable();

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cost, EntryId, Message, Question, SessionId, StopReason, Todo, ToolUseId, Usage};
+use crate::{
+    Cost, EntryId, Message, Question, SessionId, StopReason, TaskId, TaskStatus, TaskType, Todo,
+    ToolUseId, Usage,
+};
 
 /// How much a notice matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +110,57 @@ pub enum Event {
         /// How many entries stay whole.
         entries_kept: u64,
     },
+    /// A task began.
+    TaskStarted {
+        /// Which.
+        task_id: TaskId,
+        /// What it runs.
+        task_type: TaskType,
+        /// One line.
+        subject: String,
+        /// The call that started it, if one did.
+        tool_use_id: Option<ToolUseId>,
+        /// An agent's kind and model, for display.
+        kind: Option<String>,
+    },
+    /// A task is under way.
+    TaskProgress {
+        /// Which.
+        task_id: TaskId,
+        /// Tools it has used.
+        tool_uses: u32,
+        /// Tokens it has used.
+        total_tokens: u64,
+        /// What it does now.
+        summary: String,
+    },
+    /// A task is over; its notification is in the conversation, or the call that waited for it
+    /// has its result.
+    TaskEnded {
+        /// Which.
+        task_id: TaskId,
+        /// How.
+        status: TaskStatus,
+        /// One line.
+        summary: String,
+        /// Tokens it used.
+        usage: Usage,
+        /// What it cost.
+        cost: Cost,
+        /// Tools it used.
+        tool_uses: u32,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// Something that happened in a subagent.
+    Subagent {
+        /// The call that started it.
+        parent_tool_use_id: ToolUseId,
+        /// Its task.
+        task_id: TaskId,
+        /// What happened.
+        event: Box<Event>,
+    },
     /// Something a person should know.
     Notice {
         /// How much it matters.
@@ -160,6 +214,8 @@ pub struct RunResult {
     pub stop_reason: Option<StopReason>,
     /// Model calls of this run.
     pub num_turns: u32,
+    /// Tool calls of this run.
+    pub tool_uses: u32,
     /// Wall time.
     pub duration_ms: u64,
     /// Time spent waiting for the model.

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_protocol::SessionId;
+use codespar_protocol::{SessionId, TaskId, TaskStatus, TaskType};
 
 /// A store operation that did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,111 @@ pub enum StoreError {
         /// Which.
         path: PathBuf,
     },
+    /// No such task.
+    #[error("there is no task {0}; `codespar task list` shows those there are")]
+    NoSuchTask(TaskId),
+    /// The id is taken.
+    #[error("there already is a task {0}")]
+    TaskExists(TaskId),
+    /// The letter of an id stands for another type.
+    #[error("{id} cannot be the id of a {task_type} task; those begin with `{}-`", task_type.prefix())]
+    WrongLetter {
+        /// Which.
+        id: TaskId,
+        /// What it was to run.
+        task_type: TaskType,
+    },
+    /// The lifecycle has no such step.
+    #[error("task {id} is {from}; it cannot become {to}")]
+    NoSuchStep {
+        /// Which.
+        id: TaskId,
+        /// What it is.
+        from: TaskStatus,
+        /// What was wanted.
+        to: TaskStatus,
+    },
+    /// What was asked for does not go with how far the task is.
+    #[error("task {id} is {status}; {rule}")]
+    WrongState {
+        /// Which.
+        id: TaskId,
+        /// What it is.
+        status: TaskStatus,
+        /// Why that is in the way.
+        rule: &'static str,
+    },
+    /// Only its runner may end it.
+    #[error("a runner has task {0}; it can only be stopped: `codespar task stop {0}`")]
+    HeldByRunner(TaskId),
+    /// The caller's lease is no longer the latest.
+    #[error("another runner has task {0}; this one lost its lease, and nothing was written")]
+    LeaseLost(TaskId),
+    /// It cannot begin yet.
+    #[error("task {id} waits for {}", listed(blockers, ", "))]
+    StillWaiting {
+        /// Which.
+        id: TaskId,
+        /// What for.
+        blockers: Vec<TaskId>,
+    },
+    /// Tasks would wait for each other for ever.
+    #[error("tasks would wait for each other: {}", listed(.0, " → "))]
+    Cycle(Vec<TaskId>),
+    /// Someone has it already.
+    #[error("task {id} is taken by {owner}")]
+    OwnerTaken {
+        /// Which.
+        id: TaskId,
+        /// Who has it.
+        owner: String,
+    },
+    /// Another writer is at work there.
+    #[error("{} cannot be claimed: task {holder} holds {}", path.display(), held.display())]
+    PathClaimed {
+        /// What was wanted.
+        path: PathBuf,
+        /// Who is in the way.
+        holder: TaskId,
+        /// With which path.
+        held: PathBuf,
+    },
+    /// A claim that would mean another place in another directory.
+    #[error("{} cannot be claimed: it is not an absolute path", path.display())]
+    RelativePath {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The session has one of that name.
+    #[error("there already is a team `{name}` in this session")]
+    TeamExists {
+        /// Which.
+        name: String,
+    },
+    /// The session has none of that name.
+    #[error("there is no team `{name}` in this session; {}", known_teams(known))]
+    NoSuchTeam {
+        /// Which.
+        name: String,
+        /// Those there are.
+        known: Vec<String>,
+    },
+    /// It is in a conversation already, or was never for this one.
+    #[error("{kind} {seq} no longer waits to be delivered; nothing was written")]
+    NotWaiting {
+        /// What it is.
+        kind: &'static str,
+        /// Which.
+        seq: u64,
+    },
+    /// The row of a task cannot be read.
+    #[error("task {id} is damaged: {message}")]
+    DamagedTask {
+        /// Which, as the row has it.
+        id: String,
+        /// How.
+        message: String,
+    },
     /// Anything else the database says.
     #[error("the database says: {0}")]
     Database(String),
@@ -89,5 +194,17 @@ impl StoreError {
             path,
             message: format!("{error}; set CODESPAR_HOME to a directory you can write to"),
         }
+    }
+}
+
+fn listed(ids: &[TaskId], between: &str) -> String {
+    let words: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+    words.join(between)
+}
+
+fn known_teams(names: &[String]) -> String {
+    match names {
+        [] => "it has none".to_owned(),
+        names => format!("it has {}", names.join(", ")),
     }
 }

@@ -6,11 +6,17 @@ mod locks;
 mod records;
 mod sql;
 mod sqlite;
+mod task_sql;
+mod task_store;
 mod title;
 
 pub use error::StoreError;
 pub use records::{NewSession, Removed, Session, SessionFilter};
 pub use sqlite::SqliteStore;
+pub use task_store::{
+    Capacity, Claimed, Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, Renewal,
+    RunnerId, TaskChange, TaskEnding, TaskFilter, TaskStore, Team,
+};
 
 use std::fmt;
 

@@ -111,6 +111,28 @@ fn check(input: &RawValue) -> Result<(String, Duration), ToolError> {
     Ok((command, Duration::from_millis(timeout)))
 }
 
+/// A shell command as the Bash tool runs it: same shell, environment and walls.
+pub fn shell_launch(
+    command: &str,
+    cwd: &Path,
+    context: &Context,
+    timeout: Duration,
+) -> Result<Launch, ToolError> {
+    let shell = Shell::find(context.child_env());
+    let policy = context
+        .shared_sandbox()
+        .policy(context)
+        .map_err(|error| ToolError(error.to_string()))?;
+    Ok(Launch {
+        program: shell.program,
+        arguments: vec!["-c".into(), command.into()],
+        cwd: cwd.to_path_buf(),
+        env: environment(context, cwd),
+        policy,
+        timeout,
+    })
+}
+
 async fn run(
     command: &str,
     timeout: Duration,
@@ -121,16 +143,8 @@ async fn run(
     let sandbox = context.shared_sandbox();
     let mut notes = Vec::new();
     let cwd = standing(context, &mut notes);
-    let shell = Shell::find(context.child_env());
     let note = CwdNote::new(context.temp_dir()).map_err(|error| failed(&error))?;
-    let launch = Launch {
-        program: shell.program,
-        arguments: vec!["-c".into(), note.script(command).into()],
-        cwd: cwd.clone(),
-        env: environment(context, &cwd),
-        policy: sandbox.policy(context).map_err(|error| failed(&error))?,
-        timeout,
-    };
+    let launch = shell_launch(&note.script(command), &cwd, context, timeout)?;
     let mut capture = Capture::new(context.output_dir(), "Bash");
     let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
         .await

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::ToolError;
 
 /// The schema of an input type, without what a model does not need.
-pub(crate) fn schema<T: JsonSchema>() -> Arc<RawValue> {
+pub fn schema<T: JsonSchema>() -> Arc<RawValue> {
     let raw = serde_json::value::to_raw_value(&schema_value::<T>());
     // Writing a `Value` cannot fail: its keys are strings and it holds no foreign types.
     raw.map_or_else(|_| Arc::from(RawValue::NULL.to_owned()), Arc::from)
@@ -70,7 +70,7 @@ fn unwrap_optional(object: &mut Map<String, Value>) {
 }
 
 /// Reads an input; an error says which field is wrong and what it should be.
-pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(input: &RawValue) -> Result<T, ToolError> {
+pub fn parse<T: DeserializeOwned + JsonSchema>(input: &RawValue) -> Result<T, ToolError> {
     serde_json::from_str(input.get()).map_err(|error| {
         let found = diagnose(&schema_value::<T>(), input, "");
         ToolError(format!(

@@ -15,6 +15,9 @@ use crate::Context;
 pub enum Effect {
     /// It only looks: calls may run side by side.
     ReadOnly,
+    /// It starts work that is watched over on its own (a subagent): calls may run side by side,
+    /// and each is on record before it begins.
+    SideBySide,
     /// It may change things: calls run one at a time.
     Changes,
 }

@@ -75,104 +75,118 @@ fn searches() -> Vec<Search> {
     ]
 }
 
+/// All that was measured.
+struct Outcome {
+    searches: Vec<Search>,
+    times: Vec<Times>,
+    our_costs: Vec<Cost>,
+    /// Of each round, those of all searches.
+    their_costs: Vec<Vec<Cost>>,
+    /// The name of what we are compared with, if it is installed.
+    rival: Option<String>,
+    bytes: u64,
+}
+
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let folder = tempfile::tempdir()?;
     let tree = tree::grow(folder.path()).context("cannot make the tree")?;
     let stage = Stage::new()?.below(folder.path());
     let searches = searches();
-    let script = Script::of(
-        searches
-            .iter()
-            .map(|search| Turn::tool("Grep", &search.input))
-            .chain([Turn::text("Done.")]),
-    );
-    let has_rg = on_path("rg");
-    let mut times: Vec<Times> = searches.iter().map(|_| Times::default()).collect();
-    let (mut our_costs, mut their_costs) = (Vec::new(), Vec::new());
-    // The first round fills the page cache and is not counted.
-    for round in 0..=bench.runs {
-        let run = stage.run(bench, &script, &[])?;
-        let mut theirs = Vec::new();
-        for (search, request) in searches.iter().zip(&run.requests[1..]) {
-            if has_rg {
-                let (cost, found) = ripgrep(bench, &stage, &search.words)?;
-                same(search, request, &found)?;
-                theirs.push(cost);
-            }
-        }
-        if round == 0 {
-            continue;
-        }
-        for (times, pair) in times.iter_mut().zip(run.arrivals.windows(2)) {
-            times.ours.push(pair[1].saturating_sub(pair[0]));
-        }
-        for (times, cost) in times.iter_mut().zip(&theirs) {
-            times.theirs.push(cost.wall);
-        }
-        our_costs.push(run.cost);
-        their_costs.push(theirs);
+    let calls = searches.iter().map(|one| Turn::tool("Grep", &one.input));
+    let script = Script::of(calls.chain([Turn::text("Done.")]));
+    let mut outcome = Outcome {
+        times: searches.iter().map(|_| Times::default()).collect(),
+        searches,
+        our_costs: Vec::new(),
+        their_costs: Vec::new(),
+        rival: version(bench, &stage)?,
+        bytes: tree.bytes,
+    };
+    // Fills the page cache; not counted.
+    stage.run(bench, &script, &[])?;
+    for _ in 0..bench.runs {
+        outcome.round(bench, &stage, &script)?;
     }
-    Ok(section(
-        &searches,
-        &times,
-        &our_costs,
-        &their_costs,
-        tree.bytes,
-    ))
+    Ok(outcome.section())
 }
 
-fn section(
-    searches: &[Search],
-    times: &[Times],
-    our_costs: &[Cost],
-    their_costs: &[Vec<Cost>],
-    bytes: u64,
-) -> Section {
-    let mut rows: Vec<Row> = searches
-        .iter()
-        .zip(times)
-        .map(|(search, times)| row(search.what, times))
-        .collect();
-    let sum = |costs: &Vec<Cost>| costs.iter().map(|cost| cost.cpu).sum::<Duration>();
-    let largest = |costs: &Vec<Cost>| costs.iter().map(|cost| cost.peak).max().unwrap_or(0);
-    let they_ran = their_costs.iter().any(|costs| !costs.is_empty());
-    rows.push(Row::new(
-        "CPU of all of them",
+impl Outcome {
+    fn round(&mut self, bench: &Bench, stage: &Stage, script: &Script) -> Result<()> {
+        let run = stage.run(bench, script, &[])?;
+        for (times, pair) in self.times.iter_mut().zip(run.arrivals.windows(2)) {
+            times.ours.push(pair[1].saturating_sub(pair[0]));
+        }
+        self.our_costs.push(run.cost);
+        if self.rival.is_none() {
+            return Ok(());
+        }
+        let mut costs = Vec::new();
+        let asked = self.searches.iter().zip(&mut self.times);
+        // The request after a call brings its result.
+        for ((search, times), request) in asked.zip(&run.requests[1..]) {
+            let (cost, found) = ripgrep(bench, stage, &search.words)?;
+            same(search, request, &found)?;
+            times.theirs.push(cost.wall);
+            costs.push(cost);
+        }
+        self.their_costs.push(costs);
+        Ok(())
+    }
+
+    fn section(&self) -> Section {
+        let both = || self.searches.iter().zip(&self.times);
+        let mut rows: Vec<Row> = both()
+            .map(|(search, times)| row(search.what, times))
+            .collect();
+        rows.extend(self.totals());
+        let bars = both().filter_map(|(search, times)| {
+            let what = format!("Grep against `rg`: {}", search.what);
+            Some(Bar::at_most(RATIO, what, &times.ratios()?))
+        });
+        let rival = match &self.rival {
+            Some(name) => format!("`rg` ({name}) is a process of its own"),
+            None => "`rg`, which is not installed here, would be a process of its own".to_owned(),
+        };
+        Section {
+            title: "Search",
+            reading: format!(
+                "{} files, {} MB, in nested directories, some ignored, some binary; all in the \
+                 page cache. Ours is a whole turn of the agent with one call of Grep; {rival} with \
+                 the same pattern over the same files. What both found is compared, too. The rare \
+                 word compares the search alone; where much is found, `rg` also prints every file \
+                 and we do not.",
+                tree::FILES,
+                self.bytes / 1_000_000,
+            ),
+            columns: vec!["ours", "`rg`", "ours against `rg`"],
+            bars: bars.collect(),
+            rows,
+        }
+    }
+
+    fn totals(&self) -> [Row; 2] {
+        let ours = &self.our_costs;
+        let sum = |costs: &Vec<Cost>| costs.iter().map(|cost| cost.cpu).sum::<Duration>();
+        let largest = |costs: &Vec<Cost>| costs.iter().map(|cost| cost.peak).max().unwrap_or(0);
+        let theirs = self.rival.is_some().then_some(&self.their_costs);
         [
-            Some(Samples::times(our_costs.iter().map(|cost| cost.cpu))),
-            they_ran.then(|| Samples::times(their_costs.iter().map(sum))),
-            None,
-        ],
-    ));
-    rows.push(Row::new(
-        "peak memory",
-        [
-            Some(Samples::megabytes(our_costs.iter().map(|cost| cost.peak))),
-            they_ran.then(|| Samples::megabytes(their_costs.iter().map(largest))),
-            None,
-        ],
-    ));
-    let bars = searches.iter().zip(times).filter_map(|(search, times)| {
-        let what = format!("Grep against `rg`: {}", search.what);
-        Some(Bar::at_most(RATIO, what, &times.ratios()?))
-    });
-    Section {
-        title: "Search",
-        reading: format!(
-            "{} files, {} MB, in nested directories, some ignored, some binary; all in the page \
-             cache. Ours is a whole turn of the agent with one call of Grep; `rg` is a process of \
-             its own with the same pattern over the same files{}. What both found is compared, too.",
-            tree::FILES,
-            bytes / 1_000_000,
-            if they_ran {
-                ""
-            } else {
-                " (it is not installed here)"
-            },
-        ),
-        columns: vec!["ours", "`rg`", "ours against `rg`"],
-        bars: bars.collect(),
-        rows,
+            Row::new(
+                "CPU of all of them",
+                [
+                    Some(Samples::times(ours.iter().map(|cost| cost.cpu))),
+                    theirs.map(|all| Samples::times(all.iter().map(sum))),
+                    None,
+                ],
+            ),
+            Row::new(
+                "peak memory",
+                [
+                    Some(Samples::megabytes(ours.iter().map(|cost| cost.peak))),
+                    theirs.map(|all| Samples::megabytes(all.iter().map(largest))),
+                    None,
+                ],
+            ),
+        ]
     }
 }
 
@@ -195,6 +209,15 @@ fn row(what: &str, times: &Times) -> Row {
             times.ratios(),
         ],
     )
+}
+
+/// `ripgrep 15.2.0`, if it is there.
+fn version(bench: &Bench, stage: &Stage) -> Result<Option<String>> {
+    if !on_path("rg") {
+        return Ok(None);
+    }
+    let (_, words) = ripgrep(bench, stage, &["--version"])?;
+    Ok(words.lines().next().map(str::to_owned))
 }
 
 fn ripgrep(bench: &Bench, stage: &Stage, words: &[&str]) -> Result<(Cost, String)> {

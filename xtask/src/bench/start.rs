@@ -13,7 +13,7 @@ use super::{
 
 /// Bars, in milliseconds, megabytes and kilobytes.
 const VERSION: f64 = 10.0;
-const PEAK: f64 = 40.0;
+pub(super) const PEAK: f64 = 40.0;
 const FIRST_REQUEST: f64 = 16.0;
 
 /// Programs that end at once vary most, so they are started more often.

@@ -10,8 +10,9 @@ use super::{
     Bench,
     replay::replay,
     report::{Bar, Row, Section},
-    samples::{Samples, Unit, mean, median, milliseconds},
+    samples::{Samples, Unit, mean},
     stage::{Run, Stage},
+    start::PEAK,
 };
 
 /// Milliseconds of our own that a turn may take.
@@ -41,14 +42,14 @@ impl Turns {
         })
     }
 
-    /// Milliseconds of a turn.
+    /// Milliseconds of a turn, on average.
     pub(super) fn whole(&self) -> f64 {
-        median(self.gaps.iter().copied())
+        mean(&self.gaps)
     }
 
     /// Milliseconds of a turn that are the server's.
     pub(super) fn share(&self) -> f64 {
-        median(self.shares.iter().copied())
+        mean(&self.shares)
     }
 
     /// Milliseconds of a turn that are ours and the tool's.
@@ -58,10 +59,8 @@ impl Turns {
 
     /// The same of the last turns alone.
     pub(super) fn own_of_last(&self, count: usize) -> f64 {
-        let pairs = self.gaps.iter().zip(&self.shares);
-        let skipped = self.gaps.len().saturating_sub(count);
-        let own = |(gap, share): (&Duration, &Duration)| milliseconds(*gap) - milliseconds(*share);
-        Samples::new(Unit::Milliseconds, pairs.skip(skipped).map(own)).median()
+        let first = self.gaps.len().saturating_sub(count);
+        mean(&self.gaps[first..]) - mean(&self.shares[first..])
     }
 }
 
@@ -108,7 +107,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
         title: "A loop of 50 turns",
         reading:
             "`codespar -p` with one tool call a turn and output as JSON lines. A turn is from \
-                  the arrival of a request at the scripted model to that of the next. The server's \
+                  the arrival of a request at the scripted model to that of the next, on average. The server's \
                   share is what a plain client takes to send the same bytes and read the answer; \
                   the rest is ours and the tool's. Of a turn with Read nearly all of the rest is \
                   ours; a command's own time is taken apart below, under «Commands»."
@@ -124,7 +123,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
         ],
         bars: vec![
             Bar::at_most(OWN, "our own time in a turn with Read, 50 turns", &own),
-            Bar::at_most(40.0, "peak memory of a loop of 50 turns", &peak),
+            Bar::at_most(PEAK, "peak memory of a loop of 50 turns", &peak),
         ],
         rows: rows.map(|((what, _), runs)| row(what, runs)).collect(),
     })
@@ -139,7 +138,7 @@ fn row(what: &str, runs: &[(Run, Turns)]) -> Row {
             Some(Samples::times(costs().map(|cost| cost.cpu))),
             Some(Samples::times(costs().map(|cost| cost.children_cpu))),
             Some(Samples::megabytes(costs().map(|cost| cost.peak))),
-            Some(times(runs, |turns| mean(&turns.gaps))),
+            Some(times(runs, Turns::whole)),
             Some(times(runs, Turns::share)),
             Some(times(runs, Turns::own)),
         ],

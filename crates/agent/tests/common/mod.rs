@@ -6,8 +6,8 @@
 use std::{path::PathBuf, sync::Arc};
 
 use codespar_agent::{
-    Agent, AgentParts, Approver, Briefing, Limits, ModelChoice, NobodyThere, Recovered, SideCalls,
-    Transcript,
+    Agent, AgentParts, Approver, Briefing, Limits, ModelChoice, NoInbox, NobodyThere, Recovered,
+    SideCalls, Transcript,
 };
 use codespar_model::{AnthropicConfig, AnthropicModel, Catalogue, HttpClient, HttpOptions};
 use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, RuleSource, Scope, Shelter};
@@ -123,13 +123,15 @@ impl Bench {
             redactor: Arc::new(Redactor::new([("TOKEN".to_owned(), SECRET.to_owned())])),
             approver: self.approver.clone(),
             sink: Arc::new(move |event| events.lock().push(event)),
-            limits: self.limits,
+            limits: self.limits.clone(),
             briefing: Briefing {
                 root: self.root.clone(),
                 cwd: self.root.clone(),
                 ..Briefing::default()
             },
             side_calls: Arc::new(SideCalls::default()),
+            inbox: Arc::new(NoInbox),
+            gate: None,
         };
         (Agent::new(parts, transcript), recovered)
     }

@@ -19,6 +19,7 @@ use crate::{
     interactive::Screen,
     place::Place,
     style,
+    works::Works,
 };
 
 const STATS: &str = include_str!("../demo/stats.sh");
@@ -61,19 +62,20 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
     screen.say(&format!("{} {PROMPT}\n", style::good("›")));
     let ground =
         Ground::prepare(demo_place(place, dir.path(), &repo, &answers), plain_args()).await?;
-    let session = ground.open_session().await?;
+    let works = Works::open(ground, Arc::new(Yes));
+    let session = works.ground.open_session().await?;
     let events = screen.clone();
     let company = Company {
         sink: Arc::new(move |event| events.event(&event)),
         approver: Arc::new(Yes),
         note: None,
     };
-    let mut agent = ground.agent(session, company)?;
+    let mut agent = works.main_agent(session, company)?;
     let result = agent
         .run(Some(Message::user(PROMPT)), CancellationToken::new())
         .await;
     drop(agent);
-    ground.store.close().await;
+    works.close().await;
     screen.end_of_turn(&result);
     if result.outcome != Outcome::Success {
         return Err(CommandError::Failed(
@@ -191,6 +193,7 @@ fn plain_args() -> SessionArgs {
         add_dir: Vec::new(),
         resume: None,
         continue_last: false,
+        coordinator: false,
         cwd: None,
     }
 }

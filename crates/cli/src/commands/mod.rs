@@ -6,6 +6,8 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod gc;
 pub(crate) mod session;
+pub(crate) mod task;
+pub(crate) mod worker;
 
 use std::io::Write;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use codespar_protocol::{
     ContentBlock, Cost, EntryId, Event, Message, Outcome, PermissionDenial, RunResult, SessionId,
-    StopReason, Usage,
+    StopReason, ToolUseId, Usage,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 /// The line for an event; `None` for those that only matter on a screen. Content blocks are
 /// written straight from what the model sent, never through another form.
 pub(crate) fn line(event: &Event, session: SessionId) -> Option<String> {
+    line_of(event, session, None)
+}
+
+fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Option<String> {
     let line = match event {
         Event::Assistant {
             id,
@@ -32,14 +36,14 @@ pub(crate) fn line(event: &Event, session: SessionId) -> Option<String> {
                 stop_reason,
                 usage: usage.into(),
             },
-            parent_tool_use_id: None,
+            parent_tool_use_id: parent.map(|id| id.0.as_str()),
             session_id: session,
             uuid: *id,
         }),
         Event::ToolResults { id, message } => text(&UserLine {
             kind: "user",
             message,
-            parent_tool_use_id: None,
+            parent_tool_use_id: parent.map(|id| id.0.as_str()),
             session_id: session,
             uuid: *id,
         }),
@@ -68,6 +72,52 @@ pub(crate) fn line(event: &Event, session: SessionId) -> Option<String> {
         }
         Event::Todos { todos } => system(session, "todos", json!({ "todos": todos })),
         Event::PermissionDenied(denial) => system(session, "permission_denied", json!(denial)),
+        Event::TaskStarted {
+            task_id,
+            task_type,
+            subject,
+            tool_use_id,
+            kind,
+        } => system(
+            session,
+            "task_started",
+            json!({ "task_id": task_id, "task_type": task_type, "description": subject, "tool_use_id": tool_use_id, "agent": kind }),
+        ),
+        Event::TaskProgress {
+            task_id,
+            tool_uses,
+            total_tokens,
+            summary,
+        } => system(
+            session,
+            "task_progress",
+            json!({ "task_id": task_id, "description": summary, "usage": { "total_tokens": total_tokens, "tool_uses": tool_uses } }),
+        ),
+        Event::TaskEnded {
+            task_id,
+            status,
+            summary,
+            usage,
+            cost,
+            tool_uses,
+            duration_ms,
+        } => system(
+            session,
+            "task_notification",
+            json!({
+                "task_id": task_id, "status": status, "summary": summary, "total_cost_usd": cost,
+                "usage": { "total_tokens": usage.total_tokens(), "tool_uses": tool_uses, "duration_ms": duration_ms },
+            }),
+        ),
+        // A subagent's messages, marked with the call that started it; its end is told apart.
+        Event::Subagent {
+            parent_tool_use_id,
+            event,
+            ..
+        } => match &**event {
+            Event::Finished(_) => return None,
+            event => return line_of(event, session, Some(parent_tool_use_id)),
+        },
         Event::Finished(run) => result(run),
         Event::TurnStarted { .. }
         | Event::TextDelta { .. }

@@ -6,7 +6,7 @@ mod output;
 use std::{process::ExitCode, sync::Arc};
 
 use codespar_agent::{NobodyThere, Recovered};
-use codespar_protocol::{Message, Outcome, RunResult};
+use codespar_protocol::{Message, Outcome, RunResult, SessionMode};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
     place::Place,
     signals::Signals,
     stdin::{self, Piped},
+    works::Works,
 };
 
 /// So that the model does not end in a question that nobody will see.
@@ -31,19 +32,21 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let ground = Ground::prepare(place, cli.session).await?;
+    let works = Works::open(ground, Arc::new(NobodyThere));
+    let ground = &works.ground;
     let session = ground.open_session().await?;
-    if prompt.is_none() && !session.transcript.is_unfinished() {
+    if prompt.is_none() && session.transcript.messages().is_empty() {
         return Err(CommandError::Usage(
-            "this session has nothing left to do; give a prompt to go on".to_owned(),
+            "this session is empty; give a prompt".to_owned(),
         ));
     }
     let printer = Arc::new(Printer::new(
         cli.output_format,
         cli.verbose,
-        &ground,
+        &works,
         &session,
     )?);
-    printer.begin(&notices(&ground, &session))?;
+    printer.begin(&notices(ground, &session))?;
     let id = session.transcript.session();
     let sink = printer.clone();
     let company = Company {
@@ -51,11 +54,11 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         approver: Arc::new(NobodyThere),
         note: Some(NOTE),
     };
-    let mut agent = ground.agent(session, company)?;
+    let mut agent = works.main_agent(session, company)?;
     let result = agent.run(prompt.map(Message::user), cancel).await;
     drop(agent);
     SessionDirs::of(&ground.place.state, id).clean();
-    ground.store.close().await;
+    works.close().await;
     printer.finish(&result)?;
     Ok(exit_code(&result, &signals))
 }
@@ -111,6 +114,7 @@ async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<Strin
 fn notices(ground: &Ground, session: &OpenSession) -> Vec<String> {
     let mut notices = ground.warnings.clone();
     notices.extend(recovery_notices(&session.recovered));
+    notices.extend(mode_notice(ground, session));
     if ground.provider.is_simulated() {
         notices.push(format!(
             "simulated: no model is called ({})",
@@ -118,6 +122,19 @@ fn notices(ground: &Ground, session: &OpenSession) -> Vec<String> {
         ));
     }
     notices
+}
+
+/// A session keeps working the way it began.
+pub(crate) fn mode_notice(ground: &Ground, session: &OpenSession) -> Option<String> {
+    let (was, wanted) = (session.mode, ground.wanted_mode());
+    (session.is_resumed && was != wanted).then(|| match was {
+        SessionMode::Coordinator => {
+            "this session is a coordinator's: coordinator mode is on".to_owned()
+        }
+        SessionMode::Normal => {
+            "this session is not a coordinator's: coordinator mode is off".to_owned()
+        }
+    })
 }
 
 /// What a resumed session left open.

@@ -7,12 +7,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::lines;
-use crate::{
-    args::OutputFormat,
-    assemble::{Ground, OpenSession},
-    error::CommandError,
-    style,
-};
+use crate::{args::OutputFormat, assemble::OpenSession, error::CommandError, style, works::Works};
 
 /// Prints a run as it goes.
 pub(crate) struct Printer {
@@ -29,10 +24,17 @@ impl Printer {
     pub(crate) fn new(
         format: OutputFormat,
         verbose: bool,
-        ground: &Ground,
+        works: &Works,
         session: &OpenSession,
     ) -> Result<Self, CommandError> {
         let id = session.transcript.session();
+        let ground = &works.ground;
+        let kinds: Vec<&str> = works
+            .hub
+            .kinds()
+            .iter()
+            .map(|kind| kind.name.as_str())
+            .collect();
         let init = json!({
             "type": "system",
             "subtype": "init",
@@ -40,8 +42,8 @@ impl Printer {
             "cwd": ground.place.cwd,
             "model": ground.provider.choice.id,
             "provider": ground.provider.model.provider(),
-            "tools": ground.tools.names(),
-            "agents": ground.agents.agents.keys().collect::<Vec<_>>(),
+            "tools": works.tool_names(session),
+            "agents": kinds,
             "permissionMode": ground.mode,
             "mcp_servers": [],
             "resumed": session.is_resumed,

@@ -5,6 +5,9 @@ pub(super) const HELP: &str = "\
 /help          this
 /cost          tokens and money of this sitting
 /resume [ID]   the sessions there are, or go on with one
+/tasks         tasks beside the conversation
+/task-status ID   one of them, with the end of its output
+/stop ID       stop one
 /compact       replace older turns by a summary now
 /clear         begin a new session; the old one is kept
 /quit          leave (also Ctrl-D, or Ctrl-C twice)
@@ -19,6 +22,9 @@ pub(super) enum Typed {
     Cost,
     Clear,
     Compact,
+    Tasks,
+    TaskStatus(String),
+    Stop(String),
     Resume(Option<String>),
     Quit,
     Unknown(String),
@@ -36,6 +42,9 @@ pub(super) fn read(text: &str) -> Typed {
         ("/cost", None) => Typed::Cost,
         ("/clear", None) => Typed::Clear,
         ("/compact", None) => Typed::Compact,
+        ("/tasks", None) => Typed::Tasks,
+        ("/task-status", Some(id)) => Typed::TaskStatus(id.to_owned()),
+        ("/stop", Some(id)) => Typed::Stop(id.to_owned()),
         ("/resume", id) => Typed::Resume(id.map(str::to_owned)),
         ("/quit" | "/exit", None) => Typed::Quit,
         (word, None) if word.starts_with('/') && !word[1..].contains('/') => {

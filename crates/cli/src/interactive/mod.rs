@@ -1,27 +1,37 @@
 //! The line-based session: a prompt, the answer as it comes, questions when the rules have them.
 
 mod approver;
+mod boxes;
 mod commands;
 mod input;
 mod screen;
+mod tasks;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use codespar_agent::Agent;
-use codespar_protocol::{Cost, Message, Usage};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use codespar_protocol::{Answer, Cost, Message, Usage};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::screen::Screen;
-use self::{approver::Person, commands::Typed, input::Input};
+use self::{
+    approver::{Asked, Person, Reply},
+    commands::Typed,
+    input::Input,
+};
 use crate::{
     args::Cli,
     assemble::{Company, Ground, SessionDirs},
     error::CommandError,
-    headless::recovery_notices,
+    headless::{mode_notice, recovery_notices},
     place::Place,
-    settings::local_file,
+    settings::{local_file, remember_rules},
     style,
+    works::Works,
 };
 
 const TERMINATED: u8 = 143;
@@ -38,10 +48,15 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     let ground = Ground::prepare(place, cli.session).await?;
     let screen = Arc::new(Screen::default());
     screen.banner(&ground);
+    let (ask, questions) = mpsc::channel(64);
     let mut talk = Talk {
-        input: Arc::new(Input::start()),
+        input: Input::start(),
         screen,
-        ground,
+        resume: ground.args.resume.clone(),
+        continue_last: ground.args.continue_last,
+        works: Works::open(ground, Arc::new(Person(ask.clone()))),
+        ask,
+        questions,
         agent: None,
         usage: Usage::default(),
         cost: Cost::default(),
@@ -53,19 +68,31 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     }
     let code = talk.until_the_end(first).await;
     talk.leave().await;
+    talk.works.close().await;
     code
 }
 
 /// One sitting.
 struct Talk {
-    ground: Ground,
-    input: Arc<Input>,
+    works: Works,
+    input: Input,
     screen: Arc<Screen>,
+    ask: mpsc::Sender<Asked>,
+    questions: mpsc::Receiver<Asked>,
     agent: Option<Agent>,
+    resume: Option<String>,
+    continue_last: bool,
     usage: Usage,
     cost: Cost,
     interrupt: Signal,
     terminate: Signal,
+}
+
+/// What came of a question.
+#[derive(PartialEq, Eq)]
+enum Heard {
+    Answer,
+    Interrupt,
 }
 
 /// What the person did at the prompt.
@@ -87,33 +114,54 @@ impl Talk {
                 Said::Leave => return Ok(ExitCode::SUCCESS),
                 Said::Terminated => return Ok(ExitCode::from(TERMINATED)),
             };
-            match commands::read(&words) {
-                Typed::Nothing => {}
-                Typed::Quit => return Ok(ExitCode::SUCCESS),
-                Typed::Prompt(prompt) => self.turn(&prompt).await?,
-                Typed::Help => self.screen.say(commands::HELP),
-                Typed::Cost => self.show_cost(),
-                Typed::Clear => {
-                    self.leave().await;
-                    self.screen
-                        .say("a new session begins with your next prompt");
-                }
-                Typed::Compact => self.compact().await,
-                Typed::Resume(id) => self.resume(id).await?,
-                Typed::Unknown(word) => {
-                    self.screen
-                        .say(&format!("there is no {word}; /help shows what there is"));
-                }
+            if matches!(commands::read(&words), Typed::Quit) {
+                return Ok(ExitCode::SUCCESS);
+            }
+            if let Err(error) = self.obey(commands::read(&words)).await {
+                self.screen.say(&style::error(error));
             }
         }
+    }
+
+    async fn obey(&mut self, typed: Typed) -> Result<(), CommandError> {
+        match typed {
+            Typed::Nothing | Typed::Quit => {}
+            Typed::Prompt(prompt) => self.turn(Some(Message::user(prompt))).await?,
+            Typed::Help => self.screen.say(commands::HELP),
+            Typed::Cost => self.show_cost(),
+            Typed::Tasks => tasks::list(&self.works, &self.screen).await?,
+            Typed::TaskStatus(id) => tasks::status(&self.works, &self.screen, &id).await?,
+            Typed::Stop(id) => tasks::stop(&self.works, &self.screen, &id).await?,
+            Typed::Clear => {
+                self.leave().await;
+                self.screen
+                    .say("a new session begins with your next prompt");
+            }
+            Typed::Compact => self.compact().await,
+            Typed::Resume(id) => self.go_on_with(id).await?,
+            Typed::Unknown(word) => {
+                self.screen
+                    .say(&format!("there is no {word}; /help shows what there is"));
+            }
+        }
+        Ok(())
     }
 
     async fn listen(&mut self) -> Said {
         let mut warned = false;
         loop {
             self.screen.prompt();
+            let session = self.agent.as_ref().map(Agent::session);
             tokio::select! {
                 line = self.input.paragraph() => return line.map_or(Said::Leave, Said::Words),
+                Some(asked) = self.questions.recv() => {
+                    self.put(asked).await;
+                }
+                () = tasks::news(&self.works, session) => {
+                    if let Err(error) = self.turn(None).await {
+                        self.screen.say(&style::error(error));
+                    }
+                }
                 _ = self.interrupt.recv() => {
                     if warned {
                         return Said::Leave;
@@ -126,49 +174,109 @@ impl Talk {
         }
     }
 
-    /// The agent on its session, opened when it is first needed.
-    async fn open(&mut self) -> Result<&mut Agent, CommandError> {
-        if self.agent.is_none() {
-            let session = self.ground.open_session().await?;
-            for notice in recovery_notices(&session.recovered) {
-                self.screen.say(&style::warning(notice));
-            }
-            if session.is_resumed {
-                self.screen.recall(session.transcript.messages());
-            }
-            let screen = self.screen.clone();
-            let company = Company {
-                sink: Arc::new(move |event| screen.event(&event)),
-                approver: Arc::new(Person {
-                    input: self.input.clone(),
-                    screen: self.screen.clone(),
-                    rules_file: local_file(&self.ground.place),
-                    sandbox: self.ground.sandbox.clone(),
-                }),
-                note: None,
+    /// Puts a question to the person and passes the answer on. Ctrl-C means no.
+    async fn put(&mut self, asked: Asked) -> Heard {
+        self.screen.question(&asked.question);
+        let no = |words: &str| Answer::No {
+            reason: Some(words.to_owned()),
+        };
+        let mut heard = Heard::Answer;
+        let answer = loop {
+            let line = tokio::select! {
+                line = self.input.line() => line,
+                _ = self.interrupt.recv() => {
+                    heard = Heard::Interrupt;
+                    break no("the person interrupted");
+                }
             };
-            self.agent = Some(self.ground.agent(session, company)?);
+            let Some(line) = line else {
+                break no("the terminal was closed");
+            };
+            match asked.reply(&line) {
+                Reply::Answer(answer) => break answer,
+                Reply::Unclear(words) => self.screen.say(words),
+            }
+        };
+        if answer == Answer::Always {
+            self.keep_rules(&asked);
         }
-        self.agent
-            .as_mut()
-            .ok_or_else(|| CommandError::Failed("no session".to_owned()))
+        asked.give(answer);
+        heard
     }
 
-    async fn turn(&mut self, prompt: &str) -> Result<(), CommandError> {
+    fn keep_rules(&self, asked: &Asked) {
+        let file = local_file(&self.works.ground.place);
+        match remember_rules(&file, &asked.question.suggested_rules) {
+            Ok(text) => {
+                self.works
+                    .ground
+                    .sandbox
+                    .vouch_for(file.clone(), text.into_bytes());
+                self.screen
+                    .say(&style::faint(format!("kept in {}", file.display())));
+            }
+            Err(error) => {
+                let words = format!("allowed for this session only: {error}");
+                self.screen.say(&style::warning(words));
+            }
+        }
+    }
+
+    /// The agent on its session, opened when it is first needed.
+    async fn open(&mut self) -> Result<(), CommandError> {
+        if self.agent.is_some() {
+            return Ok(());
+        }
+        let ground = &self.works.ground;
+        let session = ground
+            .open_session_as(self.resume.as_deref(), self.continue_last)
+            .await?;
+        let notices = recovery_notices(&session.recovered)
+            .into_iter()
+            .chain(mode_notice(ground, &session));
+        for notice in notices {
+            self.screen.say(&style::warning(notice));
+        }
+        if session.is_resumed {
+            self.screen.recall(session.transcript.messages());
+        }
+        let screen = self.screen.clone();
+        let company = Company {
+            sink: Arc::new(move |event| screen.event(&event)),
+            approver: Arc::new(Person(self.ask.clone())),
+            note: None,
+        };
+        self.agent = Some(self.works.main_agent(session, company)?);
+        Ok(())
+    }
+
+    async fn turn(&mut self, prompt: Option<Message>) -> Result<(), CommandError> {
         self.open().await?;
-        let Some(agent) = &mut self.agent else {
+        let Some(mut agent) = self.agent.take() else {
             return Ok(());
         };
         let cancel = CancellationToken::new();
-        let run = agent.run(Some(Message::user(prompt)), cancel.clone());
-        tokio::pin!(run);
-        let result = loop {
+        // A task of its own: it goes on while the person thinks about a question.
+        let stop = cancel.clone();
+        let mut run = tokio::spawn(async move {
+            let result = agent.run(prompt, stop).await;
+            (agent, result)
+        });
+        let (agent, result) = loop {
             tokio::select! {
-                result = &mut run => break result,
+                ended = &mut run => {
+                    break ended.map_err(|error| CommandError::Failed(error.to_string()))?;
+                }
+                Some(asked) = self.questions.recv() => {
+                    if self.put(asked).await == Heard::Interrupt {
+                        cancel.cancel();
+                    }
+                }
                 _ = self.interrupt.recv() => cancel.cancel(),
                 _ = self.terminate.recv() => cancel.cancel(),
             }
         };
+        self.agent = Some(agent);
         self.usage += result.usage;
         self.cost += result.cost;
         self.screen.end_of_turn(&result);
@@ -199,21 +307,16 @@ impl Talk {
         }
     }
 
-    async fn resume(&mut self, id: Option<String>) -> Result<(), CommandError> {
+    async fn go_on_with(&mut self, id: Option<String>) -> Result<(), CommandError> {
         let Some(id) = id else {
-            return self
-                .screen
-                .sessions(&*self.ground.store, &self.ground.place)
-                .await;
+            let ground = &self.works.ground;
+            return self.screen.sessions(&*ground.store, &ground.place).await;
         };
         self.leave().await;
-        self.ground.args.continue_last = false;
-        self.ground.args.resume = Some(id);
-        if let Err(error) = self.open().await {
-            self.screen.say(&style::error(error));
-        }
-        self.ground.args.resume = None;
-        Ok(())
+        self.resume = Some(id);
+        let opened = self.open().await;
+        self.resume = None;
+        opened
     }
 
     /// Lets go of the session; it stays in the store.
@@ -221,12 +324,11 @@ impl Talk {
         if let Some(agent) = self.agent.take() {
             let id = agent.session();
             drop(agent);
-            SessionDirs::of(&self.ground.place.state, id).clean();
-            self.screen.say(&style::faint(format!(
-                "session {id} is kept; `codespar --resume {id}` takes it up"
-            )));
+            SessionDirs::of(&self.works.ground.place.state, id).clean();
+            let words = format!("session {id} is kept; `codespar --resume {id}` takes it up");
+            self.screen.say(&style::faint(words));
         }
-        self.ground.args.resume = None;
-        self.ground.args.continue_last = false;
+        self.resume = None;
+        self.continue_last = false;
     }
 }

@@ -3,11 +3,13 @@
 use std::{io::Write, sync::Arc};
 
 use codespar_protocol::{
-    ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TodoStatus,
+    ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskStatus,
+    TodoStatus,
 };
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
 
+use super::boxes;
 use crate::{assemble::Ground, error::CommandError, place::Place, style};
 
 /// How many lines of a tool's result are shown.
@@ -113,6 +115,40 @@ impl Screen {
                     "older turns were summarised at {tokens_before} tokens"
                 )));
             }
+            Event::TaskStarted {
+                task_id,
+                subject,
+                kind,
+                ..
+            } => {
+                let kind = kind.as_deref().unwrap_or("task");
+                let lines = [format!("started as {task_id}")];
+                self.say(&boxes::framed(&format!("{kind} · {subject}"), &lines));
+            }
+            Event::TaskEnded {
+                task_id,
+                status,
+                summary,
+                usage,
+                cost,
+                tool_uses,
+                duration_ms,
+            } => {
+                let mark = if *status == TaskStatus::Completed {
+                    "✓"
+                } else {
+                    "✗"
+                };
+                let sums = format!(
+                    "{mark} {tool_uses} tool calls · {} tokens · {cost} · {:.0} s",
+                    boxes::count(usage.total_tokens()),
+                    *duration_ms as f64 / 1000.0
+                );
+                self.say(&boxes::framed(
+                    &format!("{task_id} {status}"),
+                    &[sums, summary.clone()],
+                ));
+            }
             Event::Notice {
                 level: NoticeLevel::Warning,
                 text,
@@ -126,6 +162,8 @@ impl Screen {
             | Event::Assistant { .. }
             | Event::ToolFinished { .. }
             | Event::PermissionAsked { .. }
+            | Event::TaskProgress { .. }
+            | Event::Subagent { .. }
             | Event::Finished(_) => {}
         }
     }

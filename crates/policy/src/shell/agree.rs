@@ -82,24 +82,33 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    /// To the shell, an unquoted new line ends a command; the grammar may read on over it.
     fn branch(&self, node: Node<'_>) -> Result<(), Obstacle> {
+        let mut cursor = node.walk();
+        let children: Vec<Node<'_>> = node
+            .children(&mut cursor)
+            .filter(|child| !child.byte_range().is_empty())
+            .collect();
+        let apart = node.kind() == "concatenation"
+            || children.windows(2).all(|pair| !are_glued(pair[0], pair[1]));
+        check(apart)?;
         if ON_MANY_LINES.contains(&node.kind()) {
             return Ok(());
         }
-        let mut cursor = node.walk();
-        let mut end = node.start_byte();
+        self.on_one_line(&children)
+    }
+
+    /// To the shell, an unquoted new line ends a command; the grammar may read on over it.
+    fn on_one_line(&self, children: &[Node<'_>]) -> Result<(), Obstacle> {
         let mut after_operator = false;
-        for child in node.children(&mut cursor) {
-            let begin = child.start_byte();
-            let before_text = child.kind() == "heredoc_body";
-            if end < begin
-                && self.newlines_in(end, begin) > usize::from(before_text)
-                && !after_operator
-            {
+        let mut end = None;
+        for child in children {
+            let from = end.unwrap_or(child.start_byte());
+            let text_begins = child.kind() == "heredoc_body";
+            let newlines = self.newlines_in(from, child.start_byte());
+            if newlines > usize::from(text_begins) && !after_operator {
                 return Err(DISAGREEMENT);
             }
-            end = end.max(child.end_byte());
+            end = Some(child.end_byte());
             if child.kind() != "comment" {
                 after_operator = matches!(child.kind(), "&&" | "||" | "|" | "|&");
             }
@@ -139,13 +148,32 @@ impl<'a> Check<'a> {
                         .is_some_and(|(begin, end)| (begin, end) == (range.start, range.end)),
             ),
             "heredoc_end" => check(inside == 0 && self.scan.heredoc.is_some()),
+            // A descriptor right after a word is the end of that word.
+            "file_descriptor" => check(
+                inside == 0
+                    && self.stands_alone(range.start, range.start)
+                    && self.text[range].iter().all(u8::is_ascii_digit),
+            ),
             _ if node.is_named() => check(inside == 0),
+            "{" | "}" | "!" | "[[" | "]]" | "[" | "]" => {
+                check(inside == 0 && self.stands_alone(range.start, range.end))
+            }
+            kind if kind.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+                check(inside == 0 && self.stands_alone(range.start, range.end))
+            }
             kind => {
                 let structural = |byte: u8| b";&|<>()\n".contains(&byte);
                 let expected = kind.bytes().filter(|byte| structural(*byte)).count();
                 check(inside == expected)
             }
         }
+    }
+
+    /// Whether blanks or operators, or nothing, are on both sides.
+    fn stands_alone(&self, from: usize, to: usize) -> bool {
+        let apart = |byte: Option<&u8>| byte.is_none_or(|byte| b" \t\n;&|<>()".contains(byte));
+        let before = from.checked_sub(1).and_then(|at| self.text.get(at));
+        apart(before) && (from == to || apart(self.text.get(to)))
     }
 
     /// Between leaves there are only blanks, ends of lines, and ends of lines that go on.
@@ -175,6 +203,25 @@ impl<'a> Check<'a> {
         let end = operators.partition_point(|at| *at < to);
         &operators[begin..end]
     }
+}
+
+/// Two words without a blank between them are one word to the shell.
+fn are_glued(one: Node<'_>, next: Node<'_>) -> bool {
+    let is_word = |node: Node<'_>| {
+        node.is_named()
+            && !matches!(
+                node.kind(),
+                "file_descriptor"
+                    | "file_redirect"
+                    | "heredoc_redirect"
+                    | "herestring_redirect"
+                    | "heredoc_start"
+                    | "heredoc_body"
+                    | "heredoc_end"
+                    | "comment"
+            )
+    };
+    is_word(one) && is_word(next) && one.end_byte() == next.start_byte()
 }
 
 fn check(holds: bool) -> Result<(), Obstacle> {

@@ -213,7 +213,8 @@ fn with_name(name: &str, rest: &[&str]) -> String {
 /// Why what this command runs is not known from its text.
 pub(crate) fn obstacle(part: &Part) -> Option<String> {
     let first = part.words.first()?;
-    if matches!(first.source.as_str(), "[" | "[[") {
+    let last = part.words.last().map_or("", |word| word.source.as_str());
+    if matches!((first.source.as_str(), last), ("[", "]") | ("[[", "]]")) {
         return None;
     }
     let Some(name) = first.value() else {

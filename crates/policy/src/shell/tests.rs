@@ -139,6 +139,12 @@ fn copying_a_descriptor_touches_no_file(#[case] text: &str) {
 #[case("ls $'a\\\\' ; rm -rf 'x'")]
 #[case("ls a\\\n#; rm x")]
 #[case("ls # x\n\\\n> /dev/null rm x")]
+#[case("git log\n{}")]
+#[case("-2>/dev/null &")]
+#[case("ls & -ls2>/dev/null")]
+#[case("> /dev/null [\\elif x")]
+#[case("> /dev/null [[ ls")]
+#[case("{ls; }")]
 #[case("[ a > b ]")]
 #[case("[ a < b ]")]
 #[case("ls <> x")]
@@ -166,6 +172,23 @@ fn what_cannot_be_followed_is_an_obstacle(#[case] text: &str) {
 #[case("[[ -f x && -d y ]]")]
 fn everyday_commands_are_no_obstacle(#[case] text: &str) {
     assert_eq!(Script::read(text).obstacle, None);
+}
+
+#[rstest]
+#[case('é')]
+#[case('語')]
+#[case('🌀')]
+#[case('\u{10ffff}')]
+fn characters_beyond_ascii_are_parts_of_words(#[case] c: char) {
+    let text = format!("{c} a{c} '{c}' \"{c}\" {c}{c} -{c} > {c}2; {c}={c} 2{c}; ls {c}# {{{c}}}");
+    let script = Script::read(&text);
+    let found: Vec<String> = script.parts.iter().map(Part::text).collect();
+    let expected = [
+        format!("{c} a{c} '{c}' \"{c}\" {c}{c} -{c}"),
+        format!("{c}={c} 2{c}"),
+        format!("ls {c}# {{{c}}}"),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -28,6 +28,15 @@ pub(super) struct Draft {
     text: String,
 }
 
+/// Whose transaction an append is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Frame {
+    /// Its own.
+    Own,
+    /// The caller's, who has begun it and ends it.
+    Callers,
+}
+
 /// Gives the entries their ids, places and time.
 pub(super) fn drafts(after: u64, bodies: Vec<EntryBody>) -> Result<Vec<Draft>, StoreError> {
     let at = now();
@@ -47,6 +56,7 @@ pub(super) async fn append(
     id: SessionId,
     after: u64,
     mut drafts: Vec<Draft>,
+    frame: Frame,
 ) -> Result<Vec<Entry>, Failure> {
     let sums = Sums::of(&drafts);
     let mut place = 0;
@@ -57,6 +67,7 @@ pub(super) async fn append(
             id,
             after,
             place,
+            frame,
             sums: (end == drafts.len()).then_some(&sums),
             drafts: &mut drafts[place..end],
         };
@@ -147,6 +158,7 @@ struct Part<'a> {
     after: u64,
     /// Entries of this append that went before.
     place: usize,
+    frame: Frame,
     drafts: &'a mut [Draft],
     /// Of the whole append; with its last part.
     sums: Option<&'a Sums>,
@@ -160,9 +172,9 @@ impl Part<'_> {
     }
 
     fn script(&self) -> String {
-        let mut script = match self.place {
-            0 => AppendScript::begin(),
-            place => AppendScript::after(place),
+        let mut script = match (self.place, self.frame) {
+            (0, Frame::Own) => AppendScript::begin(),
+            (place, _) => AppendScript::after(place),
         };
         for draft in &*self.drafts {
             script.entry();
@@ -172,6 +184,9 @@ impl Part<'_> {
         }
         if self.sums.is_some() {
             script.end();
+            if self.frame == Frame::Own {
+                script.commit();
+            }
         }
         script.text()
     }

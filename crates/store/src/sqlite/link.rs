@@ -84,4 +84,9 @@ impl Lease<'_> {
         }
         outcome.map_err(|failure| failure.in_words(self.dir))
     }
+
+    /// Gives up: the connection is not used again.
+    pub(super) fn failed(self, failure: Failure) -> StoreError {
+        failure.in_words(self.dir)
+    }
 }

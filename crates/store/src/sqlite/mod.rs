@@ -9,6 +9,8 @@ mod plans;
 mod remove;
 mod rows;
 mod script;
+mod tasks;
+mod transaction;
 
 use std::path::PathBuf;
 
@@ -19,6 +21,7 @@ use jiff::Timestamp;
 use crate::{
     NewSession, Removed, Session, SessionFilter, SessionHold, Store, StoreError, locks::Locks,
 };
+use append::Frame;
 use link::Link;
 
 /// `<dir>/codespar.db` and the lock files beside it.
@@ -76,7 +79,7 @@ impl Store for SqliteStore {
     ) -> Result<Vec<Entry>, StoreError> {
         let drafts = append::drafts(after, bodies)?;
         let mut lease = self.link.lease().await?;
-        let outcome = append::append(&mut lease.connection, id, after, drafts).await;
+        let outcome = append::append(&mut lease.connection, id, after, drafts, Frame::Own).await;
         lease.settle(outcome)
     }
 

@@ -29,11 +29,18 @@ const SETUP_LOCK: &str = "setup.lock";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Version, name, text; in order.
-const MIGRATIONS: &[(i64, &str, &str)] = &[(
-    1,
-    "sessions",
-    include_str!("../../migrations/sqlite/0001_sessions.sql"),
-)];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (
+        1,
+        "sessions",
+        include_str!("../../migrations/sqlite/0001_sessions.sql"),
+    ),
+    (
+        2,
+        "tasks",
+        include_str!("../../migrations/sqlite/0002_tasks.sql"),
+    ),
+];
 
 impl SqliteStore {
     /// Opens the database in `dir`, making the directory and the database where they are

@@ -24,6 +24,7 @@ fn append_script() -> String {
     script.entry();
     script.usage();
     script.end();
+    script.commit();
     script.text()
 }
 

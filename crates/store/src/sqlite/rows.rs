@@ -175,19 +175,19 @@ fn read_session(row: &SqliteRow, id: SessionId) -> Result<Session, String> {
     })
 }
 
-fn field<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, String>
+pub(super) fn field<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, String>
 where
     T: Decode<'r, Sqlite> + Type<Sqlite>,
 {
     row.try_get(column).map_err(words)
 }
 
-fn count(row: &SqliteRow, column: &str) -> Result<u64, String> {
+pub(super) fn count(row: &SqliteRow, column: &str) -> Result<u64, String> {
     let number: i64 = field(row, column)?;
     u64::try_from(number).map_err(|_| format!("{column} is {number}"))
 }
 
-fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, String> {
+pub(super) fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, String> {
     Timestamp::from_microsecond(field(row, column)?).map_err(words)
 }
 
@@ -207,6 +207,6 @@ fn mode_of(word: &str) -> Result<SessionMode, String> {
 }
 
 #[allow(clippy::needless_pass_by_value)] // The form `map_err` wants.
-fn words(error: impl std::fmt::Display) -> String {
+pub(super) fn words(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -24,7 +24,8 @@ impl AppendScript {
         }
     }
 
-    /// More of an append that has come to `place` entries.
+    /// More of an append that has come to `place` entries, or all of one within a transaction of
+    /// the caller.
     pub(super) fn after(place: usize) -> Self {
         Self {
             text: String::new(),
@@ -84,8 +85,13 @@ impl AppendScript {
         self.text += &format!(
             "UPDATE sessions SET title = COALESCE(title, ${title}), updated_at = $3, \
              last_seq = last_seq + {place}, {sums}, cost_unknown = cost_unknown OR ${unknown} \
-             WHERE id = $1 AND last_seq = $2 RETURNING last_seq; COMMIT"
+             WHERE id = $1 AND last_seq = $2 RETURNING last_seq"
         );
+    }
+
+    /// Ends the transaction that `begin` began.
+    pub(super) fn commit(&mut self) {
+        self.text += "; COMMIT";
     }
 
     /// The script.

@@ -1,6 +1,9 @@
 //! A command's output with bounded memory: both ends here, the whole on disk if it is long.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use crate::bound::{END, Place, RESULT_LIMIT, first, join, last};
 
@@ -25,6 +28,8 @@ enum Kept {
     Whole(String),
     /// Both ends; the file has the rest.
     Ends(Box<Ends>),
+    /// Nothing here, all of it in a file from the start.
+    File(io::Result<Spill>),
 }
 
 struct Ends {
@@ -46,6 +51,18 @@ impl Capture {
         }
     }
 
+    /// Output that goes to this file as it comes, for people to follow; beyond the cap without its
+    /// middle. An existing file is continued.
+    pub fn to_file(path: &Path) -> io::Result<Self> {
+        let file = Spill::continue_at(path, CAP)?;
+        Ok(Self {
+            directory: PathBuf::new(),
+            name: String::new(),
+            plain: PlainText::default(),
+            kept: Kept::File(Ok(file)),
+        })
+    }
+
     /// Takes the next piece.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut text = String::new();
@@ -56,6 +73,13 @@ impl Capture {
     fn keep(&mut self, text: &str) {
         match &mut self.kept {
             Kept::Ends(ends) => ends.add(text),
+            Kept::File(file) => {
+                if let Ok(spill) = file
+                    && let Err(error) = spill.write(text.as_bytes())
+                {
+                    *file = Err(error);
+                }
+            }
             Kept::Whole(whole) => {
                 whole.push_str(text);
                 let long = whole.len() > RESULT_LIMIT && whole.chars().count() > RESULT_LIMIT;
@@ -76,6 +100,10 @@ impl Capture {
         match self.kept {
             Kept::Whole(whole) => whole,
             Kept::Ends(ends) => ends.finish(),
+            Kept::File(file) => match file.and_then(Spill::finish) {
+                Ok(_) => String::new(),
+                Err(error) => format!("the output could not be kept: {error}"),
+            },
         }
     }
 }

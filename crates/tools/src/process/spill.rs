@@ -42,6 +42,21 @@ impl Spill {
         })
     }
 
+    /// This very file, made or continued; what it holds counts towards the cap.
+    pub(super) fn continue_at(path: &Path, cap: Cap) -> io::Result<Self> {
+        let mut options = File::options();
+        options.create(true).read(true).append(true);
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        Ok(Self {
+            written: file.metadata()?.len().min(cap.head),
+            file,
+            path: path.to_path_buf(),
+            cap,
+            ring: None,
+        })
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,0 +1,12 @@
+//! Keeps agents that work side by side from writing over each other.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+
+/// Asked before a file is written.
+#[async_trait]
+pub trait Gate: Send + Sync {
+    /// Takes the file for this agent. The error names who has it.
+    async fn claim(&self, path: &Path) -> Result<(), String>;
+}

@@ -1,0 +1,496 @@
+//! `codespar task`.
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+use clap::{Args, Subcommand};
+use codespar_protocol::{
+    ParseTaskError, SessionId, SessionMode, TaskId, TaskRecord, TaskStatus, TaskType,
+};
+use codespar_store::{
+    NewSession, NewTask, Notify, OwnerRule, RunnerId, SqliteStore, Store, TaskChange, TaskFilter,
+    TaskStore,
+};
+use codespar_tasks::{AgentOrder, BashOrder, TaskHub};
+use serde_json::{Map, Value, json};
+
+use crate::{error::CommandError, place::Place, settings::Settings, style, works::truthy};
+
+const POLL: Duration = Duration::from_millis(150);
+const STOP_PATIENCE: Duration = Duration::from_secs(8);
+const OUTPUT_LIMIT: usize = 1 << 20;
+
+/// Make, watch and stop tasks that run beside any conversation.
+///
+/// A task made here is run by any live codespar process on the state directory; when there is
+/// none, one is started in the background and ends when nothing is left to do.
+///
+/// Example: codespar task create --type local_bash --subject "build" --command "cargo build"
+#[derive(Args)]
+pub(crate) struct TaskCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Create(CreateArgs),
+    /// Show one task.
+    Get {
+        /// Its id.
+        id: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List tasks, oldest first.
+    List {
+        /// Only pending, running, completed, failed or killed ones.
+        #[arg(long)]
+        status: Option<TaskStatus>,
+        /// The newest this many.
+        #[arg(short = 'n', long, default_value_t = 100)]
+        limit: u32,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    Update(UpdateArgs),
+    /// Stop a task with all its processes.
+    Stop {
+        /// Its id.
+        id: String,
+        /// Why.
+        #[arg(long, default_value = "stopped by the person")]
+        reason: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    Output(OutputArgs),
+    /// Follow a task's output until it is over; exit 1 if it did not complete.
+    Watch {
+        /// Its id.
+        id: String,
+    },
+}
+
+/// Make a task.
+#[derive(Args)]
+struct CreateArgs {
+    /// local_bash or local_agent.
+    #[arg(long = "type", value_name = "TYPE")]
+    task_type: TaskType,
+    /// One line.
+    #[arg(long)]
+    subject: String,
+    /// More words.
+    #[arg(long)]
+    description: Option<String>,
+    /// The command of a local_bash task.
+    #[arg(long)]
+    command: Option<String>,
+    /// The prompt of an agent.
+    #[arg(long)]
+    prompt: Option<String>,
+    /// Ids of tasks that must complete first.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    blocked_by: Vec<TaskId>,
+    /// Anything to keep with it; `subagent_type=Explore` chooses an agent's kind.
+    #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
+    metadata: Vec<(String, Value)>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Change a task's record.
+#[derive(Args)]
+struct UpdateArgs {
+    /// Its id.
+    id: String,
+    /// A step of its lifecycle.
+    #[arg(long)]
+    status: Option<TaskStatus>,
+    /// One line.
+    #[arg(long)]
+    subject: Option<String>,
+    /// More words.
+    #[arg(long)]
+    description: Option<String>,
+    /// Anything to keep with it.
+    #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
+    metadata: Vec<(String, Value)>,
+    /// More tasks to wait for.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    add_blocked_by: Vec<TaskId>,
+    /// Who takes it; refused if somebody has it.
+    #[arg(long)]
+    owner: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print a task's output.
+#[derive(Args)]
+struct OutputArgs {
+    /// Its id.
+    id: String,
+    /// Byte to start at.
+    #[arg(long, default_value_t = 0)]
+    offset: u64,
+    /// Bytes at most.
+    #[arg(long, default_value_t = OUTPUT_LIMIT)]
+    limit: usize,
+    /// Wait for its end first.
+    #[arg(long)]
+    block: bool,
+    /// How long to wait, with --block.
+    #[arg(long, default_value_t = 600_000)]
+    timeout_ms: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, CommandError> {
+    let store = SqliteStore::open(&place.state).await?;
+    let code = match args.verb {
+        Verb::Create(args) => create(args, &place, &store).await?,
+        Verb::Get { id, json } => show(&store.task(&parse_id(&id)?).await?, json)?,
+        Verb::List {
+            status,
+            limit,
+            json,
+        } => {
+            let filter = TaskFilter {
+                status,
+                limit: Some(limit),
+                ..TaskFilter::default()
+            };
+            list(&store.tasks(filter).await?, json)?
+        }
+        Verb::Update(args) => update(args, &store).await?,
+        Verb::Stop { id, reason, json } => stop(&parse_id(&id)?, &reason, json, &store).await?,
+        Verb::Output(args) => output(&args, &store).await?,
+        Verb::Watch { id } => watch(&parse_id(&id)?, &store).await?,
+    };
+    store.close().await;
+    Ok(code)
+}
+
+/// Reads an id; a mistake is the caller's.
+pub(crate) fn parse_id(text: &str) -> Result<TaskId, CommandError> {
+    text.parse()
+        .map_err(|error: ParseTaskError| CommandError::Usage(error.to_string()))
+}
+
+async fn create(
+    args: CreateArgs,
+    place: &Place,
+    store: &SqliteStore,
+) -> Result<ExitCode, CommandError> {
+    let settings = Settings::load(place)?;
+    if truthy(place, "DISABLE_BACKGROUND_TASKS") || settings.disable_background_tasks == Some(true)
+    {
+        return Err(CommandError::Failed(
+            "background tasks are switched off (DISABLE_BACKGROUND_TASKS in the environment, or \
+             disableBackgroundTasks in the settings)"
+                .to_owned(),
+        ));
+    }
+    let id = TaskId::new(args.task_type);
+    let mut metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
+    metadata.extend(order(&args, place, store).await?);
+    let new = NewTask {
+        output_file: Some(output_file(place, &id)),
+        id,
+        task_type: args.task_type,
+        subject: args.subject,
+        description: args.description,
+        active_form: None,
+        metadata,
+        blocked_by: args.blocked_by,
+        session_id: None,
+        parent_task_id: None,
+        notify: Notify::Nobody,
+        start_here: None,
+    };
+    let records = store.create_tasks(vec![new]).await?;
+    start_runner_if_none(place, store).await?;
+    let Some(record) = records.into_iter().next() else {
+        return Err(CommandError::Failed(
+            "the store gave no record back".to_owned(),
+        ));
+    };
+    if args.json {
+        super::print_json(&record)?;
+    } else {
+        super::print(format_args!(
+            "{}\n{}\n",
+            line(&record),
+            style::faint(format!(
+                "`codespar task watch {}` follows it",
+                record.task_id
+            ))
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the task is made from, as metadata.
+async fn order(
+    args: &CreateArgs,
+    place: &Place,
+    store: &SqliteStore,
+) -> Result<Map<String, Value>, CommandError> {
+    let order = match (args.task_type, &args.command, &args.prompt) {
+        (TaskType::LocalBash, Some(command), _) => json!(BashOrder {
+            command: command.clone(),
+            root: place.root.clone(),
+            cwd: place.cwd.clone(),
+        }),
+        (TaskType::LocalBash, None, _) => {
+            return Err(CommandError::Usage(
+                "a local_bash task needs --command".to_owned(),
+            ));
+        }
+        (TaskType::LocalAgent, _, Some(prompt)) => {
+            let kind = args.metadata.iter().find(|(key, _)| key == "subagent_type");
+            let kind = kind
+                .and_then(|(_, value)| value.as_str())
+                .unwrap_or("general-purpose");
+            let session = SessionId::new();
+            let new = NewSession {
+                id: session,
+                cwd: place.cwd.clone(),
+                model: String::new(),
+                mode: SessionMode::Normal,
+            };
+            store.create_session(new).await?;
+            json!(AgentOrder {
+                prompt: prompt.clone(),
+                subagent_type: kind.to_owned(),
+                model: None,
+                max_turns: None,
+                name: None,
+                isolation: None,
+                root: place.root.clone(),
+                cwd: place.cwd.clone(),
+                agent_session: session,
+                depth: 1,
+                tool_use_id: None,
+            })
+        }
+        (TaskType::LocalAgent, _, None) => {
+            return Err(CommandError::Usage(
+                "a local_agent task needs --prompt".to_owned(),
+            ));
+        }
+        (other, ..) => {
+            return Err(CommandError::Usage(format!(
+                "{other} tasks cannot be made yet; use local_bash or local_agent"
+            )));
+        }
+    };
+    match order {
+        Value::Object(map) => Ok(map),
+        _ => Ok(Map::new()),
+    }
+}
+
+fn output_file(place: &Place, id: &TaskId) -> PathBuf {
+    place.state.join("task-output").join(format!("{id}.txt"))
+}
+
+/// A process of its own that ends when nothing is left to do.
+async fn start_runner_if_none(place: &Place, store: &SqliteStore) -> Result<(), CommandError> {
+    let me = RunnerId(format!("asking-{}", std::process::id()));
+    let others = store
+        .announce_runner(&me, std::process::id(), Duration::from_millis(1))
+        .await?;
+    store.withdraw_runner(&me).await?;
+    if others > 0 {
+        return Ok(());
+    }
+    use std::os::unix::process::CommandExt;
+    Command::new(std::env::current_exe()?)
+        .args(["worker", "--until-idle"])
+        .current_dir(&place.cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| CommandError::Failed(format!("no runner could be started: {error}")))?;
+    Ok(())
+}
+
+async fn update(args: UpdateArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+    let change = TaskChange {
+        status: args.status,
+        subject: args.subject,
+        description: args.description,
+        metadata: args.metadata.into_iter().collect(),
+        add_blocked_by: args.add_blocked_by,
+        owner_must_be_free: match args.owner {
+            Some(_) => OwnerRule::ClaimFree,
+            None => OwnerRule::Replace,
+        },
+        owner: args
+            .owner
+            .map(|name| Some(name).filter(|name| !name.is_empty())),
+    };
+    show(
+        &store.change_task(&parse_id(&args.id)?, change).await?,
+        args.json,
+    )
+}
+
+async fn stop(
+    id: &TaskId,
+    reason: &str,
+    json: bool,
+    store: &SqliteStore,
+) -> Result<ExitCode, CommandError> {
+    let mut record = store.stop_task(id, reason).await?;
+    let asked = Instant::now();
+    while !record.status.is_final() && asked.elapsed() < STOP_PATIENCE {
+        tokio::time::sleep(POLL).await;
+        record = store.task(id).await?;
+    }
+    show(&record, json)
+}
+
+async fn output(args: &OutputArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+    let id = parse_id(&args.id)?;
+    let asked = Instant::now();
+    let mut record = store.task(&id).await?;
+    while args.block
+        && !record.status.is_final()
+        && asked.elapsed() < Duration::from_millis(args.timeout_ms)
+    {
+        tokio::time::sleep(POLL).await;
+        record = store.task(&id).await?;
+    }
+    let (text, next) = TaskHub::output(&record, args.offset, args.limit);
+    if args.json {
+        super::print_json(
+            &json!({ "task_id": id, "status": record.status, "output": text, "next_offset": next }),
+        )?;
+    } else {
+        super::print(format_args!("{text}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn watch(id: &TaskId, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+    let mut offset = 0;
+    let mut shown = None;
+    loop {
+        let record = store.task(id).await?;
+        if shown != Some(record.status) {
+            anstream::eprintln!("{}", line(&record));
+            shown = Some(record.status);
+        }
+        loop {
+            let (text, next) = TaskHub::output(&record, offset, OUTPUT_LIMIT);
+            if next == offset {
+                break;
+            }
+            offset = next;
+            let mut stdout = std::io::stdout().lock();
+            stdout.write_all(text.as_bytes())?;
+            stdout.flush()?;
+        }
+        if record.status.is_final() {
+            let is_done = record.status == TaskStatus::Completed;
+            return Ok(if is_done {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn list(tasks: &[TaskRecord], json: bool) -> Result<ExitCode, CommandError> {
+    if json {
+        super::print_json(&json!({ "tasks": tasks }))?;
+    } else if tasks.is_empty() {
+        super::print(format_args!("no tasks\n"))?;
+    } else {
+        for task in tasks {
+            super::print(format_args!("{}\n", line(task)))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(record: &TaskRecord, json: bool) -> Result<ExitCode, CommandError> {
+    if json {
+        super::print_json(record)?;
+    } else {
+        super::print(format_args!("{}\n", details(record)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A task in one line.
+pub(crate) fn line(task: &TaskRecord) -> String {
+    let status = match task.status {
+        TaskStatus::Completed => style::good(task.status),
+        TaskStatus::Failed | TaskStatus::Killed => style::error(task.status),
+        _ => style::strong(task.status),
+    };
+    let mut line = format!(
+        "{}  {status}  {}  {}",
+        task.task_id, task.task_type, task.subject
+    );
+    if let Some(error) = &task.error {
+        line.push_str(&style::faint(format!("  ({error})")));
+    }
+    line
+}
+
+/// A task in a few lines.
+pub(crate) fn details(task: &TaskRecord) -> String {
+    let mut lines = vec![line(task)];
+    let mut add = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            lines.push(format!("  {name:<10} {value}"));
+        }
+    };
+    let ids = |ids: &[TaskId]| {
+        let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    };
+    add("about", task.description.clone());
+    add("owner", task.owner.clone());
+    add("after", ids(&task.blocked_by));
+    add("before", ids(&task.blocks));
+    add("attempt", Some(task.attempt.to_string()));
+    add("began", task.started_at.map(|at| at.to_string()));
+    add("ended", task.ended_at.map(|at| at.to_string()));
+    add("exit code", task.exit_code.map(|code| code.to_string()));
+    add(
+        "cost",
+        (task.usage.total_tokens() > 0).then(|| task.cost_usd.to_string()),
+    );
+    add("output", task.output_file.clone());
+    lines.join("\n")
+}
+
+fn key_value(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    // JSON where it is JSON, else a plain word.
+    let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    Ok((key.to_owned(), value))
+}

@@ -1,0 +1,65 @@
+//! `codespar worker`.
+
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+use clap::Args;
+use codespar_agent::NobodyThere;
+use codespar_store::TaskStore;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::SessionArgs, assemble::Ground, error::CommandError, place::Place, signals::Signals,
+    works::Works,
+};
+
+const POLL: Duration = Duration::from_millis(300);
+/// How often nothing must be left before the worker believes it.
+const IDLE_LOOKS: u32 = 3;
+
+/// Run tasks of the state directory in the foreground.
+///
+/// SIGTERM or Ctrl-C ends it in good order: agents go back for another process, commands are
+/// stopped.
+///
+/// Example: codespar worker --until-idle
+#[derive(Args)]
+pub(crate) struct WorkerArgs {
+    /// End when nothing is left to do.
+    #[arg(long)]
+    until_idle: bool,
+}
+
+/// Runs it.
+pub(crate) async fn run(
+    args: &WorkerArgs,
+    session: SessionArgs,
+    place: Place,
+) -> Result<ExitCode, CommandError> {
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?;
+    let ground = Ground::prepare(place, session).await?;
+    let works = Works::open(ground, Arc::new(NobodyThere));
+    anstream::eprintln!(
+        "codespar: taking tasks of {}",
+        works.ground.place.state.display()
+    );
+    let mut idle = 0;
+    while idle < IDLE_LOOKS {
+        tokio::select! {
+            () = tokio::time::sleep(POLL) => {}
+            () = cancel.cancelled() => break,
+        }
+        let left = works.ground.store.outstanding().await?;
+        // What others run may be lost with them, or make more; it is waited for.
+        let is_idle = left.ready == 0 && left.running == 0;
+        idle = if args.until_idle && is_idle {
+            idle + 1
+        } else {
+            0
+        };
+    }
+    works.close().await;
+    Ok(signals
+        .exit_code()
+        .map_or(ExitCode::SUCCESS, ExitCode::from))
+}

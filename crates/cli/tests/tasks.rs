@@ -1,0 +1,533 @@
+//! Tasks, subagents and the coordinator, through the real binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use codespar_testkit::{AfterLast, Conversation, Matcher, Script, Turn};
+use common::{Bench, PATIENCE, json_lines, tool_results};
+use serde_json::{Value, json};
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Waits until a task is over and gives its record.
+fn ended(bench: &Bench, id: &str) -> Value {
+    let began = Instant::now();
+    loop {
+        let record = parsed(&bench.run(&["task", "get", id, "--json"]).stdout);
+        if !matches!(record["status"].as_str(), Some("pending" | "running")) {
+            return record;
+        }
+        assert!(began.elapsed() < PATIENCE, "{record}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn create(bench: &Bench, args: &[&str]) -> Value {
+    let finished = bench.run(&[&["task", "create", "--json", "--type"], args].concat());
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    parsed(&finished.stdout)
+}
+
+fn worker(prompt: &str) -> Matcher {
+    Matcher::first_user_contains(prompt)
+}
+
+#[test]
+fn a_shell_task_runs_detached_and_is_seen_from_other_processes() {
+    let bench = Bench::new(Script::new());
+    let task = create(
+        &bench,
+        &[
+            "local_bash",
+            "--subject",
+            "say",
+            "--command",
+            "echo hello; echo there; exit 3",
+        ],
+    );
+    let id = task["task_id"].as_str().unwrap();
+    assert!(id.starts_with("b-") && id.len() == 10, "{id}");
+    let record = ended(&bench, id);
+    assert_eq!(
+        (&record["status"], &record["exit_code"]),
+        (&json!("failed"), &json!(3))
+    );
+    assert_eq!(bench.run(&["task", "output", id]).stdout, "hello\nthere\n");
+    let list = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    assert_eq!(list["tasks"][0]["task_id"], id);
+    assert_eq!(bench.run(&["task", "watch", id]).status.code(), Some(1));
+    assert_eq!(
+        bench.room.wait_until_empty(PATIENCE).unwrap(),
+        Vec::<u32>::new(),
+        "the runner stays"
+    );
+}
+
+#[test]
+fn a_stopped_task_leaves_no_process() {
+    let bench = Bench::new(Script::new());
+    let task = create(
+        &bench,
+        &[
+            "local_bash",
+            "--subject",
+            "s",
+            "--command",
+            "touch begun; sleep 600 & sleep 601",
+        ],
+    );
+    let id = task["task_id"].as_str().unwrap();
+    while !bench.work().join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let stopped = parsed(
+        &bench
+            .run(&["task", "stop", id, "--reason", "enough", "--json"])
+            .stdout,
+    );
+    assert_eq!(
+        (&stopped["status"], &stopped["error"]),
+        (&json!("killed"), &json!("enough"))
+    );
+    assert_eq!(
+        bench.room.wait_until_empty(PATIENCE).unwrap(),
+        Vec::<u32>::new()
+    );
+    let again = bench.run(&["task", "stop", id]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(again.stderr.contains("killed"), "{}", again.stderr);
+}
+
+#[test]
+fn dependents_wait_and_fail_with_what_they_waited_for() {
+    let bench = Bench::new(Script::new());
+    let first = create(
+        &bench,
+        &[
+            "local_bash",
+            "--subject",
+            "first",
+            "--command",
+            "sleep 0.3; echo 1 >> order",
+        ],
+    );
+    let first = first["task_id"].as_str().unwrap();
+    let second = create(
+        &bench,
+        &[
+            "local_bash",
+            "--subject",
+            "second",
+            "--command",
+            "echo 2 >> order; false",
+            "--blocked-by",
+            first,
+        ],
+    );
+    let second = second["task_id"].as_str().unwrap();
+    let third = create(
+        &bench,
+        &[
+            "local_bash",
+            "--subject",
+            "third",
+            "--command",
+            "echo 3 >> order",
+            "--blocked-by",
+            second,
+        ],
+    );
+    let record = ended(&bench, third["task_id"].as_str().unwrap());
+    assert_eq!(record["status"], "failed");
+    assert!(
+        record["error"].as_str().unwrap().contains(second),
+        "{record}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(bench.work().join("order")).unwrap(),
+        "1\n2\n"
+    );
+    let cycle = bench.run(&[
+        "task",
+        "create",
+        "--type",
+        "local_bash",
+        "--subject",
+        "x",
+        "--command",
+        "true",
+        "--blocked-by",
+        "b-00000000",
+    ]);
+    assert_eq!(cycle.status.code(), Some(1));
+    assert!(cycle.stderr.contains("b-00000000"), "{}", cycle.stderr);
+}
+
+#[test]
+fn switched_off_tasks_say_so() {
+    let bench = Bench::new(Script::new());
+    let mut command = bench.command(&[
+        "task",
+        "create",
+        "--type",
+        "local_bash",
+        "--subject",
+        "x",
+        "--command",
+        "true",
+    ]);
+    command.env("DISABLE_BACKGROUND_TASKS", "true");
+    let finished = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(PATIENCE)
+        .unwrap();
+    assert_eq!(finished.status.code(), Some(1));
+    assert!(
+        finished.stderr.contains("switched off"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn subagents_of_one_message_run_at_once_and_their_messages_are_marked() {
+    let script = Script::new()
+        .turn(
+            Turn::new()
+                .and_tool("Task", &json!({"description": "one", "prompt": "child one", "subagent_type": "general-purpose"}))
+                .and_tool("Task", &json!({"description": "two", "prompt": "child two", "subagent_type": "general-purpose"})),
+        )
+        .turn(Turn::text("both are done"))
+        // Each waits for the other's file: one after the other they would never end.
+        .conversation(
+            Conversation::new("one", worker("child one"))
+                .turn(Turn::tool("Bash", &json!({"command": "touch one; until [ -e two ]; do sleep 0.02; done"})))
+                .turn(Turn::text("answer one")),
+        )
+        .conversation(
+            Conversation::new("two", worker("child two"))
+                .turn(Turn::tool("Bash", &json!({"command": "touch two; until [ -e one ]; do sleep 0.02; done"})))
+                .turn(Turn::text("answer two")),
+        );
+    let bench = Bench::new(script);
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    assert_eq!(code, Some(0), "{lines:?}");
+    let marked: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["parent_tool_use_id"].is_string())
+        .collect();
+    assert_eq!(
+        marked
+            .iter()
+            .filter(|line| line["type"] == "assistant")
+            .count(),
+        4
+    );
+    let started = lines
+        .iter()
+        .filter(|line| line["subtype"] == "task_started")
+        .count();
+    assert_eq!(started, 2);
+    let results: Vec<Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "user" && line["parent_tool_use_id"].is_null())
+        .flat_map(|line| line["message"]["content"].as_array().unwrap().clone())
+        .map(|block| parsed(block["content"].as_str().unwrap()))
+        .collect();
+    let texts: Vec<&str> = results
+        .iter()
+        .map(|result| result["result"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["answer one", "answer two"]);
+    assert!(
+        results
+            .iter()
+            .all(|result| result["success"] == true && result["toolUses"] == 1)
+    );
+    // The sums are those of the whole tree.
+    let last = lines.last().unwrap();
+    assert_eq!(last["num_turns"], 2);
+    assert!(last["usage"]["output_tokens"].as_u64().unwrap() > 0);
+    assert_eq!(bench.server.request_count(), 6);
+}
+
+#[test]
+fn an_explorer_that_asks_for_write_is_refused_at_dispatch() {
+    let script = Script::new()
+        .turn(Turn::tool(
+            "Task",
+            &json!({"description": "look", "prompt": "child looks", "subagent_type": "Explore"}),
+        ))
+        .turn(Turn::text("ok"))
+        .conversation(
+            Conversation::new("child", worker("child looks"))
+                .turn(Turn::tool(
+                    "Write",
+                    &json!({"file_path": "x.txt", "content": "x"}),
+                ))
+                .turn(Turn::text("{{last_tool_result}}")),
+        );
+    let bench = Bench::new(script);
+    let (lines, _) = bench.stream(&["-p", "go", "--permission-mode", "bypassPermissions"]);
+    let results = tool_results(&lines);
+    assert!(
+        results
+            .iter()
+            .any(|text| text.starts_with("there is no tool `Write` here")),
+        "{results:?}"
+    );
+    assert!(!bench.work().join("x.txt").exists());
+    let child = bench
+        .server
+        .requests()
+        .into_iter()
+        .find(|r| r.messages()[0].to_string().contains("child looks"))
+        .unwrap();
+    assert_eq!(child.model(), "claude-haiku-5-5");
+    assert!(!child.tool_names().contains(&"Write"));
+}
+
+#[test]
+fn an_agent_is_continued_by_its_id_in_a_later_process() {
+    let script = Script::new()
+        .turn(Turn::tool(
+            "Task",
+            &json!({"description": "first", "prompt": "remember the word plum", "name": "memory"}),
+        ))
+        .turn(Turn::text("started"))
+        .turn(Turn::tool(
+            "Task",
+            &json!({"description": "again", "prompt": "which word?", "resume": "memory"}),
+        ))
+        .turn(Turn::text("{{last_tool_result}}"))
+        .conversation(
+            Conversation::new("child", worker("remember the word plum"))
+                .turn(Turn::text("I will."))
+                .turn(Turn::text("It was plum.")),
+        );
+    let bench = Bench::new(script);
+    assert_eq!(bench.run(&["-p", "go"]).stdout, "started\n");
+    let again = bench.run(&["-p", "and now", "--continue"]);
+    assert!(
+        again.stdout.contains("It was plum."),
+        "{}{}",
+        again.stdout,
+        again.stderr
+    );
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    assert_eq!(tasks["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(tasks["tasks"][0]["attempt"], 2);
+}
+
+/// The whole story of a coordinator: research in parallel, a follow-up, a stop and a continue, a
+/// fresh verifier; every notification once.
+#[test]
+fn a_coordinator_directs_workers_and_hears_of_each_end_once() {
+    let start = |name: &str, prompt: &str| json!({"description": name, "prompt": prompt, "name": name, "subagent_type": "worker"});
+    let script = Script::new()
+        .turn(
+            Turn::new()
+                .and_tool("Agent", &start("r1", "research the parser"))
+                .and_tool("Agent", &start("r2", "research the tests"))
+                .and_tool("Agent", &start("slow", "do a slow thing")),
+        )
+        // Long enough for the two quick ones to be done: their notifications come together.
+        .turn(Turn::text("Three workers are at it.").latency(Duration::from_millis(2_500)))
+        .turn(Turn::tool(
+            "TaskStop",
+            &json!({"task_id": "slow", "reason": "not needed now"}),
+        ))
+        .turn(
+            Turn::new()
+                .and_tool(
+                    "SendMessage",
+                    &json!({"to": "r1", "message": "Change parser.rs line 3: use u64."}),
+                )
+                .and_tool(
+                    "SendMessage",
+                    &json!({"to": "slow", "message": "Go on, but quickly."}),
+                ),
+        )
+        .turn(Turn::text("Two go on."))
+        .turn(Turn::tool("Agent", &start("verify", "prove that it works")))
+        .turn(Turn::text("All is verified."))
+        .turn(Turn::text("All is verified."))
+        .turn(Turn::text("All is verified."))
+        .after_last(AfterLast::Repeat)
+        .conversation(
+            Conversation::new("r1", worker("research the parser"))
+                .turn(Turn::text("parser found"))
+                .turn(Turn::text("parser changed")),
+        )
+        .conversation(
+            Conversation::new("r2", worker("research the tests")).turn(Turn::text("tests found")),
+        )
+        .conversation(
+            Conversation::new("slow", worker("do a slow thing"))
+                .turn(Turn::tool("Bash", &json!({"command": "sleep 600"})))
+                .turn(Turn::text("quick after all")),
+        )
+        .conversation(
+            Conversation::new("verify", worker("prove that it works")).turn(Turn::text("proved")),
+        );
+    let bench = Bench::new(script);
+    let (lines, code) = bench.stream(&[
+        "-p",
+        "improve it",
+        "--coordinator",
+        "--allowedTools",
+        "Bash",
+    ]);
+    assert_eq!(code, Some(0), "{lines:#?}");
+    assert_eq!(
+        lines[0]["tools"],
+        json!(["Agent", "SendMessage", "TaskStop"])
+    );
+    let session = lines[0]["session_id"].as_str().unwrap();
+    let entries = json_lines(&bench.run(&["session", "export", session]).stdout);
+    let told: String = entries
+        .iter()
+        .filter(|entry| entry["body"]["user"]["synthetic"] == true)
+        .map(|entry| {
+            entry["body"]["user"]["message"]["content"][0]["text"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect::<Vec<_>>()
+        .join("\n");
+    for (result, times) in [
+        ("parser found", 1),
+        ("tests found", 1),
+        ("parser changed", 1),
+        ("quick after all", 1),
+        ("proved", 1),
+    ] {
+        assert_eq!(told.matches(result).count(), times, "{result} in {told}");
+    }
+    assert_eq!(told.matches("<status>killed</status>").count(), 1, "{told}");
+    assert_eq!(told.matches("<task-notification>").count(), 6, "{told}");
+    assert_eq!(lines.last().unwrap()["result"], "All is verified.");
+    assert_eq!(
+        bench.room.wait_until_empty(PATIENCE).unwrap(),
+        Vec::<u32>::new()
+    );
+    // A session remembers that it is a coordinator's.
+    let resumed = bench.run(&[
+        "-p",
+        "more",
+        "--resume",
+        session,
+        "--output-format",
+        "stream-json",
+    ]);
+    assert!(
+        resumed.stdout.contains("coordinator mode is on"),
+        "{}",
+        resumed.stdout
+    );
+}
+
+#[test]
+fn killed_with_agents_and_shells_under_way_a_new_process_finishes_the_work() {
+    let mut turn = Turn::new();
+    for n in 0..6 {
+        let input = json!({"description": format!("agent {n}"), "prompt": format!("child {n} works"), "run_in_background": true});
+        turn = turn.and_tool("Task", &input);
+    }
+    for n in 0..3 {
+        let input = json!({"task_type": "local_bash", "subject": format!("shell {n}"), "command": format!("touch shell{n}; sleep 600")});
+        turn = turn.and_tool("TaskCreate", &input);
+    }
+    let mut script = Script::new()
+        .turn(turn)
+        .turn(Turn::text("waiting"))
+        .after_last(AfterLast::Repeat);
+    for n in 0..6 {
+        let mut child =
+            Conversation::new(format!("child {n}"), worker(&format!("child {n} works")));
+        for step in 0..4 {
+            child = child.turn(
+                Turn::tool(
+                    "Bash",
+                    &json!({"command": format!("echo {n}.{step} >> ran.txt")}),
+                )
+                .latency(Duration::from_millis(40)),
+            );
+        }
+        script = script.conversation(child.turn(Turn::text(format!("child {n} is done"))));
+    }
+    let bench = Bench::new(script);
+    let args = [
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash",
+        "--output-format",
+        "stream-json",
+    ];
+    let running = bench.start(&args);
+    while !(0..3).all(|n| bench.work().join(format!("shell{n}")).exists()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(60));
+    let killed = running.kill_9().unwrap();
+    let session = json_lines(killed.stdout.split_inclusive('\n').next().unwrap())[0]["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert_eq!(
+        bench.room.wait_until_empty(PATIENCE).unwrap(),
+        Vec::<u32>::new(),
+        "orphans"
+    );
+
+    let (lines, code) = bench.stream(&["-p", "--resume", &session, "--allowedTools", "Bash"]);
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let tasks = tasks["tasks"].as_array().unwrap();
+    let of = |kind: &str, status: &str| {
+        tasks
+            .iter()
+            .filter(|task| task["task_type"] == kind && task["status"] == status)
+            .count()
+    };
+    assert_eq!(
+        (of("local_agent", "completed"), of("local_bash", "failed")),
+        (6, 3),
+        "{tasks:#?}"
+    );
+    assert!(
+        tasks
+            .iter()
+            .filter(|task| task["task_type"] == "local_bash")
+            .all(|task| task["error"].as_str().unwrap().starts_with("lost:"))
+    );
+    let export = bench.run(&["session", "export", &session]).stdout;
+    for n in 0..6 {
+        assert_eq!(
+            export
+                .matches(&format!("<result>child {n} is done"))
+                .count(),
+            1,
+            "child {n}"
+        );
+    }
+    assert_eq!(export.matches("<task-notification>").count(), 9);
+    let ran = std::fs::read_to_string(bench.work().join("ran.txt")).unwrap();
+    let mut steps: Vec<&str> = ran.lines().collect();
+    let all = steps.len();
+    steps.sort_unstable();
+    steps.dedup();
+    assert_eq!(steps.len(), all, "a step ran twice: {ran}");
+}

@@ -1,0 +1,190 @@
+//! Changing a record by hand, and asking for a stop.
+
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus};
+use jiff::Timestamp;
+use sqlx::SqliteConnection;
+
+use super::{
+    super::failure::Failure,
+    create, ending, graph, read,
+    row::{Found, Metadata, damaged, merge, task_id},
+};
+use crate::{OwnerRule, StoreError, TaskChange, task_sql as sql};
+
+pub(super) async fn change(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    change: TaskChange,
+    at: Timestamp,
+) -> Result<TaskRecord, Failure> {
+    let mut task = read::found(connection, id).await?;
+    if change.owner_must_be_free == OwnerRule::ClaimFree {
+        refuse_unless_free(connection, &task).await?;
+    }
+    let record = &mut task.record;
+    if let Some(subject) = change.subject {
+        record.subject = subject;
+    }
+    if change.description.is_some() {
+        record.description = change.description;
+    }
+    if let Some(owner) = change.owner {
+        record.owner = owner;
+    }
+    merge(&mut record.metadata, change.metadata);
+    write(connection, record, at).await?;
+    if !change.add_blocked_by.is_empty() {
+        wait_for(connection, &task, &change.add_blocked_by, at).await?;
+    }
+    if let Some(status) = change.status {
+        step(connection, id, status, at).await?;
+    }
+    read::record(connection, id).await
+}
+
+async fn refuse_unless_free(
+    connection: &mut SqliteConnection,
+    task: &Found,
+) -> Result<(), Failure> {
+    let id = task.id().clone();
+    if let Some(owner) = task.record.owner.clone() {
+        return Err(StoreError::OwnerTaken { id, owner }.into());
+    }
+    if task.record.status.is_final() {
+        return Err(task.wrong_state("there is nothing left to take").into());
+    }
+    if task.unmet > 0 {
+        return Err(read::waits_for(connection, &id).await?.into());
+    }
+    Ok(())
+}
+
+/// The fields that can be changed at any time.
+pub(super) async fn write(
+    connection: &mut SqliteConnection,
+    record: &TaskRecord,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let metadata = Metadata::of(record.task_type, &record.metadata);
+    sqlx::query(sql::CHANGE_TASK)
+        .bind(record.task_id.as_str())
+        .bind(record.subject.as_str())
+        .bind(record.description.as_deref())
+        .bind(record.owner.as_deref())
+        .bind(metadata.text)
+        .bind(metadata.queue)
+        .bind(metadata.run_anyway)
+        .bind(at.as_microsecond())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Adds dependencies to a pending task; one that has failed already fails it.
+async fn wait_for(
+    connection: &mut SqliteConnection,
+    task: &Found,
+    blockers: &[TaskId],
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let id = task.id();
+    if task.record.status != TaskStatus::Pending {
+        let rule = "only a pending task can be made to wait for others";
+        return Err(task.wrong_state(rule).into());
+    }
+    let run_anyway = Metadata::of(task.record.task_type, &task.record.metadata).run_anyway;
+    let (mut unmet, mut failed) = (0, None);
+    for blocker in blockers {
+        let status = read::found(connection, blocker).await?.record.status;
+        if !create::depend(connection, id, blocker, status.is_final()).await? {
+            continue;
+        }
+        match status {
+            TaskStatus::Pending | TaskStatus::Running => unmet += 1,
+            TaskStatus::Failed | TaskStatus::Killed if !run_anyway => failed = Some(blocker),
+            TaskStatus::Completed | TaskStatus::Failed | TaskStatus::Killed => {}
+        }
+    }
+    refuse_cycle(connection, id).await?;
+    create::wait_for_more(connection, id, unmet).await?;
+    match failed {
+        Some(blocker) => create::fail_for(connection, id, blocker, at).await,
+        None => Ok(()),
+    }
+}
+
+/// Looks at all that is above the task, its new dependencies among them.
+async fn refuse_cycle(connection: &mut SqliteConnection, id: &TaskId) -> Result<(), Failure> {
+    let rows = sqlx::query(sql::ABOVE)
+        .bind(id.as_str())
+        .fetch_all(connection)
+        .await?;
+    let mut above = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let task = task_id(row, "task_id").map_err(damaged)?;
+        above.push((task, task_id(row, "blocker").map_err(damaged)?));
+    }
+    let mut waits = graph::Waits::new();
+    for (task, blocker) in &above {
+        waits.entry(task).or_default().push(blocker);
+    }
+    match graph::cycle([id].into_iter(), &waits) {
+        Some(cycle) => Err(StoreError::Cycle(cycle).into()),
+        None => Ok(()),
+    }
+}
+
+/// A step of the lifecycle by hand.
+async fn step(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    to: TaskStatus,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let task = read::found(connection, id).await?;
+    let from = task.record.status;
+    if !from.may_become(to) {
+        let id = id.clone();
+        return Err(StoreError::NoSuchStep { id, from, to }.into());
+    }
+    if task.runner.is_some() {
+        return Err(StoreError::HeldByRunner(id.clone()).into());
+    }
+    if to.is_final() {
+        ending::end_unheld(connection, &task, to, None, at).await?;
+        return Ok(());
+    }
+    if task.unmet > 0 {
+        return Err(read::waits_for(connection, id).await?.into());
+    }
+    sqlx::query(sql::BEGIN_BY_HAND)
+        .bind(id.as_str())
+        .bind(at.as_microsecond())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// A task that nobody runs is over at once; a runner learns of it when it renews its lease.
+pub(super) async fn stop(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    reason: &str,
+    at: Timestamp,
+) -> Result<TaskRecord, Failure> {
+    let task = read::found(connection, id).await?;
+    if task.record.status.is_final() {
+        return Err(task.wrong_state("there is nothing to stop").into());
+    }
+    if task.runner.is_none() {
+        ending::end_unheld(connection, &task, TaskStatus::Killed, Some(reason), at).await?;
+    } else {
+        sqlx::query(sql::ASK_TO_STOP)
+            .bind(id.as_str())
+            .bind(reason)
+            .bind(at.as_microsecond())
+            .execute(&mut *connection)
+            .await?;
+    }
+    read::record(connection, id).await
+}

@@ -1,0 +1,278 @@
+//! Recording tasks: all of them or none.
+
+use std::collections::{HashMap, HashSet};
+
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus};
+use jiff::Timestamp;
+use sqlx::{AssertSqlSafe, SqliteConnection};
+
+use super::{
+    super::{
+        failure::Failure,
+        rows::{int, path_text},
+    },
+    ending::{self, Cause},
+    graph, read,
+    row::{Metadata, damaged, status, task_id},
+    until,
+};
+use crate::{NewTask, Notify, StoreError, task_sql as sql};
+
+/// Rows that one statement inserts: a trip to the database for each would be most of the cost.
+const AT_ONCE: usize = 50;
+
+/// What can be said of them without looking at others.
+pub(super) fn check(new: &[NewTask]) -> Result<(), StoreError> {
+    let mut ids = HashSet::with_capacity(new.len());
+    let mut waits = HashMap::with_capacity(new.len());
+    for task in new {
+        let id = task.id.clone();
+        if !ids.insert(&task.id) {
+            return Err(StoreError::TaskExists(id));
+        }
+        if task.id.task_type() != Some(task.task_type) {
+            let task_type = task.task_type;
+            return Err(StoreError::WrongLetter { id, task_type });
+        }
+        waits.insert(&task.id, task.blocked_by.iter().collect());
+    }
+    // Nobody else can wait for a task that is not there yet.
+    match graph::cycle(new.iter().map(|task| &task.id), &waits) {
+        Some(cycle) => Err(StoreError::Cycle(cycle)),
+        None => Ok(()),
+    }
+}
+
+pub(super) async fn create(
+    connection: &mut SqliteConnection,
+    new: &[NewTask],
+    at: Timestamp,
+) -> Result<Vec<TaskRecord>, Failure> {
+    let ids: Vec<TaskId> = new.iter().map(|task| task.id.clone()).collect();
+    if let Some((id, _)) = statuses_of(connection, ids.iter()).await?.pop() {
+        return Err(StoreError::TaskExists(id).into());
+    }
+    let known = statuses(connection, new).await?;
+    let drafts: Vec<Draft> = new.iter().map(|task| Draft::of(task, &known)).collect();
+    for some in drafts.chunks(AT_ONCE) {
+        insert(connection, some, at).await?;
+    }
+    let dependencies: Vec<(&TaskId, &TaskId)> = drafts
+        .iter()
+        .flat_map(|draft| draft.blockers.iter().map(|id| (&draft.task.id, *id)))
+        .collect();
+    for some in dependencies.chunks(AT_ONCE) {
+        insert_dependencies(connection, some, &known).await?;
+    }
+    for draft in &drafts {
+        if let Some(blocker) = draft.doomed_by {
+            fail_for(connection, &draft.task.id, blocker, at).await?;
+        }
+    }
+    refuse_if_waiting(connection, new).await?;
+    read::records(connection, &ids).await
+}
+
+/// A new task, and what it finds.
+struct Draft<'a> {
+    task: &'a NewTask,
+    metadata: Metadata,
+    /// Each once, in their order.
+    blockers: Vec<&'a TaskId>,
+    unmet: usize,
+    /// It waits for one that will not complete any more.
+    doomed_by: Option<&'a TaskId>,
+}
+
+impl<'a> Draft<'a> {
+    fn of(task: &'a NewTask, known: &HashMap<TaskId, TaskStatus>) -> Self {
+        let metadata = Metadata::of(task.task_type, &task.metadata);
+        let mut seen = HashSet::new();
+        let mut blockers: Vec<&TaskId> = task.blocked_by.iter().collect();
+        blockers.retain(|id| seen.insert(*id));
+        let holds = |id: &&TaskId| match known.get(*id) {
+            Some(TaskStatus::Completed) => false,
+            Some(TaskStatus::Failed | TaskStatus::Killed) => !metadata.run_anyway,
+            Some(TaskStatus::Pending | TaskStatus::Running) | None => true,
+        };
+        let is_over = |id: &&&TaskId| known.get(**id).is_some_and(|status| status.is_final());
+        Self {
+            task,
+            unmet: blockers.iter().filter(|id| holds(id)).count(),
+            doomed_by: blockers
+                .iter()
+                .filter(is_over)
+                .find(|id| holds(id))
+                .copied(),
+            metadata,
+            blockers,
+        }
+    }
+}
+
+/// Of all that is waited for; new ones are pending.
+async fn statuses(
+    connection: &mut SqliteConnection,
+    new: &[NewTask],
+) -> Result<HashMap<TaskId, TaskStatus>, Failure> {
+    let mut known: HashMap<TaskId, TaskStatus> = new
+        .iter()
+        .map(|task| (task.id.clone(), TaskStatus::Pending))
+        .collect();
+    let wanted = || new.iter().flat_map(|task| &task.blocked_by);
+    let others: Vec<&TaskId> = wanted().filter(|id| !known.contains_key(*id)).collect();
+    if !others.is_empty() {
+        known.extend(statuses_of(connection, others.into_iter()).await?);
+    }
+    match wanted().find(|id| !known.contains_key(*id)) {
+        Some(unknown) => Err(StoreError::NoSuchTask(unknown.clone()).into()),
+        None => Ok(known),
+    }
+}
+
+pub(super) async fn statuses_of(
+    connection: &mut SqliteConnection,
+    ids: impl Iterator<Item = &TaskId>,
+) -> Result<Vec<(TaskId, TaskStatus)>, Failure> {
+    let rows = sqlx::query(sql::STATUSES)
+        .bind(read::json(ids))
+        .fetch_all(connection)
+        .await?;
+    let mut read = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id = task_id(row, "id").map_err(damaged)?;
+        read.push((id, status(row).map_err(damaged)?));
+    }
+    Ok(read)
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    drafts: &[Draft<'_>],
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let text = sql::INSERT_TASKS.to_owned() + &sql::rows(drafts.len(), sql::TASK_COLUMNS);
+    let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_usual(drafts.len()));
+    for draft in drafts {
+        let task = draft.task;
+        let output_file = task.output_file.as_deref().map(path_text).transpose()?;
+        // One that waits stays pending; if it was to start here, that is refused in the end.
+        let start = task.start_here.as_ref().filter(|_| draft.unmet == 0);
+        let status = match start {
+            Some(_) => TaskStatus::Running,
+            None => TaskStatus::Pending,
+        };
+        let begun = i64::from(start.is_some());
+        query = query
+            .bind(task.id.as_str())
+            .bind(task.task_type.as_str())
+            .bind(status.as_str())
+            .bind(task.subject.as_str())
+            .bind(task.description.as_deref())
+            .bind(task.active_form.as_deref())
+            .bind(draft.metadata.text.as_str())
+            .bind(draft.metadata.queue.as_str())
+            .bind(draft.metadata.run_anyway)
+            .bind(output_file)
+            .bind(task.session_id.map(|id| id.to_string()))
+            .bind(task.parent_task_id.as_ref().map(TaskId::as_str))
+            .bind(task.notify == Notify::Session)
+            .bind(int(draft.unmet as u64))
+            .bind(at.as_microsecond())
+            .bind(at.as_microsecond())
+            .bind(start.map(|_| at.as_microsecond()))
+            .bind(begun)
+            .bind(start.map(|(runner, _)| runner.0.as_str()))
+            .bind(begun)
+            .bind(start.map(|(_, lease)| until(at, *lease)));
+    }
+    query.execute(connection).await?;
+    Ok(())
+}
+
+async fn insert_dependencies(
+    connection: &mut SqliteConnection,
+    dependencies: &[(&TaskId, &TaskId)],
+    known: &HashMap<TaskId, TaskStatus>,
+) -> Result<(), Failure> {
+    let rows = sql::rows(dependencies.len(), sql::DEPENDENCY_COLUMNS);
+    let text = sql::INSERT_DEPENDENCIES.to_owned() + &rows;
+    let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_usual(dependencies.len()));
+    for (task, blocker) in dependencies {
+        let settled = known.get(*blocker).is_some_and(|status| status.is_final());
+        query = query
+            .bind(task.as_str())
+            .bind(blocker.as_str())
+            .bind(settled);
+    }
+    query.execute(connection).await?;
+    Ok(())
+}
+
+/// Numbers of rows that come again, whose statements are kept prepared.
+fn is_usual(rows: usize) -> bool {
+    rows == 1 || rows == AT_ONCE
+}
+
+/// Whether the dependency is new.
+pub(super) async fn depend(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+    blocker: &TaskId,
+    settled: bool,
+) -> Result<bool, Failure> {
+    let done = sqlx::query(sql::INSERT_DEPENDENCY)
+        .bind(task.as_str())
+        .bind(blocker.as_str())
+        .bind(settled)
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected() > 0)
+}
+
+/// Fails a pending task that waits for one that has already failed or was killed.
+pub(super) async fn fail_for(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    blocker: &TaskId,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let task = read::found(connection, id).await?;
+    // Another of these may have taken it along.
+    if task.record.status == TaskStatus::Pending {
+        let root = Cause::of(&read::found(connection, blocker).await?);
+        let reason = root.reason_for(blocker);
+        let failed = TaskStatus::Failed;
+        ending::end_unheld(connection, &task, failed, Some(&reason), at).await?;
+    }
+    Ok(())
+}
+
+async fn refuse_if_waiting(
+    connection: &mut SqliteConnection,
+    new: &[NewTask],
+) -> Result<(), Failure> {
+    for task in new {
+        if task.start_here.is_some() && !task.blocked_by.is_empty() {
+            let found = read::found(connection, &task.id).await?;
+            if found.record.status == TaskStatus::Pending {
+                return Err(read::waits_for(connection, &task.id).await?.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds to what a task waits for.
+pub(super) async fn wait_for_more(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    more: u64,
+) -> Result<(), Failure> {
+    sqlx::query(sql::WAIT_FOR_MORE)
+        .bind(id.as_str())
+        .bind(int(more))
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Mailboxes: what tasks are told while they run, or to run again.
+
+use codespar_protocol::{TaskId, TaskRecord};
+use jiff::Timestamp;
+use sqlx::SqliteConnection;
+
+use super::{
+    super::{
+        failure::Failure,
+        rows::{count, field, int, time},
+    },
+    read,
+    row::damaged,
+};
+use crate::{Mail, StoreError, task_sql as sql};
+
+pub(super) async fn send(
+    connection: &mut SqliteConnection,
+    to: &TaskId,
+    from: &str,
+    body: &str,
+    at: Timestamp,
+) -> Result<TaskRecord, Failure> {
+    let task = read::found(connection, to).await?;
+    if task.record.status.is_final() {
+        if !task.record.task_type.is_agent() {
+            let rule = "only an agent can be continued with a message";
+            return Err(task.wrong_state(rule).into());
+        }
+        restart(connection, to, at).await?;
+    }
+    sqlx::query(sql::INSERT_MAIL)
+        .bind(to.as_str())
+        .bind(from)
+        .bind(body)
+        .bind(at.as_microsecond())
+        .execute(&mut *connection)
+        .await?;
+    read::record(connection, to).await
+}
+
+/// Pending again, as its next attempt. It waits for nothing any more: whoever continues it knows
+/// what became of its dependencies.
+async fn restart(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    sqlx::query(sql::RESTART)
+        .bind(id.as_str())
+        .bind(at.as_microsecond())
+        .execute(&mut *connection)
+        .await?;
+    sqlx::query(sql::SETTLE_ALL_OF)
+        .bind(id.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn unread(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<Vec<Mail>, Failure> {
+    let rows = sqlx::query(sql::UNREAD)
+        .bind(task.as_str())
+        .fetch_all(&mut *connection)
+        .await?;
+    if rows.is_empty() {
+        // An empty mailbox is one thing, none another.
+        read::found(connection, task).await?;
+    }
+    let read = |row| -> Result<Mail, String> {
+        Ok(Mail {
+            seq: count(row, "seq")?,
+            from: field(row, "sender")?,
+            body: field(row, "body")?,
+            at: time(row, "at")?,
+        })
+    };
+    let mail: Result<_, String> = rows.iter().map(read).collect();
+    Ok(mail.map_err(damaged)?)
+}
+
+/// Refused when one of them was read already.
+pub(super) async fn mark_read(
+    connection: &mut SqliteConnection,
+    read: &[u64],
+    at: Timestamp,
+) -> Result<(), Failure> {
+    for &seq in read {
+        let done = sqlx::query(sql::MARK_READ)
+            .bind(int(seq))
+            .bind(at.as_microsecond())
+            .execute(&mut *connection)
+            .await?;
+        if done.rows_affected() == 0 {
+            let kind = "message";
+            return Err(StoreError::NotWaiting { kind, seq }.into());
+        }
+    }
+    Ok(())
+}

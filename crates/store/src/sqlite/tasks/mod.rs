@@ -1,0 +1,243 @@
+//! Tasks in SQLite: each change is one write transaction.
+
+mod change;
+mod claim;
+mod create;
+mod ending;
+mod graph;
+mod mail;
+mod notify;
+mod paths;
+#[cfg(test)]
+mod plans;
+mod read;
+mod row;
+mod runners;
+mod teams;
+
+use std::{path::PathBuf, time::Duration};
+
+use async_trait::async_trait;
+use codespar_protocol::{Entry, EntryBody, SessionId, TaskId, TaskRecord};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{
+    SqliteStore,
+    append::{self, Frame},
+    now,
+};
+use crate::{
+    Capacity, Claimed, Mail, NewTask, Notification, Outstanding, Renewal, RunnerId, StoreError,
+    TaskChange, TaskEnding, TaskFilter, TaskStore, Team,
+};
+
+/// When a lease that begins now runs out, as the database keeps it.
+fn until(at: Timestamp, lease: Duration) -> i64 {
+    let lease = i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
+    at.as_microsecond().saturating_add(lease)
+}
+
+#[async_trait]
+impl TaskStore for SqliteStore {
+    async fn create_tasks(&self, new: Vec<NewTask>) -> Result<Vec<TaskRecord>, StoreError> {
+        create::check(&new)?;
+        let mut work = self.change().await?;
+        let outcome = create::create(work.connection(), &new, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn task(&self, id: &TaskId) -> Result<TaskRecord, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = read::record(work.connection(), id).await;
+        work.settle(outcome).await
+    }
+
+    async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = read::listed(work.connection(), &filter).await;
+        work.settle(outcome).await
+    }
+
+    async fn change_task(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = change::change(work.connection(), id, change, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn claim_tasks(
+        &self,
+        runner: &RunnerId,
+        capacity: &Capacity,
+        lease: Duration,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = claim::claim(work.connection(), runner, capacity, lease, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn renew_leases(
+        &self,
+        runner: &RunnerId,
+        held: &[(TaskId, u64)],
+        lease: Duration,
+    ) -> Result<Renewal, StoreError> {
+        let mut work = self.change().await?;
+        let until = until(now(), lease);
+        let outcome = claim::renew(work.connection(), runner, held, until).await;
+        work.settle(outcome).await
+    }
+
+    async fn finish_task(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        ending: TaskEnding,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = ending::finish(work.connection(), id, epoch, ending, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = claim::release(work.connection(), id, epoch, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn stop_task(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = change::stop(work.connection(), id, reason, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn note_progress(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        metadata: Map<String, Value>,
+    ) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = claim::note_progress(work.connection(), id, epoch, metadata, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn send_mail(
+        &self,
+        to: &TaskId,
+        from: &str,
+        body: &str,
+    ) -> Result<TaskRecord, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = mail::send(work.connection(), to, from, body, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn mail(&self, task: &TaskId) -> Result<Vec<Mail>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = mail::unread(work.connection(), task).await;
+        work.settle(outcome).await
+    }
+
+    async fn append_from_mail(
+        &self,
+        session: SessionId,
+        after: u64,
+        bodies: Vec<EntryBody>,
+        read: &[u64],
+    ) -> Result<Vec<Entry>, StoreError> {
+        let drafts = append::drafts(after, bodies)?;
+        let mut work = self.change().await?;
+        let outcome = match mail::mark_read(work.connection(), read, now()).await {
+            Ok(()) => {
+                append::append(work.connection(), session, after, drafts, Frame::Callers).await
+            }
+            Err(failure) => Err(failure),
+        };
+        work.settle(outcome).await
+    }
+
+    async fn notifications(&self, session: SessionId) -> Result<Vec<Notification>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = notify::waiting(work.connection(), session).await;
+        work.settle(outcome).await
+    }
+
+    async fn append_notified(
+        &self,
+        session: SessionId,
+        after: u64,
+        bodies: Vec<EntryBody>,
+        delivered: &[u64],
+    ) -> Result<Vec<Entry>, StoreError> {
+        let drafts = append::drafts(after, bodies)?;
+        let mut work = self.change().await?;
+        let marked = notify::mark_delivered(work.connection(), session, delivered, now()).await;
+        let outcome = match marked {
+            Ok(()) => {
+                append::append(work.connection(), session, after, drafts, Frame::Callers).await
+            }
+            Err(failure) => Err(failure),
+        };
+        work.settle(outcome).await
+    }
+
+    async fn claim_paths(&self, task: &TaskId, paths: &[PathBuf]) -> Result<(), StoreError> {
+        let paths = paths::plain(paths)?;
+        let mut work = self.change().await?;
+        let outcome = paths::claim(work.connection(), task, &paths).await;
+        work.settle(outcome).await
+    }
+
+    async fn create_team(&self, session: SessionId, team: Team) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = teams::create(work.connection(), session, &team).await;
+        work.settle(outcome).await
+    }
+
+    async fn teams(&self, session: SessionId) -> Result<Vec<Team>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = teams::of_session(work.connection(), session).await;
+        work.settle(outcome).await
+    }
+
+    async fn delete_team(&self, session: SessionId, name: &str) -> Result<Team, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = teams::delete(work.connection(), session, name).await;
+        work.settle(outcome).await
+    }
+
+    async fn announce_runner(
+        &self,
+        runner: &RunnerId,
+        pid: u32,
+        lease: Duration,
+    ) -> Result<u32, StoreError> {
+        let mut work = self.change().await?;
+        let at = now();
+        let outcome = runners::announce(work.connection(), runner, pid, at, until(at, lease)).await;
+        work.settle(outcome).await
+    }
+
+    async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = runners::withdraw(work.connection(), runner).await;
+        work.settle(outcome).await
+    }
+
+    async fn outstanding(&self) -> Result<Outstanding, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = read::outstanding(work.connection()).await;
+        work.settle(outcome).await
+    }
+
+    async fn remove_tasks_before(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = read::remove_before(work.connection(), before).await;
+        let removed = work.settle(outcome).await?;
+        if !removed.is_empty() {
+            self.give_room_back().await;
+        }
+        Ok(removed)
+    }
+}

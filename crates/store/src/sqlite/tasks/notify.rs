@@ -1,0 +1,107 @@
+//! Notifications: one for each attempt of a task, delivered into the conversation once.
+
+use codespar_protocol::{SessionId, TaskRecord, TaskStatus};
+use jiff::Timestamp;
+use sqlx::SqliteConnection;
+
+use super::{
+    super::{
+        failure::Failure,
+        rows::{count, field, int},
+    },
+    row::{Found, damaged, task_id},
+};
+use crate::{Notification, StoreError, task_sql as sql};
+
+/// Tells the session of the task's end, if it wants to know.
+pub(super) async fn tell(
+    connection: &mut SqliteConnection,
+    task: &Found,
+    body: &str,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let (true, Some(session)) = (task.notify, task.record.session_id) else {
+        return Ok(());
+    };
+    sqlx::query(sql::INSERT_NOTIFICATION)
+        .bind(session.to_string())
+        .bind(task.id().as_str())
+        .bind(i64::from(task.record.attempt))
+        .bind(body)
+        .bind(at.as_microsecond())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// For a task that ended without a runner to speak for it.
+pub(super) fn body(task: &TaskRecord, status: TaskStatus, error: Option<&str>) -> String {
+    let said = match error {
+        Some(error) => format!("{}: {error}", task.subject),
+        None => task.subject.clone(),
+    };
+    let line = said.split_whitespace().collect::<Vec<&str>>().join(" ");
+    format!(
+        "<task-notification>\n<task-id>{}</task-id>\n<status>{status}</status>\n\
+         <summary>{}</summary>\n</task-notification>",
+        task.task_id,
+        escaped(&line),
+    )
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '"' => safe += "&quot;",
+            '\'' => safe += "&apos;",
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+pub(super) async fn waiting(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+) -> Result<Vec<Notification>, Failure> {
+    let rows = sqlx::query(sql::WAITING_NOTIFICATIONS)
+        .bind(session.to_string())
+        .fetch_all(connection)
+        .await?;
+    let read = |row| -> Result<Notification, String> {
+        Ok(Notification {
+            seq: count(row, "seq")?,
+            task_id: task_id(row, "task_id")?,
+            attempt: u32::try_from(count(row, "attempt")?).map_err(|error| error.to_string())?,
+            body: field(row, "body")?,
+        })
+    };
+    let waiting: Result<_, String> = rows.iter().map(read).collect();
+    Ok(waiting.map_err(damaged)?)
+}
+
+/// Refused when one of them is delivered already.
+pub(super) async fn mark_delivered(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+    delivered: &[u64],
+    at: Timestamp,
+) -> Result<(), Failure> {
+    for &seq in delivered {
+        let done = sqlx::query(sql::MARK_DELIVERED)
+            .bind(int(seq))
+            .bind(at.as_microsecond())
+            .bind(session.to_string())
+            .execute(&mut *connection)
+            .await?;
+        if done.rows_affected() == 0 {
+            let kind = "notification";
+            return Err(StoreError::NotWaiting { kind, seq }.into());
+        }
+    }
+    Ok(())
+}

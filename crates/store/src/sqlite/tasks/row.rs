@@ -1,0 +1,172 @@
+//! Rows of tasks, to and from our types.
+
+use codespar_protocol::{Cost, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage, Usd};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use sqlx::sqlite::SqliteRow;
+
+use super::super::rows::{count, field, time, words};
+use crate::StoreError;
+
+/// A task with what the store alone knows of it. Its dependencies are not filled in.
+pub(super) struct Found {
+    pub(super) record: TaskRecord,
+    pub(super) unmet: u64,
+    /// The session is told of its end.
+    pub(super) notify: bool,
+    pub(super) runner: Option<String>,
+    pub(super) epoch: u64,
+    pub(super) stop_reason: Option<String>,
+}
+
+impl Found {
+    pub(super) fn of(row: &SqliteRow) -> Result<Self, StoreError> {
+        read(row).map_err(|message| StoreError::DamagedTask {
+            id: field(row, "id").unwrap_or_default(),
+            message,
+        })
+    }
+
+    pub(super) fn id(&self) -> &TaskId {
+        &self.record.task_id
+    }
+
+    pub(super) fn wrong_state(&self, rule: &'static str) -> StoreError {
+        StoreError::WrongState {
+            id: self.id().clone(),
+            status: self.record.status,
+            rule,
+        }
+    }
+
+    /// Passes for the runner whose lease is the latest, while the task runs.
+    pub(super) fn held_under(&self, epoch: u64, next: TaskStatus) -> Result<(), StoreError> {
+        let id = self.id().clone();
+        if self.epoch != epoch {
+            return Err(StoreError::LeaseLost(id));
+        }
+        let from = self.record.status;
+        match from {
+            TaskStatus::Running => Ok(()),
+            _ => Err(StoreError::NoSuchStep { id, from, to: next }),
+        }
+    }
+}
+
+fn read(row: &SqliteRow) -> Result<Found, String> {
+    Ok(Found {
+        record: record(row)?,
+        unmet: count(row, "unmet")?,
+        notify: field(row, "notify")?,
+        runner: field(row, "lease_owner")?,
+        epoch: count(row, "lease_epoch")?,
+        stop_reason: field(row, "stop_reason")?,
+    })
+}
+
+fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
+    let exit_code: Option<i64> = field(row, "exit_code")?;
+    let session_id: Option<&str> = field(row, "session_id")?;
+    let parent: Option<&str> = field(row, "parent_task_id")?;
+    Ok(TaskRecord {
+        task_id: task_id(row, "id")?,
+        task_type: field::<&str>(row, "task_type")?.parse().map_err(words)?,
+        status: status(row)?,
+        subject: field(row, "subject")?,
+        description: field(row, "description")?,
+        active_form: field(row, "active_form")?,
+        owner: field(row, "owner")?,
+        metadata: serde_json::from_str(field(row, "metadata")?).map_err(words)?,
+        blocks: Vec::new(),
+        blocked_by: Vec::new(),
+        output_file: field(row, "output_file")?,
+        created_at: time(row, "created_at")?,
+        updated_at: time(row, "updated_at")?,
+        started_at: maybe_time(row, "started_at")?,
+        ended_at: maybe_time(row, "ended_at")?,
+        error: field(row, "error")?,
+        exit_code: exit_code.map(i32::try_from).transpose().map_err(words)?,
+        attempt: u32::try_from(count(row, "attempt")?).map_err(words)?,
+        usage: usage(row)?,
+        cost_usd: cost(row)?,
+        session_id: session_id
+            .map(str::parse::<SessionId>)
+            .transpose()
+            .map_err(words)?,
+        parent_task_id: parent
+            .map(str::parse::<TaskId>)
+            .transpose()
+            .map_err(words)?,
+    })
+}
+
+fn usage(row: &SqliteRow) -> Result<Usage, String> {
+    Ok(Usage {
+        input_tokens: count(row, "input_tokens")?,
+        output_tokens: count(row, "output_tokens")?,
+        cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,
+        cache_read_input_tokens: count(row, "cache_read_input_tokens")?,
+        cache_creation_1h_input_tokens: count(row, "cache_creation_1h_input_tokens")?,
+    })
+}
+
+fn cost(row: &SqliteRow) -> Result<Cost, String> {
+    let known = Usd::from_nanos(count(row, "cost_nanos")?);
+    Ok(match field(row, "cost_unknown")? {
+        true => Cost::Unknown(known),
+        false => Cost::Known(known),
+    })
+}
+
+fn maybe_time(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, String> {
+    let at: Option<i64> = field(row, column)?;
+    at.map(Timestamp::from_microsecond)
+        .transpose()
+        .map_err(words)
+}
+
+pub(super) fn task_id(row: &SqliteRow, column: &str) -> Result<TaskId, String> {
+    field::<&str>(row, column)?.parse().map_err(words)
+}
+
+pub(super) fn status(row: &SqliteRow) -> Result<TaskStatus, String> {
+    field::<&str>(row, "status")?.parse().map_err(words)
+}
+
+/// What went wrong with a row that is not a task's own.
+#[allow(clippy::needless_pass_by_value)] // The form `map_err` wants.
+pub(super) fn damaged(message: String) -> StoreError {
+    StoreError::Database(format!("a damaged row: {message}"))
+}
+
+/// As the database keeps it, with what it is found by.
+pub(super) struct Metadata {
+    pub(super) text: String,
+    pub(super) queue: String,
+    pub(super) run_anyway: bool,
+}
+
+impl Metadata {
+    pub(super) fn of(task_type: TaskType, metadata: &Map<String, Value>) -> Self {
+        let word = |key| metadata.get(key).and_then(Value::as_str);
+        Self {
+            text: Value::Object(metadata.clone()).to_string(),
+            queue: match word("runner_only") {
+                Some(runner) => format!("{task_type}@{runner}"),
+                None => task_type.to_string(),
+            },
+            run_anyway: word("on_dependency_failure") == Some("run"),
+        }
+    }
+}
+
+/// Adds key by key; `null` takes a key away.
+pub(super) fn merge(metadata: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (key, value) in more {
+        match value {
+            // Keeps the others in their order.
+            Value::Null => drop(metadata.shift_remove(&key)),
+            value => drop(metadata.insert(key, value)),
+        }
+    }
+}

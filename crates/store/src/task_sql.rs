@@ -1,0 +1,201 @@
+//! The SQL of tasks, in the dialect that SQLite and PostgreSQL share; only the lists of ids are
+//! SQLite's own (`json_each`, where PostgreSQL has `= ANY`).
+
+macro_rules! select_task {
+    ($which:literal) => {
+        concat!(
+            "SELECT id, task_type, status, subject, description, active_form, owner, \
+             metadata, output_file, session_id, parent_task_id, notify, unmet, created_at, \
+             updated_at, started_at, ended_at, error, exit_code, attempt, input_tokens, \
+             output_tokens, cache_creation_input_tokens, cache_read_input_tokens, \
+             cache_creation_1h_input_tokens, cost_nanos, cost_unknown, lease_owner, lease_epoch, \
+             stop_reason FROM tasks ",
+            $which
+        )
+    };
+}
+
+pub(crate) const TASK: &str = select_task!("WHERE id = $1");
+
+pub(crate) const TASKS_BY_IDS: &str = select_task!("WHERE id IN (SELECT value FROM json_each($1))");
+
+/// Conditions follow.
+pub(crate) const TASKS: &str = select_task!("");
+
+/// The tasks that a task still holds back. Their status is for the caller to look at: asked for
+/// here, it tempts the database to walk all that are pending.
+pub(crate) const DEPENDENTS: &str = select_task!(
+    "WHERE id IN (SELECT task_id FROM task_deps WHERE blocker = $1 AND settled = FALSE)"
+);
+
+pub(crate) const STATUSES: &str =
+    "SELECT id, status FROM tasks WHERE id IN (SELECT value FROM json_each($1))";
+
+pub(crate) const BLOCKERS_OF: &str = "SELECT place, task_id, blocker FROM task_deps \
+     WHERE task_id IN (SELECT value FROM json_each($1))";
+
+pub(crate) const BLOCKED_BY: &str = "SELECT place, task_id, blocker FROM task_deps \
+     WHERE blocker IN (SELECT value FROM json_each($1))";
+
+/// Every dependency above a task. The cross joins keep the database on the way up.
+pub(crate) const ABOVE: &str = "WITH RECURSIVE above (id) AS (SELECT CAST($1 AS TEXT) UNION \
+     SELECT d.blocker FROM above a CROSS JOIN task_deps d WHERE d.task_id = a.id) \
+     SELECT d.task_id, d.blocker FROM above a CROSS JOIN task_deps d WHERE d.task_id = a.id";
+
+pub(crate) const WAITS_FOR: &str =
+    "SELECT blocker FROM task_deps WHERE task_id = $1 AND settled = FALSE";
+
+/// As many rows as are wanted follow, by `rows`.
+pub(crate) const INSERT_TASKS: &str = "INSERT INTO tasks (id, task_type, status, subject, \
+     description, active_form, metadata, queue, run_anyway, output_file, session_id, \
+     parent_task_id, notify, unmet, created_at, updated_at, started_at, attempt, lease_owner, \
+     lease_epoch, lease_until) VALUES ";
+
+/// The columns of `INSERT_TASKS`.
+pub(crate) const TASK_COLUMNS: usize = 21;
+
+/// As many rows as are wanted follow, by `rows`.
+pub(crate) const INSERT_DEPENDENCIES: &str =
+    "INSERT INTO task_deps (task_id, blocker, settled) VALUES ";
+
+/// The columns of `INSERT_DEPENDENCIES`.
+pub(crate) const DEPENDENCY_COLUMNS: usize = 3;
+
+/// Places for the values of so many rows.
+pub(crate) fn rows(rows: usize, columns: usize) -> String {
+    let row = |row: usize| {
+        let places = (1..=columns).map(|column| format!("${}", row * columns + column));
+        format!("({})", places.collect::<Vec<String>>().join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<String>>().join(", ")
+}
+
+pub(crate) const INSERT_DEPENDENCY: &str = "INSERT INTO task_deps (task_id, blocker, settled) \
+     VALUES ($1, $2, $3) ON CONFLICT (task_id, blocker) DO NOTHING";
+
+pub(crate) const WAIT_FOR_MORE: &str = "UPDATE tasks SET unmet = unmet + $2 WHERE id = $1";
+
+pub(crate) const CHANGE_TASK: &str = "UPDATE tasks SET subject = $2, description = $3, \
+     owner = $4, metadata = $5, queue = $6, run_anyway = $7, updated_at = $8 WHERE id = $1";
+
+/// By hand: no lease, and whoever had one before is fenced off.
+pub(crate) const BEGIN_BY_HAND: &str = "UPDATE tasks SET status = 'running', started_at = $2, \
+     updated_at = $2, attempt_before = attempt, \
+     attempt = CASE WHEN attempt = 0 THEN 1 ELSE attempt END, lease_epoch = lease_epoch + 1 \
+     WHERE id = $1";
+
+/// The queues that have something ready, each found by one step down the index.
+pub(crate) const READY_QUEUES: &str = "WITH RECURSIVE queues (queue) AS (\
+     SELECT MIN(queue) FROM tasks WHERE status = 'pending' AND unmet = 0 UNION ALL \
+     SELECT (SELECT MIN(t.queue) FROM tasks t \
+     WHERE t.status = 'pending' AND t.unmet = 0 AND t.queue > queues.queue) \
+     FROM queues WHERE queues.queue IS NOT NULL) \
+     SELECT queue FROM queues WHERE queue IS NOT NULL";
+
+pub(crate) const READY_IN_QUEUE: &str = "SELECT seq, id FROM tasks WHERE status = 'pending' \
+     AND unmet = 0 AND queue = $1 ORDER BY seq LIMIT $2";
+
+pub(crate) const EXPIRED: &str =
+    "SELECT seq, id, queue FROM tasks WHERE status = 'running' AND lease_until < $1";
+
+pub(crate) const CLAIM: &str = "UPDATE tasks SET lease_owner = $2, lease_until = $3, \
+     lease_epoch = lease_epoch + 1, updated_at = $4, started_at = COALESCE(started_at, $4), \
+     attempt_before = CASE WHEN status = 'pending' THEN attempt ELSE attempt_before END, \
+     attempt = CASE WHEN attempt = 0 THEN 1 ELSE attempt END, status = 'running' \
+     WHERE id = $1 RETURNING lease_epoch";
+
+pub(crate) const RENEW: &str = "UPDATE tasks SET lease_until = $4 WHERE id = $1 \
+     AND lease_epoch = $3 AND lease_owner = $2 AND status = 'running' \
+     RETURNING stop_reason, EXISTS (SELECT 1 FROM mailbox m WHERE m.task_id = tasks.id \
+     AND m.read_at IS NULL) AS has_mail";
+
+pub(crate) const RELEASE: &str = "UPDATE tasks SET status = 'pending', lease_owner = NULL, \
+     lease_until = NULL, started_at = NULL, attempt = attempt_before, updated_at = $2 \
+     WHERE id = $1";
+
+pub(crate) const ASK_TO_STOP: &str = "UPDATE tasks SET \
+     stop_reason = COALESCE(stop_reason, $2), updated_at = $3 WHERE id = $1";
+
+pub(crate) const END_TASK: &str = "UPDATE tasks SET status = $2, error = $3, ended_at = $4, \
+     updated_at = $4, lease_owner = NULL, lease_until = NULL, stop_reason = NULL WHERE id = $1";
+
+pub(crate) const SET_OUTCOME: &str = "UPDATE tasks SET exit_code = $2, input_tokens = $3, \
+     output_tokens = $4, cache_creation_input_tokens = $5, cache_read_input_tokens = $6, \
+     cache_creation_1h_input_tokens = $7, cost_nanos = $8, cost_unknown = $9, metadata = $10, \
+     queue = $11, run_anyway = $12 WHERE id = $1";
+
+/// A dependency that no longer holds anyone back. `$2` is whether only those go on that run in
+/// spite of a failure. Each dependency that is not settled is counted in `unmet`, whatever has
+/// become of the task.
+pub(crate) const LET_GO: &str = "UPDATE tasks SET unmet = unmet - 1 \
+     WHERE (run_anyway OR NOT $2) AND id IN \
+     (SELECT task_id FROM task_deps WHERE blocker = $1 AND settled = FALSE)";
+
+pub(crate) const SETTLE_DEPENDENCIES: &str =
+    "UPDATE task_deps SET settled = TRUE WHERE blocker = $1 AND settled = FALSE";
+
+pub(crate) const RESTART: &str = "UPDATE tasks SET status = 'pending', attempt = attempt + 1, \
+     unmet = 0, started_at = NULL, ended_at = NULL, error = NULL, exit_code = NULL, \
+     updated_at = $2 WHERE id = $1";
+
+pub(crate) const SETTLE_ALL_OF: &str =
+    "UPDATE task_deps SET settled = TRUE WHERE task_id = $1 AND settled = FALSE";
+
+pub(crate) const INSERT_MAIL: &str =
+    "INSERT INTO mailbox (task_id, sender, body, at) VALUES ($1, $2, $3, $4)";
+
+pub(crate) const UNREAD: &str = "SELECT seq, sender, body, at FROM mailbox \
+     WHERE task_id = $1 AND read_at IS NULL ORDER BY seq";
+
+pub(crate) const MARK_READ: &str =
+    "UPDATE mailbox SET read_at = $2 WHERE seq = $1 AND read_at IS NULL";
+
+/// Nothing where the session is gone.
+pub(crate) const INSERT_NOTIFICATION: &str = "INSERT INTO notifications (session_id, task_id, \
+     attempt, body, at) SELECT id, $2, $3, $4, $5 FROM sessions WHERE id = $1 \
+     ON CONFLICT (task_id, attempt) DO NOTHING";
+
+pub(crate) const WAITING_NOTIFICATIONS: &str = "SELECT seq, task_id, attempt, body \
+     FROM notifications WHERE session_id = $1 AND delivered_at IS NULL ORDER BY seq";
+
+pub(crate) const MARK_DELIVERED: &str = "UPDATE notifications SET delivered_at = $2 \
+     WHERE seq = $1 AND session_id = $3 AND delivered_at IS NULL";
+
+pub(crate) const CLAIM_OF_PATH: &str =
+    "SELECT path, task_id FROM path_claims WHERE path = $1 AND task_id <> $2";
+
+/// `$1` and `$2` enclose all that lies below a directory.
+pub(crate) const CLAIM_BELOW: &str = "SELECT path, task_id FROM path_claims \
+     WHERE path > $1 AND path < $2 AND task_id <> $3 ORDER BY path LIMIT 1";
+
+pub(crate) const INSERT_CLAIM: &str = "INSERT INTO path_claims (path, task_id) VALUES ($1, $2) \
+     ON CONFLICT (path) DO NOTHING";
+
+pub(crate) const DROP_CLAIMS: &str = "DELETE FROM path_claims WHERE task_id = $1";
+
+pub(crate) const INSERT_TEAM: &str = "INSERT INTO teams (session_id, name) VALUES ($1, $2) ON CONFLICT (session_id, name) DO NOTHING";
+
+pub(crate) const INSERT_MEMBER: &str = "INSERT INTO team_members (session_id, team, place, name, \
+     task_id) VALUES ($1, $2, $3, $4, $5)";
+
+pub(crate) const TEAMS: &str = "SELECT t.name AS team, m.name, m.task_id FROM teams t \
+     LEFT JOIN team_members m ON m.session_id = t.session_id AND m.team = t.name \
+     WHERE t.session_id = $1 ORDER BY t.name, m.place";
+
+pub(crate) const DELETE_TEAM: &str = "DELETE FROM teams WHERE session_id = $1 AND name = $2";
+
+pub(crate) const DROP_DEAD_RUNNERS: &str = "DELETE FROM runners WHERE until <= $1";
+
+pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, pid, until) VALUES ($1, $2, $3) \
+     ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, until = excluded.until";
+
+pub(crate) const LIVING_RUNNERS: &str = "SELECT id FROM runners WHERE until > $1";
+
+pub(crate) const WITHDRAW: &str = "DELETE FROM runners WHERE id = $1";
+
+pub(crate) const OUTSTANDING: &str = "SELECT \
+     (SELECT COUNT(*) FROM tasks WHERE status = 'pending') AS pending, \
+     (SELECT COUNT(*) FROM tasks WHERE status = 'pending' AND unmet = 0) AS ready, \
+     (SELECT COUNT(*) FROM tasks WHERE status = 'running') AS running";
+
+pub(crate) const DELETE_OLD_TASKS: &str = "DELETE FROM tasks WHERE ended_at < $1 RETURNING seq, id";

@@ -1,0 +1,322 @@
+//! Tasks in the store: records, dependencies, leases, mailboxes, notifications, claims, teams.
+
+use std::{path::PathBuf, time::Duration};
+
+use async_trait::async_trait;
+use codespar_protocol::{
+    Cost, Entry, EntryBody, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage,
+};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::StoreError;
+
+/// Names one process that runs tasks; fresh for each process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RunnerId(pub String);
+
+/// What a task starts from.
+#[derive(Debug, Clone)]
+pub struct NewTask {
+    /// Its id; the letter says its type.
+    pub id: TaskId,
+    /// What it runs.
+    pub task_type: TaskType,
+    /// One line.
+    pub subject: String,
+    /// More.
+    pub description: Option<String>,
+    /// What to show while it runs.
+    pub active_form: Option<String>,
+    /// What it is made from, and what callers add.
+    pub metadata: Map<String, Value>,
+    /// Tasks it waits for.
+    pub blocked_by: Vec<TaskId>,
+    /// Where its output goes.
+    pub output_file: Option<PathBuf>,
+    /// The session that made it, and is notified of its end.
+    pub session_id: Option<SessionId>,
+    /// The task that made it.
+    pub parent_task_id: Option<TaskId>,
+    /// Whether its end is told to the session.
+    pub notify: Notify,
+    /// Begin at once in this process: the task is born `running` under its lease. Refused while
+    /// it waits for others.
+    pub start_here: Option<(RunnerId, Duration)>,
+}
+
+/// Whether the end of a task becomes a notification of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Notify {
+    /// It does, once for each attempt.
+    Session,
+    /// Someone waits for it directly.
+    Nobody,
+}
+
+/// Which tasks.
+#[derive(Debug, Clone, Default)]
+pub struct TaskFilter {
+    /// Only these.
+    pub status: Option<TaskStatus>,
+    /// Only those this session made.
+    pub session_id: Option<SessionId>,
+    /// Only those this task made.
+    pub parent_task_id: Option<TaskId>,
+    /// Only of this type.
+    pub task_type: Option<TaskType>,
+    /// The latest this many.
+    pub limit: Option<u32>,
+}
+
+/// A change to a record. `None` leaves a field as it is.
+#[derive(Debug, Clone, Default)]
+pub struct TaskChange {
+    /// A step of the lifecycle by hand. Only steps `TaskStatus::may_become` knows; a task that a
+    /// runner holds can only be stopped, with `stop_task`.
+    pub status: Option<TaskStatus>,
+    /// One line.
+    pub subject: Option<String>,
+    /// More.
+    pub description: Option<String>,
+    /// Added key by key; `null` takes a key away.
+    pub metadata: Map<String, Value>,
+    /// More tasks to wait for; only while pending.
+    pub add_blocked_by: Vec<TaskId>,
+    /// Who takes it. `Some(None)` gives it back.
+    pub owner: Option<Option<String>>,
+    /// Refused with the owner named unless nobody has it: an atomic claim.
+    pub owner_must_be_free: OwnerRule,
+}
+
+/// Whether an owner may be replaced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OwnerRule {
+    /// It may.
+    #[default]
+    Replace,
+    /// Only a task without owner that waits for nothing can be taken.
+    ClaimFree,
+}
+
+/// How many more tasks of each type a runner can take.
+#[derive(Debug, Clone, Default)]
+pub struct Capacity {
+    /// By type; a type that is absent is not taken.
+    pub by_type: Vec<(TaskType, u32)>,
+    /// In all.
+    pub total: u32,
+}
+
+/// A task taken under a lease.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// Its record, now running.
+    pub record: TaskRecord,
+    /// The fencing number: what finishes it must show the same.
+    pub epoch: u64,
+    /// Its last runner died with it.
+    pub was_lost: bool,
+}
+
+/// What a runner learns when it renews its leases.
+#[derive(Debug, Clone, Default)]
+pub struct Renewal {
+    /// Tasks it no longer holds: stop working on them, write nothing.
+    pub lost: Vec<TaskId>,
+    /// Tasks that someone wants stopped, with the reason.
+    pub stop: Vec<(TaskId, String)>,
+    /// Tasks with unread messages in their mailbox.
+    pub mail: Vec<TaskId>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub struct TaskEnding {
+    /// `Completed`, `Failed` or `Killed`.
+    pub status: TaskStatus,
+    /// Why it failed or was stopped.
+    pub error: Option<String>,
+    /// Of a shell command.
+    pub exit_code: Option<i32>,
+    /// Tokens of this attempt.
+    pub usage: Usage,
+    /// Cost of this attempt.
+    pub cost: Cost,
+    /// Merged into the metadata (final text, counts).
+    pub metadata: Map<String, Value>,
+    /// The body of the notification, if the session is told.
+    pub notification: String,
+}
+
+/// A message in a task's mailbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail {
+    /// Its place, over all mailboxes.
+    pub seq: u64,
+    /// Who wrote it.
+    pub from: String,
+    /// What.
+    pub body: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A notification that waits for its session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// Its place, over all sessions.
+    pub seq: u64,
+    /// The task it speaks of.
+    pub task_id: TaskId,
+    /// Which attempt of it.
+    pub attempt: u32,
+    /// The text.
+    pub body: String,
+}
+
+/// A team and its members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Team {
+    /// Its name, unique in its session.
+    pub name: String,
+    /// Name and task of each member.
+    pub members: Vec<(String, TaskId)>,
+}
+
+/// Tasks. Every state change is a transaction that checks the state it leaves from.
+#[async_trait]
+pub trait TaskStore: Send + Sync {
+    /// Records tasks, all or none, in order. Unknown ids in `blocked_by` are refused by name. A
+    /// task born blocked by a failed one fails at once (see `finish_task`).
+    async fn create_tasks(&self, new: Vec<NewTask>) -> Result<Vec<TaskRecord>, StoreError>;
+
+    /// One task.
+    async fn task(&self, id: &TaskId) -> Result<TaskRecord, StoreError>;
+
+    /// Tasks in order of creation.
+    async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>, StoreError>;
+
+    /// Changes a record. Cycles are refused with the cycle printed (`a → b → a`); illegal steps
+    /// with both states named.
+    async fn change_task(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, StoreError>;
+
+    /// Takes ready tasks in order of creation, within capacity: pending ones that wait for nothing,
+    /// and running ones whose lease ran out. Costs what it takes, not what there is.
+    async fn claim_tasks(
+        &self,
+        runner: &RunnerId,
+        capacity: &Capacity,
+        lease: Duration,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Keeps the leases of this runner, given as (task, epoch).
+    async fn renew_leases(
+        &self,
+        runner: &RunnerId,
+        held: &[(TaskId, u64)],
+        lease: Duration,
+    ) -> Result<Renewal, StoreError>;
+
+    /// Ends an attempt, if the epoch still holds. Dependents that waited for nothing else become
+    /// ready; if the task did not complete they fail with that reason, and so on down, unless
+    /// their metadata says `on_dependency_failure = "run"`. Notifications are written in the same
+    /// transaction. Gives the ids of dependents that failed with it. Path claims are let go.
+    async fn finish_task(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        ending: TaskEnding,
+    ) -> Result<Vec<TaskId>, StoreError>;
+
+    /// Puts a task back, as it was before it was claimed: an orderly shutdown.
+    async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError>;
+
+    /// Asks for a stop: a pending task is killed at once (with its dependents), a running one is
+    /// marked and its runner sees it at the next renewal. A finished one is refused.
+    async fn stop_task(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, StoreError>;
+
+    /// Adds to a running task's metadata or usage while the epoch holds (progress).
+    async fn note_progress(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        metadata: Map<String, Value>,
+    ) -> Result<(), StoreError>;
+
+    /// Writes to a task's mailbox. A finished or stopped agent becomes pending again as its next
+    /// attempt; anything else that is over is refused.
+    async fn send_mail(
+        &self,
+        to: &TaskId,
+        from: &str,
+        body: &str,
+    ) -> Result<TaskRecord, StoreError>;
+
+    /// Unread messages of a mailbox, in order. They stay unread until `append_from_mail`.
+    async fn mail(&self, task: &TaskId) -> Result<Vec<Mail>, StoreError>;
+
+    /// Appends to a transcript and marks messages as read, in one transaction: a message is in the
+    /// conversation exactly once, whatever happens.
+    async fn append_from_mail(
+        &self,
+        session: SessionId,
+        after: u64,
+        bodies: Vec<EntryBody>,
+        read: &[u64],
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// Notifications that wait for a session, in order.
+    async fn notifications(&self, session: SessionId) -> Result<Vec<Notification>, StoreError>;
+
+    /// Appends to a transcript and marks notifications as delivered, in one transaction.
+    async fn append_notified(
+        &self,
+        session: SessionId,
+        after: u64,
+        bodies: Vec<EntryBody>,
+        delivered: &[u64],
+    ) -> Result<Vec<Entry>, StoreError>;
+
+    /// Claims paths for a writer until its attempt ends. Refused if another running task holds the
+    /// same path, one above it or one below it; the holder is named.
+    async fn claim_paths(&self, task: &TaskId, paths: &[PathBuf]) -> Result<(), StoreError>;
+
+    /// Makes a team. Refused if the session has one of that name.
+    async fn create_team(&self, session: SessionId, team: Team) -> Result<(), StoreError>;
+
+    /// The teams of a session.
+    async fn teams(&self, session: SessionId) -> Result<Vec<Team>, StoreError>;
+
+    /// Forgets a team; its members are not touched.
+    async fn delete_team(&self, session: SessionId, name: &str) -> Result<Team, StoreError>;
+
+    /// Says that this runner lives, for `lease`. Gives the number of other living runners.
+    async fn announce_runner(
+        &self,
+        runner: &RunnerId,
+        pid: u32,
+        lease: Duration,
+    ) -> Result<u32, StoreError>;
+
+    /// Says that this runner is gone.
+    async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
+
+    /// How many tasks are pending or running (work left to do), and when the next lease runs out.
+    async fn outstanding(&self) -> Result<Outstanding, StoreError>;
+
+    /// Forgets finished tasks that ended before `before`, with mail and notifications; gives their
+    /// ids so that outputs can be removed.
+    async fn remove_tasks_before(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError>;
+}
+
+/// What is left to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outstanding {
+    /// Waiting for something or someone.
+    pub pending: u64,
+    /// Pending and ready to be claimed now.
+    pub ready: u64,
+    /// Under a lease.
+    pub running: u64,
+}

@@ -1,0 +1,167 @@
+//! Agents as tasks: the same loop, started, resumed and continued by the scheduler.
+
+use std::{fs::File, io::Write as _, path::Path, sync::Arc};
+
+use async_trait::async_trait;
+use codespar_agent::{Agent, Sink};
+use codespar_protocol::{Event, Message, Outcome as RunOutcome, RunResult, TaskStatus};
+use parking_lot::Mutex;
+use serde_json::Map;
+
+use crate::{
+    TaskHub,
+    order::{self, AgentOrder},
+    runner::{Control, Outcome, Runner, StopReason},
+};
+
+/// An agent ready to run, and what to do after.
+pub struct MadeAgent {
+    /// The agent.
+    pub agent: Agent,
+    /// Called once it is over; words about what is left (a branch) go into the result.
+    pub after: Box<dyn FnOnce() -> Option<String> + Send>,
+}
+
+/// Makes agents from orders; the binary knows settings, models and rules.
+#[async_trait]
+pub trait AgentMaker: Send + Sync {
+    /// Makes the agent of an order. The error says why it cannot be made.
+    async fn make(
+        &self,
+        order: &AgentOrder,
+        control: &Control,
+        sink: Sink,
+    ) -> Result<MadeAgent, String>;
+}
+
+/// Runs agents.
+pub struct AgentRunner {
+    /// Makes them.
+    pub maker: Arc<dyn AgentMaker>,
+    /// Knows who listens.
+    pub hub: Arc<TaskHub>,
+}
+
+#[async_trait]
+impl Runner for AgentRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        match self.attempt(&control).await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::failed(error),
+        }
+    }
+}
+
+impl AgentRunner {
+    async fn attempt(&self, control: &Control) -> Result<Outcome, String> {
+        let order: AgentOrder = order::read(&control.record.metadata)?;
+        let log = Log::open(&control.output)?;
+        let sink = self.sink(control, log);
+        let MadeAgent { mut agent, after } = self.maker.make(&order, control, sink).await?;
+        let prompt = agent
+            .transcript()
+            .messages()
+            .is_empty()
+            .then(|| Message::user(order.prompt));
+        let outcome = told(&agent.run(prompt, control.cancel.clone()).await, control);
+        drop(agent);
+        let left = after();
+        Ok(with_words(outcome, left))
+    }
+
+    /// Events go to the output file, and to whoever waits for this task in this process.
+    fn sink(&self, control: &Control, log: Log) -> Sink {
+        let listener = self.hub.listener(&control.record.task_id);
+        let log = Mutex::new(log);
+        Arc::new(move |event: Event| {
+            log.lock().event(&event);
+            if let Some(listener) = &listener {
+                listener(event);
+            }
+        })
+    }
+}
+
+fn told(result: &RunResult, control: &Control) -> Outcome {
+    let mut outcome = Outcome {
+        status: TaskStatus::Completed,
+        result: Some(result.result.clone()),
+        error: None,
+        exit_code: None,
+        usage: result.usage,
+        cost: result.cost,
+        tool_uses: result.tool_uses,
+        metadata: Map::new(),
+    };
+    if result.interrupted {
+        let reason = control.stop_reason.lock().clone();
+        outcome.status = TaskStatus::Killed;
+        outcome.result = None;
+        outcome.error = Some(match reason {
+            Some(StopReason::Asked(reason)) => reason,
+            _ => "the process that ran it ended".to_owned(),
+        });
+    } else if result.outcome != RunOutcome::Success {
+        outcome.status = TaskStatus::Failed;
+        outcome.error = Some(result.result.clone());
+        outcome.result = None;
+    }
+    let denied: Vec<String> = result
+        .permission_denials
+        .iter()
+        .map(|denial| format!("{} was denied: {}", denial.tool_name, denial.reason))
+        .collect();
+    if !denied.is_empty() {
+        outcome = with_words(outcome, Some(denied.join("\n")));
+    }
+    outcome
+}
+
+fn with_words(mut outcome: Outcome, words: Option<String>) -> Outcome {
+    if let (Some(words), Some(result)) = (words, &mut outcome.result) {
+        result.push_str("\n\n");
+        result.push_str(&words);
+    }
+    outcome
+}
+
+/// What a person can follow with `tail -f`.
+struct Log(File);
+
+impl Log {
+    fn open(path: &Path) -> Result<Self, String> {
+        let refused = |error: std::io::Error| format!("{}: {error}", path.display());
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir).map_err(refused)?;
+        }
+        File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map(Self)
+            .map_err(refused)
+    }
+
+    fn event(&mut self, event: &Event) {
+        // A log that cannot be written is no reason to stop the work.
+        let _ = match event {
+            Event::Assistant { message, .. } if !message.text().is_empty() => {
+                writeln!(self.0, "{}", message.text())
+            }
+            Event::ToolStarted { tool, summary, .. } => writeln!(self.0, "▸ {tool} {summary}"),
+            Event::ToolFinished {
+                tool,
+                is_error: true,
+                ..
+            } => writeln!(self.0, "  {tool} failed"),
+            Event::PermissionDenied(denial) => {
+                writeln!(
+                    self.0,
+                    "  {} was denied: {}",
+                    denial.tool_name, denial.reason
+                )
+            }
+            _ => Ok(()),
+        };
+    }
+}

@@ -1,0 +1,485 @@
+//! What tools and commands can do with tasks, in one place.
+
+use std::{
+    collections::HashMap,
+    io::{Read, Seek, SeekFrom},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use codespar_agent::Sink;
+use codespar_protocol::{Event, SessionId, SessionMode, TaskId, TaskRecord, TaskType, ToolUseId};
+use codespar_store::{
+    NewSession, NewTask, Notify, Store, StoreError, TaskChange, TaskFilter, TaskStore,
+};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    AgentKind, Scheduler,
+    order::{self, AgentOrder, BashOrder},
+    runner::StopReason,
+};
+
+const POLL: Duration = Duration::from_millis(300);
+/// How long a stop is waited for: TERM, then KILL after five seconds.
+const STOP_PATIENCE: Duration = Duration::from_secs(8);
+
+/// Why something was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The store says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The caller's mistake, or a limit.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// Who asks for a task.
+#[derive(Clone)]
+pub struct Caller {
+    /// The conversation that is told of its end.
+    pub session: SessionId,
+    /// The task it belongs to, for a subagent.
+    pub task: Option<TaskId>,
+    /// How far below the person's agent the caller is; 0 for that agent.
+    pub depth: u32,
+    /// Where events go.
+    pub sink: Sink,
+    /// The project root.
+    pub root: PathBuf,
+}
+
+/// An agent to be started.
+#[derive(Debug, Clone)]
+pub struct AgentLaunch {
+    /// A few words for people.
+    pub description: String,
+    /// What it is to do.
+    pub prompt: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its model, if not the kind's.
+    pub model: Option<String>,
+    /// Its limit on turns, if not the kind's.
+    pub max_turns: Option<u32>,
+    /// `worktree` or nothing.
+    pub isolation: Option<String>,
+    /// A name to send messages to.
+    pub name: Option<String>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// The call that starts it.
+    pub tool_use_id: Option<ToolUseId>,
+    /// Whether the session is told of its end.
+    pub notify: Notify,
+}
+
+/// What came of waiting.
+#[derive(Debug, Clone)]
+pub enum Waited {
+    /// It is over.
+    Ended(Box<TaskRecord>),
+    /// Whoever waited gave up.
+    GaveUp,
+}
+
+/// Limits on agents.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentLimits {
+    /// How deep agents may start agents.
+    pub max_depth: u32,
+    /// How many agents one session may start.
+    pub per_session: u32,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            max_depth: 3,
+            per_session: 2_000,
+        }
+    }
+}
+
+/// What tools and commands use.
+pub struct TaskHub {
+    store: Arc<dyn TaskStore>,
+    sessions: Arc<dyn Store>,
+    scheduler: Arc<Scheduler>,
+    kinds: Vec<AgentKind>,
+    limits: AgentLimits,
+    /// Why no tasks may be made, if so.
+    disabled: Option<String>,
+    listeners: Mutex<HashMap<TaskId, Sink>>,
+}
+
+impl TaskHub {
+    /// A hub over a store and this process's scheduler.
+    pub fn new(
+        store: Arc<dyn TaskStore>,
+        sessions: Arc<dyn Store>,
+        scheduler: Arc<Scheduler>,
+        kinds: Vec<AgentKind>,
+        disabled: Option<String>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            sessions,
+            scheduler,
+            kinds,
+            limits: AgentLimits::default(),
+            disabled,
+            listeners: Mutex::default(),
+        })
+    }
+
+    /// The store.
+    pub fn store(&self) -> &dyn TaskStore {
+        &*self.store
+    }
+
+    /// This process's scheduler.
+    pub fn scheduler(&self) -> &Arc<Scheduler> {
+        &self.scheduler
+    }
+
+    /// The kinds of agents there are.
+    pub fn kinds(&self) -> &[AgentKind] {
+        &self.kinds
+    }
+
+    /// A kind by its name.
+    pub fn kind(&self, name: &str) -> Result<&AgentKind, HubError> {
+        self.kinds
+            .iter()
+            .find(|kind| kind.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+                HubError::Refused(format!(
+                    "there is no kind of agent `{name}`; there are: {}",
+                    names.join(", ")
+                ))
+            })
+    }
+
+    /// Who wants to hear of a task's events.
+    pub(crate) fn listener(&self, id: &TaskId) -> Option<Sink> {
+        self.listeners.lock().get(id).cloned()
+    }
+
+    /// Makes a shell task.
+    pub async fn create_bash(
+        &self,
+        caller: &Caller,
+        subject: &str,
+        order: &BashOrder,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        let id = TaskId::new(TaskType::LocalBash);
+        self.create(
+            caller,
+            id,
+            subject,
+            order::write(order),
+            extra,
+            Notify::Session,
+        )
+        .await
+    }
+
+    /// Makes an agent and starts it as soon as there is room.
+    pub async fn launch(
+        &self,
+        caller: &Caller,
+        launch: AgentLaunch,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        let kind = self.kind(&launch.kind)?;
+        self.check_limits(caller).await?;
+        let id = TaskId::new(TaskType::LocalAgent);
+        let agent_session = SessionId::new();
+        let order = AgentOrder {
+            prompt: launch.prompt,
+            subagent_type: kind.name.clone(),
+            model: launch.model.clone(),
+            max_turns: launch.max_turns,
+            name: launch.name,
+            isolation: launch.isolation,
+            root: caller.root.clone(),
+            cwd: launch.cwd.clone(),
+            agent_session,
+            depth: caller.depth + 1,
+            tool_use_id: launch.tool_use_id.clone(),
+        };
+        self.sessions
+            .create_session(NewSession {
+                id: agent_session,
+                cwd: launch.cwd,
+                model: launch
+                    .model
+                    .clone()
+                    .or_else(|| kind.model.clone())
+                    .unwrap_or_default(),
+                mode: SessionMode::Normal,
+            })
+            .await?;
+        let shown = match launch.model.as_ref().or(kind.model.as_ref()) {
+            Some(model) => format!("{} · {model}", kind.name),
+            None => kind.name.clone(),
+        };
+        self.listen(&id, caller, launch.tool_use_id.as_ref());
+        let record = self
+            .create(
+                caller,
+                id.clone(),
+                &launch.description,
+                order::write(&order),
+                extra,
+                launch.notify,
+            )
+            .await
+            .inspect_err(|_| {
+                self.listeners.lock().remove(&id);
+            })?;
+        (caller.sink)(Event::TaskStarted {
+            task_id: id,
+            task_type: TaskType::LocalAgent,
+            subject: launch.description,
+            tool_use_id: launch.tool_use_id,
+            kind: Some(shown),
+        });
+        Ok(record)
+    }
+
+    /// Events of the task reach the caller as those of a subagent.
+    fn listen(&self, id: &TaskId, caller: &Caller, call: Option<&ToolUseId>) {
+        let Some(parent_tool_use_id) = call.cloned() else {
+            return;
+        };
+        let (sink, task_id) = (caller.sink.clone(), id.clone());
+        let listener: Sink = Arc::new(move |event| {
+            sink(Event::Subagent {
+                parent_tool_use_id: parent_tool_use_id.clone(),
+                task_id: task_id.clone(),
+                event: Box::new(event),
+            });
+        });
+        self.listeners.lock().insert(id.clone(), listener);
+    }
+
+    async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
+        if caller.depth >= self.limits.max_depth {
+            return Err(HubError::Refused(format!(
+                "agents may start agents {} deep; this one is at the limit. Do the work yourself.",
+                self.limits.max_depth
+            )));
+        }
+        let filter = TaskFilter {
+            session_id: Some(caller.session),
+            task_type: Some(TaskType::LocalAgent),
+            limit: Some(self.limits.per_session),
+            ..TaskFilter::default()
+        };
+        let made = self.store.tasks(filter).await?.len();
+        if made >= self.limits.per_session as usize {
+            return Err(HubError::Refused(format!(
+                "this session has started {made} agents, the most it may"
+            )));
+        }
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        caller: &Caller,
+        id: TaskId,
+        subject: &str,
+        mut metadata: Map<String, Value>,
+        extra: TaskExtra,
+        notify: Notify,
+    ) -> Result<TaskRecord, HubError> {
+        if let Some(reason) = &self.disabled {
+            return Err(HubError::Refused(reason.clone()));
+        }
+        let task_type = id.task_type().unwrap_or(TaskType::LocalBash);
+        for (key, value) in extra.metadata {
+            metadata.entry(key).or_insert(value);
+        }
+        // Whoever waits for it or is told of it is in this process; others take it only when this
+        // process is gone.
+        metadata.insert("runner_only".to_owned(), json!(self.scheduler.id().0));
+        // An agent that another agent waits for must not wait for room that its parent takes up.
+        let start_here = (caller.depth > 0 && extra.blocked_by.is_empty())
+            .then(|| (self.scheduler.id().clone(), self.scheduler.lease()));
+        let starts_at_once = start_here.is_some();
+        let new = NewTask {
+            output_file: Some(self.scheduler.output_file(&id)),
+            id,
+            task_type,
+            subject: subject.to_owned(),
+            description: extra.description,
+            active_form: None,
+            metadata,
+            blocked_by: extra.blocked_by,
+            session_id: Some(caller.session),
+            parent_task_id: caller.task.clone(),
+            notify,
+            start_here,
+        };
+        let record = self
+            .store
+            .create_tasks(vec![new])
+            .await?
+            .pop()
+            .ok_or_else(|| HubError::Refused("the store gave no record back".to_owned()))?;
+        if starts_at_once {
+            self.scheduler.start(codespar_store::Claimed {
+                record: record.clone(),
+                epoch: 1,
+                was_lost: false,
+            });
+        } else {
+            self.scheduler.nudge();
+        }
+        Ok(record)
+    }
+
+    /// Waits until a task is over, in this process or another.
+    pub async fn wait(&self, id: &TaskId, cancel: &CancellationToken) -> Result<Waited, HubError> {
+        let mut endings = self.scheduler.endings();
+        loop {
+            let record = self.store.task(id).await?;
+            if record.status.is_final() {
+                self.listeners.lock().remove(id);
+                return Ok(Waited::Ended(Box::new(record)));
+            }
+            tokio::select! {
+                _ = endings.recv() => {}
+                () = tokio::time::sleep(POLL) => {}
+                () = cancel.cancelled() => return Ok(Waited::GaveUp),
+            }
+        }
+    }
+
+    /// Stops a task and waits a little for its end.
+    pub async fn stop(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, HubError> {
+        let record = self.store.stop_task(id, reason).await?;
+        if record.status.is_final() {
+            return Ok(record);
+        }
+        self.scheduler
+            .signal(id, StopReason::Asked(reason.to_owned()));
+        let cancel = CancellationToken::new();
+        let patience = cancel.clone();
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(STOP_PATIENCE).await;
+            patience.cancel();
+        });
+        let waited = self.wait(id, &cancel).await;
+        timer.abort();
+        match waited? {
+            Waited::Ended(record) => Ok(*record),
+            Waited::GaveUp => Ok(self.store.task(id).await?),
+        }
+    }
+
+    /// Sends a message to an agent, by id or by a name in this session. A finished one runs again.
+    pub async fn send(
+        &self,
+        caller: &Caller,
+        to: &str,
+        message: &str,
+        call: Option<&ToolUseId>,
+    ) -> Result<TaskRecord, HubError> {
+        let id = self.find(caller.session, to).await?;
+        let from = caller
+            .task
+            .as_ref()
+            .map_or_else(|| "the coordinator".to_owned(), ToString::to_string);
+        self.listen(&id, caller, call);
+        let record = self.store.send_mail(&id, &from, message).await?;
+        self.scheduler.wake_for_mail(&id);
+        self.scheduler.nudge();
+        Ok(record)
+    }
+
+    /// A task by id, or by the name an agent was given in this session.
+    pub async fn find(&self, session: SessionId, text: &str) -> Result<TaskId, HubError> {
+        if let Ok(id) = text.parse::<TaskId>() {
+            return Ok(self.store.task(&id).await?.task_id);
+        }
+        let filter = TaskFilter {
+            session_id: Some(session),
+            ..TaskFilter::default()
+        };
+        let tasks = self.store.tasks(filter).await?;
+        let named =
+            |task: &&TaskRecord| task.metadata.get("name").and_then(Value::as_str) == Some(text);
+        if let Some(task) = tasks.iter().rev().find(named) {
+            return Ok(task.task_id.clone());
+        }
+        let known: Vec<String> = tasks
+            .iter()
+            .filter(|task| task.task_type.is_agent())
+            .map(
+                |task| match task.metadata.get("name").and_then(Value::as_str) {
+                    Some(name) => format!("{} ({name})", task.task_id),
+                    None => task.task_id.to_string(),
+                },
+            )
+            .collect();
+        let known = if known.is_empty() {
+            "none yet".to_owned()
+        } else {
+            known.join(", ")
+        };
+        Err(HubError::Refused(format!(
+            "there is no agent `{text}`; known here: {known}"
+        )))
+    }
+
+    /// Changes a record.
+    pub async fn change(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, HubError> {
+        let record = self.store.change_task(id, change).await?;
+        self.scheduler.nudge();
+        Ok(record)
+    }
+
+    /// A piece of a task's output, from a byte on, and where the next begins.
+    pub fn output(record: &TaskRecord, offset: u64, limit: usize) -> (String, u64) {
+        let read = || -> std::io::Result<(String, u64)> {
+            let path = record.output_file.as_deref().unwrap_or_default();
+            let mut file = std::fs::File::open(path)?;
+            file.seek(SeekFrom::Start(offset))?;
+            let mut bytes = vec![0; limit];
+            let mut length = 0;
+            loop {
+                match file.read(&mut bytes[length..])? {
+                    0 => break,
+                    more => length += more,
+                }
+            }
+            bytes.truncate(length);
+            Ok((
+                String::from_utf8_lossy(&bytes).into_owned(),
+                offset + length as u64,
+            ))
+        };
+        read().unwrap_or((String::new(), offset))
+    }
+}
+
+/// What any task may have besides its order.
+#[derive(Debug, Clone, Default)]
+pub struct TaskExtra {
+    /// More words.
+    pub description: Option<String>,
+    /// Tasks it waits for.
+    pub blocked_by: Vec<TaskId>,
+    /// What the caller adds.
+    pub metadata: Map<String, Value>,
+}

@@ -1,0 +1,171 @@
+//! What reaches an agent from outside: notifications of its tasks, messages in its mailbox.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_agent::{Inbox, Sink, Transcript};
+use codespar_protocol::{
+    EntryBody, Event, Message, SessionId, TaskId, TaskRecord, TaskStatus, TaskType,
+};
+use codespar_store::{StoreError, TaskFilter};
+use tokio_util::sync::CancellationToken;
+
+use crate::TaskHub;
+
+const POLL: Duration = Duration::from_millis(300);
+
+/// The inbox of an agent: the person's (no task) or a subagent's.
+pub struct TaskInbox {
+    /// The process's tasks.
+    pub hub: Arc<TaskHub>,
+    /// The agent's conversation.
+    pub session: SessionId,
+    /// The agent's own task, whose mailbox is read.
+    pub task: Option<TaskId>,
+    /// Told of tasks that ended.
+    pub sink: Sink,
+}
+
+#[async_trait]
+impl Inbox for TaskInbox {
+    async fn deliver(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
+        let notified = self.notifications(transcript).await?;
+        let mailed = self.mail(transcript).await?;
+        Ok(notified || mailed)
+    }
+
+    async fn wait(&self, cancel: &CancellationToken) -> bool {
+        let mut endings = self.hub.scheduler().endings();
+        loop {
+            match self.has_something().await {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(_) => return false,
+            }
+            if !self.expects_something().await {
+                return false;
+            }
+            tokio::select! {
+                _ = endings.recv() => {}
+                () = tokio::time::sleep(POLL) => {}
+                () = cancel.cancelled() => return false,
+            }
+        }
+    }
+}
+
+impl TaskInbox {
+    async fn notifications(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
+        let store = self.hub.store();
+        let waiting = store.notifications(self.session).await?;
+        if waiting.is_empty() {
+            return Ok(false);
+        }
+        let bodies: Vec<&str> = waiting.iter().map(|notice| notice.body.as_str()).collect();
+        let entry = said(bodies.join("\n"));
+        let delivered: Vec<u64> = waiting.iter().map(|notice| notice.seq).collect();
+        transcript
+            .append_by(|session, after| async move {
+                store
+                    .append_notified(session, after, vec![entry], &delivered)
+                    .await
+            })
+            .await?;
+        for notice in &waiting {
+            if let Ok(record) = store.task(&notice.task_id).await {
+                (self.sink)(ended(&record));
+            }
+        }
+        Ok(true)
+    }
+
+    async fn mail(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
+        let Some(task) = &self.task else {
+            return Ok(false);
+        };
+        let store = self.hub.store();
+        let mail = store.mail(task).await?;
+        if mail.is_empty() {
+            return Ok(false);
+        }
+        let text: Vec<String> = mail
+            .iter()
+            .map(|letter| format!("[Message from {}]\n{}", letter.from, letter.body))
+            .collect();
+        let read: Vec<u64> = mail.iter().map(|letter| letter.seq).collect();
+        let entry = said(text.join("\n\n"));
+        transcript
+            .append_by(|session, after| async move {
+                store
+                    .append_from_mail(session, after, vec![entry], &read)
+                    .await
+            })
+            .await?;
+        Ok(true)
+    }
+
+    async fn has_something(&self) -> Result<bool, StoreError> {
+        let store = self.hub.store();
+        if !store.notifications(self.session).await?.is_empty() {
+            return Ok(true);
+        }
+        match &self.task {
+            Some(task) => Ok(!store.mail(task).await?.is_empty()),
+            None => Ok(false),
+        }
+    }
+
+    /// Tasks of this session are still under way, and someone can bring them to an end.
+    async fn expects_something(&self) -> bool {
+        for status in [TaskStatus::Running, TaskStatus::Pending] {
+            let filter = TaskFilter {
+                session_id: Some(self.session),
+                status: Some(status),
+                ..TaskFilter::default()
+            };
+            let Ok(tasks) = self.hub.store().tasks(filter).await else {
+                return false;
+            };
+            // Monitors and teammates do not end by themselves.
+            if tasks.iter().any(|task| {
+                !matches!(
+                    task.task_type,
+                    TaskType::MonitorMcp | TaskType::InProcessTeammate
+                ) && (status == TaskStatus::Running || self.hub.scheduler().serves(task.task_type))
+            }) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn said(text: String) -> EntryBody {
+    EntryBody::User {
+        message: Message::user(text),
+        synthetic: true,
+    }
+}
+
+/// The event of a task that is over.
+pub(crate) fn ended(record: &TaskRecord) -> Event {
+    let number = |key: &str| {
+        record
+            .metadata
+            .get(key)
+            .and_then(serde_json::Value::as_u64)
+            .unwrap_or(0)
+    };
+    Event::TaskEnded {
+        task_id: record.task_id.clone(),
+        status: record.status,
+        summary: record
+            .error
+            .clone()
+            .unwrap_or_else(|| record.subject.clone()),
+        usage: record.usage,
+        cost: record.cost_usd,
+        tool_uses: u32::try_from(number("tool_uses")).unwrap_or(u32::MAX),
+        duration_ms: number("duration_ms"),
+    }
+}

@@ -1,0 +1,113 @@
+//! The built-in kinds of subagents.
+
+/// The kind whose agents a coordinator directs.
+pub const WORKER: &str = "worker";
+
+const READING: [&str; 5] = ["Read", "Glob", "Grep", "LS", "WebFetch"];
+
+/// Which tools an agent has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolSet {
+    /// Everything there is.
+    All,
+    /// Everything but what only a coordinator has.
+    Worker,
+    /// These alone.
+    Only(Vec<String>),
+}
+
+/// A kind of subagent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentKind {
+    /// What it is called by.
+    pub name: String,
+    /// When to use it, for the model.
+    pub description: String,
+    /// Its tools.
+    pub tools: ToolSet,
+    /// Its model, by alias or id; the parent's when absent.
+    pub model: Option<String>,
+    /// Its limit on turns.
+    pub max_turns: u32,
+    /// Its system prompt.
+    pub prompt: String,
+}
+
+fn only(names: &[&str]) -> ToolSet {
+    ToolSet::Only(names.iter().map(|name| (*name).to_owned()).collect())
+}
+
+/// Explore, Plan, Bash, general-purpose and worker.
+pub fn builtin_kinds() -> Vec<AgentKind> {
+    let kind =
+        |name: &str, description: &str, tools, model: &str, max_turns, prompt: &str| AgentKind {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            tools,
+            model: Some(model.to_owned()),
+            max_turns,
+            prompt: prompt.trim().to_owned(),
+        };
+    let planning: Vec<&str> = READING.iter().copied().chain(["TodoWrite"]).collect();
+    vec![
+        kind(
+            "Explore",
+            "finds things out in the code; reads only, quick",
+            only(&READING),
+            "haiku",
+            10,
+            include_str!("prompts/explore.md"),
+        ),
+        kind(
+            "Plan",
+            "works out how to make a change; reads only",
+            only(&planning),
+            "sonnet",
+            5,
+            include_str!("prompts/plan.md"),
+        ),
+        kind(
+            "Bash",
+            "runs commands and reports what came of them",
+            only(&["Bash", "TaskOutput", "TaskStop"]),
+            "haiku",
+            20,
+            include_str!("prompts/bash.md"),
+        ),
+        kind(
+            "general-purpose",
+            "does a piece of work of several steps with all tools",
+            ToolSet::All,
+            "sonnet",
+            20,
+            include_str!("prompts/general.md"),
+        ),
+        kind(
+            WORKER,
+            "does a piece of work that a coordinator hands out",
+            ToolSet::Worker,
+            "sonnet",
+            50,
+            include_str!("prompts/worker.md"),
+        ),
+    ]
+}
+
+/// The system prompt of a coordinator: how it works, and what its workers have.
+pub fn coordinator_prompt(
+    worker_tools: &[String],
+    mcp_servers: &[String],
+    scratchpad: &std::path::Path,
+) -> String {
+    let servers = match mcp_servers {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    };
+    format!(
+        "{}\n\nWorkers have: {}\nConnected MCP servers: {servers}\nScratchpad, where workers share lasting \
+         knowledge without asking: {}",
+        include_str!("prompts/coordinator.md").trim(),
+        worker_tools.join(", "),
+        scratchpad.display()
+    )
+}

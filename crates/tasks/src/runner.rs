@@ -1,0 +1,88 @@
+//! What a runner is given and what it gives back.
+
+use std::{path::PathBuf, sync::Arc};
+
+use async_trait::async_trait;
+use codespar_protocol::{Cost, TaskRecord, TaskStatus, Usage};
+use codespar_store::TaskStore;
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// A task under way, as its runner sees it.
+#[derive(Clone)]
+pub struct Control {
+    /// Its record when it was claimed.
+    pub record: TaskRecord,
+    /// Its fencing number.
+    pub epoch: u64,
+    /// Its last runner died with it.
+    pub was_lost: bool,
+    /// Cancelled when it is to stop.
+    pub cancel: CancellationToken,
+    /// Why, once it is.
+    pub stop_reason: Arc<Mutex<Option<StopReason>>>,
+    /// Woken when its mailbox has something.
+    pub mail: Arc<Notify>,
+    /// Where its output goes.
+    pub output: PathBuf,
+    /// The store.
+    pub store: Arc<dyn TaskStore>,
+}
+
+/// Why a running task is told to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// Someone asked for it.
+    Asked(String),
+    /// This process is leaving; the task goes back for others.
+    Leaving,
+    /// Another runner has it now.
+    LeaseLost,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// `Completed`, `Failed` or `Killed`.
+    pub status: TaskStatus,
+    /// The final text, for the session.
+    pub result: Option<String>,
+    /// Why it failed or was stopped.
+    pub error: Option<String>,
+    /// Of a shell command.
+    pub exit_code: Option<i32>,
+    /// Tokens.
+    pub usage: Usage,
+    /// Cost.
+    pub cost: Cost,
+    /// Tools used.
+    pub tool_uses: u32,
+    /// More for the record.
+    pub metadata: Map<String, Value>,
+}
+
+impl Outcome {
+    /// A failure with nothing else to tell.
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self {
+            status: TaskStatus::Failed,
+            result: None,
+            error: Some(error.into()),
+            exit_code: None,
+            usage: Usage::default(),
+            cost: Cost::default(),
+            tool_uses: 0,
+            metadata: Map::new(),
+        }
+    }
+}
+
+/// Runs tasks of one type.
+#[async_trait]
+pub trait Runner: Send + Sync {
+    /// Runs an attempt to its end, or until it is told to stop. Returns when nothing of it is
+    /// left running.
+    async fn run(&self, control: Control) -> Outcome;
+}

@@ -1,0 +1,151 @@
+//! `local_bash`: a shell command in its own process group, output to the task's file.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_protocol::{Cost, TaskStatus, Usage};
+use codespar_tools::{
+    Context, ContextParts, Hidden, Skills,
+    process::{self, Capture, Ending},
+    sandbox::Sandbox,
+    shell_launch,
+};
+use serde_json::Map;
+
+use crate::{
+    order::{self, BashOrder},
+    runner::{Control, Outcome, Runner, StopReason},
+};
+
+/// Nobody waits for a background command; it is stopped, not timed out.
+const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How much of the output's end a notification carries.
+const TAIL: u64 = 1_500;
+
+/// What every command of this process shares.
+#[derive(Clone)]
+pub struct ShellGround {
+    /// How commands are confined.
+    pub sandbox: Arc<Sandbox>,
+    /// Their environment.
+    pub child_env: Vec<(OsString, OsString)>,
+    /// Each task gets a directory of its own in here.
+    pub temp_dir: PathBuf,
+}
+
+/// Runs shell commands.
+pub struct ShellRunner(pub ShellGround);
+
+#[async_trait]
+impl Runner for ShellRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        if control.was_lost {
+            return Outcome::failed(
+                "lost: the process that ran it died, and the command with it. It was not run again.",
+            );
+        }
+        let order: BashOrder = match order::read(&control.record.metadata) {
+            Ok(order) => order,
+            Err(error) => return Outcome::failed(error),
+        };
+        let temp = self.0.temp_dir.join(control.record.task_id.as_str());
+        let outcome = self
+            .run_in(&control, &order, &temp)
+            .await
+            .unwrap_or_else(Outcome::failed);
+        let _ = std::fs::remove_dir_all(&temp);
+        outcome
+    }
+}
+
+impl ShellRunner {
+    async fn run_in(
+        &self,
+        control: &Control,
+        order: &BashOrder,
+        temp: &std::path::Path,
+    ) -> Result<Outcome, String> {
+        std::fs::create_dir_all(temp).map_err(|error| format!("{}: {error}", temp.display()))?;
+        let context = Context::new(ContextParts {
+            root: order.root.clone(),
+            cwd: order.cwd.clone(),
+            extra_dirs: Vec::new(),
+            temp_dir: temp.to_path_buf(),
+            output_dir: temp.to_path_buf(),
+            child_env: self.0.child_env.clone(),
+            sandbox: self.0.sandbox.clone(),
+            skills: Arc::new(Skills::default()),
+            page_reader: None,
+            hidden: Hidden::default(),
+        });
+        let launch = shell_launch(&order.command, &order.cwd, &context, FOREVER)
+            .map_err(|error| error.to_string())?;
+        if let Some(dir) = control.output.parent() {
+            std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        }
+        let mut capture = Capture::to_file(&control.output)
+            .map_err(|error| format!("{}: {error}", control.output.display()))?;
+        let ended = process::run(&launch, &self.0.sandbox, &mut capture, &control.cancel)
+            .await
+            .map_err(|error| error.to_string())?;
+        capture.finish();
+        Ok(conclude(control, &ended.ending))
+    }
+}
+
+fn conclude(control: &Control, ending: &Ending) -> Outcome {
+    let (status, exit_code, error) = match ending {
+        Ending::Exited(0) => (TaskStatus::Completed, Some(0), None),
+        Ending::Exited(code) => (
+            TaskStatus::Failed,
+            Some(*code),
+            Some(format!("exit code {code}")),
+        ),
+        Ending::Signalled(signal) => (
+            TaskStatus::Failed,
+            None,
+            Some(format!("ended by signal {signal}")),
+        ),
+        Ending::TimedOut => (
+            TaskStatus::Failed,
+            None,
+            Some("it ran for thirty days".to_owned()),
+        ),
+        Ending::Cancelled => (TaskStatus::Killed, None, Some(why(control))),
+    };
+    Outcome {
+        status,
+        result: tail(&control.output),
+        error,
+        exit_code,
+        usage: Usage::default(),
+        cost: Cost::default(),
+        tool_uses: 0,
+        metadata: Map::new(),
+    }
+}
+
+fn why(control: &Control) -> String {
+    match &*control.stop_reason.lock() {
+        Some(StopReason::Asked(reason)) => reason.clone(),
+        _ => "the process that ran it ended".to_owned(),
+    }
+}
+
+/// The end of the output, whole lines.
+fn tail(path: &std::path::Path) -> Option<String> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = std::fs::File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))
+        .ok()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let text = if length > TAIL {
+        text.split_once('\n').map_or(&*text, |(_, rest)| rest)
+    } else {
+        &text
+    };
+    (!text.trim().is_empty()).then(|| text.trim_end().to_owned())
+}

@@ -1,0 +1,220 @@
+//! The Task tool: subagents, in the foreground or beside the conversation.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use codespar_protocol::{TaskRecord, TaskStatus};
+use codespar_store::Notify;
+use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+use super::{Answer, Desk, Refusal, answered};
+use crate::{AgentLaunch, TaskExtra, WORKER, Waited, inbox};
+
+/// What the tool is called, and so who has it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// `Task`, for agents that also work themselves.
+    Task,
+    /// `Agent`, for a coordinator: its workers always run in the background.
+    Agent,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// 3 to 5 words for people.
+    description: String,
+    /// Self-contained: the agent sees only this.
+    prompt: String,
+    /// The kind of agent.
+    subagent_type: Option<String>,
+    /// haiku, sonnet, opus or an id.
+    model: Option<String>,
+    /// Return at once; a notification comes at its end.
+    run_in_background: Option<bool>,
+    /// Id of an agent to continue with this prompt.
+    resume: Option<String>,
+    max_turns: Option<u32>,
+    /// `worktree`: a copy of the repository of its own.
+    isolation: Option<String>,
+    /// A name to send messages to.
+    name: Option<String>,
+}
+
+/// Starts subagents.
+pub(super) struct TaskTool {
+    desk: Desk,
+    naming: Naming,
+    description: String,
+}
+
+impl TaskTool {
+    pub(super) fn new(desk: Desk, naming: Naming) -> Self {
+        let kinds: Vec<String> = desk
+            .hub
+            .kinds()
+            .iter()
+            .filter(|kind| {
+                (kind.name == WORKER) == (naming == Naming::Agent) || kind.name != WORKER
+            })
+            .map(|kind| format!("{}: {}", kind.name, kind.description))
+            .collect();
+        let description = format!(
+            "Starts an agent of its own context for one piece of work and gives its final text. \
+             Several in one message run at once. Kinds: {}.",
+            kinds.join("; ")
+        );
+        Self {
+            desk,
+            naming,
+            description,
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for TaskTool {
+    fn name(&self) -> &str {
+        match self.naming {
+            Naming::Task => "Task",
+            Naming::Agent => "Agent",
+        }
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::SideBySide
+    }
+
+    fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
+        let input: Input = input::parse(raw)?;
+        let kind = self.kind(&input);
+        self.desk
+            .hub
+            .kind(&kind)
+            .map_err(|error| ToolError(error.to_string()))?;
+        if input.max_turns == Some(0) {
+            return Err(ToolError("`max_turns` must be at least 1".to_owned()));
+        }
+        if input
+            .isolation
+            .as_deref()
+            .is_some_and(|word| word != "worktree")
+        {
+            return Err(ToolError("`isolation` can only be `worktree`".to_owned()));
+        }
+        Ok(Intent {
+            summary: format!("{kind}: {}", input.description),
+            access: vec![Access::Named(kind)],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        answered(self.start(call, context).await)
+    }
+}
+
+impl TaskTool {
+    fn kind(&self, input: &Input) -> String {
+        let default = match self.naming {
+            Naming::Task => "general-purpose",
+            Naming::Agent => WORKER,
+        };
+        input
+            .subagent_type
+            .clone()
+            .unwrap_or_else(|| default.to_owned())
+    }
+
+    async fn start(&self, call: Call, context: &Context) -> Answer {
+        let input: Input = input::parse(&call.input)?;
+        let Desk { hub, caller } = &self.desk;
+        let in_background = self.naming == Naming::Agent || input.run_in_background == Some(true);
+        let record = if let Some(id) = &input.resume {
+            hub.send(caller, id, &input.prompt, Some(&call.id)).await?
+        } else {
+            let launch = AgentLaunch {
+                description: input.description.clone(),
+                prompt: input.prompt.clone(),
+                kind: self.kind(&input),
+                model: input.model.clone(),
+                max_turns: input.max_turns,
+                isolation: input.isolation.clone(),
+                name: input.name.clone(),
+                cwd: context.cwd(),
+                tool_use_id: Some(call.id.clone()),
+                notify: if in_background {
+                    Notify::Session
+                } else {
+                    Notify::Nobody
+                },
+            };
+            hub.launch(caller, launch, TaskExtra::default()).await?
+        };
+        if in_background {
+            return Ok(launched(&record));
+        }
+        match hub.wait(&record.task_id, &call.cancel).await? {
+            Waited::Ended(record) => {
+                (caller.sink)(inbox::ended(&record));
+                Ok(finished(&record))
+            }
+            Waited::GaveUp => {
+                let id = &record.task_id;
+                hub.stop(id, "the agent that waited for it was interrupted")
+                    .await?;
+                Err(Refusal(format!(
+                    "interrupted; agent {id} was stopped and can be resumed"
+                )))
+            }
+        }
+    }
+}
+
+fn launched(record: &TaskRecord) -> ToolOutput {
+    text(&json!({
+        "success": true,
+        "agentId": record.task_id,
+        "outputFile": record.output_file,
+        "status": "running in the background; a notification comes at its end",
+    }))
+}
+
+fn finished(record: &TaskRecord) -> ToolOutput {
+    let field = |key: &str| record.metadata.get(key).cloned().unwrap_or(Value::Null);
+    let is_success = record.status == TaskStatus::Completed;
+    let mut answer = json!({ "success": is_success });
+    if let Some(map) = answer.as_object_mut() {
+        match (&record.error, is_success) {
+            (_, true) => map.insert("result".to_owned(), field("result")),
+            (error, false) => {
+                let words = error.clone().unwrap_or_else(|| record.status.to_string());
+                map.insert("error".to_owned(), json!(words))
+            }
+        };
+        map.insert("agentId".to_owned(), json!(record.task_id));
+        map.insert("outputFile".to_owned(), json!(record.output_file));
+        map.insert("totalTokens".to_owned(), json!(record.usage.total_tokens()));
+        map.insert("costUsd".to_owned(), json!(record.cost_usd));
+        map.insert("durationMs".to_owned(), field("duration_ms"));
+        map.insert("toolUses".to_owned(), field("tool_uses"));
+    }
+    let mut output = text(&answer);
+    output.is_error = !is_success;
+    output
+}
+
+fn text(value: &Value) -> ToolOutput {
+    ToolOutput::text(value.to_string())
+}

@@ -1,0 +1,111 @@
+//! The tools by which agents make, watch and direct tasks.
+
+mod agent;
+mod create;
+mod get;
+mod list;
+mod output;
+mod send_message;
+mod stop;
+mod update;
+
+use std::sync::Arc;
+
+use codespar_protocol::TaskRecord;
+use codespar_tools::{Registry, Tool, ToolError, ToolOutput};
+use serde::Serialize;
+
+use crate::{Caller, HubError, TaskHub};
+
+/// What every tool here holds.
+#[derive(Clone)]
+struct Desk {
+    hub: Arc<TaskHub>,
+    caller: Caller,
+}
+
+/// The six task tools.
+pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
+    let desk = Desk {
+        hub: hub.clone(),
+        caller: caller.clone(),
+    };
+    vec![
+        Arc::new(create::TaskCreate(desk.clone())),
+        Arc::new(get::TaskGet(desk.clone())),
+        Arc::new(list::TaskList(desk.clone())),
+        Arc::new(update::TaskUpdate(desk.clone())),
+        Arc::new(stop::TaskStop(desk.clone())),
+        Arc::new(output::TaskOutput(desk)),
+    ]
+}
+
+/// The tool that starts subagents.
+pub fn subagent_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
+    let desk = Desk {
+        hub: hub.clone(),
+        caller: caller.clone(),
+    };
+    vec![Arc::new(agent::TaskTool::new(desk, agent::Naming::Task))]
+}
+
+/// All that a coordinator has.
+pub fn coordinator_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
+    let desk = Desk {
+        hub: hub.clone(),
+        caller: caller.clone(),
+    };
+    let mut registry = Registry::default();
+    registry.add(Arc::new(agent::TaskTool::new(
+        desk.clone(),
+        agent::Naming::Agent,
+    )));
+    registry.add(Arc::new(send_message::SendMessage(desk.clone())));
+    registry.add(Arc::new(stop::TaskStop(desk)));
+    registry.alias("Task", "Agent");
+    registry
+}
+
+impl From<HubError> for Refusal {
+    fn from(error: HubError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<ToolError> for Refusal {
+    fn from(error: ToolError) -> Self {
+        Self(error.0)
+    }
+}
+
+/// Anything that goes back to the model as an error.
+struct Refusal(String);
+
+type Answer = Result<ToolOutput, Refusal>;
+
+fn answered(answer: Answer) -> ToolOutput {
+    answer.unwrap_or_else(|Refusal(words)| ToolOutput::error(words))
+}
+
+fn as_json(value: &impl Serialize) -> ToolOutput {
+    match serde_json::to_string_pretty(value) {
+        Ok(text) => ToolOutput::text(text),
+        Err(error) => ToolOutput::error(error.to_string()),
+    }
+}
+
+/// A task in one line.
+fn line(task: &TaskRecord) -> String {
+    let mut line = format!(
+        "{} {} {} {}",
+        task.task_id, task.status, task.task_type, task.subject
+    );
+    if let Some(owner) = &task.owner {
+        line.push_str(&format!(" (owner {owner})"));
+    }
+    if !task.blocked_by.is_empty() {
+        let ids: Vec<&str> = task.blocked_by.iter().map(|id| id.as_str()).collect();
+        line.push_str(&format!(" (after {})", ids.join(", ")));
+    }
+    line
+}

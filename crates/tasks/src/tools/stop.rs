@@ -1,0 +1,64 @@
+//! TaskStop.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Desk, answered, line};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// Its id, or an agent's name.
+    task_id: String,
+    /// Why.
+    reason: Option<String>,
+}
+
+/// Stops a task.
+pub(super) struct TaskStop(pub(super) Desk);
+
+#[async_trait]
+impl Tool for TaskStop {
+    fn name(&self) -> &str {
+        "TaskStop"
+    }
+
+    fn description(&self) -> &str {
+        "Stops a task with all its processes. An agent can be continued later with SendMessage."
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    /// Stopping one's own task changes nothing a rule would guard.
+    fn effect(&self) -> Effect {
+        Effect::SideBySide
+    }
+
+    fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
+        let Input { task_id, .. } = input::parse(raw)?;
+        Ok(Intent {
+            summary: task_id,
+            access: vec![Access::Nothing],
+        })
+    }
+
+    async fn run(&self, call: Call, _: &Context) -> ToolOutput {
+        let stop = async {
+            let Input { task_id, reason } = input::parse(&call.input)?;
+            let id = self.0.hub.find(self.0.caller.session, &task_id).await?;
+            let reason =
+                reason.unwrap_or_else(|| "stopped by the agent that started it".to_owned());
+            let record = self.0.hub.stop(&id, &reason).await?;
+            Ok(ToolOutput::text(line(&record)))
+        };
+        answered(stop.await)
+    }
+}

@@ -47,9 +47,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
         reading: format!(
             "{CALLS} turns, each with the command `echo` in Bash. The bare command is the same \
              `bash -c echo` started without us; for bubblewrap it is started by `bwrap` with the \
-             same mounts and namespaces. What is neither that nor the server's share is ours: the \
-             loop, the record, the rules, the guard process in the sandbox. The first command also \
-             tries out the sandbox."
+             same namespaces and all but two of the mounts. What is neither that nor the server's \
+             share is ours: the loop, the record, the rules, the guard process in the sandbox. The \
+             first command also tries out the sandbox."
         ),
         columns: vec![
             "a turn",

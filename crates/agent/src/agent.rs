@@ -55,8 +55,8 @@ pub struct AgentParts {
     pub tools: Registry,
     /// What the tools share.
     pub context: Arc<Context>,
-    /// Permission rules.
-    pub rules: RuleSet,
+    /// Permission rules, shared by the agents of a process: «always» holds for all of them.
+    pub rules: Arc<RwLock<RuleSet>>,
     /// Permission mode.
     pub mode: Mode,
     /// Where the agent works, for the rules. `cwd` follows the shell.
@@ -82,7 +82,6 @@ pub struct AgentParts {
 /// An agent on one session.
 pub struct Agent {
     pub(crate) parts: AgentParts,
-    pub(crate) rules: RwLock<RuleSet>,
     pub(crate) transcript: Transcript,
     pub(crate) system: Arc<str>,
     pub(crate) context_tokens: u64,
@@ -99,7 +98,7 @@ enum Ending {
 
 impl Agent {
     /// An agent that goes on from what the transcript holds.
-    pub fn new(mut parts: AgentParts, transcript: Transcript) -> Self {
+    pub fn new(parts: AgentParts, transcript: Transcript) -> Self {
         let specs = parts
             .tools
             .iter()
@@ -109,10 +108,8 @@ impl Agent {
                 input_schema: tool.input_schema(),
             })
             .collect();
-        let rules = RwLock::new(std::mem::take(&mut parts.rules));
         let mut agent = Self {
             parts,
-            rules,
             transcript,
             system: Arc::from(""),
             context_tokens: 0,
@@ -137,7 +134,15 @@ impl Agent {
     /// come to its end already, the last answer is given again.
     pub async fn run(&mut self, prompt: Option<Message>, cancel: CancellationToken) -> RunResult {
         let started = Instant::now();
-        let mut tally = Tally::default();
+        let mut tally = Tally {
+            tree_before: self
+                .parts
+                .limits
+                .tree
+                .as_ref()
+                .map(|tree| tree.budget().account()),
+            ..Tally::default()
+        };
         let ending = self.converse(prompt, &mut tally, started, &cancel).await;
         let result = self.conclude(ending, tally, started).await;
         self.emit(Event::Finished(Box::new(result.clone())));
@@ -389,10 +394,10 @@ impl Agent {
         }
     }
 
-    /// Sums by model: of the whole tree for the agent at its top, else of this run.
+    /// Sums of this run by model; for the agent at the top of a tree, with all it started.
     fn sums(&self, tally: &Tally) -> Vec<(String, Usage, Cost)> {
-        match &self.parts.limits.tree {
-            Some(TreeShare::Root(tree)) => tree.by_model(),
+        match (&self.parts.limits.tree, &tally.tree_before) {
+            (Some(TreeShare::Root(tree)), Some(before)) => tree.since(before),
             _ => {
                 let own = tally.by_model.iter();
                 own.map(|(model, (usage, cost))| (model.clone(), *usage, *cost))

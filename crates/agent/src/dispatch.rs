@@ -217,7 +217,7 @@ impl Agent {
             access: &intent.access,
         };
         let scope = self.scope(intent);
-        let decision = decide(&request, &self.rules.read(), self.parts.mode, &scope);
+        let decision = decide(&request, &self.parts.rules.read(), self.parts.mode, &scope);
         let (reason, suggested) = match decision {
             Decision::Allow { .. } => return Ok(()),
             Decision::Deny { reason } => return Err(reason),
@@ -241,7 +241,7 @@ impl Agent {
             Answer::Once => Ok(()),
             Answer::Always => {
                 let source = RuleSource::named("the answer «always» of this session");
-                let mut rules = self.rules.write();
+                let mut rules = self.parts.rules.write();
                 for rule in suggested {
                     rules.add(RuleKind::Allow, rule, &source);
                 }

@@ -2,10 +2,13 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use crate::tree::Account;
 use codespar_protocol::{Cost, PermissionDenial, StopReason, Usage};
 
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
+    /// The tree's account when the run began.
+    pub(crate) tree_before: Option<Account>,
     pub(crate) turns: u32,
     pub(crate) tool_uses: u32,
     pub(crate) usage: Usage,

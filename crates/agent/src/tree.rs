@@ -10,8 +10,11 @@ use parking_lot::Mutex;
 pub struct TreeBudget {
     max_usd: Option<Usd>,
     max_tokens: Option<u64>,
-    by_model: Mutex<BTreeMap<String, (Usage, Cost)>>,
+    by_model: Mutex<Account>,
 }
+
+/// Tokens and money by model.
+pub(crate) type Account = BTreeMap<String, (Usage, Cost)>;
 
 /// An agent's place in the tree.
 #[derive(Debug, Clone)]
@@ -48,12 +51,20 @@ impl TreeBudget {
         sums.1 += cost;
     }
 
-    /// Everything used so far, by model.
-    pub(crate) fn by_model(&self) -> Vec<(String, Usage, Cost)> {
-        let by_model = self.by_model.lock();
-        by_model
-            .iter()
-            .map(|(model, (usage, cost))| (model.clone(), *usage, *cost))
+    /// The account as it stands.
+    pub(crate) fn account(&self) -> Account {
+        self.by_model.lock().clone()
+    }
+
+    /// What was used since the account stood so, by model.
+    pub(crate) fn since(&self, earlier: &Account) -> Vec<(String, Usage, Cost)> {
+        let now = self.by_model.lock();
+        now.iter()
+            .map(|(model, (usage, cost))| {
+                let (old_usage, old_cost) = earlier.get(model).copied().unwrap_or_default();
+                (model.clone(), *usage - old_usage, *cost - old_cost)
+            })
+            .filter(|(_, usage, cost)| usage.total_tokens() > 0 || *cost != Cost::default())
             .collect()
     }
 
@@ -106,6 +117,12 @@ mod tests {
                 .unwrap()
                 .contains("1200 of 1000 tokens")
         );
-        assert_eq!(budget.by_model().len(), 2);
+        assert_eq!(budget.since(&Account::new()).len(), 2);
+        let mark = budget.account();
+        budget.add("b", usage, Cost::default());
+        assert_eq!(
+            budget.since(&mark),
+            [("b".to_owned(), usage, Cost::default())]
+        );
     }
 }

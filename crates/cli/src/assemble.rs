@@ -17,6 +17,7 @@ use codespar_tools::{
     sandbox::{Network, Sandbox, SandboxChoice},
     standard_tools,
 };
+use parking_lot::RwLock;
 
 use crate::{
     args::{SessionArgs, matches_prefix},
@@ -56,7 +57,7 @@ pub(crate) struct Ground {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) mode: Mode,
-    rules: RuleSet,
+    rules: Arc<RwLock<RuleSet>>,
     pub(crate) tools: Registry,
     /// Tools taken away by their bare name.
     pub(crate) denied: Vec<String>,
@@ -129,7 +130,7 @@ impl Ground {
             store,
             redactor,
             mode,
-            rules,
+            rules: Arc::new(RwLock::new(rules)),
             tools,
             denied,
             agents,
@@ -247,7 +248,7 @@ impl Ground {
             sandbox: self.sandbox.clone(),
             skills: self.skills.clone(),
             page_reader,
-            hidden: hidden(&self.rules, &scope),
+            hidden: hidden(&self.rules.read(), &scope),
         });
         context.set_todos(session.recovered.todos.clone());
         let parts = AgentParts {

@@ -13,8 +13,8 @@ use codespar_policy::Mode;
 use codespar_protocol::{SessionId, SessionMode, TaskId, TaskType};
 use codespar_store::{Store, TaskStore};
 use codespar_tasks::{
-    AgentKind, AgentMaker, AgentOrder, AgentRunner, Caller, Control, MadeAgent, RunnerLimits,
-    Scheduler, ShellGround, ShellRunner, TaskHub, TaskInbox, ToolSet, builtin_kinds,
+    AgentKind, AgentMaker, AgentOrder, AgentRunner, AtEnd, Caller, Control, MadeAgent,
+    RunnerLimits, Scheduler, ShellGround, ShellRunner, TaskHub, TaskInbox, ToolSet, builtin_kinds,
     coordinator_prompt, coordinator_tools, subagent_tools, task_tools,
 };
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
@@ -93,6 +93,7 @@ impl Works {
         &self,
         session: OpenSession,
         company: Company,
+        at_end: AtEnd,
     ) -> Result<Agent, CommandError> {
         let id = session.transcript.session();
         let ground = &self.ground;
@@ -117,6 +118,7 @@ impl Works {
             session: id,
             task: None,
             sink: company.sink.clone(),
+            at_end,
         };
         let outfit = Outfit {
             role,
@@ -240,6 +242,7 @@ impl AgentMaker for Maker {
             session: order.agent_session,
             task: Some(task.clone()),
             sink: sink.clone(),
+            at_end: AtEnd::Wait,
         };
         let gate = worktree.is_none().then(|| {
             Arc::new(PathGate {

@@ -238,6 +238,11 @@ fn subagents_of_one_message_run_at_once_and_their_messages_are_marked() {
         .filter(|line| line["subtype"] == "task_started")
         .count();
     assert_eq!(started, 2);
+    let progress = lines
+        .iter()
+        .filter(|line| line["subtype"] == "task_progress")
+        .count();
+    assert_eq!(progress, 2);
     let results: Vec<Value> = lines
         .iter()
         .filter(|line| line["type"] == "user" && line["parent_tool_use_id"].is_null())

@@ -1,6 +1,9 @@
 //! Money, counted in whole billionths of a dollar so that sums are exact.
 
-use std::{fmt, ops::AddAssign};
+use std::{
+    fmt,
+    ops::{AddAssign, Sub},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -112,6 +115,22 @@ impl Cost {
         match self {
             Self::Known(usd) => Some(usd),
             Self::Unknown(_) => None,
+        }
+    }
+}
+
+impl Sub for Cost {
+    type Output = Self;
+
+    /// What was added since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        let more = self
+            .at_least()
+            .nanos()
+            .saturating_sub(earlier.at_least().nanos());
+        match self {
+            Self::Known(_) => Self::Known(Usd::from_nanos(more)),
+            Self::Unknown(_) => Self::Unknown(Usd::from_nanos(more)),
         }
     }
 }

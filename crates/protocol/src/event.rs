@@ -141,7 +141,9 @@ pub enum Event {
         task_id: TaskId,
         /// How.
         status: TaskStatus,
-        /// One line.
+        /// What it was, in one line.
+        subject: String,
+        /// What came of it, in one line.
         summary: String,
         /// Tokens it used.
         usage: Usage,

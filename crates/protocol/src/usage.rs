@@ -1,6 +1,6 @@
 //! Tokens, as providers count them.
 
-use std::ops::AddAssign;
+use std::ops::{AddAssign, Sub};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,31 @@ impl Usage {
     /// Everything counted once.
     pub fn total_tokens(&self) -> u64 {
         self.context_tokens() + self.output_tokens
+    }
+}
+
+impl Sub for Usage {
+    type Output = Self;
+
+    /// What was added since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        let less = u64::saturating_sub;
+        Self {
+            input_tokens: less(self.input_tokens, earlier.input_tokens),
+            output_tokens: less(self.output_tokens, earlier.output_tokens),
+            cache_creation_input_tokens: less(
+                self.cache_creation_input_tokens,
+                earlier.cache_creation_input_tokens,
+            ),
+            cache_read_input_tokens: less(
+                self.cache_read_input_tokens,
+                earlier.cache_read_input_tokens,
+            ),
+            cache_creation_1h_input_tokens: less(
+                self.cache_creation_1h_input_tokens,
+                earlier.cache_creation_1h_input_tokens,
+            ),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::{fs::File, io::Write as _, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
-use codespar_protocol::{Event, Message, Outcome as RunOutcome, RunResult, TaskStatus};
+use codespar_protocol::{Event, Message, Outcome as RunOutcome, RunResult, TaskId, TaskStatus};
 use parking_lot::Mutex;
 use serde_json::Map;
 
@@ -72,13 +72,47 @@ impl AgentRunner {
     /// Events go to the output file, and to whoever waits for this task in this process.
     fn sink(&self, control: &Control, log: Log) -> Sink {
         let listener = self.hub.listener(&control.record.task_id);
-        let log = Mutex::new(log);
+        let watch = Mutex::new((log, Progress::default()));
+        let task_id = control.record.task_id.clone();
         Arc::new(move |event: Event| {
-            log.lock().event(&event);
-            if let Some(listener) = &listener {
-                listener(event);
+            let (log, progress) = &mut *watch.lock();
+            log.event(&event);
+            let Some(listener) = &listener else { return };
+            let step = progress.step(&task_id, &event);
+            listener(event);
+            if let Some(step) = step {
+                listener(step);
             }
         })
+    }
+}
+
+/// How far an agent is.
+#[derive(Default)]
+struct Progress {
+    tool_uses: u32,
+    total_tokens: u64,
+}
+
+impl Progress {
+    /// Counts, and tells of each tool that is used.
+    fn step(&mut self, task_id: &TaskId, event: &Event) -> Option<Event> {
+        match event {
+            Event::Assistant { usage, .. } => {
+                self.total_tokens += usage.total_tokens();
+                None
+            }
+            Event::ToolStarted { tool, summary, .. } => {
+                self.tool_uses += 1;
+                Some(Event::TaskProgress {
+                    task_id: task_id.clone(),
+                    tool_uses: self.tool_uses,
+                    total_tokens: self.total_tokens,
+                    summary: format!("{tool} {}", summary.lines().next().unwrap_or_default()),
+                })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -24,6 +24,17 @@ pub struct TaskInbox {
     pub task: Option<TaskId>,
     /// Told of tasks that ended.
     pub sink: Sink,
+    /// What the agent does when it has no more to do.
+    pub at_end: AtEnd,
+}
+
+/// What an agent does at its end while tasks of its own are under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtEnd {
+    /// It waits for them.
+    Wait,
+    /// It returns; someone else wakes it.
+    Return,
 }
 
 #[async_trait]
@@ -35,6 +46,9 @@ impl Inbox for TaskInbox {
     }
 
     async fn wait(&self, cancel: &CancellationToken) -> bool {
+        if self.at_end == AtEnd::Return {
+            return false;
+        }
         let mut endings = self.hub.scheduler().endings();
         loop {
             match self.has_something().await {
@@ -159,13 +173,18 @@ pub(crate) fn ended(record: &TaskRecord) -> Event {
     Event::TaskEnded {
         task_id: record.task_id.clone(),
         status: record.status,
-        summary: record
-            .error
-            .clone()
-            .unwrap_or_else(|| record.subject.clone()),
+        subject: record.subject.clone(),
+        summary: summary(record),
         usage: record.usage,
         cost: record.cost_usd,
         tool_uses: u32::try_from(number("tool_uses")).unwrap_or(u32::MAX),
         duration_ms: number("duration_ms"),
     }
+}
+
+/// What went wrong, or the first line of the result.
+fn summary(record: &TaskRecord) -> String {
+    let result = record.metadata.get("result").and_then(serde_json::Value::as_str);
+    let words = record.error.as_deref().or(result).unwrap_or(&record.subject);
+    words.lines().next().unwrap_or_default().to_owned()
 }

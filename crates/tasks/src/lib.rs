@@ -14,7 +14,7 @@ mod tools;
 
 pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent};
 pub use hub::{AgentLaunch, AgentLimits, Caller, HubError, TaskExtra, TaskHub, Waited};
-pub use inbox::TaskInbox;
+pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
 pub use notification::Notice;
 pub use order::{AgentOrder, BashOrder};

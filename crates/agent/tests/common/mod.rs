@@ -110,7 +110,7 @@ impl Bench {
             catalogue: Arc::new(Catalogue::builtin()),
             tools: self.tools.clone(),
             context,
-            rules,
+            rules: Arc::new(parking_lot::RwLock::new(rules)),
             mode: Mode::Default,
             scope: Scope {
                 root: self.root.clone(),

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use clap::Args;
 use codespar_agent::Approver;
 use codespar_protocol::{Answer, Message, Outcome, Question};
+use codespar_tasks::AtEnd;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -70,7 +71,7 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
         approver: Arc::new(Yes),
         note: None,
     };
-    let mut agent = works.main_agent(session, company)?;
+    let mut agent = works.main_agent(session, company, AtEnd::Wait)?;
     let result = agent
         .run(Some(Message::user(PROMPT)), CancellationToken::new())
         .await;

@@ -4,7 +4,7 @@ use std::{path::Path, process::ExitCode};
 
 use clap::Args;
 use codespar_protocol::SessionId;
-use codespar_store::{SessionFilter, SqliteStore, Store};
+use codespar_store::{SessionFilter, SqliteStore, Store, TaskStore};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
@@ -56,7 +56,10 @@ pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, Comman
         .map(|session| session.id)
         .collect();
     let mut bytes = removed.bytes;
-    for name in ["outputs", "tmp"] {
+    for id in store.remove_tasks_before(before).await? {
+        bytes += remove_file(&place.state.join("task-output").join(format!("{id}.txt")));
+    }
+    for name in ["outputs", "tmp", "scratchpads"] {
         bytes += remove_strays(&place.state.join(name), &known);
     }
     bytes += remove_dead_temps(place, &store, &known).await;
@@ -116,6 +119,14 @@ async fn remove_dead_temps(place: &Place, store: &SqliteStore, known: &[SessionI
         }
     }
     bytes
+}
+
+fn remove_file(path: &Path) -> u64 {
+    let bytes = std::fs::metadata(path).map_or(0, |meta| meta.len());
+    match std::fs::remove_file(path) {
+        Ok(()) => bytes,
+        Err(_) => 0,
+    }
 }
 
 fn remove_dir(dir: &Path) -> u64 {

@@ -96,6 +96,7 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
         Event::TaskEnded {
             task_id,
             status,
+            subject,
             summary,
             usage,
             cost,
@@ -105,7 +106,7 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             session,
             "task_notification",
             json!({
-                "task_id": task_id, "status": status, "summary": summary, "total_cost_usd": cost,
+                "task_id": task_id, "status": status, "description": subject, "summary": summary, "total_cost_usd": cost,
                 "usage": { "total_tokens": usage.total_tokens(), "tool_uses": tool_uses, "duration_ms": duration_ms },
             }),
         ),

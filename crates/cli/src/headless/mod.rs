@@ -7,6 +7,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use codespar_agent::{NobodyThere, Recovered};
 use codespar_protocol::{Message, Outcome, RunResult, SessionMode};
+use codespar_tasks::AtEnd;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -54,7 +55,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         approver: Arc::new(NobodyThere),
         note: Some(NOTE),
     };
-    let mut agent = works.main_agent(session, company)?;
+    let mut agent = works.main_agent(session, company, AtEnd::Wait)?;
     let result = agent.run(prompt.map(Message::user), cancel).await;
     drop(agent);
     SessionDirs::of(&ground.place.state, id).clean();

@@ -11,6 +11,7 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use codespar_agent::Agent;
 use codespar_protocol::{Answer, Cost, Message, Usage};
+use codespar_tasks::AtEnd;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
@@ -246,7 +247,7 @@ impl Talk {
             approver: Arc::new(Person(self.ask.clone())),
             note: None,
         };
-        self.agent = Some(self.works.main_agent(session, company)?);
+        self.agent = Some(self.works.main_agent(session, company, AtEnd::Return)?);
         Ok(())
     }
 

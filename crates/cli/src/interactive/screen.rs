@@ -1,10 +1,10 @@
 //! What the person sees: plain lines that scroll, so that copy, search and tmux work.
 
-use std::{io::Write, sync::Arc};
+use std::{collections::HashSet, io::Write, sync::Arc};
 
 use codespar_protocol::{
     ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskStatus,
-    TodoStatus,
+    TodoStatus, ToolUseId,
 };
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
@@ -20,6 +20,8 @@ const LINE_WIDTH: usize = 160;
 #[derive(Default)]
 pub(crate) struct Screen {
     is_mid_line: Mutex<bool>,
+    /// Calls whose result a box shows.
+    boxed: Mutex<HashSet<ToolUseId>>,
 }
 
 impl Screen {
@@ -69,6 +71,7 @@ impl Screen {
             style::strong("y"),
             style::strong("n"),
         ));
+        *self.is_mid_line.lock() = true;
     }
 
     pub(crate) fn event(&self, event: &Event) {
@@ -119,8 +122,10 @@ impl Screen {
                 task_id,
                 subject,
                 kind,
+                tool_use_id,
                 ..
             } => {
+                self.boxed.lock().extend(tool_use_id.clone());
                 let kind = kind.as_deref().unwrap_or("task");
                 let lines = [format!("started as {task_id}")];
                 self.say(&boxes::framed(&format!("{kind} · {subject}"), &lines));
@@ -128,6 +133,7 @@ impl Screen {
             Event::TaskEnded {
                 task_id,
                 status,
+                subject,
                 summary,
                 usage,
                 cost,
@@ -145,7 +151,7 @@ impl Screen {
                     *duration_ms as f64 / 1000.0
                 );
                 self.say(&boxes::framed(
-                    &format!("{task_id} {status}"),
+                    &format!("{task_id} {status} · {subject}"),
                     &[sums, summary.clone()],
                 ));
             }
@@ -173,6 +179,9 @@ impl Screen {
             let ContentBlock::ToolResult(result) = block else {
                 continue;
             };
+            if self.boxed.lock().remove(&result.tool_use_id) {
+                continue;
+            }
             let text = result.content.text();
             let mut lines: Vec<String> = text
                 .lines()

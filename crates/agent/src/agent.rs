@@ -85,6 +85,7 @@ pub struct Agent {
     pub(crate) transcript: Transcript,
     pub(crate) system: Arc<str>,
     pub(crate) context_tokens: u64,
+    last_cost: Usd,
     specs: Arc<[ToolSpec]>,
 }
 
@@ -113,6 +114,7 @@ impl Agent {
             transcript,
             system: Arc::from(""),
             context_tokens: 0,
+            last_cost: Usd::ZERO,
             specs,
         };
         agent.refresh_briefing();
@@ -302,6 +304,7 @@ impl Agent {
         }
         tally.add(&model, usage, cost);
         self.count_in_tree(&model, usage, cost);
+        self.last_cost = cost.at_least();
         tally.stop_reason = Some(stop_reason.clone());
         answer.push_str(&message.text());
         let calls = message.tool_uses().cloned().collect();
@@ -406,16 +409,16 @@ impl Agent {
         }
     }
 
-    /// The least another call can cost: the context read from the cache.
+    /// What another call will cost at the least: the context read from the cache, or what the last
+    /// call cost, since the next one has more before it.
     fn least_cost(&self) -> Usd {
         let usage = Usage {
             cache_read_input_tokens: self.context_tokens,
             ..Usage::default()
         };
-        self.parts
-            .catalogue
-            .cost(&self.parts.choice.id, &usage)
-            .at_least()
+        let catalogue = &self.parts.catalogue;
+        let floor = catalogue.cost(&self.parts.choice.id, &usage).at_least();
+        floor.max(self.last_cost)
     }
 
     fn without_secrets(&self, mut message: Message) -> Message {

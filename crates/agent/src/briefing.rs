@@ -58,6 +58,14 @@ impl Briefing {
                 file.text.trim_end()
             );
         }
+        for note in &files.memory {
+            let name = note.path.display();
+            let _ = write!(
+                text,
+                "\n<memory from=\"{name}\">\n{}\n</memory>\n",
+                note.text.trim_end()
+            );
+        }
         if let Some(append) = &self.append {
             let _ = write!(text, "\n{append}\n");
         }

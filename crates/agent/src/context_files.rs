@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::memory;
+
 /// In each directory, in this order.
 const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".codespar/CODESPAR.md"];
 /// In the person's own directories.
@@ -39,6 +41,8 @@ pub struct ContextProblem {
 pub struct ContextFiles {
     /// In order: the person's, then from the root down to the working directory.
     pub files: Vec<ContextFile>,
+    /// Notes about the project, newest first, cut to a size.
+    pub memory: Vec<ContextFile>,
     /// What was wrong.
     pub problems: Vec<ContextProblem>,
 }
@@ -68,6 +72,7 @@ impl ContextFiles {
                 reader.add(&dir.join(name));
             }
         }
+        found.memory = memory::gather(root);
         found
     }
 }

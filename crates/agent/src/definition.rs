@@ -10,6 +10,9 @@ use codespar_policy::Mode;
 use codespar_tools::frontmatter;
 use serde::{Deserialize, Serialize};
 
+/// A definition is a page or two; anything larger is something else.
+const MAX_BYTES: u64 = 256 * 1024;
+
 /// A directory that may hold definitions.
 #[derive(Debug, Clone)]
 pub struct DefinitionSource {
@@ -182,6 +185,14 @@ fn read(
     origin: &'static str,
     known_tools: &[&str],
 ) -> Result<AgentDefinition, Vec<DefinitionProblem>> {
+    let size = fs::metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .map(|meta| meta.len());
+    if size.is_none_or(|size| size > MAX_BYTES) {
+        let words = format!("is not a regular file of at most {MAX_BYTES} bytes");
+        return Err(vec![problem(path, 1, words)]);
+    }
     let text = fs::read_to_string(path)
         .map_err(|error| vec![problem(path, 1, format!("cannot be read: {error}"))])?;
     let (fields, body) = frontmatter::parse::<Fields>(&text)

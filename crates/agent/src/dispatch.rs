@@ -227,6 +227,7 @@ impl Agent {
             tool_use_id: call.id.clone(),
             tool: tool.name().to_owned(),
             summary: intent.summary.clone(),
+            preview: preview(&call.input),
             reason: reason.clone(),
             suggested_rules: suggested.iter().map(ToString::to_string).collect(),
         };
@@ -342,4 +343,35 @@ fn bounded(output: ToolOutput, context: &Context, tool: &str) -> ToolOutput {
         }
         ToolResultContent::Blocks(_) => output,
     }
+}
+
+/// How many lines of each side of a change a question shows.
+const PREVIEW_LINES: usize = 12;
+
+/// The change that a call would make, as far as its input tells: enough for a person to judge.
+fn preview(input: &serde_json::value::RawValue) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Change {
+        content: Option<String>,
+        old_string: Option<String>,
+        new_string: Option<String>,
+    }
+    let change: Change = serde_json::from_str(input.get()).ok()?;
+    let mut lines = Vec::new();
+    for (mark, text) in [
+        ('-', change.old_string),
+        ('+', change.new_string.or(change.content)),
+    ] {
+        let Some(text) = text else { continue };
+        lines.extend(
+            text.lines()
+                .take(PREVIEW_LINES)
+                .map(|line| format!("{mark} {line}")),
+        );
+        let left = text.lines().count().saturating_sub(PREVIEW_LINES);
+        if left > 0 {
+            lines.push(format!("{mark} … {left} more lines"));
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }

@@ -12,6 +12,7 @@ mod error;
 mod gate;
 mod inbox;
 mod limits;
+mod memory;
 mod side_call;
 mod tally;
 mod transcript;

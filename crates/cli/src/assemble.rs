@@ -117,7 +117,18 @@ impl Ground {
         let (rules, mode) = rules(&settings, &args)?;
         let denied = denied(&args)?;
         let tools = standard_tools().filtered(None, &denied);
-        let (skills, agents, warnings) = extras(&place);
+        let (skills, agents, mut warnings) = extras(&place);
+        if place
+            .home
+            .as_deref()
+            .is_some_and(|home| home.starts_with(&place.root))
+        {
+            warnings.push(
+                "the workspace is your home directory: commands can change everything in it; start in \
+                 a project instead"
+                    .to_owned(),
+            );
+        }
         let sandbox = Arc::new(sandbox(&place, &settings)?);
         // Finding out what works takes a while; the model takes longer to ask for a command.
         Sandbox::warm_up(&sandbox);

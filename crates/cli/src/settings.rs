@@ -11,6 +11,9 @@ use serde::Deserialize;
 
 use crate::{error::CommandError, place::Place};
 
+/// A settings file is small; anything larger is something else.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// What all files together say.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
@@ -297,8 +300,14 @@ pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<String, Co
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, CommandError> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
+    let unreadable =
+        |error: &dyn std::fmt::Display| CommandError::Usage(format!("{}: {error}", path.display()));
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() => return Err(unreadable(&"is not a regular file")),
+        Ok(meta) if meta.len() > MAX_BYTES => {
+            return Err(unreadable(&format!("is larger than {MAX_BYTES} bytes")));
+        }
+        Ok(_) => {}
         Err(error)
             if matches!(
                 error.kind(),
@@ -307,11 +316,18 @@ fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Command
         {
             return Ok(None);
         }
-        Err(error) => return Err(CommandError::Usage(format!("{}: {error}", path.display()))),
-    };
+        Err(error) => return Err(unreadable(&error)),
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Ok(None);
+    }
+    if !text.trim_start().starts_with('{') {
+        return Err(CommandError::Usage(format!(
+            "{}:1:1: expected a JSON object",
+            path.display()
+        )));
     }
     serde_json::from_str(text).map(Some).map_err(|error| {
         let words = error.to_string();

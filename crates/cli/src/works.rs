@@ -13,9 +13,9 @@ use codespar_policy::Mode;
 use codespar_protocol::{SessionId, SessionMode, TaskId, TaskType};
 use codespar_store::{Store, TaskStore};
 use codespar_tasks::{
-    AgentKind, AgentMaker, AgentOrder, AgentRunner, AtEnd, Caller, Control, MadeAgent,
-    RunnerLimits, Scheduler, ShellGround, ShellRunner, TaskHub, TaskInbox, ToolSet, builtin_kinds,
-    coordinator_prompt, coordinator_tools, subagent_tools, task_tools,
+    AgentKind, AgentMaker, AgentOrder, AgentRunner, AtEnd, Caller, Control, DreamRunner, MadeAgent,
+    RunnerLimits, Scheduler, ShellGround, ShellRunner, TaskHub, TaskInbox, ToolSet, WorkflowRunner,
+    builtin_kinds, coordinator_prompt, coordinator_tools, dream_kind, subagent_tools, task_tools,
 };
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
@@ -31,6 +31,15 @@ const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
 const NOTE: &str = "You report to another agent: nobody can answer a question. Decide yourself what \
                     is not said, and say what you assumed.";
 
+/// What a process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It talks to a person or a script.
+    Session,
+    /// It takes tasks of others; remote agents too.
+    Worker,
+}
+
 /// One process's agents and tasks.
 pub(crate) struct Works {
     pub(crate) ground: Arc<Ground>,
@@ -40,7 +49,7 @@ pub(crate) struct Works {
 
 impl Works {
     /// Starts taking tasks of the types this process can run.
-    pub(crate) fn open(ground: Ground, approver: Arc<dyn Approver>) -> Self {
+    pub(crate) fn open(ground: Ground, approver: Arc<dyn Approver>, role: Role) -> Self {
         let ground = Arc::new(ground);
         let store: Arc<dyn TaskStore> = ground.store.clone();
         let sessions: Arc<dyn Store> = ground.store.clone();
@@ -83,7 +92,16 @@ impl Works {
             maker: Arc::new(maker),
             hub: hub.clone(),
         });
+        if role == Role::Worker {
+            scheduler.serve(TaskType::RemoteAgent, agents.clone());
+        }
+        let dreams = DreamRunner {
+            agents: agents.clone(),
+        };
+        scheduler.serve(TaskType::Dream, Arc::new(dreams));
         scheduler.serve(TaskType::LocalAgent, agents);
+        let workflows = WorkflowRunner { hub: hub.clone() };
+        scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
         tokio::spawn(scheduler.run());
         Self { ground, hub, tree }
     }
@@ -193,10 +211,13 @@ impl AgentMaker for Maker {
         sink: Sink,
     ) -> Result<MadeAgent, String> {
         let hub = self.hub.upgrade().ok_or("the process is leaving")?;
-        let kind = hub
-            .kind(&order.subagent_type)
-            .map_err(|error| error.to_string())?
-            .clone();
+        let kind = match control.record.task_type {
+            TaskType::Dream => dream_kind(),
+            _ => hub
+                .kind(&order.subagent_type)
+                .map_err(|error| error.to_string())?
+                .clone(),
+        };
         let task = &control.record.task_id;
         let worktree = match order.isolation {
             Some(_) => Some(self.worktree(order, task).await?),

@@ -252,3 +252,37 @@ fn a_project_cannot_take_the_walls_down() {
         );
     }
 }
+
+#[test]
+fn a_command_cannot_plant_configuration_that_git_would_run_later() {
+    let plant = "cp -r .git evil; printf '[core]\\n\\tfsmonitor = touch pwned\\n' >> evil/config; \
+                 printf ../evil | tee .git/commondir; echo end";
+    let bench = Bench::new(one_command(plant));
+    std::fs::remove_dir(bench.work().join(".git")).unwrap();
+    let git = |args: &[&str]| {
+        let mut command = bench.room.command("git");
+        command
+            .current_dir(bench.work())
+            .args(args)
+            .output()
+            .unwrap()
+    };
+    git(&["init", "--quiet"]);
+    let seen = outcome(&bench);
+    assert!(seen.contains("end"), "{seen}");
+    git(&["status"]);
+    assert!(!bench.work().join("pwned").exists(), "{seen}");
+
+    let plant = "git init --quiet; git config core.fsmonitor 'touch pwned'; echo end";
+    let bench = Bench::new(one_command(plant));
+    std::fs::remove_dir(bench.work().join(".git")).unwrap();
+    let seen = outcome(&bench);
+    assert!(seen.contains("end"), "{seen}");
+    let mut command = bench.room.command("git");
+    command
+        .current_dir(bench.work())
+        .arg("status")
+        .output()
+        .unwrap();
+    assert!(!bench.work().join("pwned").exists(), "{seen}");
+}

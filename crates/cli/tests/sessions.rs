@@ -346,6 +346,15 @@ fn the_demo_runs_offline_to_its_end() {
         finished.stderr
     );
     assert!(
+        finished
+            .stdout
+            .contains("FAILED  median of two-digit numbers: expected 10, got 100"),
+        "{}",
+        finished.stdout
+    );
+    let failing = "FAILED  median of two-digit numbers: expected 10, got 100";
+    assert!(finished.stdout.contains(failing), "{}", finished.stdout);
+    assert!(
         finished.stdout.contains("+    sort -n | awk"),
         "{}",
         finished.stdout

@@ -109,6 +109,30 @@ fn a_stopped_task_leaves_no_process() {
 }
 
 #[test]
+fn a_watched_task_whose_runner_dies_is_settled() {
+    let bench = Bench::new(Script::new());
+    let command = "touch begun; sleep 600";
+    let task = create(
+        &bench,
+        &["local_bash", "--subject", "s", "--command", command],
+    );
+    let id = task["task_id"].as_str().unwrap();
+    while !bench.work().join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let runners = codespar_testkit::process::processes_with_cmdline("worker --until-idle").unwrap();
+    let ours = bench.room.alive().unwrap();
+    for runner in runners.into_iter().filter(|pid| ours.contains(pid)) {
+        codespar_testkit::process::kill_9(runner).unwrap();
+    }
+    let watched = bench.run(&["task", "watch", id]);
+    assert_eq!(watched.status.code(), Some(1), "{}", watched.stderr);
+    assert!(watched.stderr.contains("lost:"), "{}", watched.stderr);
+    let left = bench.room.wait_until_empty(PATIENCE).unwrap();
+    assert_eq!(left, Vec::<u32>::new());
+}
+
+#[test]
 fn dependents_wait_and_fail_with_what_they_waited_for() {
     let bench = Bench::new(Script::new());
     let first = create(

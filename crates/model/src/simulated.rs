@@ -49,7 +49,7 @@ fn answer(request: &Request) -> String {
     format!(
         "[Simulated] No model was called, because no key is set. {asked}\n\n\
          To get a real answer, set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or OPENAI_API_KEY \
-         for OpenAI; a local server needs only OPENAI_BASE_URL or ANTHROPIC_BASE_URL."
+         for OpenAI; a local server of that kind needs only OPENAI_BASE_URL."
     )
 }
 
@@ -98,8 +98,7 @@ mod tests {
             "[Simulated] No model was called, because no key is set. \
              You asked: «Fix the login.».\n\n\
              To get a real answer, set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or \
-             OPENAI_API_KEY for OpenAI; a local server needs only OPENAI_BASE_URL or \
-             ANTHROPIC_BASE_URL."
+             OPENAI_API_KEY for OpenAI; a local server of that kind needs only OPENAI_BASE_URL."
         );
         let expected = Response {
             id: None,

@@ -13,6 +13,9 @@ pub struct Question {
     pub tool: String,
     /// What it would do, in one line: the command, the path, the address.
     pub summary: String,
+    /// What would be written, shortened; for tools that write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
     /// Why it is asked.
     pub reason: String,
     /// The rules that «always» would save; empty when no rule can cover the call.

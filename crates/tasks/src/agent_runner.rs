@@ -11,7 +11,7 @@ use serde_json::Map;
 use crate::{
     TaskHub,
     order::{self, AgentOrder},
-    runner::{Control, Outcome, Runner, StopReason},
+    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
 };
 
 /// An agent ready to run, and what to do after.
@@ -45,16 +45,32 @@ pub struct AgentRunner {
 #[async_trait]
 impl Runner for AgentRunner {
     async fn run(&self, control: Control) -> Outcome {
-        match self.attempt(&control).await {
-            Ok(outcome) => outcome,
+        let attempt = async {
+            let order = order::read(&control.record.metadata)?;
+            self.attempt(&control, order).await
+        };
+        match attempt.await {
+            Ok(attempt) => attempt.outcome,
             Err(error) => Outcome::failed(error),
         }
     }
 }
 
+/// How an agent came to its end.
+pub(crate) struct Attempt {
+    /// Its final text, nothing added.
+    pub(crate) text: String,
+    /// The same for the record, with what people should know besides.
+    pub(crate) outcome: Outcome,
+}
+
 impl AgentRunner {
-    async fn attempt(&self, control: &Control) -> Result<Outcome, String> {
-        let order: AgentOrder = order::read(&control.record.metadata)?;
+    /// Runs the agent of an order, or goes on with it.
+    pub(crate) async fn attempt(
+        &self,
+        control: &Control,
+        order: AgentOrder,
+    ) -> Result<Attempt, String> {
         let log = Log::open(&control.output)?;
         let sink = self.sink(control, log);
         let MadeAgent { mut agent, after } = self.maker.make(&order, control, sink).await?;
@@ -63,10 +79,13 @@ impl AgentRunner {
             .messages()
             .is_empty()
             .then(|| Message::user(order.prompt));
-        let outcome = told(&agent.run(prompt, control.cancel.clone()).await, control);
+        let result = agent.run(prompt, control.cancel.clone()).await;
         drop(agent);
         let left = after();
-        Ok(with_words(outcome, left))
+        Ok(Attempt {
+            outcome: with_words(told(&result, control), left),
+            text: result.result,
+        })
     }
 
     /// Events go to the output file, and to whoever waits for this task in this process.
@@ -133,7 +152,7 @@ fn told(result: &RunResult, control: &Control) -> Outcome {
         outcome.result = None;
         outcome.error = Some(match reason {
             Some(StopReason::Asked(reason)) => reason,
-            _ => "the process that ran it ended".to_owned(),
+            _ => PROCESS_ENDED.to_owned(),
         });
     } else if result.outcome != RunOutcome::Success {
         outcome.status = TaskStatus::Failed;

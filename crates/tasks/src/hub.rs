@@ -9,21 +9,15 @@ use std::{
 };
 
 use codespar_agent::Sink;
-use codespar_protocol::{Event, SessionId, SessionMode, TaskId, TaskRecord, TaskType, ToolUseId};
-use codespar_store::{
-    NewSession, NewTask, Notify, Store, StoreError, TaskChange, TaskFilter, TaskStore,
-};
+use codespar_protocol::{Event, SessionId, TaskId, TaskRecord, ToolUseId};
+use codespar_store::{Notify, Store, StoreError, TaskChange, TaskFilter, TaskStore};
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    AgentKind, Scheduler,
-    order::{self, AgentOrder, BashOrder},
-    runner::StopReason,
-};
+use crate::{AgentKind, Scheduler, runner::StopReason};
 
-const POLL: Duration = Duration::from_millis(300);
+const POLL: Duration = Duration::from_secs(2);
 /// How long a stop is waited for: TERM, then KILL after five seconds.
 const STOP_PATIENCE: Duration = Duration::from_secs(8);
 
@@ -107,14 +101,15 @@ impl Default for AgentLimits {
 
 /// What tools and commands use.
 pub struct TaskHub {
-    store: Arc<dyn TaskStore>,
-    sessions: Arc<dyn Store>,
-    scheduler: Arc<Scheduler>,
+    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) sessions: Arc<dyn Store>,
+    pub(crate) scheduler: Arc<Scheduler>,
     kinds: Vec<AgentKind>,
-    limits: AgentLimits,
+    pub(crate) limits: AgentLimits,
     /// Why no tasks may be made, if so.
-    disabled: Option<String>,
-    listeners: Mutex<HashMap<TaskId, Sink>>,
+    pub(crate) disabled: Option<String>,
+    pub(crate) listeners: Mutex<HashMap<TaskId, Sink>>,
+    pub(crate) agents_made: Mutex<HashMap<SessionId, u32>>,
 }
 
 impl TaskHub {
@@ -134,12 +129,18 @@ impl TaskHub {
             limits: AgentLimits::default(),
             disabled,
             listeners: Mutex::default(),
+            agents_made: Mutex::default(),
         })
     }
 
     /// The store.
     pub fn store(&self) -> &dyn TaskStore {
         &*self.store
+    }
+
+    /// The conversations.
+    pub(crate) fn sessions(&self) -> &dyn Store {
+        &*self.sessions
     }
 
     /// This process's scheduler.
@@ -171,92 +172,8 @@ impl TaskHub {
         self.listeners.lock().get(id).cloned()
     }
 
-    /// Makes a shell task.
-    pub async fn create_bash(
-        &self,
-        caller: &Caller,
-        subject: &str,
-        order: &BashOrder,
-        extra: TaskExtra,
-    ) -> Result<TaskRecord, HubError> {
-        let id = TaskId::new(TaskType::LocalBash);
-        self.create(
-            caller,
-            id,
-            subject,
-            order::write(order),
-            extra,
-            Notify::Session,
-        )
-        .await
-    }
-
-    /// Makes an agent and starts it as soon as there is room.
-    pub async fn launch(
-        &self,
-        caller: &Caller,
-        launch: AgentLaunch,
-        extra: TaskExtra,
-    ) -> Result<TaskRecord, HubError> {
-        let kind = self.kind(&launch.kind)?;
-        self.check_limits(caller).await?;
-        let id = TaskId::new(TaskType::LocalAgent);
-        let agent_session = SessionId::new();
-        let order = AgentOrder {
-            prompt: launch.prompt,
-            subagent_type: kind.name.clone(),
-            model: launch.model.clone(),
-            max_turns: launch.max_turns,
-            name: launch.name,
-            isolation: launch.isolation,
-            root: caller.root.clone(),
-            cwd: launch.cwd.clone(),
-            agent_session,
-            depth: caller.depth + 1,
-            tool_use_id: launch.tool_use_id.clone(),
-        };
-        self.sessions
-            .create_session(NewSession {
-                id: agent_session,
-                cwd: launch.cwd,
-                model: launch
-                    .model
-                    .clone()
-                    .or_else(|| kind.model.clone())
-                    .unwrap_or_default(),
-                mode: SessionMode::Normal,
-            })
-            .await?;
-        let shown = match launch.model.as_ref().or(kind.model.as_ref()) {
-            Some(model) => format!("{} · {model}", kind.name),
-            None => kind.name.clone(),
-        };
-        self.listen(&id, caller, launch.tool_use_id.as_ref());
-        let record = self
-            .create(
-                caller,
-                id.clone(),
-                &launch.description,
-                order::write(&order),
-                extra,
-                launch.notify,
-            )
-            .await
-            .inspect_err(|_| {
-                self.listeners.lock().remove(&id);
-            })?;
-        (caller.sink)(Event::TaskStarted {
-            task_id: id,
-            task_type: TaskType::LocalAgent,
-            subject: launch.description,
-            tool_use_id: launch.tool_use_id,
-            kind: Some(shown),
-        });
-        Ok(record)
-    }
-
     /// Events of the task reach the caller as those of a subagent.
-    fn listen(&self, id: &TaskId, caller: &Caller, call: Option<&ToolUseId>) {
+    pub(crate) fn listen(&self, id: &TaskId, caller: &Caller, call: Option<&ToolUseId>) {
         let Some(parent_tool_use_id) = call.cloned() else {
             return;
         };
@@ -271,94 +188,23 @@ impl TaskHub {
         self.listeners.lock().insert(id.clone(), listener);
     }
 
-    async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
-        if caller.depth >= self.limits.max_depth {
-            return Err(HubError::Refused(format!(
-                "agents may start agents {} deep; this one is at the limit. Do the work yourself.",
-                self.limits.max_depth
-            )));
-        }
-        let filter = TaskFilter {
-            session_id: Some(caller.session),
-            task_type: Some(TaskType::LocalAgent),
-            limit: Some(self.limits.per_session),
-            ..TaskFilter::default()
-        };
-        let made = self.store.tasks(filter).await?.len();
-        if made >= self.limits.per_session as usize {
-            return Err(HubError::Refused(format!(
-                "this session has started {made} agents, the most it may"
-            )));
-        }
-        Ok(())
-    }
-
-    async fn create(
-        &self,
-        caller: &Caller,
-        id: TaskId,
-        subject: &str,
-        mut metadata: Map<String, Value>,
-        extra: TaskExtra,
-        notify: Notify,
-    ) -> Result<TaskRecord, HubError> {
-        if let Some(reason) = &self.disabled {
-            return Err(HubError::Refused(reason.clone()));
-        }
-        let task_type = id.task_type().unwrap_or(TaskType::LocalBash);
-        for (key, value) in extra.metadata {
-            metadata.entry(key).or_insert(value);
-        }
-        // Whoever waits for it or is told of it is in this process; others take it only when this
-        // process is gone.
-        metadata.insert("runner_only".to_owned(), json!(self.scheduler.id().0));
-        // An agent that another agent waits for must not wait for room that its parent takes up.
-        let start_here = (caller.depth > 0 && extra.blocked_by.is_empty())
-            .then(|| (self.scheduler.id().clone(), self.scheduler.lease()));
-        let starts_at_once = start_here.is_some();
-        let new = NewTask {
-            output_file: Some(self.scheduler.output_file(&id)),
-            id,
-            task_type,
-            subject: subject.to_owned(),
-            description: extra.description,
-            active_form: None,
-            metadata,
-            blocked_by: extra.blocked_by,
-            session_id: Some(caller.session),
-            parent_task_id: caller.task.clone(),
-            notify,
-            start_here,
-        };
-        let record = self
-            .store
-            .create_tasks(vec![new])
-            .await?
-            .pop()
-            .ok_or_else(|| HubError::Refused("the store gave no record back".to_owned()))?;
-        if starts_at_once {
-            self.scheduler.start(codespar_store::Claimed {
-                record: record.clone(),
-                epoch: 1,
-                was_lost: false,
-            });
-        } else {
-            self.scheduler.nudge();
-        }
-        Ok(record)
-    }
-
     /// Waits until a task is over, in this process or another.
     pub async fn wait(&self, id: &TaskId, cancel: &CancellationToken) -> Result<Waited, HubError> {
-        let mut endings = self.scheduler.endings();
         loop {
+            let end = self.scheduler.end_of(id);
+            let ended = end.notified();
+            tokio::pin!(ended);
+            // Listening before looking: an end in between is not missed.
+            ended.as_mut().enable();
             let record = self.store.task(id).await?;
             if record.status.is_final() {
                 self.listeners.lock().remove(id);
+                self.scheduler.forget_end_of(id);
                 return Ok(Waited::Ended(Box::new(record)));
             }
             tokio::select! {
-                _ = endings.recv() => {}
+                () = ended => {}
+                // It may run in another process.
                 () = tokio::time::sleep(POLL) => {}
                 () = cancel.cancelled() => return Ok(Waited::GaveUp),
             }

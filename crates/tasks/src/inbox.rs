@@ -57,7 +57,8 @@ impl Inbox for TaskInbox {
                 Err(_) => return false,
             }
             if !self.expects_something().await {
-                return false;
+                // The last one may have ended since we looked.
+                return self.has_something().await.unwrap_or(false);
             }
             tokio::select! {
                 _ = endings.recv() => {}
@@ -131,7 +132,8 @@ impl TaskInbox {
 
     /// Tasks of this session are still under way, and someone can bring them to an end.
     async fn expects_something(&self) -> bool {
-        for status in [TaskStatus::Running, TaskStatus::Pending] {
+        // In the order of their lives: one that begins between the two looks is seen by the second.
+        for status in [TaskStatus::Pending, TaskStatus::Running] {
             let filter = TaskFilter {
                 session_id: Some(self.session),
                 status: Some(status),
@@ -184,7 +186,14 @@ pub(crate) fn ended(record: &TaskRecord) -> Event {
 
 /// What went wrong, or the first line of the result.
 fn summary(record: &TaskRecord) -> String {
-    let result = record.metadata.get("result").and_then(serde_json::Value::as_str);
-    let words = record.error.as_deref().or(result).unwrap_or(&record.subject);
+    let result = record
+        .metadata
+        .get("result")
+        .and_then(serde_json::Value::as_str);
+    let words = record
+        .error
+        .as_deref()
+        .or(result)
+        .unwrap_or(&record.subject);
     words.lines().next().unwrap_or_default().to_owned()
 }

@@ -2,17 +2,21 @@
 //! coordinator's tools.
 
 mod agent_runner;
+mod dream;
 mod hub;
 mod inbox;
 mod kinds;
+mod making;
 mod notification;
 mod order;
 mod runner;
 mod scheduler;
 mod shell_runner;
 mod tools;
+mod workflow;
 
 pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent};
+pub use dream::{DreamRunner, dream_kind};
 pub use hub::{AgentLaunch, AgentLimits, Caller, HubError, TaskExtra, TaskHub, Waited};
 pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
@@ -22,3 +26,6 @@ pub use runner::{Control, Outcome, Runner};
 pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellGround, ShellRunner};
 pub use tools::{coordinator_tools, subagent_tools, task_tools};
+pub use workflow::{
+    Step, Work, Workflow, WorkflowOrder, WorkflowProblem, WorkflowRunner, find_workflow,
+};

@@ -44,7 +44,7 @@ impl Notice {
 }
 
 /// So that no result can pretend to be another tag.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

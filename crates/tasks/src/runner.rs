@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+/// The error of a task whose process left in good order and took it along.
+pub(crate) const PROCESS_ENDED: &str = "the process that ran it ended";
+
 /// A task under way, as its runner sees it.
 #[derive(Clone)]
 pub struct Control {

@@ -68,6 +68,8 @@ pub struct Scheduler {
     held: Mutex<HashMap<TaskId, Held>>,
     wake: Notify,
     ended: broadcast::Sender<TaskId>,
+    /// Who waits for the end of one task; each is woken by that end alone.
+    waiters: Mutex<HashMap<TaskId, Arc<Notify>>>,
     leaving: CancellationToken,
     tracker: TaskTracker,
 }
@@ -84,6 +86,7 @@ impl Scheduler {
             held: Mutex::default(),
             wake: Notify::new(),
             ended: broadcast::channel(256).0,
+            waiters: Mutex::default(),
             leaving: CancellationToken::new(),
             tracker: TaskTracker::new(),
         })
@@ -123,6 +126,16 @@ impl Scheduler {
     /// Hears of tasks that end in this process.
     pub fn endings(&self) -> broadcast::Receiver<TaskId> {
         self.ended.subscribe()
+    }
+
+    /// Woken when this task's attempt ends in this process.
+    pub(crate) fn end_of(&self, id: &TaskId) -> Arc<Notify> {
+        self.waiters.lock().entry(id.clone()).or_default().clone()
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn forget_end_of(&self, id: &TaskId) {
+        self.waiters.lock().remove(id);
     }
 
     /// How many tasks run here.
@@ -289,7 +302,7 @@ impl Scheduler {
             match reason {
                 Some(StopReason::LeaseLost) => {}
                 Some(StopReason::Leaving)
-                    if record.task_type.is_agent() && outcome.status != TaskStatus::Completed =>
+                    if can_go_on(record.task_type) && outcome.status != TaskStatus::Completed =>
                 {
                     let _ = scheduler.store.release_task(&id, epoch).await;
                 }
@@ -299,6 +312,9 @@ impl Scheduler {
                 }
             }
             scheduler.held.lock().remove(&id);
+            if let Some(waiter) = scheduler.waiters.lock().remove(&id) {
+                waiter.notify_waiters();
+            }
             let _ = scheduler.ended.send(id);
             scheduler.wake.notify_one();
         });
@@ -344,6 +360,11 @@ impl Scheduler {
         self.tracker.wait().await;
         let _ = self.store.withdraw_runner(&self.id).await;
     }
+}
+
+/// Another process can take it up where this one leaves it.
+fn can_go_on(task_type: TaskType) -> bool {
+    task_type.is_agent() || task_type == TaskType::LocalWorkflow
 }
 
 fn ending(record: &codespar_protocol::TaskRecord, outcome: Outcome, millis: u64) -> TaskEnding {

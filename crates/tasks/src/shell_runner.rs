@@ -14,7 +14,7 @@ use serde_json::Map;
 
 use crate::{
     order::{self, BashOrder},
-    runner::{Control, Outcome, Runner, StopReason},
+    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
 };
 
 /// Nobody waits for a background command; it is stopped, not timed out.
@@ -128,7 +128,7 @@ fn conclude(control: &Control, ending: &Ending) -> Outcome {
 fn why(control: &Control) -> String {
     match &*control.stop_reason.lock() {
         Some(StopReason::Asked(reason)) => reason.clone(),
-        _ => "the process that ran it ended".to_owned(),
+        _ => PROCESS_ENDED.to_owned(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what start-up, turns, commands and searches cost, held against the bars.
 
+mod agents;
 mod build;
 mod commands;
 pub(crate) mod cost;
@@ -61,6 +62,8 @@ enum Subject {
     Commands,
     /// The Grep tool beside `rg`
     Search,
+    /// Ten subagents, and a thousand at once
+    Agents,
 }
 
 /// A profile of the workspace that is optimised.
@@ -132,6 +135,7 @@ fn measure(subject: Subject, bench: &Bench) -> Result<Section> {
         Subject::Growth => growth::measure(bench),
         Subject::Commands => commands::measure(bench),
         Subject::Search => search::measure(bench),
+        Subject::Agents => agents::measure(bench),
     };
     section.with_context(|| format!("cannot measure {subject:?}"))
 }

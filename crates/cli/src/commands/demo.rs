@@ -20,7 +20,7 @@ use crate::{
     interactive::Screen,
     place::Place,
     style,
-    works::Works,
+    works::{Role, Works},
 };
 
 const STATS: &str = include_str!("../demo/stats.sh");
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
     screen.say(&format!("{} {PROMPT}\n", style::good("›")));
     let ground =
         Ground::prepare(demo_place(place, dir.path(), &repo, &answers), plain_args()).await?;
-    let works = Works::open(ground, Arc::new(Yes));
+    let works = Works::open(ground, Arc::new(Yes), Role::Session);
     let session = works.ground.open_session().await?;
     let events = screen.clone();
     let company = Company {

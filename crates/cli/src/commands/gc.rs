@@ -3,7 +3,7 @@
 use std::{path::Path, process::ExitCode};
 
 use clap::Args;
-use codespar_protocol::SessionId;
+use codespar_protocol::{SessionId, TaskId};
 use codespar_store::{SessionFilter, SqliteStore, Store, TaskStore};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
@@ -63,6 +63,7 @@ pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, Comman
         bytes += remove_strays(&place.state.join(name), &known);
     }
     bytes += remove_dead_temps(place, &store, &known).await;
+    bytes += remove_task_temps(&place.state.join("tmp"), &store).await;
     store.close().await;
     report(args, &removed.sessions, Some(bytes), days)
 }
@@ -117,6 +118,28 @@ async fn remove_dead_temps(place: &Place, store: &SqliteStore, known: &[SessionI
         {
             bytes += remove_dir(&temp);
         }
+    }
+    bytes
+}
+
+/// The same of tasks that are over or forgotten.
+async fn remove_task_temps(dir: &Path, store: &SqliteStore) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let mut bytes = 0;
+    for entry in entries.filter_map(Result::ok) {
+        let Ok(id) = entry.file_name().to_string_lossy().parse::<TaskId>() else {
+            continue;
+        };
+        if store
+            .task(&id)
+            .await
+            .is_ok_and(|task| !task.status.is_final())
+        {
+            continue;
+        }
+        bytes += remove_dir(&entry.path());
     }
     bytes
 }

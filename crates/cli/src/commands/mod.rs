@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod gc;
 pub(crate) mod session;
 pub(crate) mod task;
+mod task_order;
 pub(crate) mod worker;
 
 use std::io::Write;

@@ -8,20 +8,21 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use codespar_protocol::{
-    ParseTaskError, SessionId, SessionMode, TaskId, TaskRecord, TaskStatus, TaskType,
-};
+use codespar_protocol::{ParseTaskError, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{
-    NewSession, NewTask, Notify, OwnerRule, RunnerId, SqliteStore, Store, TaskChange, TaskFilter,
-    TaskStore,
+    NewTask, Notify, OwnerRule, RunnerId, SqliteStore, TaskChange, TaskFilter, TaskStore,
 };
-use codespar_tasks::{AgentOrder, BashOrder, TaskHub};
+use codespar_tasks::TaskHub;
 use serde_json::{Map, Value, json};
 
+use super::task_order;
 use crate::{error::CommandError, place::Place, settings::Settings, style, works::truthy};
 
 const POLL: Duration = Duration::from_millis(150);
-const STOP_PATIENCE: Duration = Duration::from_secs(8);
+/// A stop whose runner died takes a lease's time.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// How often it is looked whether a runner lives.
+const LOOK: Duration = Duration::from_secs(2);
 const OUTPUT_LIMIT: usize = 1 << 20;
 
 /// Make, watch and stop tasks that run beside any conversation.
@@ -81,10 +82,11 @@ enum Verb {
 
 /// Make a task.
 #[derive(Args)]
-struct CreateArgs {
-    /// local_bash or local_agent.
+pub(super) struct CreateArgs {
+    /// local_bash, local_agent, remote_agent (taken by `codespar worker`), local_workflow or
+    /// dream.
     #[arg(long = "type", value_name = "TYPE")]
-    task_type: TaskType,
+    pub(super) task_type: TaskType,
     /// One line.
     #[arg(long)]
     subject: String,
@@ -93,16 +95,19 @@ struct CreateArgs {
     description: Option<String>,
     /// The command of a local_bash task.
     #[arg(long)]
-    command: Option<String>,
+    pub(super) command: Option<String>,
     /// The prompt of an agent.
     #[arg(long)]
-    prompt: Option<String>,
+    pub(super) prompt: Option<String>,
+    /// The workflow of a local_workflow task: a name in .codespar/workflows, or a path.
+    #[arg(long, value_name = "NAME|PATH")]
+    pub(super) workflow: Option<String>,
     /// Ids of tasks that must complete first.
     #[arg(long, value_name = "ID", num_args = 1..)]
     blocked_by: Vec<TaskId>,
     /// Anything to keep with it; `subagent_type=Explore` chooses an agent's kind.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
-    metadata: Vec<(String, Value)>,
+    pub(super) metadata: Vec<(String, Value)>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -177,9 +182,11 @@ pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, Com
             list(&store.tasks(filter).await?, json)?
         }
         Verb::Update(args) => update(args, &store).await?,
-        Verb::Stop { id, reason, json } => stop(&parse_id(&id)?, &reason, json, &store).await?,
-        Verb::Output(args) => output(&args, &store).await?,
-        Verb::Watch { id } => watch(&parse_id(&id)?, &store).await?,
+        Verb::Stop { id, reason, json } => {
+            stop(&parse_id(&id)?, &reason, json, (&place, &store)).await?
+        }
+        Verb::Output(args) => output(&args, &place, &store).await?,
+        Verb::Watch { id } => watch(&parse_id(&id)?, &place, &store).await?,
     };
     store.close().await;
     Ok(code)
@@ -207,7 +214,7 @@ async fn create(
     }
     let id = TaskId::new(args.task_type);
     let mut metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
-    metadata.extend(order(&args, place, store).await?);
+    metadata.extend(task_order::of(&args, place, store).await?);
     let new = NewTask {
         output_file: Some(output_file(place, &id)),
         id,
@@ -232,81 +239,47 @@ async fn create(
     if args.json {
         super::print_json(&record)?;
     } else {
-        super::print(format_args!(
-            "{}\n{}\n",
-            line(&record),
-            style::faint(format!(
-                "`codespar task watch {}` follows it",
-                record.task_id
-            ))
-        ))?;
+        let mut hint = format!("`codespar task watch {}` follows it", record.task_id);
+        if record.task_type == TaskType::RemoteAgent {
+            hint.push_str("; a `codespar worker` takes it");
+        }
+        super::print(format_args!("{}\n{}\n", line(&record), style::faint(hint)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the task is made from, as metadata.
-async fn order(
-    args: &CreateArgs,
-    place: &Place,
-    store: &SqliteStore,
-) -> Result<Map<String, Value>, CommandError> {
-    let order = match (args.task_type, &args.command, &args.prompt) {
-        (TaskType::LocalBash, Some(command), _) => json!(BashOrder {
-            command: command.clone(),
-            root: place.root.clone(),
-            cwd: place.cwd.clone(),
-        }),
-        (TaskType::LocalBash, None, _) => {
-            return Err(CommandError::Usage(
-                "a local_bash task needs --command".to_owned(),
-            ));
-        }
-        (TaskType::LocalAgent, _, Some(prompt)) => {
-            let kind = args.metadata.iter().find(|(key, _)| key == "subagent_type");
-            let kind = kind
-                .and_then(|(_, value)| value.as_str())
-                .unwrap_or("general-purpose");
-            let session = SessionId::new();
-            let new = NewSession {
-                id: session,
-                cwd: place.cwd.clone(),
-                model: String::new(),
-                mode: SessionMode::Normal,
-            };
-            store.create_session(new).await?;
-            json!(AgentOrder {
-                prompt: prompt.clone(),
-                subagent_type: kind.to_owned(),
-                model: None,
-                max_turns: None,
-                name: None,
-                isolation: None,
-                root: place.root.clone(),
-                cwd: place.cwd.clone(),
-                agent_session: session,
-                depth: 1,
-                tool_use_id: None,
-            })
-        }
-        (TaskType::LocalAgent, _, None) => {
-            return Err(CommandError::Usage(
-                "a local_agent task needs --prompt".to_owned(),
-            ));
-        }
-        (other, ..) => {
-            return Err(CommandError::Usage(format!(
-                "{other} tasks cannot be made yet; use local_bash or local_agent"
-            )));
-        }
-    };
-    match order {
-        Value::Object(map) => Ok(map),
-        _ => Ok(Map::new()),
-    }
-}
-
 fn output_file(place: &Place, id: &TaskId) -> PathBuf {
     place.state.join("task-output").join(format!("{id}.txt"))
+}
+
+/// Waiting for a task, with an eye on whether anybody is there to bring it to its end: a runner
+/// that died is replaced.
+struct Vigil<'a> {
+    place: &'a Place,
+    store: &'a SqliteStore,
+    began: Instant,
+    looked: Instant,
+}
+
+impl<'a> Vigil<'a> {
+    fn new(place: &'a Place, store: &'a SqliteStore) -> Self {
+        let now = Instant::now();
+        Self {
+            place,
+            store,
+            began: now,
+            looked: now,
+        }
+    }
+
+    async fn wait(&mut self) -> Result<(), CommandError> {
+        tokio::time::sleep(POLL).await;
+        if self.looked.elapsed() > LOOK {
+            self.looked = Instant::now();
+            start_runner_if_none(self.place, self.store).await?;
+        }
+        Ok(())
+    }
 }
 
 /// A process of its own that ends when nothing is left to do.
@@ -357,26 +330,30 @@ async fn stop(
     id: &TaskId,
     reason: &str,
     json: bool,
-    store: &SqliteStore,
+    (place, store): (&Place, &SqliteStore),
 ) -> Result<ExitCode, CommandError> {
     let mut record = store.stop_task(id, reason).await?;
-    let asked = Instant::now();
-    while !record.status.is_final() && asked.elapsed() < STOP_PATIENCE {
-        tokio::time::sleep(POLL).await;
+    let mut vigil = Vigil::new(place, store);
+    while !record.status.is_final() && vigil.began.elapsed() < STOP_PATIENCE {
+        vigil.wait().await?;
         record = store.task(id).await?;
     }
     show(&record, json)
 }
 
-async fn output(args: &OutputArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+async fn output(
+    args: &OutputArgs,
+    place: &Place,
+    store: &SqliteStore,
+) -> Result<ExitCode, CommandError> {
     let id = parse_id(&args.id)?;
-    let asked = Instant::now();
+    let mut vigil = Vigil::new(place, store);
     let mut record = store.task(&id).await?;
     while args.block
         && !record.status.is_final()
-        && asked.elapsed() < Duration::from_millis(args.timeout_ms)
+        && vigil.began.elapsed() < Duration::from_millis(args.timeout_ms)
     {
-        tokio::time::sleep(POLL).await;
+        vigil.wait().await?;
         record = store.task(&id).await?;
     }
     let (text, next) = TaskHub::output(&record, args.offset, args.limit);
@@ -390,7 +367,8 @@ async fn output(args: &OutputArgs, store: &SqliteStore) -> Result<ExitCode, Comm
     Ok(ExitCode::SUCCESS)
 }
 
-async fn watch(id: &TaskId, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+async fn watch(id: &TaskId, place: &Place, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+    let mut vigil = Vigil::new(place, store);
     let mut offset = 0;
     let mut shown = None;
     loop {
@@ -417,7 +395,7 @@ async fn watch(id: &TaskId, store: &SqliteStore) -> Result<ExitCode, CommandErro
                 ExitCode::FAILURE
             });
         }
-        tokio::time::sleep(POLL).await;
+        vigil.wait().await?;
     }
 }
 

@@ -8,8 +8,12 @@ use codespar_store::TaskStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::SessionArgs, assemble::Ground, error::CommandError, place::Place, signals::Signals,
-    works::Works,
+    args::SessionArgs,
+    assemble::Ground,
+    error::CommandError,
+    place::Place,
+    signals::Signals,
+    works::{Role, Works},
 };
 
 const POLL: Duration = Duration::from_millis(300);
@@ -38,7 +42,7 @@ pub(crate) async fn run(
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let ground = Ground::prepare(place, session).await?;
-    let works = Works::open(ground, Arc::new(NobodyThere));
+    let works = Works::open(ground, Arc::new(NobodyThere), Role::Worker);
     anstream::eprintln!(
         "codespar: taking tasks of {}",
         works.ground.place.state.display()

@@ -18,7 +18,7 @@ use crate::{
     place::Place,
     signals::Signals,
     stdin::{self, Piped},
-    works::Works,
+    works::{Role, Works},
 };
 
 /// So that the model does not end in a question that nobody will see.
@@ -33,7 +33,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let ground = Ground::prepare(place, cli.session).await?;
-    let works = Works::open(ground, Arc::new(NobodyThere));
+    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
     let ground = &works.ground;
     let session = ground.open_session().await?;
     if prompt.is_none() && session.transcript.messages().is_empty() {

@@ -26,6 +26,12 @@ impl Input {
         }
     }
 
+    /// Forgets what was typed before now: an answer must follow its question.
+    pub(super) async fn forget(&self) {
+        let mut lines = self.lines.lock().await;
+        while lines.try_recv().is_ok() {}
+    }
+
     /// The next line; `None` at the end of input.
     pub(super) async fn line(&self) -> Option<String> {
         self.lines.lock().await.recv().await

@@ -4,6 +4,7 @@ mod approver;
 mod boxes;
 mod commands;
 mod input;
+mod plain;
 mod screen;
 mod tasks;
 
@@ -26,13 +27,13 @@ use self::{
 };
 use crate::{
     args::Cli,
-    assemble::{Company, Ground, SessionDirs},
+    assemble::{Company, Ground, SessionDirs, find_session},
     error::CommandError,
     headless::{mode_notice, recovery_notices},
     place::Place,
     settings::{local_file, remember_rules},
     style,
-    works::Works,
+    works::{Role, Works},
 };
 
 const TERMINATED: u8 = 143;
@@ -55,7 +56,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         screen,
         resume: ground.args.resume.clone(),
         continue_last: ground.args.continue_last,
-        works: Works::open(ground, Arc::new(Person(ask.clone()))),
+        works: Works::open(ground, Arc::new(Person(ask.clone())), Role::Session),
         ask,
         questions,
         agent: None,
@@ -63,6 +64,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         cost: Cost::default(),
         interrupt: signal(SignalKind::interrupt())?,
         terminate: signal(SignalKind::terminate())?,
+        is_terminated: false,
     };
     if wants_session {
         talk.open().await?;
@@ -87,6 +89,7 @@ struct Talk {
     cost: Cost,
     interrupt: Signal,
     terminate: Signal,
+    is_terminated: bool,
 }
 
 /// What came of a question.
@@ -120,6 +123,9 @@ impl Talk {
             }
             if let Err(error) = self.obey(commands::read(&words)).await {
                 self.screen.say(&style::error(error));
+            }
+            if self.is_terminated {
+                return Ok(ExitCode::from(TERMINATED));
             }
         }
     }
@@ -177,6 +183,7 @@ impl Talk {
 
     /// Puts a question to the person and passes the answer on. Ctrl-C means no.
     async fn put(&mut self, asked: Asked) -> Heard {
+        self.input.forget().await;
         self.screen.question(&asked.question);
         let no = |words: &str| Answer::No {
             reason: Some(words.to_owned()),
@@ -274,7 +281,10 @@ impl Talk {
                     }
                 }
                 _ = self.interrupt.recv() => cancel.cancel(),
-                _ = self.terminate.recv() => cancel.cancel(),
+                _ = self.terminate.recv() => {
+                    self.is_terminated = true;
+                    cancel.cancel();
+                }
             }
         };
         self.agent = Some(agent);
@@ -313,8 +323,10 @@ impl Talk {
             let ground = &self.works.ground;
             return self.screen.sessions(&*ground.store, &ground.place).await;
         };
+        // Looked for before the current one is let go.
+        let id = find_session(&*self.works.ground.store, &id).await?;
         self.leave().await;
-        self.resume = Some(id);
+        self.resume = Some(id.to_string());
         let opened = self.open().await;
         self.resume = None;
         opened

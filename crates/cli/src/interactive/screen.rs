@@ -9,7 +9,7 @@ use codespar_protocol::{
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
 
-use super::boxes;
+use super::{boxes, plain::plain};
 use crate::{assemble::Ground, error::CommandError, place::Place, style};
 
 /// How many lines of a tool's result are shown.
@@ -63,11 +63,17 @@ impl Screen {
             [] => String::new(),
             rules => format!("  {} always: {}", style::strong("a"), rules.join(", ")),
         };
+        let preview: String = question
+            .preview
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(|line| format!("  {}\n", style::faint(short(line))))
+            .collect();
         self.put(&format!(
-            "{} {}\n  {}\n  {} once{always}  {} no › ",
+            "{} {}\n{preview}  {}\n  {} once{always}  {} no › ",
             style::warning(format!("{} wants:", question.tool)),
-            question.summary,
-            style::faint(&question.reason),
+            plain(&question.summary),
+            style::faint(plain(&question.reason)),
             style::strong("y"),
             style::strong("n"),
         ));
@@ -77,7 +83,7 @@ impl Screen {
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::TextDelta { text } => {
-                self.put(text);
+                self.put(&plain(text));
                 *self.is_mid_line.lock() = !text.ends_with('\n');
             }
             Event::ToolStarted { tool, summary, .. } => {
@@ -276,6 +282,7 @@ impl Screen {
 }
 
 fn short(line: &str) -> String {
+    let line = &*plain(line);
     match line.char_indices().nth(LINE_WIDTH) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line.to_owned(),

@@ -1,45 +1,70 @@
 //! TaskCreate.
 
-use std::sync::Arc;
+use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_policy::Access;
-use codespar_protocol::{TaskId, TaskType};
+use codespar_protocol::{ParseTaskError, TaskId, TaskRecord, TaskType};
 use codespar_store::Notify;
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{Desk, Refusal, answered, as_json};
-use crate::{AgentLaunch, BashOrder, TaskExtra};
+use crate::{AgentLaunch, BashOrder, TaskExtra, Workflow, WorkflowOrder, find_workflow};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// local_bash (a command) or local_agent (a prompt)
+    /// local_bash (a command), local_agent or remote_agent (a prompt), local_workflow (a file),
+    /// dream (notes for the project's memory; prompt optional)
     task_type: String,
     /// One line.
     subject: String,
     description: Option<String>,
     /// For local_bash.
     command: Option<String>,
-    /// For local_agent.
+    /// For agents.
     prompt: Option<String>,
     /// Ids of tasks that must complete first.
     blocked_by: Option<Vec<String>>,
-    /// `subagent_type` chooses the kind of an agent.
+    /// `subagent_type` chooses the kind of an agent; `file` is the name or path of a workflow.
     metadata: Option<Map<String, Value>>,
 }
 
 /// Makes a background task.
-pub(super) struct TaskCreate(pub(super) Desk);
+pub(super) struct TaskCreate {
+    desk: Desk,
+    /// Workflows that permission was asked for, by the input of the call. What runs is what was
+    /// looked at, whatever has become of the file.
+    seen: Mutex<HashMap<String, WorkflowOrder>>,
+}
 
 impl Input {
     fn kind(&self) -> Result<TaskType, ToolError> {
         self.task_type
             .parse()
-            .map_err(|error: codespar_protocol::ParseTaskError| ToolError(error.to_string()))
+            .map_err(|error: ParseTaskError| ToolError(error.to_string()))
+    }
+
+    fn word(&self, key: &str) -> Option<&str> {
+        self.metadata.as_ref()?.get(key)?.as_str()
+    }
+
+    fn extra(&self) -> Result<TaskExtra, Refusal> {
+        let blocked_by: Result<Vec<TaskId>, ParseTaskError> = self
+            .blocked_by
+            .iter()
+            .flatten()
+            .map(|id| id.parse())
+            .collect();
+        Ok(TaskExtra {
+            description: self.description.clone(),
+            blocked_by: blocked_by.map_err(|error| Refusal(error.to_string()))?,
+            metadata: self.metadata.clone().unwrap_or_default(),
+        })
     }
 }
 
@@ -62,77 +87,132 @@ impl Tool for TaskCreate {
         Effect::Changes
     }
 
-    fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
+    fn inspect(&self, raw: &RawValue, context: &Context) -> Result<Intent, ToolError> {
         let input: Input = input::parse(raw)?;
         let access = match (input.kind()?, &input.command) {
-            (TaskType::LocalBash, Some(command)) => Access::Command(command.clone()),
+            (TaskType::LocalBash, Some(command)) => vec![Access::Command(command.clone())],
             (TaskType::LocalBash, None) => {
                 return Err(ToolError("a local_bash task needs `command`".to_owned()));
             }
-            _ => Access::Nothing,
+            (TaskType::LocalWorkflow, _) => self.look_at_workflow(raw, &input, context)?,
+            // It runs by the rules of the worker, which may be looser than those here.
+            (kind @ TaskType::RemoteAgent, _) => vec![Access::Named(kind.to_string())],
+            _ => vec![Access::Nothing],
         };
         let summary = input.command.unwrap_or(input.subject);
-        Ok(Intent {
-            summary,
-            access: vec![access],
-        })
+        Ok(Intent { summary, access })
     }
 
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
-        let create = async {
-            let input: Input = input::parse(&call.input)?;
-            let blocked_by: Result<Vec<TaskId>, _> = input
-                .blocked_by
-                .iter()
-                .flatten()
-                .map(|id| id.parse())
-                .collect();
-            let metadata = input.metadata.clone().unwrap_or_default();
-            let extra = TaskExtra {
-                description: input.description.clone(),
-                blocked_by: blocked_by.map_err(|error: codespar_protocol::ParseTaskError| {
-                    Refusal(error.to_string())
-                })?,
-                metadata,
-            };
-            let Desk { hub, caller } = &self.0;
-            let record = match (input.kind()?, &input.command, &input.prompt) {
-                (TaskType::LocalBash, Some(command), _) => {
-                    let order = BashOrder {
-                        command: command.clone(),
-                        root: caller.root.clone(),
-                        cwd: context.cwd(),
-                    };
-                    hub.create_bash(caller, &input.subject, &order, extra)
-                        .await?
-                }
-                (TaskType::LocalAgent, _, Some(prompt)) => {
-                    let kind = extra.metadata.get("subagent_type").and_then(Value::as_str);
-                    let launch = AgentLaunch {
-                        description: input.subject.clone(),
-                        prompt: prompt.clone(),
-                        kind: kind.unwrap_or("general-purpose").to_owned(),
-                        model: None,
-                        max_turns: None,
-                        isolation: None,
-                        name: None,
-                        cwd: context.cwd(),
-                        tool_use_id: Some(call.id.clone()),
-                        notify: Notify::Session,
-                    };
-                    hub.launch(caller, launch, extra).await?
-                }
-                (TaskType::LocalAgent, _, None) => {
-                    return Err(Refusal("a local_agent task needs `prompt`".to_owned()));
-                }
-                (other, ..) => {
-                    return Err(Refusal(format!(
-                        "{other} tasks cannot be made here; use local_bash or local_agent"
-                    )));
-                }
-            };
-            Ok(as_json(&record))
+        let record = self.create(&call, context.cwd()).await;
+        answered(record.map(|record| as_json(&record)))
+    }
+}
+
+impl TaskCreate {
+    pub(super) fn new(desk: Desk) -> Self {
+        Self {
+            desk,
+            seen: Mutex::default(),
+        }
+    }
+
+    /// Reads the file and says what it will do: the commands of a workflow need the same
+    /// permission as any.
+    fn look_at_workflow(
+        &self,
+        raw: &RawValue,
+        input: &Input,
+        context: &Context,
+    ) -> Result<Vec<Access>, ToolError> {
+        let Desk { hub, caller } = &self.desk;
+        let name = input.word("file").ok_or_else(|| {
+            ToolError("a local_workflow task needs `metadata.file`: a name or a path".to_owned())
+        })?;
+        let cwd = context.cwd();
+        let file = find_workflow(name, &caller.root, &cwd).map_err(ToolError)?;
+        let kinds: Vec<&str> = hub.kinds().iter().map(|kind| kind.name.as_str()).collect();
+        let workflow =
+            Workflow::load(&file, &kinds).map_err(|problem| ToolError(problem.to_string()))?;
+        let mut access = vec![Access::Read(file.clone())];
+        access.extend(workflow.commands().map(|text| Access::Command(text.into())));
+        let order = WorkflowOrder {
+            file,
+            workflow,
+            root: caller.root.clone(),
+            cwd,
+            depth: caller.depth + 1,
         };
-        answered(create.await)
+        let mut seen = self.seen.lock();
+        match seen.get(raw.get()) {
+            Some(earlier) if *earlier != order => {
+                // Which of the two was allowed cannot be told any more.
+                seen.remove(raw.get());
+                Err(ToolError(
+                    "the workflow's file has just been changed; try again".to_owned(),
+                ))
+            }
+            _ => {
+                seen.insert(raw.get().to_owned(), order);
+                Ok(access)
+            }
+        }
+    }
+
+    async fn create(&self, call: &Call, cwd: PathBuf) -> Result<TaskRecord, Refusal> {
+        let input: Input = input::parse(&call.input)?;
+        let extra = input.extra()?;
+        let Desk { hub, caller } = &self.desk;
+        let kind = input.kind()?;
+        let prompt = || {
+            let needed = || Refusal(format!("a {kind} task needs `prompt`"));
+            input.prompt.clone().ok_or_else(needed)
+        };
+        let launch = |prompt: String| AgentLaunch {
+            description: input.subject.clone(),
+            prompt,
+            kind: input
+                .word("subagent_type")
+                .unwrap_or("general-purpose")
+                .to_owned(),
+            model: None,
+            max_turns: None,
+            isolation: None,
+            name: None,
+            cwd: cwd.clone(),
+            tool_use_id: Some(call.id.clone()),
+            notify: Notify::Session,
+        };
+        Ok(match kind {
+            TaskType::LocalBash => {
+                let needed = || Refusal("a local_bash task needs `command`".to_owned());
+                let order = BashOrder {
+                    command: input.command.clone().ok_or_else(needed)?,
+                    root: caller.root.clone(),
+                    cwd,
+                };
+                hub.create_bash(caller, &input.subject, &order, extra)
+                    .await?
+            }
+            TaskType::LocalAgent => hub.launch(caller, launch(prompt()?), extra).await?,
+            TaskType::RemoteAgent => hub.launch_remote(caller, launch(prompt()?), extra).await?,
+            TaskType::Dream => {
+                let prompt = input.prompt.clone().unwrap_or_default();
+                hub.launch_dream(caller, launch(prompt), extra).await?
+            }
+            TaskType::LocalWorkflow => {
+                let order = self.seen.lock().remove(call.input.get());
+                let order = order.ok_or_else(|| {
+                    Refusal("the workflow's file has just been changed; try again".to_owned())
+                })?;
+                hub.create_workflow(caller, &input.subject, &order, extra)
+                    .await?
+            }
+            TaskType::InProcessTeammate | TaskType::MonitorMcp => {
+                return Err(Refusal(format!(
+                    "{kind} tasks cannot be made with this tool"
+                )));
+            }
+        })
     }
 }

@@ -31,7 +31,7 @@ pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
         caller: caller.clone(),
     };
     vec![
-        Arc::new(create::TaskCreate(desk.clone())),
+        Arc::new(create::TaskCreate::new(desk.clone())),
         Arc::new(get::TaskGet(desk.clone())),
         Arc::new(list::TaskList(desk.clone())),
         Arc::new(update::TaskUpdate(desk.clone())),

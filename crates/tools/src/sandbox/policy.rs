@@ -36,7 +36,7 @@ const SETTINGS: [&str; 4] = [
 ];
 
 /// What git runs on its own accord, outside of any sandbox, the next time somebody calls it.
-const GIT_HOLES: [&str; 3] = ["hooks", "config", "config.worktree"];
+const GIT_HOLES: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"];
 
 impl SandboxPolicy {
     /// Writes to the workspace directories and to `temp_dir`, except to settings and git hooks.
@@ -60,6 +60,13 @@ impl SandboxPolicy {
             policy
                 .read_only
                 .extend(SETTINGS.iter().map(|name| directory.join(name)));
+            if !directory.join(".git").exists() {
+                // One that a command makes must not bring hooks or configuration of its own.
+                let git_dir = directory.join(".git");
+                policy
+                    .read_only
+                    .extend(GIT_HOLES.iter().map(|name| git_dir.join(name)));
+            }
             for git_dir in git_dirs::of_workspace(&directory) {
                 policy
                     .read_only
@@ -159,6 +166,7 @@ mod tests {
                     ".git/hooks",
                     ".git/config",
                     ".git/config.worktree",
+                    ".git/commondir",
                 ]
                 .map(|name| real.join(name))
                 .to_vec(),

@@ -1,0 +1,77 @@
+//! `dream`: an agent that reads, thinks about recent sessions, and leaves a note in the project's
+//! memory.
+
+mod digest;
+mod notes;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_protocol::TaskStatus;
+use serde_json::json;
+
+use crate::{
+    AgentKind, AgentRunner, ToolSet,
+    order::{self, AgentOrder},
+    runner::{Control, Outcome, Runner},
+};
+
+/// What a dream is called among the kinds of agents.
+const NAME: &str = "dream";
+
+/// The agent of a dream. It is not among the kinds that can be asked for, and no definition of a
+/// repository can replace it: it has tools that read, and no others.
+pub fn dream_kind() -> AgentKind {
+    AgentKind {
+        name: NAME.to_owned(),
+        description: "thinks about recent work and writes notes".to_owned(),
+        tools: ToolSet::Only(["Read", "Glob", "Grep", "LS"].map(str::to_owned).to_vec()),
+        model: Some("sonnet".to_owned()),
+        max_turns: 20,
+        prompt: include_str!("../prompts/dream.md").trim().to_owned(),
+    }
+}
+
+/// Runs dreams.
+pub struct DreamRunner {
+    /// Runs the agent.
+    pub agents: Arc<AgentRunner>,
+}
+
+#[async_trait]
+impl Runner for DreamRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        match self.dream(&control).await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::failed(error),
+        }
+    }
+}
+
+impl DreamRunner {
+    async fn dream(&self, control: &Control) -> Result<Outcome, String> {
+        let mut order: AgentOrder = order::read(&control.record.metadata)?;
+        let digest = digest::of(self.agents.hub.sessions(), &*control.store, &order)
+            .await
+            .map_err(|error| format!("recent sessions cannot be read: {error}"))?;
+        order.prompt = prompt(&digest, &order.prompt);
+        let root = order.root.clone();
+        let attempt = self.agents.attempt(control, order).await?;
+        let mut outcome = attempt.outcome;
+        if outcome.status == TaskStatus::Completed {
+            let path = notes::write(&root, &control.record, &attempt.text)?;
+            outcome
+                .metadata
+                .insert("memory_file".to_owned(), json!(path));
+        }
+        Ok(outcome)
+    }
+}
+
+fn prompt(digest: &str, wish: &str) -> String {
+    let wish = match wish.trim() {
+        "" => "Write the note.",
+        wish => wish,
+    };
+    format!("<recent-sessions>\n{digest}</recent-sessions>\n\n{wish}")
+}

@@ -1,0 +1,244 @@
+//! Making tasks of every type, within the limits.
+
+use codespar_protocol::{Event, SessionId, SessionMode, TaskId, TaskRecord, TaskType};
+use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, WorkflowOrder,
+    dream::dream_kind,
+    order::{self, AgentOrder, BashOrder},
+};
+
+impl TaskHub {
+    /// Makes a shell task.
+    pub async fn create_bash(
+        &self,
+        caller: &Caller,
+        subject: &str,
+        order: &BashOrder,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        let id = TaskId::new(TaskType::LocalBash);
+        self.create(
+            caller,
+            id,
+            subject,
+            order::write(order),
+            extra,
+            Notify::Session,
+        )
+        .await
+    }
+
+    /// Makes an agent and starts it as soon as there is room.
+    pub async fn launch(
+        &self,
+        caller: &Caller,
+        launch: AgentLaunch,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        let kind = self.kind(&launch.kind)?;
+        self.launch_as(TaskType::LocalAgent, kind, caller, launch, extra)
+            .await
+    }
+
+    /// Makes an agent of any type of task.
+    async fn launch_as(
+        &self,
+        task_type: TaskType,
+        kind: &AgentKind,
+        caller: &Caller,
+        launch: AgentLaunch,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        self.check_limits(caller).await?;
+        let id = TaskId::new(task_type);
+        let agent_session = SessionId::new();
+        let order = AgentOrder {
+            prompt: launch.prompt,
+            subagent_type: kind.name.clone(),
+            model: launch.model.clone(),
+            max_turns: launch.max_turns,
+            name: launch.name,
+            isolation: launch.isolation,
+            root: caller.root.clone(),
+            cwd: launch.cwd.clone(),
+            agent_session,
+            depth: caller.depth + 1,
+            tool_use_id: launch.tool_use_id.clone(),
+        };
+        self.sessions
+            .create_session(NewSession {
+                id: agent_session,
+                cwd: launch.cwd,
+                model: launch
+                    .model
+                    .clone()
+                    .or_else(|| kind.model.clone())
+                    .unwrap_or_default(),
+                mode: SessionMode::Normal,
+            })
+            .await?;
+        let shown = match launch.model.as_ref().or(kind.model.as_ref()) {
+            Some(model) => format!("{} · {model}", kind.name),
+            None => kind.name.clone(),
+        };
+        self.listen(&id, caller, launch.tool_use_id.as_ref());
+        let record = self
+            .create(
+                caller,
+                id.clone(),
+                &launch.description,
+                order::write(&order),
+                extra,
+                launch.notify,
+            )
+            .await
+            .inspect_err(|_| {
+                self.listeners.lock().remove(&id);
+            })?;
+        (caller.sink)(Event::TaskStarted {
+            task_id: id,
+            task_type,
+            subject: launch.description,
+            tool_use_id: launch.tool_use_id,
+            kind: Some(shown),
+        });
+        Ok(record)
+    }
+
+    /// Makes an agent that a `codespar worker` takes.
+    pub async fn launch_remote(
+        &self,
+        caller: &Caller,
+        launch: AgentLaunch,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        let kind = self.kind(&launch.kind)?;
+        self.launch_as(TaskType::RemoteAgent, kind, caller, launch, extra)
+            .await
+    }
+
+    /// Makes a dream; the kind of the launch is set aside.
+    pub async fn launch_dream(
+        &self,
+        caller: &Caller,
+        launch: AgentLaunch,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        self.launch_as(TaskType::Dream, &dream_kind(), caller, launch, extra)
+            .await
+    }
+
+    /// Makes a workflow. Its agents count as the caller's children.
+    pub async fn create_workflow(
+        &self,
+        caller: &Caller,
+        subject: &str,
+        order: &WorkflowOrder,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        self.check_limits(caller).await?;
+        let id = TaskId::new(TaskType::LocalWorkflow);
+        let metadata = order.to_metadata();
+        self.create(caller, id, subject, metadata, extra, Notify::Session)
+            .await
+    }
+
+    async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
+        if caller.depth >= self.limits.max_depth {
+            return Err(HubError::Refused(format!(
+                "agents may start agents {} deep; this one is at the limit. Do the work yourself.",
+                self.limits.max_depth
+            )));
+        }
+        let made = self.count_agent(caller.session).await?;
+        if made > self.limits.per_session {
+            return Err(HubError::Refused(format!(
+                "this session has started {} agents, the most it may",
+                self.limits.per_session
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts one more agent of a session; what earlier processes made is read once.
+    async fn count_agent(&self, session: SessionId) -> Result<u32, HubError> {
+        let known = self.agents_made.lock().get(&session).copied();
+        let before = match known {
+            Some(count) => count,
+            None => {
+                let filter = TaskFilter {
+                    session_id: Some(session),
+                    task_type: Some(TaskType::LocalAgent),
+                    ..TaskFilter::default()
+                };
+                let made = self.store.tasks(filter).await?.len();
+                u32::try_from(made).unwrap_or(u32::MAX)
+            }
+        };
+        let mut counts = self.agents_made.lock();
+        let count = counts.entry(session).or_insert(before);
+        *count = count.saturating_add(1);
+        Ok(*count)
+    }
+
+    async fn create(
+        &self,
+        caller: &Caller,
+        id: TaskId,
+        subject: &str,
+        mut metadata: Map<String, Value>,
+        extra: TaskExtra,
+        notify: Notify,
+    ) -> Result<TaskRecord, HubError> {
+        if let Some(reason) = &self.disabled {
+            return Err(HubError::Refused(reason.clone()));
+        }
+        let task_type = id.task_type().unwrap_or(TaskType::LocalBash);
+        for (key, value) in extra.metadata {
+            metadata.entry(key).or_insert(value);
+        }
+        // Whoever waits for it or is told of it is in this process; others take it only when this
+        // process is gone. Remote agents are for workers.
+        let is_ours = task_type != TaskType::RemoteAgent;
+        if is_ours {
+            metadata.insert("runner_only".to_owned(), json!(self.scheduler.id().0));
+        }
+        // An agent that another agent waits for must not wait for room that its parent takes up.
+        let start_here = (is_ours && caller.depth > 0 && extra.blocked_by.is_empty())
+            .then(|| (self.scheduler.id().clone(), self.scheduler.lease()));
+        let starts_at_once = start_here.is_some();
+        let new = NewTask {
+            output_file: Some(self.scheduler.output_file(&id)),
+            id,
+            task_type,
+            subject: subject.to_owned(),
+            description: extra.description,
+            active_form: None,
+            metadata,
+            blocked_by: extra.blocked_by,
+            session_id: Some(caller.session),
+            parent_task_id: caller.task.clone(),
+            notify,
+            start_here,
+        };
+        let record = self
+            .store
+            .create_tasks(vec![new])
+            .await?
+            .pop()
+            .ok_or_else(|| HubError::Refused("the store gave no record back".to_owned()))?;
+        if starts_at_once {
+            self.scheduler.start(Claimed {
+                record: record.clone(),
+                epoch: 1,
+                was_lost: false,
+            });
+        } else {
+            self.scheduler.nudge();
+        }
+        Ok(record)
+    }
+}

@@ -1,0 +1,278 @@
+//! Takes a workflow from step to step, and up again where another process left it.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_protocol::{Cost, TaskRecord, TaskStatus, Usage};
+use codespar_store::{Claimed, StoreError, TaskFilter};
+use futures::future::join_all;
+use serde_json::Map;
+
+use super::{
+    Step, WorkflowOrder,
+    log::StepLog,
+    progress::{Made, Progress},
+    steps::{Records, View, result},
+};
+use crate::{
+    TaskHub, order,
+    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
+};
+
+const POLL: Duration = Duration::from_millis(300);
+/// How often in a row the store may refuse before the workflow gives up.
+const TRIES: u32 = 30;
+
+/// Runs workflows. It only waits: the steps are tasks, and run wherever tasks run.
+pub struct WorkflowRunner {
+    /// Makes, watches and stops the steps.
+    pub hub: Arc<TaskHub>,
+}
+
+#[async_trait]
+impl Runner for WorkflowRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        match Run::open(self.hub.clone(), control) {
+            Ok(mut run) => run.until_over().await,
+            Err(error) => Outcome::failed(error),
+        }
+    }
+}
+
+/// A workflow under way.
+struct Run {
+    hub: Arc<TaskHub>,
+    control: Control,
+    order: WorkflowOrder,
+    progress: Progress,
+    log: StepLog,
+}
+
+/// What a look at the steps came to.
+enum Look {
+    /// Tasks were made; look again.
+    Moved,
+    /// Steps are under way.
+    Waiting,
+    /// All steps are over.
+    Over(Records),
+}
+
+impl Run {
+    fn open(hub: Arc<TaskHub>, control: Control) -> Result<Self, String> {
+        let order: WorkflowOrder = order::read(&control.record.metadata)?;
+        let progress = Progress::read(&control.record.metadata)?;
+        let log = StepLog::open(&control.output)?;
+        Ok(Self {
+            hub,
+            control,
+            order,
+            progress,
+            log,
+        })
+    }
+
+    async fn until_over(&mut self) -> Outcome {
+        let mut endings = self.hub.scheduler().endings();
+        let mut refusals = 0;
+        loop {
+            if self.control.cancel.is_cancelled() {
+                return self.stopped().await;
+            }
+            match self.look().await {
+                Ok(Look::Over(records)) => return self.conclude(&records),
+                Ok(Look::Moved) => {
+                    refusals = 0;
+                    continue;
+                }
+                Ok(Look::Waiting) => refusals = 0,
+                Err(error) if refusals == TRIES => {
+                    return Outcome::failed(format!("the steps cannot be followed: {error}"));
+                }
+                Err(_) => refusals += 1,
+            }
+            tokio::select! {
+                _ = endings.recv() => {}
+                () = tokio::time::sleep(POLL) => {}
+                () = self.control.cancel.cancelled() => {}
+            }
+        }
+    }
+
+    /// Sees what became of the steps and makes those that are due.
+    async fn look(&mut self) -> Result<Look, StoreError> {
+        let records = self.records().await?;
+        self.tell(&records);
+        let (due, retried) = {
+            let view = self.view(&records);
+            let steps = || self.order.workflow.steps.iter();
+            let is_new = |step: &&Step| self.progress.of(&step.id).is_none() && view.is_due(step);
+            let due: Vec<Step> = steps().filter(is_new).cloned().collect();
+            let again = |step: &&Step| view.is_to_be_retried(step);
+            (due, steps().filter(again).cloned().collect::<Vec<Step>>())
+        };
+        for step in &due {
+            self.progress.set(&step.id, Made::fresh(step, 0));
+        }
+        for step in &retried {
+            let retries = self.progress.of(&step.id).map_or(0, |made| made.retries);
+            self.progress.set(&step.id, Made::fresh(step, retries + 1));
+        }
+        if !due.is_empty() || !retried.is_empty() {
+            // On record before there is a task: whoever takes over makes the same one.
+            let noted = self.control.store.note_progress(
+                &self.control.record.task_id,
+                self.control.epoch,
+                self.progress.to_metadata(),
+            );
+            noted.await?;
+        }
+        self.make_missing(records).await
+    }
+
+    /// Makes the tasks that are on record and not in the store.
+    async fn make_missing(&self, records: Records) -> Result<Look, StoreError> {
+        let view = self.view(&records);
+        let mut new = Vec::new();
+        for step in &self.order.workflow.steps {
+            if self.progress.of(&step.id).is_some() && view.record(&step.id).is_none() {
+                new.extend(view.new_task(step).await?);
+            }
+        }
+        if new.is_empty() {
+            let mut steps = self.order.workflow.steps.iter();
+            let all_over = steps.all(|step| view.is_settled(step));
+            return Ok(if all_over {
+                Look::Over(records)
+            } else {
+                Look::Waiting
+            });
+        }
+        let scheduler = self.hub.scheduler();
+        for record in self.control.store.create_tasks(new).await? {
+            // Born running: see `View::new_task`.
+            if record.status == TaskStatus::Running {
+                scheduler.start(Claimed {
+                    record,
+                    epoch: 1,
+                    was_lost: false,
+                });
+            }
+        }
+        scheduler.nudge();
+        Ok(Look::Moved)
+    }
+
+    async fn records(&self) -> Result<Records, StoreError> {
+        let filter = TaskFilter {
+            parent_task_id: Some(self.control.record.task_id.clone()),
+            ..TaskFilter::default()
+        };
+        let tasks = self.control.store.tasks(filter).await?;
+        let by_id = |task: TaskRecord| (task.task_id.clone(), task);
+        Ok(tasks.into_iter().map(by_id).collect())
+    }
+
+    fn view<'a>(&'a self, records: &'a Records) -> View<'a> {
+        View {
+            hub: &self.hub,
+            control: &self.control,
+            order: &self.order,
+            progress: &self.progress,
+            records,
+        }
+    }
+
+    /// Writes down what is new.
+    fn tell(&mut self, records: &Records) {
+        for step in &self.order.workflow.steps {
+            let Some(made) = self.progress.of(&step.id) else {
+                continue;
+            };
+            let Some(record) = records.get(&made.task_id) else {
+                continue;
+            };
+            if record.attempt > 0 {
+                let again = match made.retries {
+                    0 => String::new(),
+                    retries => format!(", retry {retries} of {}", step.retry),
+                };
+                let line = format!("{}: started as {}{again}", step.id, record.task_id);
+                self.log.line(&line);
+            }
+            if record.status.is_final() {
+                self.log.line(&told(step, record));
+            }
+        }
+    }
+
+    fn conclude(&self, records: &Records) -> Outcome {
+        let view = self.view(records);
+        let steps = &self.order.workflow.steps;
+        let of = |step: &Step| view.record(&step.id);
+        // Those that failed of themselves; the others failed with them.
+        let failed: Vec<String> = steps
+            .iter()
+            .filter(|step| view.needs_met(step))
+            .filter_map(|step| Some((step, of(step)?)))
+            .filter(|(_, record)| record.status != TaskStatus::Completed)
+            .map(|(step, record)| format!("step {}", told(step, record)))
+            .collect();
+        let mut summary: Vec<String> = steps
+            .iter()
+            .filter_map(|step| Some(told(step, of(step)?)))
+            .collect();
+        let last = |step: &&Step| !steps.iter().any(|other| other.needs.contains(&step.id));
+        for step in steps.iter().filter(last) {
+            let text = of(step).map(result).unwrap_or_default();
+            if !text.is_empty() {
+                summary.push(format!("\n{}:\n{text}", step.id));
+            }
+        }
+        Outcome {
+            status: if failed.is_empty() {
+                TaskStatus::Completed
+            } else {
+                TaskStatus::Failed
+            },
+            result: Some(summary.join("\n")),
+            error: (!failed.is_empty()).then(|| failed.join("; ")),
+            exit_code: None,
+            // The steps have theirs.
+            usage: Usage::default(),
+            cost: Cost::default(),
+            tool_uses: 0,
+            metadata: Map::new(),
+        }
+    }
+
+    /// Someone wants it stopped: so are its steps. When the process leaves, the steps are told by
+    /// the scheduler, and the workflow goes back for others.
+    async fn stopped(&mut self) -> Outcome {
+        let reason = self.control.stop_reason.lock().clone();
+        let mut outcome = Outcome::failed(PROCESS_ENDED);
+        outcome.status = TaskStatus::Killed;
+        let Some(StopReason::Asked(reason)) = reason else {
+            return outcome;
+        };
+        if let Ok(records) = self.records().await {
+            let open = records.values().filter(|task| !task.status.is_final());
+            // One that ended meanwhile needs no stopping.
+            join_all(open.map(|task| self.hub.stop(&task.task_id, &reason))).await;
+        }
+        if let Ok(records) = self.records().await {
+            self.tell(&records);
+        }
+        outcome.error = Some(reason);
+        outcome
+    }
+}
+
+/// How a step ended, in one line.
+fn told(step: &Step, record: &TaskRecord) -> String {
+    let (id, status, task) = (&step.id, record.status, &record.task_id);
+    match &record.error {
+        Some(error) => format!("{id}: {status}: {error} ({task})"),
+        None => format!("{id}: {status} ({task})"),
+    }
+}

@@ -1,0 +1,171 @@
+//! Workflows that are taken up again by another process.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{NewTask, Notify, SqliteStore, TaskFilter, TaskStore};
+use codespar_tasks::{
+    Control, Outcome, Runner, RunnerLimits, Scheduler, TaskHub, Workflow, WorkflowOrder,
+    WorkflowRunner,
+};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+/// Every command does what it should.
+struct Well;
+
+#[async_trait]
+impl Runner for Well {
+    async fn run(&self, control: Control) -> Outcome {
+        let mut outcome = Outcome::failed("");
+        outcome.status = TaskStatus::Completed;
+        outcome.error = None;
+        outcome.result = Some(format!("{} is done", control.record.subject));
+        outcome
+    }
+}
+
+/// Every command runs until it is stopped.
+struct Endless;
+
+#[async_trait]
+impl Runner for Endless {
+    async fn run(&self, control: Control) -> Outcome {
+        control.cancel.cancelled().await;
+        let mut outcome = Outcome::failed("the process that ran it ended");
+        outcome.status = TaskStatus::Killed;
+        outcome
+    }
+}
+
+const FILE: &str = "name = \"w\"\n[[step]]\nid = \"a\"\ncommand = \"x\"\nretry = 1\n\
+                    [[step]]\nid = \"b\"\ncommand = \"y\"\nneeds = [\"a\"]\n";
+
+/// A store with one workflow in it.
+struct Bench {
+    dir: tempfile::TempDir,
+    store: Arc<SqliteStore>,
+    id: TaskId,
+}
+
+/// A process that runs tasks.
+struct Process {
+    hub: Arc<TaskHub>,
+}
+
+impl Bench {
+    /// `left` is what an earlier runner left in the metadata.
+    async fn new(left: Option<Value>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
+        let order = WorkflowOrder {
+            file: "w.toml".into(),
+            workflow: Workflow::parse(FILE, Path::new("w.toml"), &[]).unwrap(),
+            root: dir.path().to_path_buf(),
+            cwd: dir.path().to_path_buf(),
+            depth: 1,
+        };
+        let mut metadata: Map<String, Value> = serde_json::from_value(json!(order)).unwrap();
+        metadata.extend(left.map(|left| ("steps".to_owned(), left)));
+        let id = TaskId::new(TaskType::LocalWorkflow);
+        let new = NewTask {
+            id: id.clone(),
+            task_type: TaskType::LocalWorkflow,
+            subject: "w".into(),
+            description: None,
+            active_form: None,
+            metadata,
+            blocked_by: Vec::new(),
+            output_file: None,
+            session_id: None,
+            parent_task_id: None,
+            notify: Notify::Nobody,
+            start_here: None,
+        };
+        store.create_tasks(vec![new]).await.unwrap();
+        Self { dir, store, id }
+    }
+
+    fn process(&self, commands: impl Runner + 'static) -> Process {
+        let store = self.store.clone();
+        let output = self.dir.path().join("out");
+        let scheduler = Scheduler::new(store.clone(), output, RunnerLimits::default());
+        let hub = TaskHub::new(store.clone(), store, scheduler.clone(), Vec::new(), None);
+        scheduler.serve(TaskType::LocalBash, Arc::new(commands));
+        let workflows = WorkflowRunner { hub: hub.clone() };
+        scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
+        tokio::spawn(scheduler.run());
+        Process { hub }
+    }
+
+    async fn workflow(&self) -> TaskRecord {
+        self.store.task(&self.id).await.unwrap()
+    }
+
+    async fn steps(&self) -> Vec<TaskRecord> {
+        let filter = TaskFilter {
+            parent_task_id: Some(self.id.clone()),
+            ..TaskFilter::default()
+        };
+        self.store.tasks(filter).await.unwrap()
+    }
+}
+
+impl Process {
+    async fn finish(&self, id: &TaskId) {
+        let cancel = CancellationToken::new();
+        let wait = self.hub.wait(id, &cancel);
+        let waited = tokio::time::timeout(Duration::from_secs(60), wait).await;
+        waited.unwrap().unwrap();
+        self.hub.scheduler().leave().await;
+    }
+}
+
+#[tokio::test]
+async fn a_step_that_was_noted_and_not_made_is_made_under_the_name_on_record() {
+    let left = json!({"a": {"task_id": "b-0000000a", "retries": 0}});
+    let bench = Bench::new(Some(left)).await;
+    bench.process(Well).finish(&bench.id).await;
+    let (workflow, steps) = (bench.workflow().await, bench.steps().await);
+    assert_eq!(workflow.status, TaskStatus::Completed, "{workflow:?}");
+    assert_eq!(steps.len(), 2);
+    assert_eq!(steps[0].task_id.as_str(), "b-0000000a");
+    assert_eq!(steps[1].blocked_by, [steps[0].task_id.clone()]);
+    let b = &steps[1].task_id;
+    assert_eq!(
+        workflow.metadata["result"],
+        json!(format!(
+            "a: completed (b-0000000a)\nb: completed ({b})\n\nb:\nw: b is done"
+        ))
+    );
+}
+
+#[tokio::test]
+async fn damaged_progress_is_an_error_not_a_second_run() {
+    let bench = Bench::new(Some(json!({"a": 7}))).await;
+    bench.process(Well).finish(&bench.id).await;
+    let workflow = bench.workflow().await;
+    assert_eq!(workflow.status, TaskStatus::Failed);
+    let error = workflow.error.unwrap();
+    assert!(error.starts_with("metadata.steps is damaged: "), "{error}");
+    assert_eq!(bench.steps().await, []);
+}
+
+#[tokio::test]
+async fn a_process_that_leaves_hands_its_workflow_on() {
+    let bench = Bench::new(None).await;
+    let first = bench.process(Endless);
+    while bench.steps().await.first().map(|step| step.status) != Some(TaskStatus::Running) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    first.hub.scheduler().leave().await;
+    assert_eq!(bench.workflow().await.status, TaskStatus::Pending);
+    bench.process(Well).finish(&bench.id).await;
+    assert_eq!(bench.workflow().await.status, TaskStatus::Completed);
+    let statuses: Vec<TaskStatus> = bench.steps().await.iter().map(|step| step.status).collect();
+    let (killed, completed) = (TaskStatus::Killed, TaskStatus::Completed);
+    assert_eq!(statuses, [killed, completed, completed]);
+}

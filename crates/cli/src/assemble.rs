@@ -6,47 +6,28 @@ use std::{
 };
 
 use codespar_agent::{
-    Agent, AgentDefinitions, AgentParts, Approver, Briefing, DefinitionSource, Gate, Inbox, Limits,
-    ModelChoice, ModelPageReader, Recovered, SideCalls, Sink, Transcript,
+    Agent, AgentDefinitions, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice,
+    ModelPageReader, Recovered, SideCalls, Sink, Transcript,
 };
-use codespar_policy::{Mode, Redactor, Rule, RuleKind, RuleSet, RuleSource, Scope, Shelter};
+use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, Scope, Shelter};
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, SqliteStore, Store};
 use codespar_tools::{
-    Context, ContextParts, Hidden, Registry, SkillDir, Skills, child_environment,
-    sandbox::{Network, Sandbox, SandboxChoice},
+    Context, ContextParts, Hidden, Registry, Skills, child_environment, sandbox::Sandbox,
     standard_tools,
 };
 use parking_lot::RwLock;
 
 use crate::{
-    args::{SessionArgs, matches_prefix},
+    args::SessionArgs,
     error::CommandError,
+    gather::{denied, extra_dirs, extras, redactor, rules, sandbox, unknown_tools},
     place::Place,
     provider::{self, Provider},
+    session_dirs::{SessionDirs, find_session},
     settings::Settings,
     works::truthy,
 };
-
-/// Names every tool of this version, for checking agent definitions.
-pub(crate) fn tool_names() -> Vec<String> {
-    let own = [
-        "Task",
-        "Agent",
-        "TaskCreate",
-        "TaskGet",
-        "TaskList",
-        "TaskUpdate",
-        "TaskStop",
-        "TaskOutput",
-    ];
-    standard_tools()
-        .names()
-        .into_iter()
-        .chain(own)
-        .map(str::to_owned)
-        .collect()
-}
 
 /// Everything that does not depend on the session.
 pub(crate) struct Ground {
@@ -118,6 +99,7 @@ impl Ground {
         let denied = denied(&args)?;
         let tools = standard_tools().filtered(None, &denied);
         let (skills, agents, mut warnings) = extras(&place);
+        warnings.extend(unknown_tools(&args)?);
         if place
             .home
             .as_deref()
@@ -334,172 +316,6 @@ fn hidden(rules: &RuleSet, scope: &Scope) -> Hidden {
     }
     let (rules, scope) = (rules.clone(), scope.clone());
     Hidden::by(move |path| rules.read_denied(path, &scope).is_some())
-}
-
-/// Directories that belong to one session.
-pub(crate) struct SessionDirs {
-    pub(crate) temp: PathBuf,
-    pub(crate) output: PathBuf,
-}
-
-impl SessionDirs {
-    /// Where they are.
-    pub(crate) fn of(state: &Path, session: SessionId) -> Self {
-        let id = session.to_string();
-        Self {
-            temp: state.join("tmp").join(&id),
-            output: state.join("outputs").join(&id),
-        }
-    }
-
-    fn create(state: &Path, session: SessionId) -> Result<Self, CommandError> {
-        let dirs = Self::of(state, session);
-        for dir in [&dirs.temp, &dirs.output] {
-            std::fs::create_dir_all(dir).map_err(|error| {
-                CommandError::Failed(format!("cannot make {}: {error}", dir.display()))
-            })?;
-        }
-        Ok(dirs)
-    }
-
-    /// Takes away what nobody will look for: the temporary files, and the outputs if empty.
-    pub(crate) fn clean(&self) {
-        let _ = std::fs::remove_dir_all(&self.temp);
-        let _ = std::fs::remove_dir(&self.output);
-    }
-}
-
-/// A session by its id or an unambiguous beginning of it.
-pub(crate) async fn find_session(store: &dyn Store, text: &str) -> Result<SessionId, CommandError> {
-    if let Ok(id) = text.parse() {
-        return Ok(store.session(id).await?.id);
-    }
-    let sessions = store.sessions(SessionFilter::default()).await?;
-    let matching: Vec<_> = sessions
-        .iter()
-        .map(|session| session.id)
-        .filter(|id| matches_prefix(*id, text))
-        .collect();
-    match matching.as_slice() {
-        [id] => Ok(*id),
-        [] => Err(CommandError::Usage(format!(
-            "there is no session `{text}`; `codespar session list` shows those there are"
-        ))),
-        many => Err(CommandError::Usage(format!(
-            "`{text}` fits {} sessions; give more of the id",
-            many.len()
-        ))),
-    }
-}
-
-/// Knows the secrets of the environment by name and value.
-pub(crate) fn redactor(place: &Place) -> Redactor {
-    let secrets = place.vars.iter().filter_map(|(name, value)| {
-        let (name, value) = (name.to_str()?, value.to_str()?);
-        codespar_policy::is_secret_name(name).then(|| (name.to_owned(), value.to_owned()))
-    });
-    Redactor::new(secrets)
-}
-
-fn rules(settings: &Settings, args: &SessionArgs) -> Result<(RuleSet, Mode), CommandError> {
-    let mut rules = settings.rules.clone();
-    let flags = [
-        ("--allowedTools", RuleKind::Allow, &args.allowed_tools),
-        ("--disallowedTools", RuleKind::Deny, &args.disallowed_tools),
-    ];
-    for (flag, kind, values) in flags {
-        for rule in parse_rules(flag, values)? {
-            rules.add(kind, rule, &RuleSource::named(flag));
-        }
-    }
-    let mode = if args.dangerously_skip_permissions {
-        Mode::BypassPermissions
-    } else {
-        args.permission_mode.or(settings.mode).unwrap_or_default()
-    };
-    Ok((rules, mode))
-}
-
-fn parse_rules(flag: &str, values: &[String]) -> Result<Vec<Rule>, CommandError> {
-    let mut rules = Vec::new();
-    for value in values {
-        let parsed = RuleSet::parse_list(value)
-            .map_err(|error| CommandError::Usage(format!("{flag}: {error}")))?;
-        rules.extend(parsed);
-    }
-    Ok(rules)
-}
-
-/// Tools that `--disallowedTools` takes away by their bare name.
-fn denied(args: &SessionArgs) -> Result<Vec<String>, CommandError> {
-    Ok(parse_rules("--disallowedTools", &args.disallowed_tools)?
-        .iter()
-        .map(ToString::to_string)
-        .filter(|rule| !rule.contains('('))
-        .collect())
-}
-
-fn extras(place: &Place) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
-    let dirs: Vec<SkillDir> = place
-        .config_dirs("skills")
-        .into_iter()
-        .map(|(path, origin)| SkillDir { path, origin })
-        .collect();
-    let (skills, problems) = Skills::load(&dirs);
-    let agents = definitions(place);
-    let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    warnings.extend(agents.problems.iter().map(ToString::to_string));
-    (Arc::new(skills), agents, warnings)
-}
-
-/// Custom agents of the project and the person.
-pub(crate) fn definitions(place: &Place) -> AgentDefinitions {
-    let sources: Vec<DefinitionSource> = place
-        .config_dirs("agents")
-        .into_iter()
-        .map(|(dir, origin)| DefinitionSource { dir, origin })
-        .collect();
-    let names = tool_names();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    AgentDefinitions::load(&sources, &names)
-}
-
-fn extra_dirs(settings: &Settings, args: &SessionArgs) -> Result<Vec<PathBuf>, CommandError> {
-    let mut dirs = Vec::new();
-    for dir in &args.add_dir {
-        let dir = dir.canonicalize().map_err(|error| {
-            CommandError::Usage(format!("--add-dir {}: {error}", dir.display()))
-        })?;
-        dirs.push(dir);
-    }
-    // A directory of the settings that is not there (any more) is no reason to stop.
-    dirs.extend(
-        settings
-            .extra_dirs
-            .iter()
-            .filter_map(|dir| dir.canonicalize().ok()),
-    );
-    Ok(dirs)
-}
-
-/// How commands are confined; nothing is tried yet.
-pub(crate) fn sandbox(place: &Place, settings: &Settings) -> Result<Sandbox, CommandError> {
-    let choice = settings
-        .sandbox
-        .mode
-        .map_or(SandboxChoice::Auto, SandboxChoice::from);
-    let network = match settings.sandbox.network {
-        Some(true) => Network::Allowed,
-        _ => Network::Denied,
-    };
-    let self_exe = std::env::current_exe()?;
-    let mut sandbox = Sandbox::probe(choice, self_exe).with_network(network);
-    for dir in &settings.sandbox.allow_write {
-        sandbox = sandbox
-            .with_extra_writable(dir, place.home.as_deref())
-            .map_err(|error| CommandError::Usage(format!("sandbox.allowWrite: {error}")))?;
-    }
-    Ok(sandbox)
 }
 
 fn facts(root: &Path, cwd: &Path) -> Vec<String> {

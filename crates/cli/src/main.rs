@@ -4,10 +4,12 @@ mod args;
 mod assemble;
 mod commands;
 mod error;
+mod gather;
 mod headless;
 mod interactive;
 mod place;
 mod provider;
+mod session_dirs;
 mod settings;
 mod signals;
 mod stdin;
@@ -16,7 +18,7 @@ mod works;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::{
     args::{Cli, Command},
@@ -45,6 +47,7 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     if let Some(Command::Completions(args)) = &cli.command {
         return commands::completions::run(args);
     }
+    refuse_misplaced_command(&cli)?;
     // Where the system refuses it, commands are still confined; only a debugger-like read of our
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();
@@ -58,6 +61,20 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     // A thread may still wait on standard input; the process does not wait for it.
     runtime.shutdown_background();
     outcome
+}
+
+/// `codespar --model opus doctor` is not a prompt: options of a session come after no command.
+fn refuse_misplaced_command(cli: &Cli) -> Result<(), CommandError> {
+    let Some(word) = cli.prompt.first() else {
+        return Ok(());
+    };
+    if cli.print.is_none() && Cli::command().find_subcommand(word).is_some() {
+        return Err(CommandError::Usage(format!(
+            "`{word}` is a command and comes first, before any option; to say it to the model, use \
+             `codespar -p` or more words"
+        )));
+    }
+    Ok(())
 }
 
 async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {

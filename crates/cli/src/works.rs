@@ -20,9 +20,10 @@ use codespar_tasks::{
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
 use crate::{
-    assemble::{Company, Ground, OpenSession, Outfit, SessionDirs},
+    assemble::{Company, Ground, OpenSession, Outfit},
     error::CommandError,
     place::Place,
+    session_dirs::SessionDirs,
 };
 
 /// Only these, for workers of `CODESPAR_SIMPLE`.

@@ -389,6 +389,7 @@ fn usage_errors_name_the_thing_and_exit_with_two() {
         (vec!["-p", "x", "--cwd", "/no/such/dir"], "/no/such/dir"),
         (vec!["-p", "x", "--add-dir", "/no/such/dir"], "/no/such/dir"),
         (vec!["frobnicate"], "not a terminal"),
+        (vec!["--model", "opus", "doctor"], "comes first"),
     ] {
         let finished = bench.run(&args);
         assert_eq!(

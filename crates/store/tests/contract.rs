@@ -54,7 +54,7 @@ on_every_store!(
 );
 
 async fn a_new_session_reads_back_as_it_was_made(store: &dyn Store) {
-    let mut new = new_session("/work/ünï code");
+    let mut new = new_session("/srv/ünï code");
     new.mode = SessionMode::Coordinator;
     let made = store.create_session(new.clone()).await.unwrap();
     let expected = Session {

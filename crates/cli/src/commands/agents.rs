@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{assemble::definitions, error::CommandError, place::Place, style};
+use crate::{error::CommandError, gather::definitions, place::Place, style};
 
 /// List or check custom agents (.codespar/agents, .claude/agents).
 ///

@@ -7,12 +7,7 @@ use codespar_store::{SessionFilter, SqliteStore, Store};
 use serde::Serialize;
 
 use crate::{
-    args::SessionArgs,
-    assemble::{self, definitions},
-    error::CommandError,
-    place::Place,
-    provider,
-    settings::Settings,
+    args::SessionArgs, error::CommandError, gather, place::Place, provider, settings::Settings,
     style,
 };
 
@@ -145,7 +140,7 @@ fn files(settings: &Settings, place: &Place) -> Finding {
 }
 
 fn answers(place: &Place, settings: &Settings, session: &SessionArgs) -> Finding {
-    let redactor = std::sync::Arc::new(assemble::redactor(place));
+    let redactor = std::sync::Arc::new(gather::redactor(place));
     match provider::choose(place, settings, session.model.as_deref(), &redactor) {
         Ok(provider) => {
             let price = match provider
@@ -187,7 +182,7 @@ fn answers(place: &Place, settings: &Settings, session: &SessionArgs) -> Finding
 }
 
 fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
-    let sandbox = match assemble::sandbox(place, settings) {
+    let sandbox = match gather::sandbox(place, settings) {
         Ok(sandbox) => sandbox,
         Err(error) => {
             let says = error.to_string();
@@ -222,7 +217,7 @@ fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
 }
 
 fn agents(place: &Place) -> Vec<Finding> {
-    let found = definitions(place);
+    let found = gather::definitions(place);
     let names: Vec<&str> = found.agents.keys().map(String::as_str).collect();
     let says = if names.is_empty() {
         "no custom agents".to_owned()

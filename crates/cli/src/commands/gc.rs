@@ -8,7 +8,7 @@ use codespar_store::{SessionFilter, SqliteStore, Store, TaskStore};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
-use crate::{assemble::SessionDirs, error::CommandError, place::Place, settings::Settings};
+use crate::{error::CommandError, place::Place, session_dirs::SessionDirs, settings::Settings};
 
 const DEFAULT_DAYS: u32 = 30;
 

@@ -8,9 +8,9 @@ use codespar_store::{Session, SessionFilter, SqliteStore, Store};
 use serde_json::json;
 
 use crate::{
-    assemble::{SessionDirs, find_session},
     error::CommandError,
     place::Place,
+    session_dirs::{SessionDirs, find_session},
     style,
 };
 

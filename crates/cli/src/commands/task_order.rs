@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::task::CreateArgs;
-use crate::{assemble::definitions, error::CommandError, place::Place};
+use crate::{error::CommandError, gather::definitions, place::Place};
 
 /// Agents of a task that nobody's agent started are at the first level.
 const DEPTH: u32 = 1;

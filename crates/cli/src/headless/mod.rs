@@ -12,10 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::Cli,
-    assemble::{Company, Ground, OpenSession, SessionDirs},
+    assemble::{Company, Ground, OpenSession},
     error::CommandError,
     headless::output::Printer,
     place::Place,
+    session_dirs::SessionDirs,
     signals::Signals,
     stdin::{self, Piped},
     works::{Role, Works},

@@ -27,10 +27,11 @@ use self::{
 };
 use crate::{
     args::Cli,
-    assemble::{Company, Ground, SessionDirs, find_session},
+    assemble::{Company, Ground},
     error::CommandError,
     headless::{mode_notice, recovery_notices},
     place::Place,
+    session_dirs::{SessionDirs, find_session},
     settings::{local_file, remember_rules},
     style,
     works::{Role, Works},

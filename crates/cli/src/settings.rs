@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     pub(crate) max_agents: Option<u32>,
     pub(crate) max_shells: Option<u32>,
     pub(crate) max_tokens: Option<u64>,
+    pub(crate) max_wall_seconds: Option<u64>,
     pub(crate) disable_background_tasks: Option<bool>,
     /// The files that were there.
     pub(crate) files: Vec<PathBuf>,
@@ -105,6 +106,7 @@ struct File {
     max_agents: Option<u32>,
     max_shells: Option<u32>,
     max_tokens: Option<u64>,
+    max_wall_seconds: Option<u64>,
     disable_background_tasks: Option<bool>,
 }
 
@@ -145,6 +147,11 @@ enum Author {
 }
 
 impl Settings {
+    /// How long one run of an agent may take.
+    pub(crate) fn max_wall(&self) -> Option<std::time::Duration> {
+        self.max_wall_seconds.map(std::time::Duration::from_secs)
+    }
+
     /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning.
     pub(crate) fn load(place: &Place) -> Result<Self, CommandError> {
         let mut settings = Self::default();
@@ -192,6 +199,7 @@ impl Settings {
         self.max_agents = file.max_agents.or(self.max_agents);
         self.max_shells = file.max_shells.or(self.max_shells);
         self.max_tokens = file.max_tokens.or(self.max_tokens);
+        self.max_wall_seconds = file.max_wall_seconds.or(self.max_wall_seconds);
         self.disable_background_tasks = file
             .disable_background_tasks
             .or(self.disable_background_tasks);

@@ -147,7 +147,7 @@ impl Works {
             limits: Limits {
                 max_turns: ground.args.max_turns,
                 max_budget: None,
-                max_wall: None,
+                max_wall: ground.settings.max_wall(),
                 tree: Some(TreeShare::Root(self.tree.clone())),
             },
             root: ground.place.root.clone(),
@@ -280,7 +280,7 @@ impl AgentMaker for Maker {
             limits: Limits {
                 max_turns: Some(order.max_turns.unwrap_or(kind.max_turns)),
                 max_budget: None,
-                max_wall: None,
+                max_wall: self.ground.settings.max_wall(),
                 tree: Some(TreeShare::Branch(self.tree.clone())),
             },
             root,

@@ -189,6 +189,15 @@ fn limits_end_a_run_with_their_own_words_and_exit_code_one() {
         (Some(1), &json!("error_max_budget_usd"))
     );
     assert_eq!(lines.last().unwrap()["is_error"], true);
+    bench.file(".codespar/settings.json", r#"{"maxWallSeconds": 0}"#);
+    let (lines, code) = bench.stream(&["-p", "go"]);
+    assert_eq!(code, Some(1));
+    let last = lines.last().unwrap();
+    assert!(
+        last["result"].as_str().unwrap().contains("wall time"),
+        "{last}"
+    );
+    bench.file(".codespar/settings.json", "{}");
     let unpriced = bench.run(&["-p", "go", "--model", "mystery", "--max-budget-usd", "1"]);
     assert_eq!(unpriced.status.code(), Some(2));
     assert!(

@@ -24,6 +24,7 @@ use crate::{
     error::CommandError,
     place::Place,
     session_dirs::SessionDirs,
+    settings::Settings,
 };
 
 /// Only these, for workers of `CODESPAR_SIMPLE`.
@@ -71,7 +72,7 @@ impl Works {
             sessions,
             scheduler.clone(),
             kinds(&ground),
-            disabled(&ground),
+            disabled(&ground.place, &ground.settings),
         );
         let tree = Arc::new(TreeBudget::new(
             ground.args.max_budget_usd,
@@ -441,9 +442,10 @@ fn kinds(ground: &Ground) -> Vec<AgentKind> {
     kinds
 }
 
-fn disabled(ground: &Ground) -> Option<String> {
-    let by_variable = truthy(&ground.place, "DISABLE_BACKGROUND_TASKS");
-    (by_variable || ground.settings.disable_background_tasks == Some(true)).then(|| {
+/// Why no tasks may be made here, if so.
+pub(crate) fn disabled(place: &Place, settings: &Settings) -> Option<String> {
+    let by_variable = truthy(place, "DISABLE_BACKGROUND_TASKS");
+    (by_variable || settings.disable_background_tasks == Some(true)).then(|| {
         "background tasks are switched off (DISABLE_BACKGROUND_TASKS in the environment, or \
          disableBackgroundTasks in the settings)"
             .to_owned()

@@ -9,28 +9,11 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use codespar_testkit::{AfterLast, Conversation, Matcher, Script, Turn};
-use common::{Bench, PATIENCE, json_lines, tool_results};
+use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results};
 use serde_json::{Value, json};
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-/// Waits until a task is over and gives its record.
-fn ended(bench: &Bench, id: &str) -> Value {
-    let began = Instant::now();
-    loop {
-        let record = parsed(&bench.run(&["task", "get", id, "--json"]).stdout);
-        if !matches!(record["status"].as_str(), Some("pending" | "running")) {
-            return record;
-        }
-        assert!(began.elapsed() < PATIENCE, "{record}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 fn create(bench: &Bench, args: &[&str]) -> Value {
     let finished = bench.run(&[&["task", "create", "--json", "--type"], args].concat());

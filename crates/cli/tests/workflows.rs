@@ -12,29 +12,8 @@ mod common;
 use std::time::{Duration, Instant};
 
 use codespar_testkit::{Conversation, Matcher, Script, Turn, process};
-use common::{Bench, PATIENCE, tool_results};
+use common::{Bench, PATIENCE, ended, parsed, task, tool_results};
 use serde_json::{Value, json};
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
-
-fn task(bench: &Bench, id: &str) -> Value {
-    parsed(&bench.run(&["task", "get", id, "--json"]).stdout)
-}
-
-/// Waits until a task is over and gives its record.
-fn ended(bench: &Bench, id: &str) -> Value {
-    let began = Instant::now();
-    loop {
-        let record = task(bench, id);
-        if !matches!(record["status"].as_str(), Some("pending" | "running")) {
-            return record;
-        }
-        assert!(began.elapsed() < PATIENCE, "{record}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// Makes a task and gives its id.
 fn create(bench: &Bench, args: &[&str]) -> String {

@@ -16,7 +16,7 @@ use codespar_tasks::TaskHub;
 use serde_json::{Map, Value, json};
 
 use super::task_order;
-use crate::{error::CommandError, place::Place, settings::Settings, style, works::truthy};
+use crate::{error::CommandError, place::Place, settings::Settings, style, works::disabled};
 
 const POLL: Duration = Duration::from_millis(150);
 /// A stop whose runner died takes a lease's time.
@@ -204,13 +204,8 @@ async fn create(
     store: &SqliteStore,
 ) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(place)?;
-    if truthy(place, "DISABLE_BACKGROUND_TASKS") || settings.disable_background_tasks == Some(true)
-    {
-        return Err(CommandError::Failed(
-            "background tasks are switched off (DISABLE_BACKGROUND_TASKS in the environment, or \
-             disableBackgroundTasks in the settings)"
-                .to_owned(),
-        ));
+    if let Some(reason) = disabled(place, &settings) {
+        return Err(CommandError::Failed(reason));
     }
     let id = TaskId::new(args.task_type);
     let mut metadata: Map<String, Value> = args.metadata.iter().cloned().collect();

@@ -3,7 +3,11 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
-use std::{path::PathBuf, process::Command, time::Duration};
+use std::{
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use codespar_testkit::{
     Script, ScriptedModel,
@@ -87,4 +91,25 @@ pub(crate) fn tool_results(lines: &[Value]) -> Vec<String> {
         .flat_map(|line| line["message"]["content"].as_array().unwrap().clone())
         .map(|block| block["content"].as_str().unwrap_or_default().to_owned())
         .collect()
+}
+
+pub(crate) fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+pub(crate) fn task(bench: &Bench, id: &str) -> Value {
+    parsed(&bench.run(&["task", "get", id, "--json"]).stdout)
+}
+
+/// Waits until a task is over and gives its record.
+pub(crate) fn ended(bench: &Bench, id: &str) -> Value {
+    let began = Instant::now();
+    loop {
+        let record = task(bench, id);
+        if !matches!(record["status"].as_str(), Some("pending" | "running")) {
+            return record;
+        }
+        assert!(began.elapsed() < PATIENCE, "{record}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }

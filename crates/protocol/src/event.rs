@@ -134,6 +134,15 @@ pub enum Event {
         /// What it does now.
         summary: String,
     },
+    /// A step of a built-in workflow has something to say.
+    Step {
+        /// Whose.
+        task_id: TaskId,
+        /// Which: `locate`, `read`, `generate`, `apply`, `verify`, `publish`, `report`.
+        step: String,
+        /// One or a few lines.
+        text: String,
+    },
     /// A task is over; its notification is in the conversation, or the call that waited for it
     /// has its result.
     TaskEnded {

@@ -28,7 +28,7 @@ pub use pull_request::{
 };
 pub use question::{Answer, Question};
 pub use raw::RawObject;
-pub use task::{ParseTaskError, TaskId, TaskRecord, TaskStatus, TaskType};
+pub use task::{ParseTaskError, TaskId, TaskRecord, TaskStatus, TaskType, team_list};
 pub use todo::{Todo, TodoStatus};
 pub use transcript::{Entry, EntryBody, SessionMode};
 pub use usage::Usage;

@@ -303,6 +303,27 @@ pub struct TaskRecord {
     pub parent_task_id: Option<TaskId>,
 }
 
+impl TaskRecord {
+    /// The team on whose list this stands. Such a record is work for a teammate to take, not
+    /// something that runs.
+    pub fn team_list(&self) -> Option<&str> {
+        team_list(self.task_type, &self.metadata)
+    }
+
+    /// Runs an agent loop, which can be resumed and sent messages.
+    pub fn runs_agent(&self) -> bool {
+        self.task_type.is_agent() && self.team_list().is_none()
+    }
+}
+
+/// The team on whose list a task of this type and metadata stands.
+pub fn team_list(task_type: TaskType, metadata: &Map<String, Value>) -> Option<&str> {
+    match task_type {
+        TaskType::InProcessTeammate => metadata.get("team").and_then(Value::as_str),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

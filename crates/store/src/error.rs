@@ -178,6 +178,26 @@ pub enum StoreError {
         /// How.
         message: String,
     },
+    /// The repository has no pull request of that number.
+    #[error("there is no pull request #{number}; `codespar pr list` shows those there are")]
+    NoSuchPull {
+        /// Which.
+        number: u64,
+    },
+    /// What is in stays in.
+    #[error("pull request #{number} is merged; its state cannot change")]
+    PullMerged {
+        /// Which.
+        number: u64,
+    },
+    /// A branch has one open pull request at a time.
+    #[error("branch {head} has an open pull request already, #{number}")]
+    HeadHasPull {
+        /// The branch.
+        head: String,
+        /// The open one.
+        number: u64,
+    },
     /// Anything else the database says.
     #[error("the database says: {0}")]
     Database(String),

@@ -1,8 +1,10 @@
-//! What outlives a process: sessions, their transcripts, usage. One interface, `Store`; SQLite
-//! behind it.
+//! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
+//! (`TaskStore`), pull requests of local repositories (`PullStore`); SQLite behind them all.
 
 mod error;
 mod locks;
+mod pull_sql;
+mod pull_store;
 mod records;
 mod sql;
 mod sqlite;
@@ -11,6 +13,7 @@ mod task_store;
 mod title;
 
 pub use error::StoreError;
+pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use records::{NewSession, Removed, Session, SessionFilter};
 pub use sqlite::SqliteStore;
 pub use task_store::{

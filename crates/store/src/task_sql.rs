@@ -141,11 +141,21 @@ pub(crate) const RESTART: &str = "UPDATE tasks SET status = 'pending', attempt =
 pub(crate) const SETTLE_ALL_OF: &str =
     "UPDATE task_deps SET settled = TRUE WHERE task_id = $1 AND settled = FALSE";
 
+pub(crate) const RECORD_STEP: &str = "INSERT INTO task_steps (task_id, place, step, result) \
+     SELECT $1, COALESCE(MAX(place), 0) + 1, $2, $3 FROM task_steps WHERE task_id = $1 \
+     ON CONFLICT (task_id, step) DO UPDATE SET result = excluded.result";
+
+pub(crate) const STEPS: &str =
+    "SELECT step, result FROM task_steps WHERE task_id = $1 ORDER BY place";
+
 pub(crate) const INSERT_MAIL: &str =
     "INSERT INTO mailbox (task_id, sender, body, at) VALUES ($1, $2, $3, $4)";
 
 pub(crate) const UNREAD: &str = "SELECT seq, sender, body, at FROM mailbox \
      WHERE task_id = $1 AND read_at IS NULL ORDER BY seq";
+
+pub(crate) const HAS_MAIL: &str =
+    "SELECT EXISTS (SELECT 1 FROM mailbox WHERE task_id = $1 AND read_at IS NULL)";
 
 pub(crate) const MARK_READ: &str =
     "UPDATE mailbox SET read_at = $2 WHERE seq = $1 AND read_at IS NULL";
@@ -184,6 +194,29 @@ pub(crate) const TEAMS: &str = "SELECT t.name AS team, m.name, m.task_id FROM te
 
 pub(crate) const DELETE_TEAM: &str = "DELETE FROM teams WHERE session_id = $1 AND name = $2";
 
+pub(crate) const IS_MEMBER: &str = "SELECT EXISTS (SELECT 1 FROM team_members WHERE session_id = $1 AND team = $2 AND task_id = $3)";
+
+/// Members that have come to their end, in their order.
+pub(crate) const IDLE_MEMBERS: &str = "SELECT m.task_id FROM team_members m \
+     CROSS JOIN tasks t WHERE m.session_id = $1 AND m.team = $2 AND t.id = m.task_id \
+     AND t.status = 'completed' ORDER BY m.place";
+
+/// What is free on the lists of all teams; their queues are those between `team:` and `team;`.
+pub(crate) const FREE_ITEMS: &str = "SELECT id, session_id, queue FROM tasks \
+     WHERE status = 'pending' AND unmet = 0 AND queue >= 'team:' AND queue < 'team;' \
+     AND owner IS NULL AND session_id IS NOT NULL ORDER BY queue, seq";
+
+pub(crate) const FREE_ITEM: &str = "SELECT id FROM tasks WHERE status = 'pending' \
+     AND unmet = 0 AND queue = $2 AND session_id = $1 AND owner IS NULL ORDER BY seq LIMIT 1";
+
+/// All that one member has taken.
+pub(crate) const GIVE_BACK_ALL: &str = "UPDATE tasks SET owner = NULL, status = 'pending', \
+     started_at = NULL, attempt = attempt_before, updated_at = $4 WHERE session_id = $1 \
+     AND queue = $2 AND owner = $3 AND status = 'running'";
+
+pub(crate) const GIVE_BACK: &str = "UPDATE tasks SET status = 'pending', started_at = NULL, \
+     attempt = attempt_before, updated_at = $2 WHERE id = $1";
+
 pub(crate) const DROP_DEAD_RUNNERS: &str = "DELETE FROM runners WHERE until <= $1";
 
 pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, pid, until) VALUES ($1, $2, $3) \
@@ -191,11 +224,16 @@ pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, pid, until) VALUES (
 
 pub(crate) const LIVING_RUNNERS: &str = "SELECT id FROM runners WHERE until > $1";
 
+pub(crate) const END_LEASES_OF: &str = "UPDATE tasks SET lease_until = 0 WHERE status = 'running' AND lease_until > 0 AND lease_owner = $1";
+
 pub(crate) const WITHDRAW: &str = "DELETE FROM runners WHERE id = $1";
 
 pub(crate) const OUTSTANDING: &str = "SELECT \
-     (SELECT COUNT(*) FROM tasks WHERE status = 'pending') AS pending, \
-     (SELECT COUNT(*) FROM tasks WHERE status = 'pending' AND unmet = 0) AS ready, \
-     (SELECT COUNT(*) FROM tasks WHERE status = 'running') AS running";
+     (SELECT COUNT(*) FROM tasks WHERE status = 'pending' \
+     AND (queue < 'team:' OR queue >= 'team;')) AS pending, \
+     (SELECT COUNT(*) FROM tasks WHERE status = 'pending' AND unmet = 0 \
+     AND (queue < 'team:' OR queue >= 'team;')) AS ready, \
+     (SELECT COUNT(*) FROM tasks WHERE status = 'running' \
+     AND (queue < 'team:' OR queue >= 'team;')) AS running";
 
 pub(crate) const DELETE_OLD_TASKS: &str = "DELETE FROM tasks WHERE ended_at < $1 RETURNING seq, id";

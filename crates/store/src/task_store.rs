@@ -15,6 +15,21 @@ use crate::StoreError;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RunnerId(pub String);
 
+/// Begins the names of processes that take agents meant for workers.
+const WORKER: &str = "worker-";
+
+impl RunnerId {
+    /// The name of a process that takes agents meant for workers. `fresh` is unique.
+    pub fn of_worker(fresh: impl std::fmt::Display) -> Self {
+        Self(format!("{WORKER}{fresh}"))
+    }
+
+    /// Whether this process takes agents meant for workers.
+    pub fn is_worker(&self) -> bool {
+        self.0.starts_with(WORKER)
+    }
+}
+
 /// What a task starts from.
 #[derive(Debug, Clone)]
 pub struct NewTask {
@@ -65,6 +80,8 @@ pub struct TaskFilter {
     pub parent_task_id: Option<TaskId>,
     /// Only of this type.
     pub task_type: Option<TaskType>,
+    /// Only those whose id begins so.
+    pub id_prefix: Option<String>,
     /// The latest this many.
     pub limit: Option<u32>,
 }
@@ -145,7 +162,7 @@ pub struct TaskEnding {
     pub cost: Cost,
     /// Merged into the metadata (final text, counts).
     pub metadata: Map<String, Value>,
-    /// The body of the notification, if the session is told.
+    /// The body of the notification, if the session is told; empty when there is nothing to say.
     pub notification: String,
 }
 
@@ -221,7 +238,9 @@ pub trait TaskStore: Send + Sync {
     /// Ends an attempt, if the epoch still holds. Dependents that waited for nothing else become
     /// ready; if the task did not complete they fail with that reason, and so on down, unless
     /// their metadata says `on_dependency_failure = "run"`. Notifications are written in the same
-    /// transaction. Gives the ids of dependents that failed with it. Path claims are let go.
+    /// transaction. Gives the ids of dependents that failed with it. Path claims are let go. An
+    /// agent that completed while a message reached its mailbox is pending again at once. What a
+    /// teammate that did not complete had taken goes back to its team's list.
     async fn finish_task(
         &self,
         id: &TaskId,
@@ -233,7 +252,8 @@ pub trait TaskStore: Send + Sync {
     async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError>;
 
     /// Asks for a stop: a pending task is killed at once (with its dependents), a running one is
-    /// marked and its runner sees it at the next renewal. A finished one is refused.
+    /// marked and its runner sees it at the next renewal. A finished one is refused, but a member
+    /// of a team that rests is killed as its next attempt: nothing wakes it any more but a message.
     async fn stop_task(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, StoreError>;
 
     /// Adds to a running task's metadata or usage while the epoch holds (progress).
@@ -243,6 +263,19 @@ pub trait TaskStore: Send + Sync {
         epoch: u64,
         metadata: Map<String, Value>,
     ) -> Result<(), StoreError>;
+
+    /// Keeps what a step of a running task gave, while the epoch holds. A step recorded again has
+    /// the new result, in its old place.
+    async fn record_step(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        step: &str,
+        result: &Value,
+    ) -> Result<(), StoreError>;
+
+    /// What the steps of a task gave, in all its attempts, in order of recording.
+    async fn steps(&self, id: &TaskId) -> Result<Vec<(String, Value)>, StoreError>;
 
     /// Writes to a task's mailbox. A finished or stopped agent becomes pending again as its next
     /// attempt; anything else that is over is refused.
@@ -282,14 +315,35 @@ pub trait TaskStore: Send + Sync {
     /// same path, one above it or one below it; the holder is named.
     async fn claim_paths(&self, task: &TaskId, paths: &[PathBuf]) -> Result<(), StoreError>;
 
-    /// Makes a team. Refused if the session has one of that name.
-    async fn create_team(&self, session: SessionId, team: Team) -> Result<(), StoreError>;
+    /// Makes a team and the tasks of its members, in one transaction. Refused if the session has
+    /// one of that name.
+    async fn create_team(
+        &self,
+        session: SessionId,
+        team: Team,
+        members: Vec<NewTask>,
+    ) -> Result<Vec<TaskRecord>, StoreError>;
 
     /// The teams of a session.
     async fn teams(&self, session: SessionId) -> Result<Vec<Team>, StoreError>;
 
-    /// Forgets a team; its members are not touched.
+    /// Forgets a team. What its members had taken from its list goes back there; they themselves
+    /// are not touched.
     async fn delete_team(&self, session: SessionId, name: &str) -> Result<Team, StoreError>;
+
+    /// Gives what is free on the lists of teams (pending, waiting for nothing, owned by nobody) to
+    /// members who have come to their end: each gets one, as a message, and runs again. Gives the
+    /// members that were woken. Costs what is free.
+    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError>;
+
+    /// Gives a member of a team one item of its list, as a message: the one that is named, or the
+    /// first that is free. `None` if nothing is, or if the member's team is gone. One that is
+    /// named must be free.
+    async fn take_item(
+        &self,
+        member: &TaskId,
+        item: Option<&TaskId>,
+    ) -> Result<Option<TaskRecord>, StoreError>;
 
     /// Says that this runner lives, for `lease`. Gives the number of other living runners.
     async fn announce_runner(
@@ -299,13 +353,21 @@ pub trait TaskStore: Send + Sync {
         lease: Duration,
     ) -> Result<u32, StoreError>;
 
+    /// The runners that live.
+    async fn living_runners(&self) -> Result<Vec<RunnerId>, StoreError>;
+
+    /// Ends the leases of a runner that is certainly dead, and forgets it. Its tasks can be claimed
+    /// at once.
+    async fn bury_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
+
     /// Says that this runner is gone.
     async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
 
-    /// How many tasks are pending or running (work left to do), and when the next lease runs out.
+    /// How many tasks are pending or running: work left to do. Lists of teams do not count, only
+    /// members at work on them do.
     async fn outstanding(&self) -> Result<Outstanding, StoreError>;
 
-    /// Forgets finished tasks that ended before `before`, with mail and notifications; gives their
+    /// Forgets finished tasks that ended before `before`, with mail, notifications and steps; gives their
     /// ids so that outputs can be removed.
     async fn remove_tasks_before(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError>;
 }

@@ -61,6 +61,8 @@ on_every_store!(
     a_task_of_one_runner_is_left_to_it_while_it_lives,
     a_stop_kills_what_waits_and_asks_what_runs,
     progress_is_noted_while_the_lease_holds,
+    steps_are_kept_in_order_and_replaced_in_place,
+    only_the_latest_runner_records_steps,
     sums_follow_every_attempt,
     a_message_continues_a_finished_agent,
     a_restarted_task_is_not_failed_by_what_it_waited_for,
@@ -70,8 +72,13 @@ on_every_store!(
     a_notification_is_delivered_once,
     writers_do_not_share_paths,
     teams_have_unique_names,
+    members_share_a_list_and_each_item_has_one_owner,
+    what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone,
+    a_message_that_meets_the_end_of_an_agent_continues_it,
+    tasks_are_found_by_the_beginning_of_their_id,
     a_removed_session_takes_its_notifications_and_teams_along,
     runners_live_until_their_lease_runs_out,
+    tasks_of_a_buried_runner_are_free_at_once,
     old_tasks_are_forgotten_with_all_that_hangs_on_them,
 );
 
@@ -99,6 +106,16 @@ fn wait_for(blockers: &[&TaskId]) -> TaskChange {
 
 async fn status(store: &dyn Stores, id: &TaskId) -> TaskStatus {
     store.task(id).await.unwrap().status
+}
+
+/// An agent takes its mail into a conversation.
+async fn read_mail(store: &dyn Stores, id: &TaskId) {
+    let conversation = session(store).await;
+    let mail = store.mail(id).await.unwrap();
+    let read: Vec<u64> = mail.iter().map(|letter| letter.seq).collect();
+    let entry = vec![said("mail")];
+    let appended = store.append_from_mail(conversation, 0, entry, &read).await;
+    assert_eq!(appended.unwrap().len(), 1);
 }
 
 /// Claims the one task there is and ends it.
@@ -811,6 +828,70 @@ async fn progress_is_noted_while_the_lease_holds(store: &dyn Stores) {
     );
 }
 
+async fn steps_are_kept_in_order_and_replaced_in_place(store: &dyn Stores) {
+    let (id, epoch) = task_that_is(store, Running).await;
+    assert_eq!(store.steps(&id).await.unwrap(), []);
+    let large = json!({"answer": "é\"\n\u{0}".repeat(1 << 20)});
+    for (step, result) in [
+        ("read", json!(["a.rs"])),
+        ("generate", json!(null)),
+        ("apply", json!(1.5)),
+        ("generate", large.clone()),
+    ] {
+        store.record_step(&id, epoch, step, &result).await.unwrap();
+    }
+    let (other, other_epoch) = task_that_is(store, Running).await;
+    store
+        .record_step(&other, other_epoch, "read", &json!({}))
+        .await
+        .unwrap();
+    let done = ending(Completed, None);
+    store.finish_task(&id, epoch, done).await.unwrap();
+    assert_eq!(
+        store.steps(&id).await.unwrap(),
+        [
+            ("read".to_owned(), json!(["a.rs"])),
+            ("generate".to_owned(), large),
+            ("apply".to_owned(), json!(1.5)),
+        ]
+    );
+    let steps = store.steps(&other).await.unwrap();
+    assert_eq!(steps, [("read".to_owned(), json!({}))]);
+}
+
+async fn only_the_latest_runner_records_steps(store: &dyn Stores) {
+    let id = made(store, task(LocalAgent)).await;
+    let first = claimed(store, "one", 1, SHORT).await[0].epoch;
+    store
+        .record_step(&id, first, "read", &json!(1))
+        .await
+        .unwrap();
+    expire().await;
+    let second = claimed(store, "two", 1, LONG).await[0].epoch;
+
+    let late = store.record_step(&id, first, "read", &json!(2)).await;
+
+    assert!(matches!(late, Err(StoreError::LeaseLost(lost)) if lost == id));
+    store
+        .record_step(&id, second, "apply", &json!(3))
+        .await
+        .unwrap();
+    assert_eq!(
+        store.steps(&id).await.unwrap(),
+        [
+            ("read".to_owned(), json!(1)),
+            ("apply".to_owned(), json!(3))
+        ]
+    );
+    let unknown = TaskId::new(LocalAgent);
+    for refused in [
+        store.steps(&unknown).await.map(drop),
+        store.record_step(&unknown, 1, "read", &json!(1)).await,
+    ] {
+        assert!(matches!(refused, Err(StoreError::NoSuchTask(id)) if id == unknown));
+    }
+}
+
 async fn sums_follow_every_attempt(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
     let mut how = ending(Failed, Some("cut"));
@@ -823,6 +904,7 @@ async fn sums_follow_every_attempt(store: &dyn Stores) {
     assert_eq!(once.metadata, map(json!({"final": "text"})));
     store.send_mail(&id, "me", "go on").await.unwrap();
     claimed(store, "r", 9, LONG).await;
+    read_mail(store, &id).await;
     let mut how = ending(Completed, None);
     how.usage.output_tokens = u64::MAX;
     store.finish_task(&id, 2, how).await.unwrap();
@@ -1106,17 +1188,23 @@ async fn teams_have_unique_names(store: &dyn Stores) {
     };
     let (red, blue) = (team("red", &["zoe", "ann"]), team("blue", &[]));
     for new in [&red, &blue] {
-        store.create_team(here, new.clone()).await.unwrap();
+        store
+            .create_team(here, new.clone(), Vec::new())
+            .await
+            .unwrap();
     }
     let error = store
-        .create_team(here, team("red", &["eve"]))
+        .create_team(here, team("red", &["eve"]), Vec::new())
         .await
         .unwrap_err();
     assert_eq!(
         error.to_string(),
         "there already is a team `red` in this session"
     );
-    store.create_team(there, team("red", &[])).await.unwrap();
+    store
+        .create_team(there, team("red", &[]), Vec::new())
+        .await
+        .unwrap();
     assert_eq!(
         store.teams(here).await.unwrap(),
         [blue.clone(), red.clone()]
@@ -1130,13 +1218,198 @@ async fn teams_have_unique_names(store: &dyn Stores) {
     assert_eq!(store.teams(here).await.unwrap(), [blue]);
     let nowhere = SessionId::new();
     let error = store
-        .create_team(nowhere, team("red", &[]))
+        .create_team(nowhere, team("red", &[]), Vec::new())
         .await
         .unwrap_err();
     assert!(
         matches!(error, StoreError::NoSuchSession(id) if id == nowhere),
         "{error}"
     );
+}
+
+/// A team of two that have come to their end, and tasks on its list, each after those before it
+/// that are named by their place.
+async fn team_at_rest(
+    store: &dyn Stores,
+    items: &[&[usize]],
+) -> (SessionId, [TaskId; 2], Vec<TaskId>) {
+    let here = session(store).await;
+    let of_team = |metadata: Value| NewTask {
+        metadata: map(metadata),
+        ..told(InProcessTeammate, here)
+    };
+    let members = ["ann", "bob"].map(|name| of_team(json!({"member_of": "red", "name": name})));
+    let ids = members.clone().map(|member| member.id);
+    let team = Team {
+        name: "red".to_owned(),
+        members: vec![
+            ("ann".to_owned(), ids[0].clone()),
+            ("bob".to_owned(), ids[1].clone()),
+        ],
+    };
+    let made = store.create_team(here, team, members.to_vec()).await;
+    assert_eq!(made.unwrap().len(), 2);
+    for task in claimed(store, "r", 9, LONG).await {
+        let ending = ending(Completed, None);
+        let id = &task.record.task_id;
+        store.finish_task(id, task.epoch, ending).await.unwrap();
+    }
+    let mut list: Vec<NewTask> = Vec::new();
+    for after in items {
+        let mut item = of_team(json!({"team": "red"}));
+        item.blocked_by = after.iter().map(|place| list[*place].id.clone()).collect();
+        list.push(item);
+    }
+    let made = store.create_tasks(list).await.unwrap();
+    (here, ids, crate::ids(&made))
+}
+
+async fn owner(store: &dyn Stores, id: &TaskId) -> (TaskStatus, Option<String>) {
+    let task = store.task(id).await.unwrap();
+    (task.status, task.owner)
+}
+
+fn by(name: &str) -> (TaskStatus, Option<String>) {
+    (Running, Some(name.to_owned()))
+}
+
+async fn members_share_a_list_and_each_item_has_one_owner(store: &dyn Stores) {
+    let (_, [ann, bob], items) = team_at_rest(store, &[&[], &[], &[], &[0]]).await;
+    // No runner takes them, and nobody waits for them.
+    assert_eq!(claimed(store, "r", 9, LONG).await.len(), 0);
+    assert_eq!(store.outstanding().await.unwrap(), Outstanding::default());
+
+    let woken = store.deal_items().await.unwrap();
+    assert_eq!(woken, [ann.clone(), bob.clone()]);
+    assert_eq!(store.deal_items().await.unwrap(), []);
+    assert_eq!(owner(store, &items[0]).await, by("ann"));
+    assert_eq!(owner(store, &items[1]).await, by("bob"));
+    assert_eq!(owner(store, &items[2]).await, (Pending, None));
+    let mail = store.mail(&ann).await.unwrap();
+    assert_eq!((mail.len(), mail[0].from.as_str()), (1, "the task list"));
+    let first = format!("{} is yours: try it\n", items[0]);
+    assert!(mail[0].body.starts_with(&first), "{}", mail[0].body);
+
+    // One at work takes the next by itself; what waits for another is not free.
+    let running = claimed(store, "r", 9, LONG).await;
+    assert_eq!(running.len(), 2);
+    let third = store.take_item(&bob, None).await.unwrap().unwrap();
+    assert_eq!(third.task_id, items[2]);
+    assert_eq!(store.take_item(&bob, None).await.unwrap(), None);
+    let error = store.take_item(&bob, Some(&items[0])).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("task {} is taken by ann", items[0])
+    );
+    let error = store.take_item(&bob, Some(&items[3])).await.unwrap_err();
+    assert!(matches!(error, StoreError::StillWaiting { .. }), "{error}");
+
+    store.change_task(&items[0], to(Completed)).await.unwrap();
+    let fourth = store.take_item(&bob, None).await.unwrap().unwrap();
+    assert_eq!(fourth.task_id, items[3]);
+    // By hand too, what is taken is begun, and what is given back is as it was.
+    let give = |owner: Option<&str>| TaskChange {
+        owner: Some(owner.map(str::to_owned)),
+        ..TaskChange::default()
+    };
+    store.change_task(&items[3], give(None)).await.unwrap();
+    assert_eq!(owner(store, &items[3]).await, (Pending, None));
+    store
+        .change_task(&items[3], give(Some("ann")))
+        .await
+        .unwrap();
+    assert_eq!(owner(store, &items[3]).await, by("ann"));
+    // An item is not an agent that could be continued.
+    let error = store.send_mail(&items[0], "x", "y").await.unwrap_err();
+    assert!(matches!(error, StoreError::WrongState { .. }), "{error}");
+}
+
+async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(store: &dyn Stores) {
+    let (here, [ann, bob], items) = team_at_rest(store, &[&[], &[]]).await;
+    store.deal_items().await.unwrap();
+    let running = claimed(store, "r", 9, LONG).await;
+    assert_eq!(owner(store, &items[0]).await, by("ann"));
+    let failed = ending(Failed, Some("no more turns"));
+    store
+        .finish_task(&ann, running[0].epoch, failed)
+        .await
+        .unwrap();
+    assert_eq!(owner(store, &items[0]).await, (Pending, None));
+    // One that failed is not woken for it; one at work takes it.
+    assert_eq!(store.deal_items().await.unwrap(), []);
+    let taken = store.take_item(&bob, None).await.unwrap().unwrap();
+    assert_eq!(taken.task_id, items[0]);
+
+    // One that rests can be stopped: then it is not woken either, but by a message.
+    store.change_task(&items[0], to(Completed)).await.unwrap();
+    store.send_mail(&ann, "bob", "go on").await.unwrap();
+    let again = claimed(store, "r", 9, LONG).await;
+    read_mail(store, &ann).await;
+    let rest = ending(Completed, None);
+    store.finish_task(&ann, again[0].epoch, rest).await.unwrap();
+    let stopped = store.stop_task(&ann, "enough").await.unwrap();
+    assert_eq!(
+        (stopped.status, stopped.error.as_deref()),
+        (Killed, Some("enough"))
+    );
+    let more = TaskChange {
+        owner: Some(None),
+        ..TaskChange::default()
+    };
+    store.change_task(&items[1], more).await.unwrap();
+    assert_eq!(store.deal_items().await.unwrap(), []);
+    store.take_item(&bob, None).await.unwrap().unwrap();
+
+    store.delete_team(here, "red").await.unwrap();
+    assert_eq!(owner(store, &items[1]).await, (Pending, None));
+    assert_eq!(store.take_item(&bob, None).await.unwrap(), None);
+    assert_eq!(store.deal_items().await.unwrap(), []);
+    assert_eq!(store.task(&items[0]).await.unwrap().status, Completed);
+}
+
+async fn a_message_that_meets_the_end_of_an_agent_continues_it(store: &dyn Stores) {
+    for (how, then) in [(Completed, Pending), (Failed, Failed), (Killed, Killed)] {
+        let agent = made(store, task(LocalAgent)).await;
+        let running = claimed(store, "r", 9, LONG).await;
+        store
+            .send_mail(&agent, "me", "one more thing")
+            .await
+            .unwrap();
+        let ending = ending(how, None);
+        store
+            .finish_task(&agent, running[0].epoch, ending)
+            .await
+            .unwrap();
+        assert_eq!(status(store, &agent).await, then, "{how}");
+        assert_eq!(store.mail(&agent).await.unwrap().len(), 1);
+        if then == Pending {
+            store.stop_task(&agent, "enough").await.unwrap();
+        }
+    }
+}
+
+async fn tasks_are_found_by_the_beginning_of_their_id(store: &dyn Stores) {
+    let mut made = Vec::new();
+    for id in ["b-00ff0001", "b-00ff0002", "b-00fe0001", "a-00ff0001"] {
+        let id: TaskId = id.parse().unwrap();
+        let kind = id.task_type().unwrap();
+        made.push(NewTask { id, ..task(kind) });
+    }
+    store.create_tasks(made).await.unwrap();
+    for (prefix, found) in [
+        ("b-00ff", &["b-00ff0001", "b-00ff0002"][..]),
+        ("b-00fe0001", &["b-00fe0001"]),
+        ("a-", &["a-00ff0001"]),
+        ("b-01", &[]),
+    ] {
+        let filter = TaskFilter {
+            id_prefix: Some(prefix.to_owned()),
+            ..TaskFilter::default()
+        };
+        let tasks = store.tasks(filter).await.unwrap();
+        let ids: Vec<&str> = tasks.iter().map(|task| task.task_id.as_str()).collect();
+        assert_eq!(ids, found, "{prefix}");
+    }
 }
 
 async fn a_removed_session_takes_its_notifications_and_teams_along(store: &dyn Stores) {
@@ -1148,7 +1421,7 @@ async fn a_removed_session_takes_its_notifications_and_teams_along(store: &dyn S
         name: "red".to_owned(),
         members: vec![("ann".to_owned(), left.clone())],
     };
-    store.create_team(gone, team).await.unwrap();
+    store.create_team(gone, team, Vec::new()).await.unwrap();
     let before = store.tasks(TaskFilter::default()).await.unwrap();
     store.remove_session(gone).await.unwrap();
     assert_eq!(store.notifications(gone).await.unwrap(), []);
@@ -1172,12 +1445,40 @@ async fn runners_live_until_their_lease_runs_out(store: &dyn Stores) {
     assert_eq!(store.announce_runner(&two, 2, LONG).await.unwrap(), 0);
 }
 
+async fn tasks_of_a_buried_runner_are_free_at_once(store: &dyn Stores) {
+    let (ann, bob) = (runner("ann"), runner("bob"));
+    store.announce_runner(&ann, 1, LONG).await.unwrap();
+    store.announce_runner(&bob, 2, LONG).await.unwrap();
+    let hers = made(store, task(LocalAgent)).await;
+    let epoch = claimed(store, "ann", 1, LONG).await[0].epoch;
+    let his = made(store, task(LocalAgent)).await;
+    claimed(store, "bob", 1, LONG).await;
+    store.bury_runner(&ann).await.unwrap();
+    assert_eq!(store.living_runners().await.unwrap(), [bob]);
+    let taken = claimed(store, "carl", 9, LONG).await;
+    assert_eq!(taken.len(), 1, "{his} is held");
+    assert_eq!((&taken[0].record.task_id, taken[0].was_lost), (&hers, true));
+    let late = store
+        .finish_task(&hers, epoch, ending(Completed, None))
+        .await;
+    assert!(late.is_err(), "whoever was buried writes nothing");
+}
+
 async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores) {
     let session = session(store).await;
     let old = made(store, told(LocalAgent, session)).await;
     store.send_mail(&old, "me", "hi").await.unwrap();
     let behind = made(store, after(LocalAgent, &[&old])).await;
-    ended(store, &old, Completed).await;
+    let epoch = claimed(store, "r", 1, LONG).await[0].epoch;
+    read_mail(store, &old).await;
+    store
+        .record_step(&old, epoch, "read", &json!(1))
+        .await
+        .unwrap();
+    store
+        .finish_task(&old, epoch, ending(Completed, None))
+        .await
+        .unwrap();
     expire().await;
     let between = Timestamp::now();
     let young = made(store, told(LocalAgent, session)).await;
@@ -1189,6 +1490,10 @@ async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores)
     let left = store.tasks(TaskFilter::default()).await.unwrap();
     assert_eq!(ids(&left), [behind.clone(), young.clone()]);
     assert_eq!(left[0].blocked_by, []);
+    assert!(matches!(
+        store.steps(&old).await,
+        Err(StoreError::NoSuchTask(_))
+    ));
     let told = store.notifications(session).await.unwrap();
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].task_id, young);

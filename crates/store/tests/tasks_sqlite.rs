@@ -349,6 +349,10 @@ async fn a_database_of_sessions_only_gets_the_tables_of_tasks() {
         .await
         .unwrap();
     for table in [
+        "commit_checks",
+        "pull_reviews",
+        "pulls",
+        "task_steps",
         "task_deps",
         "mailbox",
         "notifications",

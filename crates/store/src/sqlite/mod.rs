@@ -6,6 +6,7 @@ mod link;
 mod open;
 #[cfg(test)]
 mod plans;
+mod pulls;
 mod remove;
 mod rows;
 mod script;

@@ -40,6 +40,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         "tasks",
         include_str!("../../migrations/sqlite/0002_tasks.sql"),
     ),
+    (
+        3,
+        "steps_and_pulls",
+        include_str!("../../migrations/sqlite/0003_steps_and_pulls.sql"),
+    ),
 ];
 
 impl SqliteStore {

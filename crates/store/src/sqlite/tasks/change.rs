@@ -6,7 +6,7 @@ use sqlx::SqliteConnection;
 
 use super::{
     super::failure::Failure,
-    create, ending, graph, read,
+    create, ending, graph, items, mail, read,
     row::{Found, Metadata, damaged, merge, task_id},
 };
 use crate::{OwnerRule, StoreError, TaskChange, task_sql as sql};
@@ -21,6 +21,10 @@ pub(super) async fn change(
     if change.owner_must_be_free == OwnerRule::ClaimFree {
         refuse_unless_free(connection, &task).await?;
     }
+    let status = change
+        .status
+        .or_else(|| items::step_of(&task.record, &change));
+    let gives_back = items::gives_back(&task.record, &change);
     let record = &mut task.record;
     if let Some(subject) = change.subject {
         record.subject = subject;
@@ -36,7 +40,10 @@ pub(super) async fn change(
     if !change.add_blocked_by.is_empty() {
         wait_for(connection, &task, &change.add_blocked_by, at).await?;
     }
-    if let Some(status) = change.status {
+    if gives_back {
+        items::free(connection, id, at).await?;
+    }
+    if let Some(status) = status {
         step(connection, id, status, at).await?;
     }
     read::record(connection, id).await
@@ -172,7 +179,12 @@ pub(super) async fn stop(
     reason: &str,
     at: Timestamp,
 ) -> Result<TaskRecord, Failure> {
-    let task = read::found(connection, id).await?;
+    let mut task = read::found(connection, id).await?;
+    if items::rests(connection, &task.record).await? {
+        // It would be woken by the next item: the attempt that it waits for is stopped.
+        mail::restart(connection, id, at).await?;
+        task = read::found(connection, id).await?;
+    }
     if task.record.status.is_final() {
         return Err(task.wrong_state("there is nothing to stop").into());
     }

@@ -17,7 +17,7 @@ use super::{
     },
     change, ending, read,
     row::{damaged, merge, task_id},
-    until,
+    runners, until,
 };
 use crate::{Capacity, Claimed, Renewal, RunnerId, task_sql as sql};
 
@@ -73,7 +73,11 @@ pub(super) async fn claim(
     at: Timestamp,
 ) -> Result<Vec<Claimed>, Failure> {
     let mut room = Room::of(capacity);
-    let living = living(connection, at).await?;
+    let living: HashSet<String> = runners::living(connection, at)
+        .await?
+        .into_iter()
+        .map(|runner| runner.0)
+        .collect();
     let open = |queue: &str| open_to(queue, runner, &living);
     let mut candidates = expired(connection, at, open).await?;
     candidates.retain(|lost| room.take(lost.task_type));
@@ -103,17 +107,6 @@ pub(super) async fn claim(
         was_lost: task.was_lost,
     });
     Ok(claimed.collect())
-}
-
-async fn living(
-    connection: &mut SqliteConnection,
-    at: Timestamp,
-) -> Result<HashSet<String>, Failure> {
-    let ids: Vec<String> = sqlx::query_scalar(sql::LIVING_RUNNERS)
-        .bind(at.as_microsecond())
-        .fetch_all(connection)
-        .await?;
-    Ok(ids.into_iter().collect())
 }
 
 /// The type of a queue's tasks, if this runner may take them.

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::{
     super::{failure::Failure, rows::int},
-    notify, read,
+    items, mail, notify, read,
     row::{Found, Metadata, merge},
 };
 use crate::{StoreError, TaskEnding, task_sql as sql};
@@ -65,9 +65,17 @@ pub(super) async fn finish(
         return Err(refusal.into());
     }
     let (status, error) = (ending.status, ending.error.clone());
-    notify::tell(connection, &task, &ending.notification, at).await?;
+    if !ending.notification.is_empty() {
+        notify::tell(connection, &task, &ending.notification, at).await?;
+    }
     set_outcome(connection, &task, ending).await?;
-    end(connection, &task, status, error.as_deref(), at).await
+    let fallen = end(connection, &task, status, error.as_deref(), at).await?;
+    // It came when the agent had looked for the last time: nobody else would read it.
+    let goes_on = status == TaskStatus::Completed && task.record.runs_agent();
+    if goes_on && mail::is_waiting(connection, id).await? {
+        mail::restart(connection, id, at).await?;
+    }
+    Ok(fallen)
 }
 
 async fn set_outcome(
@@ -137,6 +145,7 @@ async fn end(
         settle_dependents(connection, task.id(), status).await?;
         return Ok(Vec::new());
     }
+    items::give_back_of(connection, &task.record, at).await?;
     let cause = Cause {
         id: task.id().clone(),
         status,

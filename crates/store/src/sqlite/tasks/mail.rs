@@ -22,8 +22,12 @@ pub(super) async fn send(
     at: Timestamp,
 ) -> Result<TaskRecord, Failure> {
     let task = read::found(connection, to).await?;
+    if task.record.team_list().is_some() {
+        let rule = "it stands on the list of a team; write to a member instead";
+        return Err(task.wrong_state(rule).into());
+    }
     if task.record.status.is_final() {
-        if !task.record.task_type.is_agent() {
+        if !task.record.runs_agent() {
             let rule = "only an agent can be continued with a message";
             return Err(task.wrong_state(rule).into());
         }
@@ -39,9 +43,20 @@ pub(super) async fn send(
     read::record(connection, to).await
 }
 
+pub(super) async fn is_waiting(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<bool, Failure> {
+    let waiting = sqlx::query_scalar(sql::HAS_MAIL)
+        .bind(task.as_str())
+        .fetch_one(connection)
+        .await?;
+    Ok(waiting)
+}
+
 /// Pending again, as its next attempt. It waits for nothing any more: whoever continues it knows
 /// what became of its dependencies.
-async fn restart(
+pub(super) async fn restart(
     connection: &mut SqliteConnection,
     id: &TaskId,
     at: Timestamp,

@@ -5,6 +5,7 @@ mod claim;
 mod create;
 mod ending;
 mod graph;
+mod items;
 mod mail;
 mod notify;
 mod paths;
@@ -13,6 +14,7 @@ mod plans;
 mod read;
 mod row;
 mod runners;
+mod steps;
 mod teams;
 
 use std::{path::PathBuf, time::Duration};
@@ -122,6 +124,25 @@ impl TaskStore for SqliteStore {
         work.settle(outcome).await
     }
 
+    async fn record_step(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        step: &str,
+        result: &Value,
+    ) -> Result<(), StoreError> {
+        let result = result.to_string();
+        let mut work = self.change().await?;
+        let outcome = steps::record(work.connection(), id, epoch, step, &result).await;
+        work.settle(outcome).await
+    }
+
+    async fn steps(&self, id: &TaskId) -> Result<Vec<(String, Value)>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = steps::of_task(work.connection(), id).await;
+        work.settle(outcome).await
+    }
+
     async fn send_mail(
         &self,
         to: &TaskId,
@@ -189,9 +210,18 @@ impl TaskStore for SqliteStore {
         work.settle(outcome).await
     }
 
-    async fn create_team(&self, session: SessionId, team: Team) -> Result<(), StoreError> {
+    async fn create_team(
+        &self,
+        session: SessionId,
+        team: Team,
+        members: Vec<NewTask>,
+    ) -> Result<Vec<TaskRecord>, StoreError> {
+        create::check(&members)?;
         let mut work = self.change().await?;
-        let outcome = teams::create(work.connection(), session, &team).await;
+        let outcome = match teams::create(work.connection(), session, &team).await {
+            Ok(()) => create::create(work.connection(), &members, now()).await,
+            Err(failure) => Err(failure),
+        };
         work.settle(outcome).await
     }
 
@@ -203,7 +233,34 @@ impl TaskStore for SqliteStore {
 
     async fn delete_team(&self, session: SessionId, name: &str) -> Result<Team, StoreError> {
         let mut work = self.change().await?;
-        let outcome = teams::delete(work.connection(), session, name).await;
+        let outcome = teams::delete(work.connection(), session, name, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = items::any_free(work.connection()).await;
+        if !work.settle(outcome).await? {
+            return Ok(Vec::new());
+        }
+        let mut work = self.change().await?;
+        let outcome = items::deal(work.connection(), now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn take_item(
+        &self,
+        member: &TaskId,
+        item: Option<&TaskId>,
+    ) -> Result<Option<TaskRecord>, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = items::take(work.connection(), member, item, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn living_runners(&self) -> Result<Vec<RunnerId>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = runners::living(work.connection(), now()).await;
         work.settle(outcome).await
     }
 
@@ -216,6 +273,12 @@ impl TaskStore for SqliteStore {
         let mut work = self.change().await?;
         let at = now();
         let outcome = runners::announce(work.connection(), runner, pid, at, until(at, lease)).await;
+        work.settle(outcome).await
+    }
+
+    async fn bury_runner(&self, runner: &RunnerId) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = runners::bury(work.connection(), runner).await;
         work.settle(outcome).await
     }
 

@@ -32,8 +32,11 @@ const EVERY: &[&str] = &[
     sql::SETTLE_DEPENDENCIES,
     sql::RESTART,
     sql::SETTLE_ALL_OF,
+    sql::RECORD_STEP,
+    sql::STEPS,
     sql::INSERT_MAIL,
     sql::UNREAD,
+    sql::HAS_MAIL,
     sql::MARK_READ,
     sql::INSERT_NOTIFICATION,
     sql::WAITING_NOTIFICATIONS,
@@ -46,6 +49,12 @@ const EVERY: &[&str] = &[
     sql::INSERT_MEMBER,
     sql::TEAMS,
     sql::DELETE_TEAM,
+    sql::IS_MEMBER,
+    sql::IDLE_MEMBERS,
+    sql::FREE_ITEMS,
+    sql::FREE_ITEM,
+    sql::GIVE_BACK_ALL,
+    sql::GIVE_BACK,
     sql::DROP_DEAD_RUNNERS,
     sql::ANNOUNCE,
     sql::LIVING_RUNNERS,
@@ -58,6 +67,7 @@ const EVERY: &[&str] = &[
 const TAKEN_ALONG: &[(&str, &str)] = &[
     ("task_deps", "task_id"),
     ("task_deps", "blocker"),
+    ("task_steps", "task_id"),
     ("mailbox", "task_id"),
     ("notifications", "task_id"),
     ("notifications", "session_id"),
@@ -96,7 +106,7 @@ async fn no_query_of_tasks_walks_a_table_or_sorts_what_it_does_not_return() {
             }
             sql::ABOVE => &["SCAN CONSTANT ROW", "SCAN a", "SCAN a"],
             sql::READY_QUEUES => &["SCAN queues", "SCAN queues"],
-            sql::OUTSTANDING => &["SCAN CONSTANT ROW"],
+            sql::OUTSTANDING | sql::HAS_MAIL | sql::IS_MEMBER => &["SCAN CONSTANT ROW"],
             _ => &[],
         };
         assert_eq!(walked, expected, "{query}: {steps:#?}");

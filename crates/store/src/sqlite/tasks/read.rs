@@ -80,6 +80,12 @@ pub(super) async fn listed(
             conditions.push(format!("{column} = ${}", values.len()));
         }
     }
+    if let Some(prefix) = &filter.id_prefix {
+        conditions.push(format!("id >= ${}", values.len() + 1));
+        conditions.push(format!("id < ${}", values.len() + 2));
+        // Ids end in hexadecimal digits: all that begin so are before this one.
+        values.extend([prefix.clone(), format!("{prefix}g")]);
+    }
     let mut text = sql::TASKS.to_owned();
     if !conditions.is_empty() {
         text += &format!("WHERE {} ", conditions.join(" AND "));

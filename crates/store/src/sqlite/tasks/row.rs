@@ -1,6 +1,8 @@
 //! Rows of tasks, to and from our types.
 
-use codespar_protocol::{Cost, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage, Usd};
+use codespar_protocol::{
+    Cost, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage, Usd, team_list,
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteRow;
@@ -151,13 +153,20 @@ impl Metadata {
         let word = |key| metadata.get(key).and_then(Value::as_str);
         Self {
             text: Value::Object(metadata.clone()).to_string(),
-            queue: match word("runner_only") {
-                Some(runner) => format!("{task_type}@{runner}"),
-                None => task_type.to_string(),
+            queue: match (team_list(task_type, metadata), word("runner_only")) {
+                // No runner takes from a queue that is not called after a type.
+                (Some(team), _) => list_of(team),
+                (None, Some(runner)) => format!("{task_type}@{runner}"),
+                (None, None) => task_type.to_string(),
             },
             run_anyway: word("on_dependency_failure") == Some("run"),
         }
     }
+}
+
+/// The queue of a team's list.
+pub(super) fn list_of(team: &str) -> String {
+    format!("team:{team}")
 }
 
 /// Adds key by key; `null` takes a key away.

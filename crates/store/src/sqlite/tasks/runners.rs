@@ -24,12 +24,31 @@ pub(super) async fn announce(
         .bind(until)
         .execute(&mut *connection)
         .await?;
-    let living: Vec<String> = sqlx::query_scalar(sql::LIVING_RUNNERS)
+    let living = living(connection, at).await?;
+    let others = living.iter().filter(|id| *id != runner).count();
+    Ok(u32::try_from(others).unwrap_or(u32::MAX))
+}
+
+pub(super) async fn living(
+    connection: &mut SqliteConnection,
+    at: Timestamp,
+) -> Result<Vec<RunnerId>, Failure> {
+    let ids: Vec<String> = sqlx::query_scalar(sql::LIVING_RUNNERS)
         .bind(at.as_microsecond())
         .fetch_all(connection)
         .await?;
-    let others = living.iter().filter(|id| **id != runner.0).count();
-    Ok(u32::try_from(others).unwrap_or(u32::MAX))
+    Ok(ids.into_iter().map(RunnerId).collect())
+}
+
+pub(super) async fn bury(
+    connection: &mut SqliteConnection,
+    runner: &RunnerId,
+) -> Result<(), Failure> {
+    sqlx::query(sql::END_LEASES_OF)
+        .bind(runner.0.as_str())
+        .execute(&mut *connection)
+        .await?;
+    withdraw(connection, runner).await
 }
 
 pub(super) async fn withdraw(

@@ -1,6 +1,7 @@
 //! Teams of a session.
 
 use codespar_protocol::SessionId;
+use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
 use super::{
@@ -8,6 +9,7 @@ use super::{
         failure::Failure,
         rows::{self, field},
     },
+    items,
     row::{damaged, task_id},
 };
 use crate::{StoreError, Team, task_sql as sql};
@@ -69,6 +71,7 @@ pub(super) async fn delete(
     connection: &mut SqliteConnection,
     session: SessionId,
     name: &str,
+    at: Timestamp,
 ) -> Result<Team, Failure> {
     let teams = of_session(connection, session).await?;
     let known = teams.iter().map(|team| team.name.clone()).collect();
@@ -76,6 +79,9 @@ pub(super) async fn delete(
         let name = name.to_owned();
         return Err(StoreError::NoSuchTeam { name, known }.into());
     };
+    for (member, _) in &team.members {
+        items::give_back(connection, session, name, member, at).await?;
+    }
     sqlx::query(sql::DELETE_TEAM)
         .bind(session.to_string())
         .bind(name)

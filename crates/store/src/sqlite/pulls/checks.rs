@@ -1,0 +1,62 @@
+//! Rows of checks.
+
+use codespar_protocol::{Check, CommitId};
+use jiff::Timestamp;
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use super::{
+    super::{
+        failure::Failure,
+        rows::{field, time},
+    },
+    from_word, word_of,
+};
+use crate::{RecordedCheck, StoreError, pull_sql as sql};
+
+pub(super) async fn set(
+    connection: &mut SqliteConnection,
+    repository: &str,
+    commit: &CommitId,
+    check: &Check,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    sqlx::query(sql::SET_CHECK)
+        .bind(repository)
+        .bind(commit.0.as_str())
+        .bind(check.name.as_str())
+        .bind(word_of(check.state)?)
+        .bind(check.summary.as_deref())
+        .bind(check.url.as_deref())
+        .bind(at.as_microsecond())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn listed(
+    connection: &mut SqliteConnection,
+    repository: &str,
+    commit: &CommitId,
+) -> Result<Vec<RecordedCheck>, Failure> {
+    let rows = sqlx::query(sql::CHECKS)
+        .bind(repository)
+        .bind(commit.0.as_str())
+        .fetch_all(connection)
+        .await?;
+    let checks: Result<_, String> = rows.iter().map(read).collect();
+    Ok(checks.map_err(|message| {
+        StoreError::Database(format!("a check of {commit} is damaged: {message}"))
+    })?)
+}
+
+fn read(row: &SqliteRow) -> Result<RecordedCheck, String> {
+    Ok(RecordedCheck {
+        check: Check {
+            name: field(row, "name")?,
+            state: from_word(row, "state")?,
+            summary: field(row, "summary")?,
+            url: field(row, "url")?,
+        },
+        at: time(row, "at")?,
+    })
+}

@@ -1,0 +1,110 @@
+//! Pull requests in SQLite: each change is one write transaction.
+
+mod checks;
+#[cfg(test)]
+mod plans;
+mod record;
+mod reviews;
+
+use async_trait::async_trait;
+use codespar_protocol::{Check, CommitId, PullRequest, PullRequestState, Review};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use sqlx::sqlite::SqliteRow;
+
+use super::{
+    SqliteStore, now,
+    rows::{field, words},
+};
+use crate::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck, StoreError};
+
+#[async_trait]
+impl PullStore for SqliteStore {
+    async fn create_pull(&self, repository: &str, new: NewPull) -> Result<PullRequest, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = record::create(work.connection(), repository, &new, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn pull(&self, repository: &str, number: u64) -> Result<PullRequest, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = record::pull(work.connection(), repository, number).await;
+        work.settle(outcome).await
+    }
+
+    async fn pulls(
+        &self,
+        repository: &str,
+        state: Option<PullRequestState>,
+    ) -> Result<Vec<PullRequest>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = record::listed(work.connection(), repository, state).await;
+        work.settle(outcome).await
+    }
+
+    async fn change_pull(
+        &self,
+        repository: &str,
+        number: u64,
+        change: PullChange,
+    ) -> Result<PullRequest, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = record::change(work.connection(), repository, number, change, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn add_review(
+        &self,
+        repository: &str,
+        number: u64,
+        new: NewPullReview,
+    ) -> Result<Review, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = reviews::add(work.connection(), repository, number, &new, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn pull_reviews(&self, repository: &str, number: u64) -> Result<Vec<Review>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = reviews::listed(work.connection(), repository, number).await;
+        work.settle(outcome).await
+    }
+
+    async fn set_check(
+        &self,
+        repository: &str,
+        commit: &CommitId,
+        check: &Check,
+    ) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = checks::set(work.connection(), repository, commit, check, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn checks(
+        &self,
+        repository: &str,
+        commit: &CommitId,
+    ) -> Result<Vec<RecordedCheck>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = checks::listed(work.connection(), repository, commit).await;
+        work.settle(outcome).await
+    }
+}
+
+/// The word that the records of the protocol have for a value.
+fn word_of(value: impl Serialize) -> Result<String, StoreError> {
+    match serde_json::to_value(value) {
+        Ok(Value::String(word)) => Ok(word),
+        Ok(other) => Err(StoreError::Database(format!("{other} is not a word"))),
+        Err(error) => Err(StoreError::Database(error.to_string())),
+    }
+}
+
+fn from_word<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, String> {
+    serde_json::from_value(Value::String(field(row, column)?)).map_err(words)
+}
+
+fn damaged(number: u64) -> impl Fn(String) -> StoreError {
+    move |message| StoreError::Database(format!("pull request #{number} is damaged: {message}"))
+}

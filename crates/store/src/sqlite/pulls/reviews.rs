@@ -1,0 +1,72 @@
+//! Rows of reviews.
+
+use codespar_protocol::{CommitId, Review};
+use jiff::Timestamp;
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use super::{
+    super::{
+        failure::Failure,
+        rows::{count, field, int, time, words},
+    },
+    damaged, from_word, record, word_of,
+};
+use crate::{NewPullReview, StoreError, pull_sql as sql};
+
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    repository: &str,
+    number: u64,
+    new: &NewPullReview,
+    at: Timestamp,
+) -> Result<Review, Failure> {
+    record::pull(connection, repository, number).await?;
+    let comments = serde_json::to_string(&new.comments)
+        .map_err(|error| StoreError::Database(error.to_string()))?;
+    sqlx::query(sql::INSERT_REVIEW)
+        .bind(repository)
+        .bind(int(number))
+        .bind(new.key.as_str())
+        .bind(new.author.as_str())
+        .bind(word_of(new.verdict)?)
+        .bind(new.body.as_str())
+        .bind(comments)
+        .bind(new.commit.0.as_str())
+        .bind(at.as_microsecond())
+        .execute(&mut *connection)
+        .await?;
+    let row = sqlx::query(sql::REVIEW_BY_KEY)
+        .bind(repository)
+        .bind(int(number))
+        .bind(new.key.as_str())
+        .fetch_one(connection)
+        .await?;
+    Ok(read(&row, number).map_err(damaged(number))?)
+}
+
+pub(super) async fn listed(
+    connection: &mut SqliteConnection,
+    repository: &str,
+    number: u64,
+) -> Result<Vec<Review>, Failure> {
+    record::pull(connection, repository, number).await?;
+    let rows = sqlx::query(sql::REVIEWS)
+        .bind(repository)
+        .bind(int(number))
+        .fetch_all(connection)
+        .await?;
+    let reviews: Result<_, String> = rows.iter().map(|row| read(row, number)).collect();
+    Ok(reviews.map_err(damaged(number))?)
+}
+
+fn read(row: &SqliteRow, number: u64) -> Result<Review, String> {
+    Ok(Review {
+        id: format!("{number}.{}", count(row, "place")?),
+        author: field(row, "author")?,
+        verdict: from_word(row, "verdict")?,
+        body: field(row, "body")?,
+        comments: serde_json::from_str(field(row, "comments")?).map_err(words)?,
+        commit: CommitId(field(row, "commit_id")?),
+        at: time(row, "at")?,
+    })
+}

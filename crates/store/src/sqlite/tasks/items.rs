@@ -1,0 +1,228 @@
+//! The lists of work that the members of teams share: who takes what, and what goes back.
+
+use std::collections::{HashMap, VecDeque};
+
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus};
+use jiff::Timestamp;
+use serde_json::Value;
+use sqlx::SqliteConnection;
+
+use super::{
+    super::{failure::Failure, rows::field},
+    change, mail, read,
+    row::{damaged, list_of, task_id},
+};
+use crate::{OwnerRule, TaskChange, task_sql as sql};
+
+/// Whom a member hears of an item from.
+const SENDER: &str = "the task list";
+
+/// A member's place: session, team and its own name.
+struct Seat<'a> {
+    session: SessionId,
+    team: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Seat<'a> {
+    fn of(member: &'a TaskRecord) -> Option<Self> {
+        let word = |key| member.metadata.get(key).and_then(Value::as_str);
+        Some(Self {
+            session: member.session_id?,
+            team: word("member_of")?,
+            name: word("name")?,
+        })
+    }
+}
+
+/// What is taken is begun with it.
+pub(super) fn step_of(item: &TaskRecord, change: &TaskChange) -> Option<TaskStatus> {
+    let is_taken = item.team_list().is_some() && matches!(change.owner, Some(Some(_)));
+    (is_taken && item.status == TaskStatus::Pending).then_some(TaskStatus::Running)
+}
+
+/// Whether the change puts an item back on its list.
+pub(super) fn gives_back(item: &TaskRecord, change: &TaskChange) -> bool {
+    item.team_list().is_some()
+        && matches!(change.owner, Some(None))
+        && item.status == TaskStatus::Running
+}
+
+/// Puts an item back, as it was before it was taken.
+pub(super) async fn free(
+    connection: &mut SqliteConnection,
+    item: &TaskId,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    sqlx::query(sql::GIVE_BACK)
+        .bind(item.as_str())
+        .bind(at.as_microsecond())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Puts back what one member of a team has taken and not ended.
+pub(super) async fn give_back(
+    connection: &mut SqliteConnection,
+    session: SessionId,
+    team: &str,
+    member: &str,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    sqlx::query(sql::GIVE_BACK_ALL)
+        .bind(session.to_string())
+        .bind(list_of(team))
+        .bind(member)
+        .bind(at.as_microsecond())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// The same for a task that may be a member.
+pub(super) async fn give_back_of(
+    connection: &mut SqliteConnection,
+    task: &TaskRecord,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    match Seat::of(task) {
+        Some(seat) => give_back(connection, seat.session, seat.team, seat.name, at).await,
+        None => Ok(()),
+    }
+}
+
+/// Whether there is anything to deal: most of the time there is not, and nobody is kept from
+/// writing to find that out.
+pub(super) async fn any_free(connection: &mut SqliteConnection) -> Result<bool, Failure> {
+    let row = sqlx::query(sql::FREE_ITEMS)
+        .fetch_optional(connection)
+        .await?;
+    Ok(row.is_some())
+}
+
+/// Gives free items to members who have come to their end.
+pub(super) async fn deal(
+    connection: &mut SqliteConnection,
+    at: Timestamp,
+) -> Result<Vec<TaskId>, Failure> {
+    let rows = sqlx::query(sql::FREE_ITEMS)
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut idle: HashMap<(String, String), VecDeque<TaskId>> = HashMap::new();
+    let mut woken = Vec::new();
+    for row in &rows {
+        let item = task_id(row, "id").map_err(damaged)?;
+        let session: String = field(row, "session_id").map_err(damaged)?;
+        let queue: String = field(row, "queue").map_err(damaged)?;
+        let list = (session, queue);
+        if !idle.contains_key(&list) {
+            let members = idle_members(connection, &list).await?;
+            idle.insert(list.clone(), members);
+        }
+        let next = idle.get_mut(&list).and_then(VecDeque::pop_front);
+        if let Some(member) = next
+            && take(connection, &member, Some(&item), at).await?.is_some()
+        {
+            woken.push(member);
+        }
+    }
+    Ok(woken)
+}
+
+async fn idle_members(
+    connection: &mut SqliteConnection,
+    (session, queue): &(String, String),
+) -> Result<VecDeque<TaskId>, Failure> {
+    let team = queue.split_once(':').map_or("", |(_, team)| team);
+    let rows = sqlx::query(sql::IDLE_MEMBERS)
+        .bind(session)
+        .bind(team)
+        .fetch_all(connection)
+        .await?;
+    let ids: Result<VecDeque<TaskId>, String> =
+        rows.iter().map(|row| task_id(row, "task_id")).collect();
+    Ok(ids.map_err(damaged)?)
+}
+
+/// Gives a member one item and tells it so.
+pub(super) async fn take(
+    connection: &mut SqliteConnection,
+    member: &TaskId,
+    item: Option<&TaskId>,
+    at: Timestamp,
+) -> Result<Option<TaskRecord>, Failure> {
+    let found = read::found(connection, member).await?.record;
+    let Some(seat) = Seat::of(&found) else {
+        return Ok(None);
+    };
+    if !is_member(connection, &seat, member).await? {
+        return Ok(None);
+    }
+    let item = match item {
+        Some(item) => item.clone(),
+        None => match free_item(connection, &seat).await? {
+            Some(item) => item,
+            None => return Ok(None),
+        },
+    };
+    let claim = TaskChange {
+        owner: Some(Some(seat.name.to_owned())),
+        owner_must_be_free: OwnerRule::ClaimFree,
+        ..TaskChange::default()
+    };
+    let taken = change::change(connection, &item, claim, at).await?;
+    mail::send(connection, member, SENDER, &words(&taken), at).await?;
+    Ok(Some(taken))
+}
+
+/// Whether a task is a member of a team that has come to its end for now.
+pub(super) async fn rests(
+    connection: &mut SqliteConnection,
+    task: &TaskRecord,
+) -> Result<bool, Failure> {
+    match Seat::of(task) {
+        Some(seat) if task.status == TaskStatus::Completed => {
+            is_member(connection, &seat, &task.task_id).await
+        }
+        _ => Ok(false),
+    }
+}
+
+async fn is_member(
+    connection: &mut SqliteConnection,
+    seat: &Seat<'_>,
+    member: &TaskId,
+) -> Result<bool, Failure> {
+    let is_member = sqlx::query_scalar(sql::IS_MEMBER)
+        .bind(seat.session.to_string())
+        .bind(seat.team)
+        .bind(member.as_str())
+        .fetch_one(connection)
+        .await?;
+    Ok(is_member)
+}
+
+async fn free_item(
+    connection: &mut SqliteConnection,
+    seat: &Seat<'_>,
+) -> Result<Option<TaskId>, Failure> {
+    let row = sqlx::query(sql::FREE_ITEM)
+        .bind(seat.session.to_string())
+        .bind(list_of(seat.team))
+        .fetch_optional(connection)
+        .await?;
+    let id = row.as_ref().map(|row| task_id(row, "id")).transpose();
+    Ok(id.map_err(damaged)?)
+}
+
+/// What a member is told of an item that is now its own.
+fn words(item: &TaskRecord) -> String {
+    let mut words = format!("{} is yours: {}", item.task_id, item.subject);
+    if let Some(more) = &item.description {
+        words += &format!("\n{more}");
+    }
+    words += "\nWhen it is done, mark it with TaskUpdate: status `completed`, or `failed` if it \
+              cannot be done.";
+    words
+}

@@ -1,0 +1,50 @@
+//! What the steps of a task gave, kept so that a crash resumes after them.
+
+use codespar_protocol::{TaskId, TaskStatus};
+use serde_json::Value;
+use sqlx::SqliteConnection;
+
+use super::{
+    super::{
+        failure::Failure,
+        rows::{field, words},
+    },
+    read,
+    row::damaged,
+};
+use crate::task_sql as sql;
+
+pub(super) async fn record(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    epoch: u64,
+    step: &str,
+    result: &str,
+) -> Result<(), Failure> {
+    let task = read::found(connection, id).await?;
+    task.held_under(epoch, TaskStatus::Running)?;
+    sqlx::query(sql::RECORD_STEP)
+        .bind(id.as_str())
+        .bind(step)
+        .bind(result)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn of_task(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+) -> Result<Vec<(String, Value)>, Failure> {
+    read::found(connection, id).await?;
+    let rows = sqlx::query(sql::STEPS)
+        .bind(id.as_str())
+        .fetch_all(connection)
+        .await?;
+    let steps = rows.iter().map(|row| {
+        let result = serde_json::from_str(field(row, "result")?).map_err(words)?;
+        Ok((field(row, "step")?, result))
+    });
+    let steps: Result<_, String> = steps.collect();
+    Ok(steps.map_err(damaged)?)
+}

@@ -7,8 +7,8 @@ use codespar_model::{
 };
 use codespar_policy::{Mode, Redactor, RuleSet, Scope};
 use codespar_protocol::{
-    ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, RunResult,
-    SessionId, StopReason, ToolUse, Usage, Usd,
+    ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, PermissionDenial,
+    RunResult, SessionId, StopReason, ToolUse, Usage, Usd,
 };
 use codespar_tools::{Context, Registry};
 use futures::StreamExt;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     AgentError, Approver, Briefing, Gate, Inbox, Limits, SideCalls, Transcript, TreeShare,
-    limits::Reached, tally::Tally,
+    limits::Reached, tally::Tally, tree::TreeBudget,
 };
 
 /// How often an answer that reached the limit on output is asked to go on.
@@ -136,13 +136,10 @@ impl Agent {
     /// come to its end already, the last answer is given again.
     pub async fn run(&mut self, prompt: Option<Message>, cancel: CancellationToken) -> RunResult {
         let started = Instant::now();
+        let tree = self.parts.limits.tree.as_ref().map(TreeShare::budget);
         let mut tally = Tally {
-            tree_before: self
-                .parts
-                .limits
-                .tree
-                .as_ref()
-                .map(|tree| tree.budget().account()),
+            tree_before: tree.map(TreeBudget::account),
+            denied_before: tree.map_or(0, TreeBudget::denied),
             ..Tally::default()
         };
         let ending = self.converse(prompt, &mut tally, started, &cancel).await;
@@ -379,7 +376,7 @@ impl Agent {
             outcome,
             result: self.parts.redactor.redact(&result).into_owned(),
             interrupted,
-            stop_reason: tally.stop_reason,
+            stop_reason: tally.stop_reason.clone(),
             num_turns: tally.turns,
             tool_uses: tally.tool_uses,
             duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -387,7 +384,7 @@ impl Agent {
             usage,
             cost,
             by_model,
-            permission_denials: tally.denials,
+            permission_denials: self.denials(tally),
         }
     }
 
@@ -406,6 +403,15 @@ impl Agent {
                 own.map(|(model, (usage, cost))| (model.clone(), *usage, *cost))
                     .collect()
             }
+        }
+    }
+
+    /// Calls that were not allowed; for the agent at the top of a tree, with those of all it
+    /// started.
+    fn denials(&self, tally: Tally) -> Vec<PermissionDenial> {
+        match &self.parts.limits.tree {
+            Some(TreeShare::Root(tree)) => tree.denials_since(tally.denied_before),
+            _ => tally.denials,
         }
     }
 

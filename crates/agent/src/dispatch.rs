@@ -182,6 +182,9 @@ impl Agent {
                     reason: reason.clone(),
                 };
                 tally.denials.push(denial.clone());
+                if let Some(tree) = &self.parts.limits.tree {
+                    tree.budget().deny(denial.clone());
+                }
                 self.emit(Event::PermissionDenied(denial));
                 Err((
                     call,

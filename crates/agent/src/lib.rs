@@ -12,6 +12,7 @@ mod error;
 mod gate;
 mod inbox;
 mod limits;
+pub mod mcp;
 mod memory;
 mod side_call;
 mod tally;

@@ -9,6 +9,8 @@ use codespar_protocol::{Cost, PermissionDenial, StopReason, Usage};
 pub(crate) struct Tally {
     /// The tree's account when the run began.
     pub(crate) tree_before: Option<Account>,
+    /// How many denials the tree had then.
+    pub(crate) denied_before: usize,
     pub(crate) turns: u32,
     pub(crate) tool_uses: u32,
     pub(crate) usage: Usage,

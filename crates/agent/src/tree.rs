@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use codespar_protocol::{Cost, Usage, Usd};
+use codespar_protocol::{Cost, PermissionDenial, Usage, Usd};
 use parking_lot::Mutex;
 
 /// Limits on a whole tree of agents, and what it has used. Checked before every model call.
@@ -11,6 +11,7 @@ pub struct TreeBudget {
     max_usd: Option<Usd>,
     max_tokens: Option<u64>,
     by_model: Mutex<Account>,
+    denials: Mutex<Vec<PermissionDenial>>,
 }
 
 /// Tokens and money by model.
@@ -40,7 +41,23 @@ impl TreeBudget {
             max_usd,
             max_tokens,
             by_model: Mutex::default(),
+            denials: Mutex::default(),
         }
+    }
+
+    /// Keeps a call that was not allowed.
+    pub(crate) fn deny(&self, denial: PermissionDenial) {
+        self.denials.lock().push(denial);
+    }
+
+    /// How many calls were not allowed so far.
+    pub(crate) fn denied(&self) -> usize {
+        self.denials.lock().len()
+    }
+
+    /// Calls that were not allowed, after the first so many.
+    pub(crate) fn denials_since(&self, earlier: usize) -> Vec<PermissionDenial> {
+        self.denials.lock().iter().skip(earlier).cloned().collect()
     }
 
     /// Counts a call.

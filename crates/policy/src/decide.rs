@@ -255,7 +255,9 @@ impl Case<'_> {
                 suggest::fetch(url),
             ),
             // An agent's own calls are decided one by one; a skill is text.
-            Access::Named(name) if !self.read_only && !matches!(tool, "Skill" | "Agent") => {
+            Access::Named(name)
+                if !self.read_only && !matches!(tool, "Skill" | "Agent" | "TeamCreate") =>
+            {
                 Verdict::offer(
                     format!("no rule allows `{tool}` of `{name}`"),
                     suggest::named(tool, name),

@@ -57,6 +57,8 @@ const OTHER_TOOLS: &[&str] = &[
     "Agent",
     "Task",
     "SendMessage",
+    "TeamCreate",
+    "TeamDelete",
 ];
 
 /// The name under which rules know a tool.

@@ -2,10 +2,13 @@
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
+use serde::{Deserialize, Serialize};
+
 use super::lines::{Line, indentation, is_blank, trim, trim_end};
 
 /// How closely the text that was found agrees with the text that was looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rung {
     /// The same, line by line.
     Exact,

@@ -5,16 +5,19 @@ use std::{
     fmt,
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::lines::{Line, indentation, is_blank, trim};
 
 /// The nearest region of the file, and what differs there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nearest {
     /// The number of its first line, from 1.
     pub first_line: usize,
     /// Its lines.
     pub lines: Vec<String>,
     /// What differs, when it can be said in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
 }
 

@@ -63,6 +63,11 @@ impl Capture {
         })
     }
 
+    /// Takes text of our own.
+    pub fn add_text(&mut self, text: &str) {
+        self.push(text.as_bytes());
+    }
+
     /// Takes the next piece.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut text = String::new();

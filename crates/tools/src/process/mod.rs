@@ -3,6 +3,7 @@
 mod capture;
 mod hold;
 mod plain;
+mod server;
 mod spill;
 
 use std::{
@@ -26,6 +27,7 @@ use crate::sandbox::{GuardedEnd, Leash, Report, Sandbox, SandboxError, SandboxPo
 
 pub use capture::Capture;
 use hold::Hold;
+pub use server::{Served, ServerHold, ServerLaunch, serve};
 
 /// How long a command may take to end once it was asked to.
 pub const GRACE: Duration = Duration::from_secs(5);

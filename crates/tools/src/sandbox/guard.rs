@@ -160,14 +160,14 @@ fn start(order: &Order, program: &OsStr, args: impl Iterator<Item = OsString>) -
 }
 
 /// The command and everything below it.
-struct Family {
-    main: Pid,
-    ended: Option<WaitStatus>,
+pub(super) struct Family {
+    pub(super) main: Pid,
+    pub(super) ended: Option<WaitStatus>,
 }
 
 impl Family {
     /// Collects what has ended; says whether anybody is left.
-    fn collect(&mut self) -> bool {
+    pub(super) fn collect(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => {
@@ -182,7 +182,7 @@ impl Family {
         }
     }
 
-    fn kill_all(&mut self) {
+    pub(super) fn kill_all(&mut self) {
         while self.collect() {
             family::signal_all(Signal::KILL);
             thread::sleep(Duration::from_millis(1));

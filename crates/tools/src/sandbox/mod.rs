@@ -22,6 +22,8 @@ mod probe;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 #[cfg(target_os = "linux")]
+mod server_guard;
+#[cfg(target_os = "linux")]
 mod sockets;
 mod wrap;
 
@@ -41,9 +43,11 @@ use probe::Probes;
 #[cfg(target_os = "linux")]
 pub use guard::child_main;
 pub use harden::harden_self;
-pub use order::CHILD_COMMAND;
+pub use order::{CHILD_COMMAND, SERVER_COMMAND};
 pub(crate) use order::{GuardedEnd, Report};
 pub use policy::{Network, SandboxPolicy};
+#[cfg(target_os = "linux")]
+pub use server_guard::server_main;
 pub(crate) use wrap::{Leash, Wrapped};
 
 /// What commands are held in.
@@ -255,5 +259,11 @@ impl Sandbox {
 /// Guards exist on Linux only; the binary says so.
 #[cfg(not(target_os = "linux"))]
 pub fn child_main(_args: impl Iterator<Item = std::ffi::OsString>) -> i32 {
+    order::FAILED
+}
+
+/// Guards exist on Linux only; the binary says so.
+#[cfg(not(target_os = "linux"))]
+pub fn server_main(_args: impl Iterator<Item = std::ffi::OsString>) -> i32 {
     order::FAILED
 }

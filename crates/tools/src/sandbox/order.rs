@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The hidden subcommand under which the binary calls `child_main`.
 pub const CHILD_COMMAND: &str = "__sandbox-child";
 
+/// The hidden subcommand under which the binary calls `server_main`.
+pub const SERVER_COMMAND: &str = "__server-child";
+
 /// Exit code of a guard that could not start the command.
 pub(super) const FAILED: i32 = 125;
 

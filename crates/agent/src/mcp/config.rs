@@ -1,0 +1,416 @@
+//! Server configurations: `mcpServers` of `.mcp.json` and of settings, checked and expanded.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use url::Url;
+
+use super::{
+    expand::{Lookup, expand},
+    naming::server_word,
+};
+
+/// A configuration is small; anything larger is something else.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Who wrote a configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The person, in a file named on the command line.
+    CommandLine,
+    /// The person, in the settings of the state directory.
+    User,
+    /// Whoever wrote the repository.
+    Project,
+}
+
+impl Origin {
+    /// For people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CommandLine => "command line",
+            Self::User => "user",
+            Self::Project => "project",
+        }
+    }
+}
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// A program that talks over its standard streams.
+    Program {
+        /// By path or by a name on the `PATH`.
+        command: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+        /// Variables besides the basic ones.
+        env: BTreeMap<String, String>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// Its address.
+        url: Url,
+        /// Sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// A server that can be connected to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerConfig {
+    /// What it is called.
+    pub name: String,
+    /// Where it is.
+    pub endpoint: Endpoint,
+    /// Who wrote it.
+    pub origin: Origin,
+    /// The file it stands in.
+    pub path: PathBuf,
+    /// As it was written, before variables were put in.
+    pub definition: Value,
+    /// Variables of our environment that went into it.
+    pub variables: Vec<String>,
+}
+
+/// What is wrong with a configuration, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct McpProblem {
+    /// The file.
+    pub path: PathBuf,
+    /// The line, if one is to blame.
+    pub line: Option<usize>,
+    /// What and why.
+    pub message: String,
+}
+
+impl fmt::Display for McpProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.message),
+            None => write!(f, "{}: {}", self.path.display(), self.message),
+        }
+    }
+}
+
+/// What a file holds: servers by name, and what was wrong with others.
+#[derive(Debug, Default, PartialEq)]
+pub struct ServerConfigs {
+    /// Those that can be used.
+    pub servers: Vec<ServerConfig>,
+    /// The rest.
+    pub problems: Vec<McpProblem>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(rename = "mcpServers", borrow, default)]
+    servers: BTreeMap<String, &'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    command: Option<String>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    url: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+impl ServerConfigs {
+    /// Reads a file like `.mcp.json`; `None` if there is none.
+    pub fn read(
+        path: &Path,
+        origin: Origin,
+        variables: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, McpProblem> {
+        let problem = |line, message| McpProblem {
+            path: path.to_path_buf(),
+            line,
+            message,
+        };
+        let text = match text_of(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(problem(None, error.to_string())),
+        };
+        let text = text.trim_start_matches('\u{feff}');
+        let file: File<'_> = serde_json::from_str(text)
+            .map_err(|error| problem(Some(error.line()), words(&error)))?;
+        let mut found = Self::default();
+        for (name, raw) in file.servers {
+            let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
+            let line = text
+                .get(..start)
+                .map(|before| before.lines().count().max(1));
+            found.add(&name, raw, (path, line), origin, &variables);
+        }
+        Ok(Some(found))
+    }
+
+    /// Takes the entries of the key `mcpServers` of a settings file.
+    pub fn of_settings(
+        entries: &BTreeMap<String, Box<RawValue>>,
+        path: &Path,
+        variables: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let mut found = Self::default();
+        for (name, raw) in entries {
+            found.add(name, raw, (path, None), Origin::User, &variables);
+        }
+        found
+    }
+
+    fn add(
+        &mut self,
+        name: &str,
+        raw: &RawValue,
+        (path, line): (&Path, Option<usize>),
+        origin: Origin,
+        variables: &dyn Lookup,
+    ) {
+        let mut complain = |message: String| {
+            self.problems.push(McpProblem {
+                path: path.to_path_buf(),
+                line,
+                message: format!("mcpServers.{name}: {message}"),
+            });
+        };
+        let entry: Entry = match serde_json::from_str(raw.get()) {
+            Ok(entry) => entry,
+            Err(error) => return complain(words(&error)),
+        };
+        for key in entry.other.keys() {
+            complain(format!(
+                "`{key}` is not a key of a server; it is left alone"
+            ));
+        }
+        let mut taken = Vec::new();
+        match endpoint(name, &entry, variables, &mut taken) {
+            Ok(endpoint) => self.servers.push(ServerConfig {
+                name: name.to_owned(),
+                endpoint,
+                origin,
+                path: path.to_path_buf(),
+                definition: serde_json::from_str(raw.get()).unwrap_or_default(),
+                variables: taken,
+            }),
+            Err(message) => complain(message),
+        }
+    }
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() || meta.len() > MAX_BYTES {
+        let words = format!("is not a regular file of at most {MAX_BYTES} bytes");
+        return Err(io::Error::other(words));
+    }
+    fs::read_to_string(path)
+}
+
+/// The error without the place, which is told apart.
+fn words(error: &serde_json::Error) -> String {
+    let words = error.to_string();
+    words.split(" at line ").next().unwrap_or(&words).to_owned()
+}
+
+fn endpoint(
+    name: &str,
+    entry: &Entry,
+    variables: &dyn Lookup,
+    taken: &mut Vec<String>,
+) -> Result<Endpoint, String> {
+    if server_word(name).is_empty() {
+        return Err("the name needs a letter or a digit".to_owned());
+    }
+    let kind = match (entry.kind.as_deref(), &entry.command, &entry.url) {
+        (Some(kind), ..) => kind,
+        (None, Some(_), None) => "stdio",
+        (None, None, Some(_)) => "http",
+        (None, Some(_), Some(_)) => {
+            return Err("it has both `command` and `url`; say which by `type`".to_owned());
+        }
+        (None, None, None) => {
+            return Err("it needs `command` (a program) or `url` (streamable HTTP)".to_owned());
+        }
+    };
+    let mut put_in = |text: &str| expand(text, variables, taken);
+    match kind {
+        "stdio" => {
+            let command = entry.command.as_deref().unwrap_or_default();
+            if command.is_empty() {
+                return Err("a stdio server needs `command`".to_owned());
+            }
+            Ok(Endpoint::Program {
+                command: put_in(command)?,
+                arguments: entry
+                    .args
+                    .iter()
+                    .map(|arg| put_in(arg))
+                    .collect::<Result<_, _>>()?,
+                env: expanded(&entry.env, &mut put_in)?,
+            })
+        }
+        "http" | "streamable-http" => {
+            let url = entry.url.as_deref().ok_or("an http server needs `url`")?;
+            let url = put_in(url)?;
+            let url: Url = url.parse().map_err(|error| format!("`url`: {error}"))?;
+            if !matches!(url.scheme(), "http" | "https") {
+                return Err(format!("`url`: {} is not http or https", url.scheme()));
+            }
+            Ok(Endpoint::Http {
+                url,
+                headers: expanded(&entry.headers, &mut put_in)?,
+            })
+        }
+        "sse" => Err(
+            "the transport `sse` is of the past; most such servers answer to `type: http` too"
+                .to_owned(),
+        ),
+        other => Err(format!("`type` is `{other}`; there are stdio and http")),
+    }
+}
+
+fn expanded(
+    map: &BTreeMap<String, String>,
+    put_in: &mut impl FnMut(&str) -> Result<String, String>,
+) -> Result<BTreeMap<String, String>, String> {
+    map.iter()
+        .map(|(key, value)| Ok((key.clone(), put_in(value)?)))
+        .collect()
+}
+
+impl ServerConfig {
+    /// One line that says what would be started or connected to, as it was written.
+    pub fn summary(&self) -> String {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let args = self.definition["args"].as_array();
+        match &self.endpoint {
+            Endpoint::Program { .. } => {
+                let words = std::iter::once(text(&self.definition["command"]))
+                    .chain(args.into_iter().flatten().map(text));
+                words.collect::<Vec<_>>().join(" ")
+            }
+            Endpoint::Http { .. } => text(&self.definition["url"]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ServerConfigs, McpProblem> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".mcp.json");
+        fs::write(&path, text).unwrap();
+        let variables = |name: &str| (name == "TOKEN").then(|| "t0k".to_owned());
+        let found = ServerConfigs::read(&path, Origin::Project, variables);
+        found.map(Option::unwrap)
+    }
+
+    fn problems(found: &ServerConfigs) -> Vec<(Option<usize>, &str)> {
+        let problems = found.problems.iter();
+        problems.map(|p| (p.line, p.message.as_str())).collect()
+    }
+
+    #[test]
+    fn programs_and_addresses_are_read_with_their_variables() {
+        let found = read(
+            r#"{"mcpServers": {
+                "files": {"command": "npx", "args": ["-y", "${PKG:-files}"], "env": {"KEY": "${TOKEN}"}},
+                "web": {"type": "http", "url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
+            }}"#,
+        )
+        .unwrap();
+        assert_eq!(problems(&found), []);
+        let ends: Vec<&Endpoint> = found
+            .servers
+            .iter()
+            .map(|server| &server.endpoint)
+            .collect();
+        assert_eq!(
+            ends,
+            [
+                &Endpoint::Program {
+                    command: "npx".to_owned(),
+                    arguments: vec!["-y".to_owned(), "files".to_owned()],
+                    env: BTreeMap::from([("KEY".to_owned(), "t0k".to_owned())]),
+                },
+                &Endpoint::Http {
+                    url: "https://example.org/mcp".parse().unwrap(),
+                    headers: BTreeMap::from([(
+                        "Authorization".to_owned(),
+                        "Bearer t0k".to_owned()
+                    )]),
+                }
+            ]
+        );
+        assert_eq!(found.servers[0].variables, ["TOKEN"]);
+        assert_eq!(found.servers[0].summary(), "npx -y ${PKG:-files}");
+    }
+
+    #[test]
+    fn a_bad_entry_is_named_with_its_line_and_the_others_are_used() {
+        let found = read(
+            "{\n\"mcpServers\": {\n\"a\": {\"command\": \"x\", \"env\": {\"K\": \"${NONE}\"}},\n\"b\": {},\n\"c\": {\"command\": \"x\", \"arg\": []},\n\"d\": {\"type\": \"sse\", \"url\": \"http://h\"},\n\"e\": {\"url\": \"ftp://h\"},\n\"f\": {\"command\": 5}\n}}",
+        )
+        .unwrap();
+        assert_eq!(
+            problems(&found),
+            [
+                (
+                    Some(3),
+                    "mcpServers.a: the variable NONE is not set; set it, or write ${NONE:-default}"
+                ),
+                (
+                    Some(4),
+                    "mcpServers.b: it needs `command` (a program) or `url` (streamable HTTP)"
+                ),
+                (
+                    Some(5),
+                    "mcpServers.c: `arg` is not a key of a server; it is left alone"
+                ),
+                (
+                    Some(6),
+                    "mcpServers.d: the transport `sse` is of the past; most such servers answer to \
+                     `type: http` too"
+                ),
+                (Some(7), "mcpServers.e: `url`: ftp is not http or https"),
+                (
+                    Some(8),
+                    "mcpServers.f: invalid type: integer `5`, expected a string"
+                ),
+            ]
+        );
+        let names: Vec<&str> = found.servers.iter().map(|s| s.name.as_str()).collect();
+        assert_eq!(names, ["c"]);
+    }
+
+    #[test]
+    fn a_file_that_is_no_json_is_an_error_with_its_line() {
+        let problem = read("{\n\"mcpServers\": {\n").unwrap_err();
+        assert_eq!(
+            (problem.line, problem.message.as_str()),
+            (Some(3), "EOF while parsing an object")
+        );
+        let nowhere = Path::new("/nowhere/.mcp.json");
+        assert_eq!(
+            ServerConfigs::read(nowhere, Origin::Project, |_| None),
+            Ok(None)
+        );
+    }
+}

@@ -1,0 +1,358 @@
+//! One connection: a program under a guard or an address, and the handshake.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use codespar_tools::process::{Served, ServerHold, ServerLaunch, serve};
+use http::{HeaderName, HeaderValue};
+use rmcp::{
+    ClientLifecycleMode, ClientServiceExt, Peer, RoleClient,
+    model::{ProtocolVersion, Tool},
+    service::{ClientInitializeError, RunningService},
+    transport::{
+        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+    },
+};
+use tokio::{
+    sync::broadcast,
+    time::{Instant, timeout, timeout_at},
+};
+
+use super::{
+    config::{Endpoint, ServerConfig},
+    event::{Listener, McpEvent},
+};
+
+/// How long a connection may take to close in good order.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What a server needs of the environment to run at all.
+const BASICS: [&str; 16] = [
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NODE_EXTRA_CA_CERTS",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+];
+
+/// What connections of a process share.
+#[derive(Debug, Clone)]
+pub struct McpGround {
+    /// This binary, which guards the programs; without it they are held by their group alone.
+    pub guard: Option<PathBuf>,
+    /// Where programs start: the project root.
+    pub cwd: PathBuf,
+    /// The environment of programs, before their configuration adds to it.
+    pub env: Vec<(OsString, OsString)>,
+    /// A proxy for addresses that are not on this machine.
+    pub proxy: Option<String>,
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a call may take.
+    pub call_timeout: Duration,
+}
+
+impl McpGround {
+    /// The part of an environment that servers get: enough to run, no secrets.
+    pub fn basic_environment(
+        vars: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Vec<(OsString, OsString)> {
+        vars.filter(|(name, _)| {
+            name.to_str()
+                .is_some_and(|name| BASICS.contains(&name) || name.starts_with("LC_"))
+        })
+        .collect()
+    }
+}
+
+/// Why a server cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum McpError {
+    /// Its program cannot be started.
+    #[error("`{command}` cannot be started: {why}")]
+    Start {
+        /// The program.
+        command: String,
+        /// Why.
+        why: String,
+    },
+    /// Its address or headers cannot be used.
+    #[error("it cannot be reached: {0}")]
+    Address(String),
+    /// It took too long.
+    #[error("no answer within {seconds} s{said}")]
+    NoAnswer {
+        /// How long was waited.
+        seconds: u64,
+        /// What it wrote to its standard error.
+        said: Said,
+    },
+    /// It is no MCP server, or one that went away.
+    #[error("{why}{said}")]
+    Handshake {
+        /// What went wrong.
+        why: String,
+        /// What it wrote to its standard error.
+        said: Said,
+    },
+    /// A person has to allow it first.
+    #[error(
+        "it comes with the repository and is not approved; approve it in an interactive session, by \
+         `enabledMcpServers` in settings.json of the state directory, or by --mcp-config"
+    )]
+    NeedsApproval,
+}
+
+/// The last words of a program, for an error.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Said(String);
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.as_str() {
+            "" => Ok(()),
+            words => {
+                let start = words.char_indices().rev().nth(499).map_or(0, |(at, _)| at);
+                write!(f, "; it said: {}", &words[start..])
+            }
+        }
+    }
+}
+
+/// A server that answers.
+pub(super) struct Connection {
+    service: RunningService<RoleClient, Listener>,
+    hold: Option<ServerHold>,
+}
+
+impl Connection {
+    /// Connects and asks for the tools. Servers of both eras of the protocol are understood: one
+    /// that refuses the handshake of the older is asked in the way of the newer.
+    pub(super) async fn open(
+        config: &ServerConfig,
+        ground: &McpGround,
+        events: &broadcast::Sender<McpEvent>,
+    ) -> Result<(Self, Vec<Tool>), McpError> {
+        let deadline = Instant::now() + ground.connect_timeout;
+        let attempt = |mode| attempt(config, ground, events, mode, deadline);
+        let (first, is_newer) = match attempt(ClientLifecycleMode::Initialize).await {
+            Ok(opened) => return Ok(opened),
+            Err(failed) => failed,
+        };
+        if !is_newer {
+            return Err(first);
+        }
+        let newer = ClientLifecycleMode::Discover {
+            preferred_versions: vec![ProtocolVersion::LATEST],
+        };
+        attempt(newer).await.map_err(|_| first)
+    }
+
+    pub(super) fn peer(&self) -> Peer<RoleClient> {
+        self.service.peer().clone()
+    }
+
+    /// Lets go of it in good order; nothing of it is left but what it said last.
+    pub(super) async fn close(mut self) -> Said {
+        let _ = self.service.close_with_timeout(FAREWELL).await;
+        match &mut self.hold {
+            Some(hold) => {
+                hold.end().await;
+                Said(hold.last_words())
+            }
+            None => Said::default(),
+        }
+    }
+}
+
+/// One try. The error comes with whether the server may speak the newer protocol.
+async fn attempt(
+    config: &ServerConfig,
+    ground: &McpGround,
+    events: &broadcast::Sender<McpEvent>,
+    mode: ClientLifecycleMode,
+    deadline: Instant,
+) -> Result<(Connection, Vec<Tool>), (McpError, bool)> {
+    let listener = Listener(events.clone());
+    let (handshake, mut hold) = match &config.endpoint {
+        Endpoint::Program { command, .. } => {
+            let served = serve(&launch(config, ground), ground.guard.as_deref());
+            let Served {
+                input,
+                output,
+                hold,
+            } = served.map_err(|error| {
+                let (command, why) = (command.clone(), error.to_string());
+                (McpError::Start { command, why }, false)
+            })?;
+            let handshake = listener.serve_with_lifecycle((output, input), mode);
+            (timeout_at(deadline, handshake).await, Some(hold))
+        }
+        Endpoint::Http { .. } => {
+            let transport = http(config, ground).map_err(|error| (error, false))?;
+            let handshake = listener.serve_with_lifecycle(transport, mode);
+            (timeout_at(deadline, handshake).await, None)
+        }
+    };
+    let (why, is_newer) = match handshake {
+        Ok(Ok(service)) => match tools(&service, deadline).await {
+            Ok(tools) => return Ok((Connection { service, hold }, tools)),
+            Err(why) => {
+                let said = Connection { service, hold }.close().await;
+                return Err((McpError::Handshake { why, said }, false));
+            }
+        },
+        Ok(Err(error)) => (Some(words(&error)), may_be_newer(&error)),
+        Err(_) => (None, false),
+    };
+    let mut said = Said::default();
+    if let Some(hold) = &mut hold {
+        hold.end().await;
+        said = Said(hold.last_words());
+    }
+    let error = match why {
+        Some(why) => McpError::Handshake { why, said },
+        None => McpError::NoAnswer {
+            seconds: ground.connect_timeout.as_secs(),
+            said,
+        },
+    };
+    Err((error, is_newer))
+}
+
+async fn tools(
+    service: &RunningService<RoleClient, Listener>,
+    deadline: Instant,
+) -> Result<Vec<Tool>, String> {
+    let has_tools = service
+        .peer_info()
+        .is_some_and(|info| info.capabilities.tools.is_some());
+    if !has_tools {
+        return Ok(Vec::new());
+    }
+    match timeout_at(deadline, service.list_all_tools()).await {
+        Ok(Ok(tools)) => Ok(tools),
+        Ok(Err(error)) => Err(format!("it does not list its tools: {error}")),
+        Err(_) => Err("it does not list its tools in time".to_owned()),
+    }
+}
+
+fn launch(config: &ServerConfig, ground: &McpGround) -> ServerLaunch {
+    let (command, arguments, own) = match &config.endpoint {
+        Endpoint::Program {
+            command,
+            arguments,
+            env,
+        } => (command.as_str(), arguments.as_slice(), Some(env)),
+        Endpoint::Http { .. } => ("", [].as_slice(), None),
+    };
+    let mut env = ground.env.clone();
+    for (name, value) in own.into_iter().flatten() {
+        env.retain(|(known, _)| known != name.as_str());
+        env.push((name.into(), value.into()));
+    }
+    ServerLaunch {
+        program: command.into(),
+        arguments: arguments.iter().map(Into::into).collect(),
+        cwd: ground.cwd.clone(),
+        env,
+    }
+}
+
+fn http(
+    config: &ServerConfig,
+    ground: &McpGround,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
+    let Endpoint::Http { url, headers } = &config.endpoint else {
+        return Err(McpError::Address("it has no address".to_owned()));
+    };
+    let mut own = std::collections::HashMap::new();
+    for (name, value) in headers {
+        let bad = |what: &str| McpError::Address(format!("the header `{name}` has a bad {what}"));
+        let header = HeaderName::try_from(name.as_str()).map_err(|_| bad("name"))?;
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| bad("value"))?;
+        value.set_sensitive(true);
+        own.insert(header, value);
+    }
+    let client = client(url, ground).map_err(|error| McpError::Address(error.to_string()))?;
+    let transport = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url.as_str()))
+        .custom_headers(own);
+    Ok(StreamableHttpClientTransport::with_client(
+        client, transport,
+    ))
+}
+
+fn client(url: &url::Url, ground: &McpGround) -> reqwest::Result<reqwest::Client> {
+    // An error only says that a provider is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .connect_timeout(ground.connect_timeout)
+        .user_agent(concat!("codespar/", env!("CARGO_PKG_VERSION")))
+        // A redirect would carry the headers to wherever it points.
+        .redirect(reqwest::redirect::Policy::none())
+        // A connection with an unread rest of an answer stalls the next request.
+        .pool_max_idle_per_host(0)
+        .no_gzip()
+        .no_proxy();
+    let is_near = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    if let Some(proxy) = ground.proxy.as_deref().filter(|_| !is_near) {
+        builder = builder.proxy(reqwest::Proxy::all(proxy)?);
+    }
+    if url.scheme() == "http" {
+        // Loading the system's certificates is slow, and nobody asks for them.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build()
+}
+
+/// Whether a server that refused the older handshake is worth asking in the newer way.
+fn may_be_newer(error: &ClientInitializeError) -> bool {
+    match error {
+        ClientInitializeError::JsonRpcError(_) => true,
+        ClientInitializeError::TransportError { .. } => !error.is_authorization_required(),
+        _ => false,
+    }
+}
+
+/// An error with its causes, in one line.
+fn words(error: &ClientInitializeError) -> String {
+    if error.is_authorization_required() {
+        return "it wants authorisation: give a token by `headers`".to_owned();
+    }
+    let mut text = match error {
+        ClientInitializeError::ConnectionClosed(_) => return "it ended at once".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
+        other => other.to_string(),
+    };
+    let mut cause = match error {
+        ClientInitializeError::TransportError { error, .. } => error.error.source(),
+        other => std::error::Error::source(other),
+    };
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text = format!("{text}: {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// Runs what must not take long; says whether it was done in time.
+pub(super) async fn in_time<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    timeout(limit, work).await.ok()
+}

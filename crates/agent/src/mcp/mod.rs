@@ -1,0 +1,20 @@
+//! MCP servers: how they are configured, connected and called, and their tools.
+
+mod config;
+mod connection;
+mod event;
+mod expand;
+mod naming;
+mod outcome;
+mod server;
+mod set;
+mod subscription;
+mod tool;
+
+pub use config::{Endpoint, McpProblem, Origin, ServerConfig, ServerConfigs};
+pub use connection::{McpError, McpGround, Said};
+pub use event::McpEvent;
+pub use naming::server_word;
+pub use server::{McpServer, McpStatus};
+pub use set::{McpServers, ServerStatus};
+pub use subscription::McpSubscription;

@@ -1,0 +1,334 @@
+//! A server of this process: connected once, shared by all agents, taken up again when it dies.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::RwLock;
+use rmcp::{
+    Peer, RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
+        ClientRequest, DiscoverRequest, DiscoverRequestParams, JsonObject, PingRequest,
+        ServerResult, Tool,
+    },
+    service::{PeerRequestOptions, ServiceError},
+};
+use tokio::sync::{Mutex, broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    config::ServerConfig,
+    connection::{Connection, McpError, McpGround, Said, in_time},
+    event::McpEvent,
+};
+
+/// How many events may wait for a slow listener.
+const EVENTS: usize = 256;
+/// How long a server is told that a call is not wanted any more.
+const NOTICE: Duration = Duration::from_millis(500);
+
+/// How a server stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum McpStatus {
+    /// Nobody has needed it yet, or it is being connected.
+    Pending,
+    /// It can be called.
+    Connected,
+    /// It cannot.
+    Failed(McpError),
+    /// It comes with a repository and nobody has allowed it.
+    NeedsApproval,
+}
+
+impl McpStatus {
+    /// The word in the init line.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Connected => "connected",
+            Self::Failed(_) => "failed",
+            Self::NeedsApproval => "needs-approval",
+        }
+    }
+}
+
+/// A server.
+pub struct McpServer {
+    config: ServerConfig,
+    ground: Arc<McpGround>,
+    events: broadcast::Sender<McpEvent>,
+    connection: Mutex<Option<Connection>>,
+    face: RwLock<Face>,
+    begun: AtomicBool,
+    settled: watch::Sender<bool>,
+}
+
+/// What is known of it without waiting.
+struct Face {
+    status: McpStatus,
+    tools: Vec<Tool>,
+    peer: Option<Peer<RoleClient>>,
+    /// Counts connections, so that each death is followed by one new connection only.
+    generation: u64,
+}
+
+/// A connection to call over.
+pub(super) struct Line {
+    pub(super) peer: Peer<RoleClient>,
+    generation: u64,
+}
+
+impl McpServer {
+    pub(super) fn new(config: ServerConfig, ground: Arc<McpGround>, status: McpStatus) -> Self {
+        Self {
+            config,
+            ground,
+            events: broadcast::channel(EVENTS).0,
+            connection: Mutex::new(None),
+            face: RwLock::new(Face {
+                status,
+                tools: Vec::new(),
+                peer: None,
+                generation: 0,
+            }),
+            begun: AtomicBool::new(false),
+            settled: watch::channel(false).0,
+        }
+    }
+
+    /// How it is configured.
+    pub fn config(&self) -> &ServerConfig {
+        &self.config
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> McpStatus {
+        self.face.read().status.clone()
+    }
+
+    /// The tools it listed.
+    pub(super) fn tools(&self) -> Vec<Tool> {
+        self.face.read().tools.clone()
+    }
+
+    /// Hears what it tells from now on.
+    pub fn events(&self) -> broadcast::Receiver<McpEvent> {
+        self.events.subscribe()
+    }
+
+    pub(super) fn teller(&self) -> broadcast::Sender<McpEvent> {
+        self.events.clone()
+    }
+
+    /// A person allows it.
+    pub fn approve(&self) {
+        let mut face = self.face.write();
+        if face.status == McpStatus::NeedsApproval {
+            face.status = McpStatus::Pending;
+        }
+    }
+
+    /// Begins to connect, once, in the background.
+    pub fn begin(self: &Arc<Self>) {
+        if self.status() == McpStatus::NeedsApproval || self.begun.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let server = self.clone();
+        tokio::spawn(async move {
+            // The status tells what came of it.
+            let _ = server.connect(0).await;
+            server.settled.send_replace(true);
+        });
+    }
+
+    /// Waits until it is connected, or known not to be.
+    pub async fn settle(self: &Arc<Self>) -> McpStatus {
+        self.begin();
+        if self.begun.load(Ordering::SeqCst) {
+            // The sender is ours: it does not go away.
+            let _ = self.settled.subscribe().wait_for(|done| *done).await;
+        }
+        self.status()
+    }
+
+    /// Connects, if nobody has since the generation seen.
+    async fn connect(&self, seen: u64) -> Result<(), McpError> {
+        let mut connection = self.connection.lock().await;
+        if self.face.read().generation != seen {
+            return Ok(());
+        }
+        if let Some(old) = connection.take() {
+            old.close().await;
+        }
+        match Connection::open(&self.config, &self.ground, &self.events).await {
+            Ok((opened, tools)) => {
+                let mut face = self.face.write();
+                face.status = McpStatus::Connected;
+                face.tools = tools;
+                face.peer = Some(opened.peer());
+                face.generation += 1;
+                *connection = Some(opened);
+                Ok(())
+            }
+            Err(error) => {
+                let mut face = self.face.write();
+                face.status = McpStatus::Failed(error.clone());
+                face.peer = None;
+                Err(error)
+            }
+        }
+    }
+
+    /// Connects anew, whatever is known of the connection there is.
+    pub async fn reconnect(&self) -> Result<(), McpError> {
+        let seen = self.face.read().generation;
+        self.connect(seen).await
+    }
+
+    pub(super) fn line(&self) -> Result<Line, String> {
+        let face = self.face.read();
+        match (&face.peer, &face.status) {
+            (Some(peer), _) => Ok(Line {
+                peer: peer.clone(),
+                generation: face.generation,
+            }),
+            (None, McpStatus::Failed(error)) => Err(self.named(&format!("is down: {error}"))),
+            (None, _) => Err(self.named("is not connected")),
+        }
+    }
+
+    fn named(&self, words: &str) -> String {
+        format!("the MCP server `{}` {words}", self.config.name)
+    }
+
+    /// Makes a call; the error is for the model.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+        cancel: &CancellationToken,
+    ) -> Result<CallToolResult, String> {
+        let line = self.line()?;
+        if line.peer.is_transport_closed() {
+            let words = "had ended before this call, which was not made";
+            return Err(self.revived(&line, words).await);
+        }
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let options = PeerRequestOptions::with_timeout(self.ground.call_timeout);
+        let asked = line.peer.send_cancellable_request(request, options).await;
+        let handle = match asked {
+            Ok(handle) => handle,
+            Err(error) => return Err(self.failed(&line, error).await),
+        };
+        let id = handle.id.clone();
+        tokio::select! {
+            answer = handle.await_response() => match answer {
+                Ok(ServerResult::CallToolResult(result)) => Ok(result),
+                Ok(ServerResult::InputRequiredResult(_)) => Err(self.named(
+                    "wants more input from a person for this call, which is not supported",
+                )),
+                Ok(_) => Err(self.named("answered with something else than a result")),
+                Err(error) => Err(self.failed(&line, error).await),
+            },
+            () = cancel.cancelled() => {
+                let reason = Some("interrupted".to_owned());
+                let notice = CancelledNotificationParam::new(Some(id), reason);
+                let _ = in_time(NOTICE, line.peer.notify_cancelled(notice)).await;
+                Err("interrupted; whether the server finished the call is unknown".to_owned())
+            }
+        }
+    }
+
+    async fn failed(&self, line: &Line, error: ServiceError) -> String {
+        match error {
+            ServiceError::McpError(error) => self.named(&format!("refused: {}", error.message)),
+            ServiceError::Timeout { timeout } => self.named(&format!(
+                "gave no answer within {} s; whether it finished the call is unknown \
+                 (`mcpTimeoutMs` in the settings)",
+                timeout.as_secs_f64()
+            )),
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                let words = "went away during this call, whose outcome is unknown";
+                self.revived(line, words).await
+            }
+            other => self.named(&format!("failed: {other}")),
+        }
+    }
+
+    /// Connects anew after a death and says what happened.
+    async fn revived(&self, line: &Line, words: &str) -> String {
+        let mut said = Said::default();
+        {
+            let mut connection = self.connection.lock().await;
+            if self.generation() == line.generation
+                && let Some(dead) = connection.take()
+            {
+                said = dead.close().await;
+            }
+        }
+        let after = match self.connect(line.generation).await {
+            Ok(()) => {
+                "it was connected anew and may have lost what it knew; call again if that is \
+                       safe"
+                    .to_owned()
+            }
+            Err(error) => format!("connecting anew failed: {error}"),
+        };
+        self.named(&format!("{words}{said}. {after}"))
+    }
+
+    /// Whether it still answers.
+    pub async fn check(&self) -> Result<(), String> {
+        let line = self.line()?;
+        if line.peer.is_transport_closed() {
+            return Err("it has ended".to_owned());
+        }
+        let has_ping = line
+            .peer
+            .peer_info()
+            .is_none_or(|info| info.protocol_version.has_initialize());
+        let request = if has_ping {
+            ClientRequest::PingRequest(PingRequest::default())
+        } else {
+            ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
+        };
+        match in_time(self.ground.connect_timeout, line.peer.send_request(request)).await {
+            Some(Ok(_)) => Ok(()),
+            // One that refuses is there.
+            Some(Err(ServiceError::McpError(_))) => Ok(()),
+            Some(Err(error)) => Err(error.to_string()),
+            None => Err(format!(
+                "no answer within {} s",
+                self.ground.connect_timeout.as_secs()
+            )),
+        }
+    }
+
+    /// Whether the connection is known to be gone, without asking the server.
+    pub fn is_gone(&self) -> bool {
+        match &self.face.read().peer {
+            Some(peer) => peer.is_transport_closed(),
+            None => true,
+        }
+    }
+
+    /// Counts connections: another number, another connection.
+    pub fn generation(&self) -> u64 {
+        self.face.read().generation
+    }
+
+    /// Lets go of it in good order.
+    pub(super) async fn close(&self) {
+        // Not to be connected again.
+        self.begun.store(true, Ordering::SeqCst);
+        if let Some(connection) = self.connection.lock().await.take() {
+            connection.close().await;
+        }
+    }
+}

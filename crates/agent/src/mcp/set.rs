@@ -1,0 +1,131 @@
+//! The servers of a process.
+
+use std::{collections::HashSet, sync::Arc};
+
+use codespar_tools::Tool;
+use futures::future::join_all;
+use serde::Serialize;
+
+use super::{
+    config::ServerConfig,
+    connection::McpGround,
+    naming::tool_name,
+    server::{McpServer, McpStatus},
+    tool::McpTool,
+};
+
+/// All of them, by name.
+#[derive(Default)]
+pub struct McpServers {
+    servers: Vec<Arc<McpServer>>,
+}
+
+/// How a server stands, for people and programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerStatus {
+    /// Its name.
+    pub name: String,
+    /// `connected`, `failed`, `needs-approval` or `pending`.
+    pub status: &'static str,
+    /// Why, if it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl McpServers {
+    /// Servers that may be started, and those that a person has to allow first. Nothing is
+    /// started yet.
+    pub fn new(
+        approved: Vec<ServerConfig>,
+        unapproved: Vec<ServerConfig>,
+        ground: McpGround,
+    ) -> Self {
+        let ground = Arc::new(ground);
+        let with = |status: McpStatus| {
+            let ground = ground.clone();
+            move |config| Arc::new(McpServer::new(config, ground.clone(), status.clone()))
+        };
+        let approved = approved.into_iter().map(with(McpStatus::Pending));
+        let unapproved = unapproved.into_iter().map(with(McpStatus::NeedsApproval));
+        let mut servers: Vec<Arc<McpServer>> = approved.chain(unapproved).collect();
+        servers.sort_by(|a, b| a.config().name.cmp(&b.config().name));
+        Self { servers }
+    }
+
+    /// Begins to connect, all at once, in the background.
+    pub fn begin(&self) {
+        for server in &self.servers {
+            server.begin();
+        }
+    }
+
+    /// Waits until each is connected, or known not to be: no longer than connecting may take.
+    pub async fn settled(&self) {
+        join_all(self.servers.iter().map(McpServer::settle)).await;
+    }
+
+    /// The servers.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<McpServer>> {
+        self.servers.iter()
+    }
+
+    /// A server by its name.
+    pub fn get(&self, name: &str) -> Option<&Arc<McpServer>> {
+        self.servers
+            .iter()
+            .find(|server| server.config().name == name)
+    }
+
+    /// Those that wait for a person.
+    pub fn unapproved(&self) -> Vec<Arc<McpServer>> {
+        let waiting = |server: &&Arc<McpServer>| server.status() == McpStatus::NeedsApproval;
+        self.servers.iter().filter(waiting).cloned().collect()
+    }
+
+    /// How each stands.
+    pub fn statuses(&self) -> Vec<ServerStatus> {
+        let servers = self.servers.iter();
+        servers
+            .map(|server| {
+                let status = server.status();
+                ServerStatus {
+                    name: server.config().name.clone(),
+                    status: status.as_str(),
+                    error: match &status {
+                        McpStatus::Failed(error) => Some(error.to_string()),
+                        _ => None,
+                    },
+                }
+            })
+            .collect()
+    }
+
+    /// The names of those that can be called.
+    pub fn connected(&self) -> Vec<String> {
+        let servers = self.servers.iter();
+        servers
+            .filter(|server| server.status() == McpStatus::Connected)
+            .map(|server| server.config().name.clone())
+            .collect()
+    }
+
+    /// The tools of all that are connected.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut used = HashSet::new();
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for server in &self.servers {
+            for tool in server.tools() {
+                let name = tool_name(&server.config().name, &tool.name, &mut used);
+                if let Some(tool) = McpTool::new(name, server.clone(), &tool) {
+                    tools.push(Arc::new(tool));
+                }
+            }
+        }
+        tools
+    }
+
+    /// Lets go of all in good order; no process of theirs is left.
+    pub async fn close(&self) {
+        join_all(self.servers.iter().map(|server| server.close())).await;
+    }
+}

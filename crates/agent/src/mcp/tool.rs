@@ -1,0 +1,107 @@
+//! A server's tool as one of ours.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput};
+use rmcp::model::{JsonObject, Tool as ServerTool};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{outcome, server::McpServer};
+
+/// Longer descriptions are cut: every request carries them.
+const DESCRIPTION: usize = 4_000;
+const SUMMARY: usize = 200;
+
+pub(super) struct McpTool {
+    name: String,
+    description: String,
+    schema: Arc<RawValue>,
+    effect: Effect,
+    server: Arc<McpServer>,
+    /// What the server calls it.
+    tool: String,
+}
+
+impl McpTool {
+    /// `None` for a tool whose schema cannot be written, which JSON never is.
+    pub(super) fn new(name: String, server: Arc<McpServer>, tool: &ServerTool) -> Option<Self> {
+        let mut schema = (*tool.input_schema).clone();
+        // Providers insist on it.
+        schema.entry("type").or_insert_with(|| "object".into());
+        let says_reading = tool
+            .annotations
+            .as_ref()
+            .is_some_and(|hints| hints.read_only_hint == Some(true));
+        let description = tool.description.as_deref().unwrap_or_default();
+        Some(Self {
+            name,
+            description: shortened(description, DESCRIPTION),
+            schema: to_raw_value(&schema).ok()?.into(),
+            // A hint may put calls side by side; that each is on record before it begins does not
+            // depend on the word of the server, nor does permission.
+            effect: if says_reading {
+                Effect::SideBySide
+            } else {
+                Effect::Changes
+            },
+            server,
+            tool: tool.name.to_string(),
+        })
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        self.schema.clone()
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    fn inspect(&self, input: &RawValue, _: &Context) -> Result<Intent, ToolError> {
+        let arguments = arguments(input)?;
+        let summary = match arguments.is_empty() {
+            true => String::new(),
+            false => shortened(&serde_json::Value::Object(arguments).to_string(), SUMMARY),
+        };
+        Ok(Intent {
+            summary,
+            access: vec![Access::Nothing],
+        })
+    }
+
+    async fn run(&self, call: Call, context: &Context) -> ToolOutput {
+        let arguments = match arguments(&call.input) {
+            Ok(arguments) => arguments,
+            Err(error) => return error.into(),
+        };
+        match self.server.call(&self.tool, arguments, &call.cancel).await {
+            Ok(result) => outcome::output(result, context, &self.name),
+            Err(words) => ToolOutput::error(words),
+        }
+    }
+}
+
+fn arguments(input: &RawValue) -> Result<JsonObject, ToolError> {
+    serde_json::from_str(input.get())
+        .map_err(|error| ToolError(format!("the input is not a JSON object: {error}")))
+}
+
+fn shortened(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
+}

@@ -1,0 +1,157 @@
+//! A program that serves over its standard streams for as long as it is held.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream as StdUnixStream},
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::AsyncReadExt,
+    net::UnixStream,
+    process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use crate::sandbox::SERVER_COMMAND;
+
+/// How much of what it said on its standard error is kept.
+const LAST_WORDS: usize = 4 << 10;
+/// How long it may take to end once its input is closed.
+const FAREWELL: Duration = Duration::from_millis(500);
+/// How long its guard may take to kill everything.
+const KILLING: Duration = Duration::from_secs(3);
+
+/// A server to start.
+#[derive(Debug, Clone)]
+pub struct ServerLaunch {
+    /// The program, by path or by a name on the `PATH` of `env`.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// A server under way.
+pub struct Served {
+    /// What it reads.
+    pub input: ChildStdin,
+    /// What it writes.
+    pub output: ChildStdout,
+    /// Keeps it alive.
+    pub hold: ServerHold,
+}
+
+/// The hold on a server. Dropped, the server is killed with all it started.
+pub struct ServerHold {
+    child: Child,
+    group: Option<rustix::process::Pid>,
+    errors: JoinHandle<()>,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Starts a server. `guard` is this binary, which answers to [`SERVER_COMMAND`]; without one the
+/// server is held by its process group alone.
+pub fn serve(launch: &ServerLaunch, guard: Option<&Path>) -> io::Result<Served> {
+    let (ours, theirs) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let guard = guard.filter(|_| cfg!(target_os = "linux"));
+    let mut command = match guard {
+        Some(guard) => {
+            let mut command = Command::new(guard);
+            command.arg(SERVER_COMMAND).arg("--").arg(&launch.program);
+            command
+        }
+        None => Command::new(&launch.program),
+    };
+    command
+        .args(&launch.arguments)
+        .current_dir(&launch.cwd)
+        .env_clear()
+        .envs(launch.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(OwnedFd::from(theirs))
+        .process_group(0);
+    let mut child = command.spawn()?;
+    // Their end of the socket is in there.
+    drop(command);
+    let missing = || io::Error::other("a child without its pipes");
+    let input = child.stdin.take().ok_or_else(missing)?;
+    let output = child.stdout.take().ok_or_else(missing)?;
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let errors = tokio::spawn(listen(UnixStream::from_std(ours)?, said.clone()));
+    let group = match guard {
+        Some(_) => None,
+        None => child.id().and_then(|id| i32::try_from(id).ok()),
+    };
+    let hold = ServerHold {
+        child,
+        group: group.and_then(rustix::process::Pid::from_raw),
+        errors,
+        said,
+    };
+    Ok(Served {
+        input,
+        output,
+        hold,
+    })
+}
+
+/// Collects what it says on its standard error. Our end of the lifeline lives in here.
+async fn listen(mut errors: UnixStream, said: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(count @ 1..) = errors.read(&mut buffer).await {
+        let mut said = said.lock();
+        said.extend_from_slice(&buffer[..count]);
+        let surplus = said.len().saturating_sub(LAST_WORDS);
+        said.drain(..surplus);
+    }
+}
+
+impl ServerHold {
+    /// The end of what it said on its standard error.
+    pub fn last_words(&self) -> String {
+        String::from_utf8_lossy(&self.said.lock()).trim().to_owned()
+    }
+
+    /// Whether the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Waits a little for its own end (its input must be closed), then kills what is left.
+    pub async fn end(&mut self) {
+        if timeout(FAREWELL, self.child.wait()).await.is_err() {
+            self.kill();
+            let _ = timeout(KILLING, self.child.wait()).await;
+        }
+        // What it said last may still be on its way.
+        if !self.errors.is_finished() {
+            let _ = timeout(FAREWELL, &mut self.errors).await;
+        }
+    }
+
+    fn kill(&mut self) {
+        // The guard sees its lifeline close; a mere group has to be killed.
+        self.errors.abort();
+        if let Some(group) = self.group.filter(|_| self.child.id().is_some()) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+impl Drop for ServerHold {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

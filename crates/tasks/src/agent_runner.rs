@@ -78,7 +78,10 @@ impl AgentRunner {
             .transcript()
             .messages()
             .is_empty()
-            .then(|| Message::user(order.prompt));
+            .then_some(order.prompt)
+            // A teammate may begin with what is in its mailbox.
+            .filter(|prompt| !prompt.is_empty())
+            .map(Message::user);
         let result = agent.run(prompt, control.cancel.clone()).await;
         drop(agent);
         let left = after();

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentKind, Scheduler, runner::StopReason};
+use crate::{AgentKind, Scheduler, find_task, runner::StopReason};
 
 const POLL: Duration = Duration::from_secs(2);
 /// How long a stop is waited for: TERM, then KILL after five seconds.
@@ -172,6 +172,18 @@ impl TaskHub {
         self.listeners.lock().get(id).cloned()
     }
 
+    /// Sends events of a task to a sink from now on.
+    pub fn hear(&self, id: &TaskId, sink: Sink) {
+        self.listeners.lock().insert(id.clone(), sink);
+    }
+
+    /// Says something of a task to whoever listens in this process.
+    pub fn tell(&self, id: &TaskId, event: Event) {
+        if let Some(sink) = self.listener(id) {
+            sink(event);
+        }
+    }
+
     /// Events of the task reach the caller as those of a subagent.
     pub(crate) fn listen(&self, id: &TaskId, caller: &Caller, call: Option<&ToolUseId>) {
         let Some(parent_tool_use_id) = call.cloned() else {
@@ -253,7 +265,7 @@ impl TaskHub {
         Ok(record)
     }
 
-    /// A task by id, or by the name an agent was given in this session.
+    /// A task by id, by the name an agent was given in this session, or by the beginning of an id.
     pub async fn find(&self, session: SessionId, text: &str) -> Result<TaskId, HubError> {
         if let Ok(id) = text.parse::<TaskId>() {
             return Ok(self.store.task(&id).await?.task_id);
@@ -268,9 +280,12 @@ impl TaskHub {
         if let Some(task) = tasks.iter().rev().find(named) {
             return Ok(task.task_id.clone());
         }
+        if let Some(id) = find_task(&*self.store, text).await? {
+            return Ok(id);
+        }
         let known: Vec<String> = tasks
             .iter()
-            .filter(|task| task.task_type.is_agent())
+            .filter(|task| task.runs_agent())
             .map(
                 |task| match task.metadata.get("name").and_then(Value::as_str) {
                     Some(name) => format!("{} ({name})", task.task_id),
@@ -286,6 +301,12 @@ impl TaskHub {
         Err(HubError::Refused(format!(
             "there is no agent `{text}`; known here: {known}"
         )))
+    }
+
+    /// Whether a process lives that takes remote agents.
+    pub async fn has_worker(&self) -> bool {
+        let living = self.store.living_runners().await.unwrap_or_default();
+        living.iter().any(|runner| runner.is_worker())
     }
 
     /// Changes a record.

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codespar_agent::{Inbox, Sink, Transcript};
 use codespar_protocol::{
-    EntryBody, Event, Message, SessionId, TaskId, TaskRecord, TaskStatus, TaskType,
+    EntryBody, Event, Message, NoticeLevel, SessionId, TaskId, TaskRecord, TaskStatus, TaskType,
 };
 use codespar_store::{StoreError, TaskFilter};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,11 @@ impl Inbox for TaskInbox {
             }
             if !self.expects_something().await {
                 // The last one may have ended since we looked.
-                return self.has_something().await.unwrap_or(false);
+                let came = self.has_something().await.unwrap_or(false);
+                if !came {
+                    self.name_what_waits_for_a_worker().await;
+                }
+                return came;
             }
             tokio::select! {
                 _ = endings.recv() => {}
@@ -132,6 +136,11 @@ impl TaskInbox {
 
     /// Tasks of this session are still under way, and someone can bring them to an end.
     async fn expects_something(&self) -> bool {
+        // What is free on the list of a team goes to a member now, not after we looked.
+        if self.hub.deal().await.is_err() {
+            return false;
+        }
+        let has_worker = self.hub.has_worker().await;
         // In the order of their lives: one that begins between the two looks is seen by the second.
         for status in [TaskStatus::Pending, TaskStatus::Running] {
             let filter = TaskFilter {
@@ -142,17 +151,44 @@ impl TaskInbox {
             let Ok(tasks) = self.hub.store().tasks(filter).await else {
                 return false;
             };
-            // Monitors and teammates do not end by themselves.
+            // Monitors without a time do not end by themselves, and lists of teams are for members
+            // to do.
             if tasks.iter().any(|task| {
-                !matches!(
-                    task.task_type,
-                    TaskType::MonitorMcp | TaskType::InProcessTeammate
-                ) && (status == TaskStatus::Running || self.hub.scheduler().serves(task.task_type))
+                (task.task_type != TaskType::MonitorMcp || task.metadata.contains_key("duration_s"))
+                    && task.team_list().is_none()
+                    && (status == TaskStatus::Running
+                        || self.hub.scheduler().serves(task.task_type)
+                        || (task.task_type == TaskType::RemoteAgent && has_worker))
             }) {
                 return true;
             }
         }
         false
+    }
+}
+
+impl TaskInbox {
+    /// Nobody is there to take these: whoever started them should know what to do.
+    async fn name_what_waits_for_a_worker(&self) {
+        let filter = TaskFilter {
+            session_id: Some(self.session),
+            status: Some(TaskStatus::Pending),
+            task_type: Some(TaskType::RemoteAgent),
+            ..TaskFilter::default()
+        };
+        let waiting = self.hub.store().tasks(filter).await.unwrap_or_default();
+        if waiting.is_empty() || self.hub.has_worker().await {
+            return;
+        }
+        let ids: Vec<&str> = waiting.iter().map(|task| task.task_id.as_str()).collect();
+        (self.sink)(Event::Notice {
+            level: NoticeLevel::Warning,
+            text: format!(
+                "no worker lives to take {}: run `codespar worker`; this session hears of the end \
+                 when it is resumed",
+                ids.join(", ")
+            ),
+        });
     }
 }
 

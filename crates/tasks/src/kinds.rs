@@ -16,6 +16,18 @@ pub enum ToolSet {
     Only(Vec<String>),
 }
 
+impl ToolSet {
+    /// Whether a tool whose name starts so could be in it.
+    pub fn may_have(&self, start: &str) -> bool {
+        match self {
+            Self::All | Self::Worker => true,
+            Self::Only(names) => names
+                .iter()
+                .any(|name| name.starts_with(start) || name == "*"),
+        }
+    }
+}
+
 /// A kind of subagent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentKind {

@@ -3,29 +3,39 @@
 
 mod agent_runner;
 mod dream;
+mod finding;
 mod hub;
 mod inbox;
 mod kinds;
 mod making;
+mod monitor;
 mod notification;
 mod order;
 mod runner;
 mod scheduler;
 mod shell_runner;
+mod team;
 mod tools;
+mod vital;
 mod workflow;
 
 pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent};
 pub use dream::{DreamRunner, dream_kind};
+pub use finding::find_task;
 pub use hub::{AgentLaunch, AgentLimits, Caller, HubError, TaskExtra, TaskHub, Waited};
 pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
+pub use monitor::{MonitorOrder, MonitorRunner, ServerSource};
 pub use notification::Notice;
 pub use order::{AgentOrder, BashOrder};
-pub use runner::{Control, Outcome, Runner};
+pub use runner::{Control, Outcome, Runner, StopReason};
 pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellGround, ShellRunner};
-pub use tools::{coordinator_tools, subagent_tools, task_tools};
+pub use team::{NewMember, Seat, TeamInbox, TeammateRunner};
+pub use tools::{
+    TeammateTools, coordinator_tools, subagent_tools, task_tools, team_tools, teammate_tools,
+};
+pub use vital::living_runners;
 pub use workflow::{
     Step, Work, Workflow, WorkflowOrder, WorkflowProblem, WorkflowRunner, find_workflow,
 };

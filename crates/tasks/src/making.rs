@@ -1,11 +1,11 @@
 //! Making tasks of every type, within the limits.
 
-use codespar_protocol::{Event, SessionId, SessionMode, TaskId, TaskRecord, TaskType};
+use codespar_protocol::{Event, SessionId, SessionMode, TaskId, TaskRecord, TaskType, ToolUseId};
 use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, WorkflowOrder,
+    AgentKind, AgentLaunch, Caller, HubError, MonitorOrder, TaskExtra, TaskHub, WorkflowOrder,
     dream::dream_kind,
     order::{self, AgentOrder, BashOrder},
 };
@@ -131,6 +131,32 @@ impl TaskHub {
             .await
     }
 
+    /// Makes a monitor; its events reach the caller as they come.
+    pub async fn create_monitor(
+        &self,
+        caller: &Caller,
+        subject: &str,
+        order: &MonitorOrder,
+        call: Option<&ToolUseId>,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        let id = TaskId::new(TaskType::MonitorMcp);
+        self.listen(&id, caller, call);
+        let metadata = order.to_metadata();
+        self.create(
+            caller,
+            id.clone(),
+            subject,
+            metadata,
+            extra,
+            Notify::Session,
+        )
+        .await
+        .inspect_err(|_| {
+            self.listeners.lock().remove(&id);
+        })
+    }
+
     /// Makes a workflow. Its agents count as the caller's children.
     pub async fn create_workflow(
         &self,
@@ -146,7 +172,23 @@ impl TaskHub {
             .await
     }
 
-    async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
+    /// Makes a workflow that is part of the program: whoever serves workflows knows it by its
+    /// metadata.
+    pub async fn create_builtin(
+        &self,
+        caller: &Caller,
+        id: TaskId,
+        subject: &str,
+        metadata: Map<String, Value>,
+        extra: TaskExtra,
+        notify: Notify,
+    ) -> Result<TaskRecord, HubError> {
+        self.check_limits(caller).await?;
+        self.create(caller, id, subject, metadata, extra, notify)
+            .await
+    }
+
+    pub(crate) async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
         if caller.depth >= self.limits.max_depth {
             return Err(HubError::Refused(format!(
                 "agents may start agents {} deep; this one is at the limit. Do the work yourself.",
@@ -171,11 +213,13 @@ impl TaskHub {
             None => {
                 let filter = TaskFilter {
                     session_id: Some(session),
-                    task_type: Some(TaskType::LocalAgent),
                     ..TaskFilter::default()
                 };
-                let made = self.store.tasks(filter).await?.len();
-                u32::try_from(made).unwrap_or(u32::MAX)
+                let tasks = self.store.tasks(filter).await?;
+                let counts = |task: &&TaskRecord| {
+                    task.runs_agent() || task.task_type == TaskType::LocalWorkflow
+                };
+                u32::try_from(tasks.iter().filter(counts).count()).unwrap_or(u32::MAX)
             }
         };
         let mut counts = self.agents_made.lock();

@@ -19,6 +19,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Notice,
     runner::{Control, Outcome, Runner, StopReason},
+    vital,
 };
 
 /// How long a task stays ours without a sign of life.
@@ -77,9 +78,29 @@ pub struct Scheduler {
 impl Scheduler {
     /// A scheduler that runs nothing yet.
     pub fn new(store: Arc<dyn TaskStore>, output_dir: PathBuf, limits: RunnerLimits) -> Arc<Self> {
+        let id = RunnerId(vital::name());
+        Self::named(id, store, output_dir, limits)
+    }
+
+    /// The same for a `codespar worker`: others can tell that remote agents are taken.
+    pub fn of_worker(
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+    ) -> Arc<Self> {
+        let id = RunnerId::of_worker(vital::name());
+        Self::named(id, store, output_dir, limits)
+    }
+
+    fn named(
+        id: RunnerId,
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+    ) -> Arc<Self> {
         Arc::new(Self {
             store,
-            id: RunnerId(uuid::Uuid::now_v7().to_string()),
+            id,
             limits,
             output_dir,
             runners: RwLock::default(),
@@ -155,6 +176,7 @@ impl Scheduler {
                     .announce_runner(&self.id, std::process::id(), LEASE)
                     .await;
                 self.beat().await;
+                self.bury_the_dead().await;
             }
             self.take().await;
             tokio::select! {
@@ -163,6 +185,12 @@ impl Scheduler {
                 () = self.leaving.cancelled() => {}
             }
         }
+    }
+
+    /// Tasks of processes that are certainly dead need not wait for their leases.
+    async fn bury_the_dead(&self) {
+        // Failing costs patience, no more: the lease runs out.
+        let _ = vital::living_runners(&*self.store).await;
     }
 
     /// Renews leases and passes signals on.
@@ -213,6 +241,8 @@ impl Scheduler {
         if capacity.total == 0 {
             return;
         }
+        // Members of teams that rest are woken for what is free on their lists.
+        let _ = self.store.deal_items().await;
         if let Ok(claimed) = self.store.claim_tasks(&self.id, &capacity, LEASE).await {
             for task in claimed {
                 self.start(task);
@@ -364,7 +394,7 @@ impl Scheduler {
 
 /// Another process can take it up where this one leaves it.
 fn can_go_on(task_type: TaskType) -> bool {
-    task_type.is_agent() || task_type == TaskType::LocalWorkflow
+    task_type.is_agent() || matches!(task_type, TaskType::LocalWorkflow | TaskType::MonitorMcp)
 }
 
 fn ending(record: &codespar_protocol::TaskRecord, outcome: Outcome, millis: u64) -> TaskEnding {
@@ -401,7 +431,11 @@ fn ending(record: &codespar_protocol::TaskRecord, outcome: Outcome, millis: u64)
         usage: outcome.usage,
         cost: outcome.cost,
         metadata,
-        notification: notice.to_xml(),
+        notification: match (record.task_type, outcome.status, &notice.result) {
+            // A teammate that only came to wait has nothing to report.
+            (TaskType::InProcessTeammate, TaskStatus::Completed, None) => String::new(),
+            _ => notice.to_xml(),
+        },
     }
 }
 

@@ -139,7 +139,7 @@ impl TaskTool {
 
     async fn start(&self, call: Call, context: &Context) -> Answer {
         let input: Input = input::parse(&call.input)?;
-        let Desk { hub, caller } = &self.desk;
+        let Desk { hub, caller, .. } = &self.desk;
         let in_background = self.naming == Naming::Agent || input.run_in_background == Some(true);
         let record = if let Some(id) = &input.resume {
             hub.send(caller, id, &input.prompt, Some(&call.id)).await?

@@ -4,7 +4,7 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_policy::Access;
-use codespar_protocol::{ParseTaskError, TaskId, TaskRecord, TaskType};
+use codespar_protocol::{ParseTaskError, TaskRecord, TaskType};
 use codespar_store::Notify;
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 use parking_lot::Mutex;
@@ -13,13 +13,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{Desk, Refusal, answered, as_json};
-use crate::{AgentLaunch, BashOrder, TaskExtra, Workflow, WorkflowOrder, find_workflow};
+use crate::{
+    AgentLaunch, BashOrder, MonitorOrder, TaskExtra, Workflow, WorkflowOrder, find_workflow,
+};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
     /// local_bash (a command), local_agent or remote_agent (a prompt), local_workflow (a file),
-    /// dream (notes for the project's memory; prompt optional)
+    /// dream (notes for the project's memory; prompt optional), in_process_teammate (an item of a
+    /// team's list, which some member takes), monitor_mcp (watches an MCP server)
     task_type: String,
     /// One line.
     subject: String,
@@ -30,7 +33,9 @@ struct Input {
     prompt: Option<String>,
     /// Ids of tasks that must complete first.
     blocked_by: Option<Vec<String>>,
-    /// `subagent_type` chooses the kind of an agent; `file` is the name or path of a workflow.
+    /// `subagent_type` chooses the kind of an agent; `file` is the name or path of a workflow;
+    /// `team` is the team of an item, where there are several. A monitor takes `server`, and if
+    /// wanted `resources` (URIs), `max_events`, `duration_s`, `interval_s`.
     metadata: Option<Map<String, Value>>,
 }
 
@@ -53,16 +58,14 @@ impl Input {
         self.metadata.as_ref()?.get(key)?.as_str()
     }
 
-    fn extra(&self) -> Result<TaskExtra, Refusal> {
-        let blocked_by: Result<Vec<TaskId>, ParseTaskError> = self
-            .blocked_by
-            .iter()
-            .flatten()
-            .map(|id| id.parse())
-            .collect();
+    async fn extra(&self, desk: &Desk) -> Result<TaskExtra, Refusal> {
+        let mut blocked_by = Vec::new();
+        for id in self.blocked_by.iter().flatten() {
+            blocked_by.push(desk.hub.find(desk.caller.session, id).await?);
+        }
         Ok(TaskExtra {
             description: self.description.clone(),
-            blocked_by: blocked_by.map_err(|error| Refusal(error.to_string()))?,
+            blocked_by,
             metadata: self.metadata.clone().unwrap_or_default(),
         })
     }
@@ -125,7 +128,7 @@ impl TaskCreate {
         input: &Input,
         context: &Context,
     ) -> Result<Vec<Access>, ToolError> {
-        let Desk { hub, caller } = &self.desk;
+        let Desk { hub, caller, .. } = &self.desk;
         let name = input.word("file").ok_or_else(|| {
             ToolError("a local_workflow task needs `metadata.file`: a name or a path".to_owned())
         })?;
@@ -161,8 +164,8 @@ impl TaskCreate {
 
     async fn create(&self, call: &Call, cwd: PathBuf) -> Result<TaskRecord, Refusal> {
         let input: Input = input::parse(&call.input)?;
-        let extra = input.extra()?;
-        let Desk { hub, caller } = &self.desk;
+        let extra = input.extra(&self.desk).await?;
+        let Desk { hub, caller, seat } = &self.desk;
         let kind = input.kind()?;
         let prompt = || {
             let needed = || Refusal(format!("a {kind} task needs `prompt`"));
@@ -208,10 +211,22 @@ impl TaskCreate {
                 hub.create_workflow(caller, &input.subject, &order, extra)
                     .await?
             }
-            TaskType::InProcessTeammate | TaskType::MonitorMcp => {
-                return Err(Refusal(format!(
-                    "{kind} tasks cannot be made with this tool"
-                )));
+            TaskType::InProcessTeammate => {
+                if input.prompt.is_some() || input.command.is_some() {
+                    return Err(Refusal(
+                        "an item of a team's list has no `prompt` or `command`: say what is to be \
+                         done in `subject` and `description`"
+                            .to_owned(),
+                    ));
+                }
+                hub.add_item(caller, seat.as_ref(), &input.subject, extra)
+                    .await?
+            }
+            TaskType::MonitorMcp => {
+                let order = MonitorOrder::read(&extra.metadata, &caller.root).map_err(Refusal)?;
+                let call = Some(&call.id);
+                hub.create_monitor(caller, &input.subject, &order, call, extra)
+                    .await?
             }
         })
     }

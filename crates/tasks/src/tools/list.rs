@@ -33,7 +33,7 @@ impl Tool for TaskList {
     }
 
     fn description(&self) -> &str {
-        "Lists the tasks of this session."
+        "Lists the tasks of this session; for a teammate, its team's list and its own tasks."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {
@@ -65,13 +65,13 @@ impl Tool for TaskList {
                 limit: Some(MOST),
                 ..TaskFilter::default()
             };
-            let tasks = self
-                .0
-                .hub
-                .store()
-                .tasks(filter)
-                .await
-                .map_err(HubError::from)?;
+            let Desk { hub, seat, .. } = &self.0;
+            let mut tasks = match seat {
+                Some(seat) => hub.items(seat, status).await?,
+                None => Vec::new(),
+            };
+            let own = hub.store().tasks(filter).await.map_err(HubError::from)?;
+            tasks.extend(own);
             let lines: Vec<String> = tasks.iter().map(line).collect();
             Ok(ToolOutput::text(if lines.is_empty() {
                 "no tasks".to_owned()

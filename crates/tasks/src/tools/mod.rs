@@ -7,6 +7,8 @@ mod list;
 mod output;
 mod send_message;
 mod stop;
+mod team_create;
+mod team_delete;
 mod update;
 
 use std::sync::Arc;
@@ -15,13 +17,15 @@ use codespar_protocol::TaskRecord;
 use codespar_tools::{Registry, Tool, ToolError, ToolOutput};
 use serde::Serialize;
 
-use crate::{Caller, HubError, TaskHub};
+use crate::{Caller, HubError, Seat, TaskHub};
 
 /// What every tool here holds.
 #[derive(Clone)]
 struct Desk {
     hub: Arc<TaskHub>,
     caller: Caller,
+    /// Of a teammate.
+    seat: Option<Seat>,
 }
 
 /// The six task tools.
@@ -29,15 +33,57 @@ pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     let desk = Desk {
         hub: hub.clone(),
         caller: caller.clone(),
+        seat: None,
     };
+    six(&desk)
+}
+
+fn six(desk: &Desk) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(create::TaskCreate::new(desk.clone())),
         Arc::new(get::TaskGet(desk.clone())),
         Arc::new(list::TaskList(desk.clone())),
         Arc::new(update::TaskUpdate(desk.clone())),
         Arc::new(stop::TaskStop(desk.clone())),
-        Arc::new(output::TaskOutput(desk)),
+        Arc::new(output::TaskOutput(desk.clone())),
     ]
+}
+
+/// The tools of the person's agent for teams.
+pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
+    let desk = Desk {
+        hub: hub.clone(),
+        caller: caller.clone(),
+        seat: None,
+    };
+    vec![
+        Arc::new(team_create::TeamCreate(desk.clone())),
+        Arc::new(team_delete::TeamDelete(desk.clone())),
+        Arc::new(send_message::SendMessage(desk)),
+    ]
+}
+
+/// The tools of a teammate.
+#[derive(Default)]
+pub struct TeammateTools {
+    /// Without these it is not one, whatever its kind has.
+    pub always: Vec<Arc<dyn Tool>>,
+    /// Those of the six that its kind may have, in the form for teammates.
+    pub by_kind: Vec<Arc<dyn Tool>>,
+}
+
+/// The tools of one teammate.
+pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, seat: &Seat) -> TeammateTools {
+    let desk = Desk {
+        hub: hub.clone(),
+        caller: caller.clone(),
+        seat: Some(seat.clone()),
+    };
+    let (mut always, by_kind): (Vec<_>, Vec<_>) = six(&desk)
+        .into_iter()
+        .partition(|tool| matches!(tool.name(), "TaskGet" | "TaskList" | "TaskUpdate"));
+    always.push(Arc::new(send_message::SendMessage(desk)));
+    TeammateTools { always, by_kind }
 }
 
 /// The tool that starts subagents.
@@ -45,6 +91,7 @@ pub fn subagent_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>>
     let desk = Desk {
         hub: hub.clone(),
         caller: caller.clone(),
+        seat: None,
     };
     vec![Arc::new(agent::TaskTool::new(desk, agent::Naming::Task))]
 }
@@ -54,6 +101,7 @@ pub fn coordinator_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
     let desk = Desk {
         hub: hub.clone(),
         caller: caller.clone(),
+        seat: None,
     };
     let mut registry = Registry::default();
     registry.add(Arc::new(agent::TaskTool::new(
@@ -61,7 +109,9 @@ pub fn coordinator_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
         agent::Naming::Agent,
     )));
     registry.add(Arc::new(send_message::SendMessage(desk.clone())));
-    registry.add(Arc::new(stop::TaskStop(desk)));
+    registry.add(Arc::new(stop::TaskStop(desk.clone())));
+    registry.add(Arc::new(team_create::TeamCreate(desk.clone())));
+    registry.add(Arc::new(team_delete::TeamDelete(desk)));
     registry.alias("Task", "Agent");
     registry
 }

@@ -14,7 +14,7 @@ use super::{Desk, answered};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// An agent's id or name.
+    /// An agent's id or name; `all` for everybody else of the team.
     to: String,
     /// Self-contained: it sees its own conversation, not yours.
     message: String,
@@ -54,15 +54,20 @@ impl Tool for SendMessage {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let send = async {
             let Input { to, message } = input::parse(&call.input)?;
-            let record = self
-                .0
-                .hub
-                .send(&self.0.caller, &to, &message, Some(&call.id))
+            let Desk { hub, caller, seat } = &self.0;
+            let records = hub
+                .send_from(caller, seat.as_ref(), &to, &message, Some(&call.id))
                 .await?;
-            Ok(ToolOutput::text(format!(
-                "sent to {} (attempt {}, {})",
-                record.task_id, record.attempt, record.status
-            )))
+            let lines: Vec<String> = records
+                .iter()
+                .map(|record| {
+                    format!(
+                        "sent to {} (attempt {}, {})",
+                        record.task_id, record.attempt, record.status
+                    )
+                })
+                .collect();
+            Ok(ToolOutput::text(lines.join("\n")))
         };
         answered(send.await)
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_policy::Access;
-use codespar_protocol::TaskId;
 use codespar_store::{OwnerRule, TaskChange};
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 use schemars::JsonSchema;
@@ -12,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{Desk, Refusal, answered, line};
+use crate::HubError;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ struct Input {
     metadata: Option<Map<String, Value>>,
     /// More tasks to wait for.
     add_blocked_by: Option<Vec<String>>,
-    /// Take it, if nobody has it.
+    /// Take it, if nobody has it; empty to give it back.
     owner: Option<String>,
 }
 
@@ -68,12 +68,11 @@ impl Tool for TaskUpdate {
                 .find(self.0.caller.session, &input.task_id)
                 .await?;
             let wrong = |error: codespar_protocol::ParseTaskError| Refusal(error.to_string());
-            let ids: Result<Vec<TaskId>, _> = input
-                .add_blocked_by
-                .unwrap_or_default()
-                .iter()
-                .map(|id| id.parse())
-                .collect();
+            let Desk { hub, caller, seat } = &self.0;
+            let mut add_blocked_by = Vec::new();
+            for id in input.add_blocked_by.unwrap_or_default() {
+                add_blocked_by.push(hub.find(caller.session, &id).await?);
+            }
             let change = TaskChange {
                 status: input
                     .status
@@ -83,16 +82,23 @@ impl Tool for TaskUpdate {
                 subject: input.subject,
                 description: input.description,
                 metadata: input.metadata.unwrap_or_default(),
-                add_blocked_by: ids.map_err(wrong)?,
-                owner_must_be_free: match input.owner {
+                add_blocked_by,
+                owner_must_be_free: match input.owner.as_deref() {
+                    Some("") | None => OwnerRule::Replace,
                     Some(_) => OwnerRule::ClaimFree,
-                    None => OwnerRule::Replace,
                 },
                 owner: input
                     .owner
                     .map(|name| Some(name).filter(|name| !name.is_empty())),
             };
-            let record = self.0.hub.change(&id, change).await?;
+            let task = hub.store().task(&id).await.map_err(HubError::from)?;
+            let record = match task.team_list() {
+                Some(_) => {
+                    hub.change_item(caller, seat.as_ref(), &task, change)
+                        .await?
+                }
+                None => hub.change(&id, change).await?,
+            };
             Ok(ToolOutput::text(line(&record)))
         };
         answered(update.await)

@@ -1,0 +1,71 @@
+//! Tasks by id, or by the beginning of one.
+
+use codespar_protocol::{TaskId, TaskType};
+use codespar_store::{TaskFilter, TaskStore};
+
+use crate::HubError;
+
+/// How many candidates an error names.
+const NAMED: usize = 8;
+
+/// A task by its id or a beginning that only one id has. `None` if the text is neither.
+pub async fn find_task(store: &dyn TaskStore, text: &str) -> Result<Option<TaskId>, HubError> {
+    if let Ok(id) = text.parse::<TaskId>() {
+        return Ok(Some(store.task(&id).await?.task_id));
+    }
+    if !is_beginning(text) {
+        return Ok(None);
+    }
+    let filter = TaskFilter {
+        id_prefix: Some(text.to_owned()),
+        ..TaskFilter::default()
+    };
+    let tasks = store.tasks(filter).await?;
+    match tasks.as_slice() {
+        [] => Ok(None),
+        [only] => Ok(Some(only.task_id.clone())),
+        many => {
+            let mut lines: Vec<String> = many
+                .iter()
+                .rev()
+                .take(NAMED)
+                .map(|task| format!("{} ({})", task.task_id, task.subject))
+                .collect();
+            if many.len() > NAMED {
+                lines.push(format!("{} more", many.len() - NAMED));
+            }
+            Err(HubError::Refused(format!(
+                "`{text}` begins several ids: {}",
+                lines.join(", ")
+            )))
+        }
+    }
+}
+
+/// A letter of a type, `-`, and some hexadecimal digits.
+fn is_beginning(text: &str) -> bool {
+    let is_letter = |letter: &str| {
+        TaskType::ALL
+            .iter()
+            .any(|kind| letter.chars().eq([kind.prefix()]))
+    };
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    text.split_once('-').is_some_and(|(letter, digits)| {
+        is_letter(letter) && !digits.is_empty() && digits.len() < 8 && digits.bytes().all(is_digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_beginning;
+
+    #[test]
+    fn beginnings_of_ids_are_told_from_names() {
+        for text in ["a-1", "b-00ff000"] {
+            assert!(is_beginning(text), "{text}");
+        }
+        for text in ["a", "a-", "x-1", "a-1f3c2b8a", "a-xyz", "ann-1", "a-1F"] {
+            assert!(!is_beginning(text), "{text}");
+        }
+    }
+}

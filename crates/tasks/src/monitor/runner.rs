@@ -1,0 +1,299 @@
+//! Watches one server until its time is up, it has told enough, it is gone for good, or somebody
+//! stops it.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_agent::{
+    Sink,
+    mcp::{Endpoint, McpServer, McpStatus, McpSubscription},
+};
+use codespar_protocol::{Cost, Event, TaskStatus, Usage};
+use jiff::Timestamp;
+use serde_json::Map;
+use tokio::{
+    sync::broadcast::error::RecvError,
+    time::{Instant, sleep, sleep_until},
+};
+
+use super::{MonitorOrder, ServerSource, journal::Journal};
+use crate::{
+    TaskHub, order,
+    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
+};
+
+/// How often it is looked whether the connection still stands.
+const GLANCE: Duration = Duration::from_millis(200);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// A program that does not start so often in a row will not start.
+const PROGRAM_TRIES: u32 = 5;
+/// A server elsewhere may be down for some minutes.
+const ADDRESS_TRIES: u32 = 14;
+/// A monitor without an end.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Runs monitors.
+pub struct MonitorRunner {
+    /// Where servers are found.
+    pub servers: Arc<dyn ServerSource>,
+    /// Who listens to tasks of this process.
+    pub hub: Arc<TaskHub>,
+}
+
+/// Why watching ends.
+enum End {
+    /// As ordered.
+    Done,
+    /// Somebody stopped it.
+    Stopped,
+    /// The server does not come back.
+    Gone(String),
+}
+
+#[async_trait]
+impl Runner for MonitorRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        let listener = self.hub.listener(&control.record.task_id);
+        let outcome = self.watch(&control, listener).await;
+        self.hub.listeners.lock().remove(&control.record.task_id);
+        outcome.unwrap_or_else(Outcome::failed)
+    }
+}
+
+impl MonitorRunner {
+    async fn watch(&self, control: &Control, listener: Option<Sink>) -> Result<Outcome, String> {
+        let order: MonitorOrder = order::read(&control.record.metadata)?;
+        let server = self.servers.server(&order.root, &order.server).await?;
+        let status = tokio::select! {
+            status = server.settle() => status,
+            () = control.cancel.cancelled() => McpStatus::Pending,
+        };
+        if status == McpStatus::NeedsApproval {
+            let error = codespar_agent::mcp::McpError::NeedsApproval;
+            return Err(format!("the MCP server `{}`: {error}", order.server));
+        }
+        let mut watch = Watch {
+            control,
+            journal: Journal::open(&control.output)?,
+            listener,
+            generation: server.generation(),
+            subscription: None,
+            until: until(control, &order),
+            server,
+            order,
+        };
+        let end = watch.follow().await;
+        let outcome = conclude(&watch, end);
+        watch.journal.finish();
+        Ok(outcome)
+    }
+}
+
+/// The clock runs from the first start, also when another process goes on with it.
+fn until(control: &Control, order: &MonitorOrder) -> Instant {
+    let Some(seconds) = order.duration_s else {
+        return Instant::now() + FOREVER;
+    };
+    let began = control.record.started_at.unwrap_or_else(Timestamp::now);
+    let passed = Timestamp::now().duration_since(began);
+    let passed = Duration::try_from(passed).unwrap_or_default();
+    Instant::now()
+        + Duration::from_secs(seconds)
+            .saturating_sub(passed)
+            .min(FOREVER)
+}
+
+struct Watch<'a> {
+    control: &'a Control,
+    order: MonitorOrder,
+    server: Arc<McpServer>,
+    journal: Journal,
+    listener: Option<Sink>,
+    /// Which connection is watched.
+    generation: u64,
+    subscription: Option<McpSubscription>,
+    until: Instant,
+}
+
+impl Watch<'_> {
+    async fn follow(&mut self) -> End {
+        let mut events = self.server.events();
+        if self.control.was_lost {
+            self.journal
+                .note("taken up again; events in between are not known");
+        }
+        // What ends it also ends the wait for a server that does not answer.
+        if let Err(end) = self.begin().await {
+            return end;
+        }
+        let interval = Duration::from_secs(self.order.interval_s);
+        let mut next_check = Instant::now() + interval;
+        loop {
+            if self.is_enough() {
+                return End::Done;
+            }
+            let trouble = tokio::select! {
+                event = events.recv() => {
+                    match event {
+                        Ok(event) => self.tell(&event.to_string()),
+                        Err(RecvError::Lagged(count)) => self.tell(&format!("missed: {count} events")),
+                        Err(RecvError::Closed) => return End::Gone("it was let go of".to_owned()),
+                    }
+                    None
+                }
+                () = sleep(GLANCE) => self.glance(),
+                () = sleep_until(next_check) => {
+                    next_check = Instant::now() + interval;
+                    tokio::select! {
+                        answered = self.server.check() => answered.err(),
+                        () = self.control.cancel.cancelled() => return End::Stopped,
+                    }
+                }
+                () = sleep_until(self.until) => return End::Done,
+                () = self.control.cancel.cancelled() => return End::Stopped,
+            };
+            if let Some(reason) = trouble {
+                self.tell(&format!("down: {reason}"));
+                if self.is_enough() {
+                    return End::Done;
+                }
+                if let Err(end) = self.bring_back().await {
+                    return end;
+                }
+                self.tell("up: connected anew");
+                next_check = Instant::now() + interval;
+            }
+        }
+    }
+
+    /// Whether the connection is gone, or another has taken its place.
+    fn glance(&self) -> Option<String> {
+        if self.server.is_gone() {
+            Some("it has ended".to_owned())
+        } else if self.server.generation() != self.generation {
+            Some("it had ended and was connected anew by a call".to_owned())
+        } else {
+            None
+        }
+    }
+
+    async fn begin(&mut self) -> Result<(), End> {
+        if let McpStatus::Failed(error) = self.server.status() {
+            self.tell(&format!("down: {error}"));
+            self.bring_back().await?;
+            self.tell("up: connected");
+            return Ok(());
+        }
+        match self.subscribe().await {
+            Ok(()) => Ok(()),
+            Err(_) if self.control.cancel.is_cancelled() => Err(End::Stopped),
+            Err(error) => Err(End::Gone(error)),
+        }
+    }
+
+    async fn subscribe(&mut self) -> Result<(), String> {
+        self.generation = self.server.generation();
+        let subscription = tokio::select! {
+            asked = self.server.subscribe(&self.order.resources) => asked?,
+            () = self.control.cancel.cancelled() => return Err("stopped".to_owned()),
+        };
+        let resources = match subscription.resources.as_slice() {
+            [] => "no resources".to_owned(),
+            uris => uris.join(", "),
+        };
+        let server = &self.order.server;
+        self.journal
+            .note(&format!("watching `{server}`: {resources}"));
+        self.subscription = Some(subscription);
+        Ok(())
+    }
+
+    /// Connects and subscribes anew, with longer and longer pauses between the tries.
+    async fn bring_back(&mut self) -> Result<(), End> {
+        self.subscription = None;
+        let tries = match self.server.config().endpoint {
+            Endpoint::Program { .. } => PROGRAM_TRIES,
+            Endpoint::Http { .. } => ADDRESS_TRIES,
+        };
+        let mut pause = FIRST_PAUSE;
+        let mut error = String::new();
+        for _ in 0..tries {
+            let server = self.server.clone();
+            let is_back = !server.is_gone() && server.generation() != self.generation;
+            let connected = async {
+                if is_back {
+                    return Ok(());
+                }
+                sleep(pause).await;
+                server.reconnect().await
+            };
+            let connected = tokio::select! {
+                connected = connected => connected,
+                () = sleep_until(self.until) => return Err(End::Done),
+                () = self.control.cancel.cancelled() => return Err(End::Stopped),
+            };
+            let watched = match connected {
+                Ok(()) => self.subscribe().await,
+                Err(error) => Err(error.to_string()),
+            };
+            match watched {
+                Ok(()) => return Ok(()),
+                Err(_) if self.control.cancel.is_cancelled() => return Err(End::Stopped),
+                Err(words) => error = words,
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        self.tell(&format!("gone: {tries} tries to connect failed"));
+        Err(End::Gone(format!("it does not come back: {error}")))
+    }
+
+    fn is_enough(&self) -> bool {
+        let limit = self.order.max_events;
+        limit.is_some_and(|limit| self.journal.count() >= limit)
+    }
+
+    fn tell(&mut self, event: &str) {
+        let line = self.journal.event(event);
+        if let Some(listener) = &self.listener {
+            listener(Event::TaskProgress {
+                task_id: self.control.record.task_id.clone(),
+                tool_uses: 0,
+                total_tokens: 0,
+                summary: line
+                    .split_once(' ')
+                    .map_or(line.clone(), |(_, rest)| rest.to_owned()),
+            });
+        }
+    }
+}
+
+fn conclude(watch: &Watch<'_>, end: End) -> Outcome {
+    let (status, error) = match end {
+        End::Done => (TaskStatus::Completed, None),
+        End::Gone(error) => {
+            let server = &watch.order.server;
+            (
+                TaskStatus::Failed,
+                Some(format!("the MCP server `{server}`: {error}")),
+            )
+        }
+        End::Stopped => {
+            let reason = match &*watch.control.stop_reason.lock() {
+                Some(StopReason::Asked(reason)) => reason.clone(),
+                _ => PROCESS_ENDED.to_owned(),
+            };
+            (TaskStatus::Killed, Some(reason))
+        }
+    };
+    Outcome {
+        status,
+        result: Some(watch.journal.summary()),
+        error,
+        exit_code: None,
+        usage: Usage::default(),
+        cost: Cost::default(),
+        tool_uses: 0,
+        metadata: Map::new(),
+    }
+}

@@ -1,0 +1,231 @@
+//! Making a team and taking it apart.
+
+use std::collections::HashSet;
+
+use codespar_protocol::{
+    Event, SessionId, SessionMode, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId,
+};
+use codespar_store::{NewSession, NewTask, Notify, StoreError, Team};
+use serde_json::{Map, Value, json};
+
+use super::PIECES;
+use crate::{
+    Caller, HubError, TaskHub,
+    order::{self, AgentOrder},
+};
+
+const NAME_LENGTH: usize = 40;
+/// Words that a message's `to` has other uses for.
+const RESERVED: [&str; 3] = ["all", "lead", "coordinator"];
+
+/// A member to be.
+#[derive(Debug, Clone)]
+pub struct NewMember {
+    /// What the others call it.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// What it begins with; without, it waits for a message or an item of the list.
+    pub prompt: Option<String>,
+    /// Its model, if not the kind's.
+    pub model: Option<String>,
+}
+
+impl TaskHub {
+    /// Makes a team; its members begin at once.
+    pub async fn create_team(
+        &self,
+        caller: &Caller,
+        name: &str,
+        members: Vec<NewMember>,
+        cwd: &std::path::Path,
+        call: Option<&ToolUseId>,
+    ) -> Result<Vec<TaskRecord>, HubError> {
+        if let Some(reason) = &self.disabled {
+            return Err(HubError::Refused(reason.clone()));
+        }
+        let there_are = self.store.teams(caller.session).await?;
+        check(name, &members, &there_are)?;
+        let mut team = Team {
+            name: name.to_owned(),
+            members: Vec::new(),
+        };
+        let mut tasks = Vec::new();
+        let mut shown = Vec::new();
+        for member in members {
+            self.check_limits(caller).await?;
+            let kind = self.kind(&member.kind)?;
+            let model = member.model.clone().or_else(|| kind.model.clone());
+            shown.push(match &model {
+                Some(model) => format!("{} · {model}", kind.name),
+                None => kind.name.clone(),
+            });
+            let agent_session = self.conversation(cwd, model.unwrap_or_default()).await?;
+            let order = AgentOrder {
+                prompt: member.prompt.unwrap_or_default(),
+                subagent_type: kind.name.clone(),
+                model: member.model,
+                max_turns: Some(kind.max_turns.saturating_mul(PIECES)),
+                name: Some(member.name.clone()),
+                isolation: None,
+                root: caller.root.clone(),
+                cwd: cwd.to_path_buf(),
+                agent_session,
+                depth: caller.depth + 1,
+                tool_use_id: call.cloned(),
+            };
+            let mut metadata = order::write(&order);
+            metadata.insert("member_of".to_owned(), json!(name));
+            metadata.insert("runner_only".to_owned(), json!(self.scheduler.id().0));
+            let task = self.member_task(caller, &member.name, metadata);
+            team.members.push((member.name, task.id.clone()));
+            tasks.push(task);
+        }
+        for task in &tasks {
+            self.listen(&task.id, caller, call);
+        }
+        let made = self.store.create_team(caller.session, team, tasks).await?;
+        for (record, kind) in made.iter().zip(shown) {
+            (caller.sink)(Event::TaskStarted {
+                task_id: record.task_id.clone(),
+                task_type: record.task_type,
+                subject: record.subject.clone(),
+                tool_use_id: call.cloned(),
+                kind: Some(kind),
+            });
+        }
+        self.scheduler.nudge();
+        Ok(made)
+    }
+
+    async fn conversation(
+        &self,
+        cwd: &std::path::Path,
+        model: String,
+    ) -> Result<SessionId, HubError> {
+        let new = NewSession {
+            id: SessionId::new(),
+            cwd: cwd.to_path_buf(),
+            model,
+            mode: SessionMode::Normal,
+        };
+        Ok(self.sessions.create_session(new).await?.id)
+    }
+
+    fn member_task(&self, caller: &Caller, name: &str, metadata: Map<String, Value>) -> NewTask {
+        let id = TaskId::new(TaskType::InProcessTeammate);
+        NewTask {
+            output_file: Some(self.scheduler.output_file(&id)),
+            id,
+            task_type: TaskType::InProcessTeammate,
+            subject: name.to_owned(),
+            description: None,
+            active_form: None,
+            metadata,
+            blocked_by: Vec::new(),
+            session_id: Some(caller.session),
+            parent_task_id: caller.task.clone(),
+            notify: Notify::Session,
+            start_here: None,
+        }
+    }
+
+    /// Forgets a team and stops its members; what they had taken is free again. Gives the team
+    /// and the members that were at work.
+    pub async fn delete_team(
+        &self,
+        session: SessionId,
+        name: &str,
+    ) -> Result<(Team, Vec<TaskId>), HubError> {
+        let team = self.store.delete_team(session, name).await?;
+        let mut at_work = Vec::new();
+        for (_, member) in &team.members {
+            match self.store.task(member).await {
+                Ok(record) if !record.status.is_final() => at_work.push(member.clone()),
+                Ok(_) | Err(StoreError::NoSuchTask(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let reason = format!("team {name} was deleted");
+        let stops = at_work.iter().map(|member| self.stop(member, &reason));
+        for stopped in futures::future::join_all(stops).await {
+            match stopped {
+                // One that came to its end meanwhile has nothing left to stop.
+                Ok(_) | Err(HubError::Store(StoreError::WrongState { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok((team, at_work))
+    }
+
+    /// The members of a session's teams, killed ones left out.
+    pub(super) async fn members(
+        &self,
+        session: SessionId,
+        team: Option<&str>,
+    ) -> Result<Vec<(String, TaskId)>, HubError> {
+        let mut members = Vec::new();
+        for of_session in self.store.teams(session).await? {
+            if team.is_some_and(|team| team != of_session.name) {
+                continue;
+            }
+            for (name, id) in of_session.members {
+                match self.store.task(&id).await {
+                    Ok(record) if record.status != TaskStatus::Killed => members.push((name, id)),
+                    Ok(_) | Err(StoreError::NoSuchTask(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(members)
+    }
+}
+
+/// What can be wrong with a team, said before anything is made.
+fn check(name: &str, members: &[NewMember], there_are: &[Team]) -> Result<(), HubError> {
+    let refused = |words: String| Err(HubError::Refused(words));
+    if there_are.iter().any(|team| team.name == name) {
+        return Err(StoreError::TeamExists { name: name.into() }.into());
+    }
+    if members.is_empty() {
+        return refused("a team needs at least one member".to_owned());
+    }
+    for word in [name]
+        .into_iter()
+        .chain(members.iter().map(|member| member.name.as_str()))
+    {
+        if !is_name(word) {
+            return refused(format!(
+                "`{word}` is no name for a team or a member: letters, digits, `-` and `_`, at most \
+                 {NAME_LENGTH}, and not {}",
+                RESERVED.join(", ")
+            ));
+        }
+    }
+    let mut names = HashSet::new();
+    for member in members {
+        let name = &member.name;
+        if !names.insert(name) {
+            return refused(format!("two members are called `{name}`"));
+        }
+        let taken = there_are
+            .iter()
+            .find(|team| team.members.iter().any(|(other, _)| other == name));
+        if let Some(team) = taken {
+            return refused(format!(
+                "team {} has a member `{name}` already; choose another name",
+                team.name
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_name(word: &str) -> bool {
+    let fits = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+    !word.is_empty()
+        && word.chars().count() <= NAME_LENGTH
+        && word.chars().all(fits)
+        && !RESERVED.contains(&word)
+        && word.parse::<TaskId>().is_err()
+}

@@ -1,0 +1,79 @@
+//! What a teammate does when it has nothing more to do: it takes the next item of the list.
+
+use std::{collections::HashSet, sync::Arc};
+
+use async_trait::async_trait;
+use codespar_agent::{Inbox, Transcript};
+use codespar_protocol::TaskId;
+use codespar_store::StoreError;
+use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::Seat;
+use crate::{TaskHub, TaskInbox};
+
+/// The inbox of a teammate.
+pub struct TeamInbox {
+    inbox: TaskInbox,
+    hub: Arc<TaskHub>,
+    member: TaskId,
+    seat: Seat,
+    /// Items it was reminded of in this attempt; once each is enough.
+    reminded: Mutex<HashSet<TaskId>>,
+}
+
+impl TeamInbox {
+    /// Mail and notifications come by `inbox`, work by the list of the team.
+    pub fn new(inbox: TaskInbox, member: TaskId, seat: Seat) -> Self {
+        Self {
+            hub: inbox.hub.clone(),
+            inbox,
+            member,
+            seat,
+            reminded: Mutex::default(),
+        }
+    }
+
+    /// It stopped without saying how an item of its own ended.
+    async fn remind(&self) -> bool {
+        let Ok(held) = self.hub.held_by(&self.seat).await else {
+            return false;
+        };
+        let mut forgotten = held;
+        forgotten.retain(|item| self.reminded.lock().insert(item.task_id.clone()));
+        if forgotten.is_empty() {
+            return false;
+        }
+        let ids: Vec<&str> = forgotten.iter().map(|item| item.task_id.as_str()).collect();
+        let words = format!(
+            "You still have {}. Finish it and mark it with TaskUpdate: `completed`, `failed`, or \
+             `owner`: \"\" to give it back.",
+            ids.join(", ")
+        );
+        let store = self.hub.store();
+        let sent = store.send_mail(&self.member, "the task list", &words).await;
+        sent.is_ok()
+    }
+}
+
+#[async_trait]
+impl Inbox for TeamInbox {
+    async fn deliver(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
+        self.inbox.deliver(transcript).await
+    }
+
+    async fn wait(&self, cancel: &CancellationToken) -> bool {
+        if self.inbox.wait(cancel).await {
+            return true;
+        }
+        if cancel.is_cancelled() {
+            return false;
+        }
+        if self.remind().await {
+            return true;
+        }
+        // A store that fails now is no reason to fail what is done; whoever lives next deals.
+        let taken = self.hub.store().take_item(&self.member, None).await;
+        matches!(taken, Ok(Some(_)))
+    }
+}

@@ -1,0 +1,211 @@
+//! The list of work that a team shares: adding to it, taking from it, marking what is done.
+
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{NewTask, Notify, OwnerRule, StoreError, TaskChange, TaskFilter};
+use serde_json::json;
+
+use super::Seat;
+use crate::{Caller, HubError, TaskExtra, TaskHub};
+
+impl TaskHub {
+    /// Puts a piece of work on a team's list; the team may stay unnamed where only one can be
+    /// meant.
+    pub async fn add_item(
+        &self,
+        caller: &Caller,
+        seat: Option<&Seat>,
+        subject: &str,
+        mut extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        if let Some(reason) = &self.disabled {
+            return Err(HubError::Refused(reason.clone()));
+        }
+        let named = extra.metadata.get("team").and_then(|name| name.as_str());
+        let (session, team) = self.list(caller, seat, named).await?;
+        extra.metadata.insert("team".to_owned(), json!(team));
+        let new = NewTask {
+            id: TaskId::new(TaskType::InProcessTeammate),
+            task_type: TaskType::InProcessTeammate,
+            subject: subject.to_owned(),
+            description: extra.description,
+            active_form: None,
+            metadata: extra.metadata,
+            blocked_by: extra.blocked_by,
+            output_file: None,
+            session_id: Some(session),
+            parent_task_id: caller.task.clone(),
+            // Whoever does it tells of it.
+            notify: Notify::Nobody,
+            start_here: None,
+        };
+        let record = self
+            .store
+            .create_tasks(vec![new])
+            .await?
+            .pop()
+            .ok_or_else(|| HubError::Refused("the store gave no record back".to_owned()))?;
+        self.scheduler.nudge();
+        Ok(record)
+    }
+
+    /// The session and name of the team that is meant.
+    async fn list(
+        &self,
+        caller: &Caller,
+        seat: Option<&Seat>,
+        named: Option<&str>,
+    ) -> Result<(SessionId, String), HubError> {
+        if let Some(seat) = seat {
+            return match named {
+                Some(other) if other != seat.team => Err(HubError::Refused(format!(
+                    "you are of team {}; its list is the only one you can add to",
+                    seat.team
+                ))),
+                _ => Ok((seat.session, seat.team.clone())),
+            };
+        }
+        let teams = self.store.teams(caller.session).await?;
+        let known: Vec<String> = teams.into_iter().map(|team| team.name).collect();
+        match (named, known.as_slice()) {
+            (None, [only]) => Ok((caller.session, only.clone())),
+            (None, []) => Err(HubError::Refused(
+                "there is no team yet: TeamCreate makes one".to_owned(),
+            )),
+            (None, many) => Err(HubError::Refused(format!(
+                "say which team with `metadata.team`: {}",
+                many.join(", ")
+            ))),
+            (Some(name), known) if known.iter().any(|team| team == name) => {
+                Ok((caller.session, name.to_owned()))
+            }
+            (Some(name), _) => {
+                let name = name.to_owned();
+                Err(StoreError::NoSuchTeam { name, known }.into())
+            }
+        }
+    }
+
+    /// Changes an item as a lead or a teammate may: an item has one owner, and only that one or
+    /// the lead says how it ended.
+    pub async fn change_item(
+        &self,
+        caller: &Caller,
+        seat: Option<&Seat>,
+        item: &TaskRecord,
+        mut change: TaskChange,
+    ) -> Result<TaskRecord, HubError> {
+        let team = item.team_list().unwrap_or_default();
+        let id = &item.task_id;
+        let is_theirs = match seat {
+            Some(seat) => item.session_id == Some(seat.session) && seat.team == team,
+            None => item.session_id == Some(caller.session),
+        };
+        if !is_theirs {
+            return Err(HubError::Refused(format!(
+                "{id} stands on the list of team {team}, which is not yours"
+            )));
+        }
+        match (seat, &change.owner) {
+            (Some(seat), _) => check_member(seat, item, &mut change)?,
+            (None, Some(Some(name))) => {
+                self.assign(caller.session, item, name).await?;
+                change.owner = None;
+                change.owner_must_be_free = OwnerRule::Replace;
+            }
+            (None, Some(None)) => change.owner_must_be_free = OwnerRule::Replace,
+            (None, None) => {}
+        }
+        self.change(id, change).await
+    }
+
+    /// The lead hands an item to a member, which is told of it.
+    async fn assign(
+        &self,
+        session: SessionId,
+        item: &TaskRecord,
+        name: &str,
+    ) -> Result<(), HubError> {
+        let members = self.members(session, item.team_list()).await?;
+        let Some((_, member)) = members.iter().find(|(other, _)| other == name) else {
+            let known: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(HubError::Refused(format!(
+                "there is no member `{name}`; there are: {}",
+                known.join(", ")
+            )));
+        };
+        self.store.take_item(member, Some(&item.task_id)).await?;
+        self.scheduler.wake_for_mail(member);
+        self.scheduler.nudge();
+        Ok(())
+    }
+
+    /// Wakes members at rest for what is free on their lists.
+    pub(crate) async fn deal(&self) -> Result<(), HubError> {
+        if !self.store.deal_items().await?.is_empty() {
+            self.scheduler.nudge();
+        }
+        Ok(())
+    }
+
+    /// What a teammate has taken and not ended.
+    pub(super) async fn held_by(&self, seat: &Seat) -> Result<Vec<TaskRecord>, HubError> {
+        let mut items = self.items(seat, Some(TaskStatus::Running)).await?;
+        items.retain(|item| item.owner.as_deref() == Some(&seat.name));
+        Ok(items)
+    }
+
+    /// The list of a teammate's team.
+    pub(crate) async fn items(
+        &self,
+        seat: &Seat,
+        status: Option<TaskStatus>,
+    ) -> Result<Vec<TaskRecord>, HubError> {
+        let filter = TaskFilter {
+            session_id: Some(seat.session),
+            task_type: Some(TaskType::InProcessTeammate),
+            status,
+            ..TaskFilter::default()
+        };
+        let mut items = self.store.tasks(filter).await?;
+        items.retain(|item| item.team_list() == Some(&seat.team));
+        Ok(items)
+    }
+}
+
+/// A teammate takes for itself, and ends or gives back only what is its own.
+fn check_member(seat: &Seat, item: &TaskRecord, change: &mut TaskChange) -> Result<(), HubError> {
+    let id = &item.task_id;
+    let is_own = item.owner.as_deref() == Some(&seat.name);
+    if let Some(Some(name)) = &change.owner
+        && *name != seat.name
+    {
+        return Err(HubError::Refused(format!(
+            "you are {}: take {id} for yourself or leave it to {name}",
+            seat.name
+        )));
+    }
+    let takes = matches!(change.owner, Some(Some(_))) || change.status == Some(TaskStatus::Running);
+    if takes && is_own {
+        // Taken already: nothing changes.
+        change.owner = None;
+        change.status = change
+            .status
+            .filter(|status| *status != TaskStatus::Running);
+        change.owner_must_be_free = OwnerRule::Replace;
+        return Ok(());
+    }
+    if takes {
+        change.owner = Some(Some(seat.name.clone()));
+        change.owner_must_be_free = OwnerRule::ClaimFree;
+        return Ok(());
+    }
+    let ends_or_gives_back = change.status.is_some() || change.owner == Some(None);
+    if ends_or_gives_back && !is_own {
+        return Err(HubError::Refused(match &item.owner {
+            Some(owner) => format!("{id} is {owner}'s"),
+            None => format!("{id} is not yours: take it first (`owner`: {})", seat.name),
+        }));
+    }
+    change.owner_must_be_free = OwnerRule::Replace;
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! Who a message of a lead or a teammate goes to.
+
+use codespar_protocol::{TaskId, TaskRecord, ToolUseId};
+
+use super::Seat;
+use crate::{Caller, HubError, TaskHub};
+
+/// Everybody else of the team.
+const ALL: [&str; 2] = ["all", "*"];
+const LEAD: [&str; 2] = ["lead", "coordinator"];
+
+impl TaskHub {
+    /// Sends a message to one agent or to all of a team. `seat` is that of the sender, if it is a
+    /// teammate. Gives the records of those it went to.
+    pub async fn send_from(
+        &self,
+        caller: &Caller,
+        seat: Option<&Seat>,
+        to: &str,
+        message: &str,
+        call: Option<&ToolUseId>,
+    ) -> Result<Vec<TaskRecord>, HubError> {
+        if ALL.contains(&to) {
+            return self.send_all(caller, seat, message, call).await;
+        }
+        let Some(seat) = seat else {
+            return Ok(vec![self.send(caller, to, message, call).await?]);
+        };
+        if LEAD.contains(&to) {
+            return Err(HubError::Refused(
+                "the lead has no mailbox: it reads the text you end with".to_owned(),
+            ));
+        }
+        let id = self.colleague(caller, seat, to).await?;
+        Ok(vec![self.post(&id, &seat.name, message).await?])
+    }
+
+    async fn send_all(
+        &self,
+        caller: &Caller,
+        seat: Option<&Seat>,
+        message: &str,
+        call: Option<&ToolUseId>,
+    ) -> Result<Vec<TaskRecord>, HubError> {
+        let (session, team, from) = match seat {
+            Some(seat) => (seat.session, Some(seat.team.as_str()), seat.name.as_str()),
+            None => (caller.session, None, "the lead"),
+        };
+        let mut others = self.members(session, team).await?;
+        others.retain(|(_, id)| Some(id) != caller.task.as_ref());
+        if others.is_empty() {
+            return Err(HubError::Refused(
+                "there is nobody to write to: no team here has another member".to_owned(),
+            ));
+        }
+        let mut records = Vec::new();
+        for (_, id) in &others {
+            if seat.is_none() {
+                self.listen(id, caller, call);
+            }
+            records.push(self.post(id, from, message).await?);
+        }
+        Ok(records)
+    }
+
+    /// A teammate by name or id, or an agent that the teammate itself started.
+    async fn colleague(&self, caller: &Caller, seat: &Seat, to: &str) -> Result<TaskId, HubError> {
+        let members = self.members(seat.session, Some(&seat.team)).await?;
+        let named = |(name, id): &&(String, TaskId)| name == to || id.as_str() == to;
+        if let Some((name, id)) = members.iter().find(named) {
+            return if *name == seat.name {
+                Err(HubError::Refused("that is you".to_owned()))
+            } else {
+                Ok(id.clone())
+            };
+        }
+        let own = self.find(caller.session, to).await;
+        if let Ok(id) = own {
+            let is_own = self.store.task(&id).await?.session_id == Some(caller.session);
+            if is_own {
+                return Ok(id);
+            }
+        }
+        let known: Vec<String> = members
+            .iter()
+            .filter(|(name, _)| *name != seat.name)
+            .map(|(name, id)| format!("{name} ({id})"))
+            .collect();
+        Err(HubError::Refused(format!(
+            "there is no `{to}` in team {}; with you: {}",
+            seat.team,
+            if known.is_empty() {
+                "nobody".to_owned()
+            } else {
+                known.join(", ")
+            }
+        )))
+    }
+
+    async fn post(&self, to: &TaskId, from: &str, message: &str) -> Result<TaskRecord, HubError> {
+        let record = self.store.send_mail(to, from, message).await?;
+        self.scheduler.wake_for_mail(to);
+        self.scheduler.nudge();
+        Ok(record)
+    }
+}

@@ -1,0 +1,50 @@
+//! `in_process_teammate`: an agent that comes to rest when it has nothing to do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_protocol::TaskStatus;
+
+use super::Seat;
+use crate::{
+    AgentRunner, order,
+    runner::{Control, Outcome, Runner},
+};
+
+/// Runs teammates.
+pub struct TeammateRunner {
+    /// Runs the agent.
+    pub agents: Arc<AgentRunner>,
+}
+
+#[async_trait]
+impl Runner for TeammateRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        match self.attempt(&control).await {
+            Ok(outcome) => outcome,
+            Err(error) => Outcome::failed(error),
+        }
+    }
+}
+
+impl TeammateRunner {
+    async fn attempt(&self, control: &Control) -> Result<Outcome, String> {
+        let order = order::read(&control.record.metadata)?;
+        let mut outcome = self.agents.attempt(control, order).await?.outcome;
+        // It was made to wait, and has said nothing: that is no news.
+        outcome.result = outcome.result.filter(|text| !text.is_empty());
+        let rests = outcome.status == TaskStatus::Completed;
+        if let (true, Some(seat)) = (rests, Seat::of(&control.record)) {
+            let held = self.agents.hub.held_by(&seat).await.unwrap_or_default();
+            let left: Vec<String> = held
+                .iter()
+                .map(|item| format!("[It still has {}: {}]", item.task_id, item.subject))
+                .collect();
+            if !left.is_empty() {
+                let text = outcome.result.unwrap_or_default();
+                outcome.result = Some(format!("{text}\n\n{}", left.join("\n")));
+            }
+        }
+        Ok(outcome)
+    }
+}

@@ -2,8 +2,12 @@
 //! GitHub behind it. This is the part that can write to the outside; it does not think.
 
 mod error;
+mod github;
+mod local;
 
 pub use error::ForgeError;
+pub use github::{GitHubForge, GitHubSetup, Patience, github_client};
+pub use local::{LocalForge, check_out, remove_checkout};
 
 use async_trait::async_trait;
 use codespar_protocol::{
@@ -200,6 +204,12 @@ pub trait Forge: Send + Sync {
 
     /// Checks and statuses of a commit.
     async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError>;
+
+    /// Keeps the result of a check that we ran, to be among `checks`. A forge whose checks are run
+    /// by others keeps nothing.
+    async fn record_check(&self, _commit: &CommitId, _check: &Check) -> Result<(), ForgeError> {
+        Ok(())
+    }
 
     /// Whether a pull request could be merged now.
     async fn mergeability(&self, number: u64) -> Result<Mergeability, ForgeError>;

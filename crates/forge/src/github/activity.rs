@@ -1,0 +1,156 @@
+//! What happens on a pull request, for those who follow it. Each list comes from the kept answers
+//! while it does not change.
+
+use codespar_protocol::{CheckState, CommitId, PullRequestState, Verdict};
+use jiff::Timestamp;
+
+use super::{
+    GitHubForge,
+    api::Call,
+    merge::judge,
+    reviews::verdict_of,
+    wire::{self, login},
+};
+use crate::{Activity, ForgeError, Mergeability};
+
+/// Something and when.
+type Dated = (Timestamp, Activity);
+
+impl GitHubForge {
+    pub(super) async fn list_activity(&self, number: u64) -> Result<Vec<Activity>, ForgeError> {
+        let pull = self.pull(number).await?;
+        let head = CommitId(pull.head.sha.clone());
+        let mut all: Vec<Dated> = Vec::new();
+        all.extend(
+            self.wire_reviews(number)
+                .await?
+                .iter()
+                .filter_map(of_review),
+        );
+        all.extend(self.line_comments(number).await?.iter().map(of_line));
+        all.extend(self.talk(number).await?.iter().map(of_comment));
+        all.extend(
+            self.check_runs(&head)
+                .await?
+                .iter()
+                .filter_map(|run| of_run(run, &head)),
+        );
+        all.extend(
+            self.statuses(&head)
+                .await?
+                .iter()
+                .filter_map(|status| of_status(status, &head)),
+        );
+        all.sort_by_key(|(at, _)| *at);
+        let mut all: Vec<Activity> = all.into_iter().map(|(_, activity)| activity).collect();
+        all.extend(of_conflict(&pull));
+        all.extend(of_end(&pull));
+        Ok(all)
+    }
+
+    /// What is said below it, not on a line.
+    async fn talk(&self, number: u64) -> Result<Vec<wire::Comment>, ForgeError> {
+        let url = self.repo_url(&["issues", &number.to_string(), "comments"])?;
+        let call = Call::get(url, self.pull_words(number), "Pull requests: read")
+            .query(&[("per_page", "100")]);
+        self.api.list(&call).await
+    }
+}
+
+fn activity(key: String, text: String) -> Activity {
+    Activity { key, text }
+}
+
+fn of_review(review: &wire::PullReview) -> Option<Dated> {
+    let verdict = verdict_of(&review.state);
+    // A review without words is there for its remarks; those come by themselves.
+    if verdict == Verdict::Comment && review.body.is_empty() {
+        return None;
+    }
+    let did = match verdict {
+        Verdict::Approve => "approved it",
+        Verdict::RequestChanges => "asks for changes",
+        Verdict::Comment => "reviewed it",
+    };
+    let mut text = format!("{} {did}", login(review.user.as_ref()));
+    if !review.body.is_empty() {
+        text = format!("{text}: {}", review.body);
+    }
+    let key = format!("review:{}:{}", review.id, review.state.to_lowercase());
+    Some((review.submitted_at?, activity(key, text)))
+}
+
+fn of_line(comment: &wire::LineComment) -> Dated {
+    let line = comment.line.or(comment.original_line).unwrap_or_default();
+    let who = login(comment.user.as_ref());
+    let text = format!("{who} on {}:{line}: {}", comment.path, comment.body);
+    (
+        comment.created_at,
+        activity(format!("line-comment:{}", comment.id), text),
+    )
+}
+
+fn of_comment(comment: &wire::Comment) -> Dated {
+    let body = comment.body.as_deref().unwrap_or_default();
+    let text = format!("{}: {body}", login(comment.user.as_ref()));
+    (
+        comment.created_at,
+        activity(format!("comment:{}", comment.id), text),
+    )
+}
+
+fn of_run(run: &wire::CheckRun, head: &CommitId) -> Option<Dated> {
+    let detail = run
+        .output
+        .as_ref()
+        .and_then(|output| output.title.as_deref());
+    let text = outcome(&run.name, run.standing(), detail, head)?;
+    Some((
+        run.completed_at.unwrap_or_default(),
+        activity(format!("check:{}", run.id), text),
+    ))
+}
+
+fn of_status(status: &wire::Status, head: &CommitId) -> Option<Dated> {
+    let text = outcome(
+        &status.context,
+        status.standing(),
+        status.description.as_deref(),
+        head,
+    )?;
+    Some((
+        status.updated_at,
+        activity(format!("status:{}", status.id), text),
+    ))
+}
+
+/// What is not over has not happened.
+fn outcome(name: &str, state: CheckState, detail: Option<&str>, head: &CommitId) -> Option<String> {
+    let did = match state {
+        CheckState::Success => "passed",
+        CheckState::Failure => "failed",
+        CheckState::Pending => return None,
+    };
+    let detail = detail
+        .map(|detail| format!(": {detail}"))
+        .unwrap_or_default();
+    Some(format!("check {name} {did} on {}{detail}", head.short()))
+}
+
+fn of_conflict(pull: &wire::Pull) -> Option<Activity> {
+    match judge(pull) {
+        Mergeability::Conflict(_) => Some(activity(
+            format!("conflict:{}:{}", pull.head.sha, pull.base.sha),
+            format!("it conflicts with {}", pull.base.branch),
+        )),
+        _ => None,
+    }
+}
+
+fn of_end(pull: &wire::Pull) -> Option<Activity> {
+    let at = pull.closed_at.or(pull.merged_at).unwrap_or_default();
+    match pull.life() {
+        PullRequestState::Open => None,
+        state => Some(activity(format!("{state}:{at}"), format!("it was {state}"))),
+    }
+}

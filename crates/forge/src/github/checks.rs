@@ -1,0 +1,93 @@
+//! Checks and statuses: the two ways in which others say how a commit does.
+
+use codespar_protocol::{Check, CheckState, CommitId};
+
+use super::{GitHubForge, api::Call, wire};
+use crate::ForgeError;
+
+impl GitHubForge {
+    pub(super) async fn list_checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
+        let runs = self.check_runs(commit).await?;
+        let statuses = self.statuses(commit).await?;
+        let runs = runs.into_iter().map(Check::from);
+        Ok(runs.chain(statuses.into_iter().map(Check::from)).collect())
+    }
+
+    pub(super) async fn check_runs(
+        &self,
+        commit: &CommitId,
+    ) -> Result<Vec<wire::CheckRun>, ForgeError> {
+        let call = self.commit_call_for(commit, "check-runs", "Checks: read")?;
+        let items = |page: wire::CheckRuns| page.check_runs;
+        self.api.pages(&call, usize::MAX, items).await
+    }
+
+    pub(super) async fn statuses(
+        &self,
+        commit: &CommitId,
+    ) -> Result<Vec<wire::Status>, ForgeError> {
+        let call = self.commit_call_for(commit, "status", "Commit statuses: read")?;
+        let items = |page: wire::Combined| page.statuses;
+        self.api.pages(&call, usize::MAX, items).await
+    }
+
+    fn commit_call_for(
+        &self,
+        commit: &CommitId,
+        list: &str,
+        needs: &'static str,
+    ) -> Result<Call, ForgeError> {
+        let what = format!(
+            "the checks of commit {} of {}",
+            commit.short(),
+            self.full_name()
+        );
+        let url = self.repo_url(&["commits", &commit.0, list])?;
+        Ok(Call::get(url, what, needs).query(&[("per_page", "100")]))
+    }
+}
+
+impl wire::CheckRun {
+    pub(super) fn standing(&self) -> CheckState {
+        match (self.status.as_str(), self.conclusion.as_deref()) {
+            ("completed", Some("success" | "neutral" | "skipped")) => CheckState::Success,
+            ("completed", _) => CheckState::Failure,
+            _ => CheckState::Pending,
+        }
+    }
+}
+
+impl wire::Status {
+    pub(super) fn standing(&self) -> CheckState {
+        match self.state.as_str() {
+            "success" => CheckState::Success,
+            "pending" => CheckState::Pending,
+            _ => CheckState::Failure,
+        }
+    }
+}
+
+impl From<wire::CheckRun> for Check {
+    fn from(run: wire::CheckRun) -> Self {
+        let state = run.standing();
+        let title = run.output.and_then(|output| output.title);
+        Self {
+            name: run.name,
+            state,
+            summary: title.or(run.conclusion).or(Some(run.status)),
+            url: run.html_url,
+        }
+    }
+}
+
+impl From<wire::Status> for Check {
+    fn from(status: wire::Status) -> Self {
+        let state = status.standing();
+        Self {
+            name: status.context,
+            state,
+            summary: status.description.or(Some(status.state)),
+            url: status.target_url,
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What can come of a request besides an answer, and the words for it.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::api::Call;
+use crate::ForgeError;
+
+const EXCERPT: usize = 300;
+
+/// A request that did not bring what was asked for.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// GitHub said no.
+    Said(Said),
+    /// There was no answer, or one that says nothing about what happened.
+    Lost { reason: String, effect: Effect },
+    /// A limit on requests is used up.
+    Limited(Timestamp),
+    /// Something found on the way.
+    Other(ForgeError),
+}
+
+/// Whether what was asked for may have happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    None,
+    Perhaps,
+}
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) status: u16,
+    /// All that it says, in one line.
+    pub(super) message: String,
+    /// The permissions it would take, as GitHub names them.
+    pub(super) permissions: Option<String>,
+}
+
+impl Said {
+    pub(super) fn is(&self, status: u16, words: &str) -> bool {
+        self.status == status && self.message.to_lowercase().contains(words)
+    }
+}
+
+impl From<ForgeError> for Failure {
+    fn from(error: ForgeError) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Failure {
+    /// In the words of the forge.
+    pub(super) fn explain(self, call: &Call) -> ForgeError {
+        let what = call.what.clone();
+        match self {
+            Self::Said(said) => refused(said, call),
+            Self::Lost { reason, .. } => ForgeError::Unavailable { what, reason },
+            Self::Limited(until) => ForgeError::RateLimited(format!("at {until:.0}")),
+            Self::Other(error) => error,
+        }
+    }
+}
+
+fn refused(said: Said, call: &Call) -> ForgeError {
+    let what = call.what.clone();
+    let Said {
+        status,
+        message,
+        permissions,
+    } = said;
+    match status {
+        401 => ForgeError::Forbidden {
+            what,
+            reason: format!(
+                "GitHub does not accept the token ({message}); it may be mistyped, expired or revoked"
+            ),
+        },
+        403 => {
+            let needs = permissions.unwrap_or_else(|| call.needs.to_owned());
+            ForgeError::Forbidden {
+                what,
+                reason: format!("{message} (the token likely lacks the permission {needs})"),
+            }
+        }
+        404 | 410 => ForgeError::NotFound(format!(
+            "{what}, or the token may not see it (it takes the permission {})",
+            permissions.as_deref().unwrap_or(call.needs)
+        )),
+        _ => ForgeError::Refused(format!("{what}: {message} ({status})")),
+    }
+}
+
+#[derive(Deserialize)]
+struct ErrorBody {
+    message: String,
+    #[serde(default)]
+    errors: Value,
+}
+
+/// The message of an error's body and its details, in one line.
+pub(super) fn message_of(body: &[u8]) -> String {
+    let Ok(error) = serde_json::from_slice::<ErrorBody>(body) else {
+        let text = String::from_utf8_lossy(body);
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        return line.chars().take(EXCERPT).collect();
+    };
+    let details: Vec<String> = match &error.errors {
+        Value::Array(details) => details.iter().map(detail).collect(),
+        Value::String(detail) => vec![detail.clone()],
+        _ => Vec::new(),
+    };
+    if details.is_empty() {
+        return error.message;
+    }
+    format!("{}: {}", error.message, details.join("; "))
+}
+
+fn detail(value: &Value) -> String {
+    if let Some(text) = value.as_str().or(value["message"].as_str()) {
+        return text.to_owned();
+    }
+    let word = |name: &str| value[name].as_str().unwrap_or_default();
+    let words = [word("resource"), word("field"), word("code")];
+    words.map(str::trim).join(" ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_told_with_all_its_details() {
+        let body = br#"{"message":"Validation Failed","errors":[
+            {"resource":"PullRequest","code":"custom","message":"No commits between main and x"},
+            {"resource":"PullRequest","field":"base","code":"invalid"}, "and more"]}"#;
+        assert_eq!(
+            message_of(body),
+            "Validation Failed: No commits between main and x; PullRequest base invalid; and more"
+        );
+        assert_eq!(message_of(br#"{"message":"Not Found"}"#), "Not Found");
+        assert_eq!(message_of(b"<html>\n  Bad Gateway"), "<html> Bad Gateway");
+    }
+}

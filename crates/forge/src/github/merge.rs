@@ -1,0 +1,118 @@
+//! Whether a pull request can be merged, and merging it.
+
+use codespar_protocol::{CommitId, MergeStrategy, PullRequestState};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{
+    GitHubForge,
+    api::{Call, Made},
+    failure::Failure,
+    wire,
+};
+use crate::{ForgeError, MergeOrder, Mergeability};
+
+impl GitHubForge {
+    /// GitHub works it out when it is asked, in the background: it is asked again a few times.
+    pub(super) async fn wait_for_mergeability(
+        &self,
+        number: u64,
+    ) -> Result<Mergeability, ForgeError> {
+        let mut tries = 1;
+        loop {
+            let found = judge(&self.pull(number).await?);
+            if found != Mergeability::Unknown || tries >= self.api.patience.max_tries {
+                return Ok(found);
+            }
+            tokio::time::sleep(self.api.patience.delay(tries)).await;
+            tries += 1;
+        }
+    }
+
+    pub(super) async fn merge_pull(
+        &self,
+        number: u64,
+        order: &MergeOrder,
+    ) -> Result<CommitId, ForgeError> {
+        if let Some(done) = self.merged_already(number, order).await? {
+            return Ok(done);
+        }
+        let mut body =
+            json!({"sha": order.expected_head.0, "merge_method": order.strategy.as_str()});
+        if let Some(title) = &order.title
+            && order.strategy != MergeStrategy::Rebase
+        {
+            body["commit_title"] = title.as_str().into();
+        }
+        let what = format!("merging {}", self.pull_words(number));
+        let url = self.pull_url(number, &["merge"])?;
+        let call = Call::with(Method::PUT, url, body, what, "Contents: write").once();
+        match self
+            .api
+            .make(&call, || self.merged_already(number, order))
+            .await
+        {
+            Ok(Made::Now(answer)) => Ok(CommitId(answer.read::<wire::Object>(&call)?.sha)),
+            Ok(Made::Before(done)) => Ok(done),
+            Err(Failure::Said(said)) if matches!(said.status, 405 | 409) => {
+                // Merged or moved meanwhile?
+                if let Some(done) = self.merged_already(number, order).await? {
+                    return Ok(done);
+                }
+                match self.wait_for_mergeability(number).await? {
+                    Mergeability::Conflict(files) => Err(ForgeError::Conflict(files)),
+                    _ => Err(Failure::Said(said).explain(&call)),
+                }
+            }
+            Err(failure) => Err(failure.explain(&call)),
+        }
+    }
+
+    /// The merge commit if it is merged; an error if it cannot be merged any more as ordered.
+    async fn merged_already(
+        &self,
+        number: u64,
+        order: &MergeOrder,
+    ) -> Result<Option<CommitId>, ForgeError> {
+        let pull = self.pull(number).await?;
+        if pull.head.sha != order.expected_head.0 {
+            return Err(ForgeError::Moved {
+                branch: pull.head.branch,
+                found: CommitId(pull.head.sha),
+                expected: order.expected_head.clone(),
+            });
+        }
+        match pull.life() {
+            PullRequestState::Open => Ok(None),
+            PullRequestState::Merged => Ok(pull.merge_commit_sha.map(CommitId)),
+            PullRequestState::Closed => Err(ForgeError::Refused(format!(
+                "{} is closed",
+                self.pull_words(number)
+            ))),
+        }
+    }
+}
+
+/// In the order in which GitHub's own page tells it.
+pub(super) fn judge(pull: &wire::Pull) -> Mergeability {
+    let base = &pull.base.branch;
+    let blocked = |reason: String| Mergeability::Blocked(reason);
+    if pull.life() != PullRequestState::Open {
+        return blocked(format!("it is {}", pull.life()));
+    }
+    if pull.draft {
+        return blocked("it is a draft".to_owned());
+    }
+    match (pull.mergeable, pull.mergeable_state.as_deref()) {
+        (None, _) => Mergeability::Unknown,
+        // GitHub does not say in which files.
+        (Some(false), _) | (_, Some("dirty")) => Mergeability::Conflict(Vec::new()),
+        (_, Some("blocked")) => blocked(format!(
+            "the rules of {base} are not met yet: reviews or checks that it requires"
+        )),
+        (_, Some("behind")) => blocked(format!(
+            "its branch is behind {base} and must be brought up to date first"
+        )),
+        _ => Mergeability::Clean,
+    }
+}

@@ -1,0 +1,271 @@
+//! Joining two commits without a work tree, and merging a pull request with it.
+
+use codespar_protocol::{CommitId, MergeStrategy, PullRequest, PullRequestState};
+use codespar_store::PullChange;
+
+use super::{
+    LocalForge, failed,
+    git::{Run, parts},
+    message::{has_line, merge_line, with_line},
+};
+use crate::{ForgeError, MergeOrder, Mergeability};
+
+/// How far back the base is looked through for a merge that was not recorded.
+const LOOK_BACK: &str = "--max-count=1000";
+
+/// How often a base that moves under a merge is followed.
+const ATTEMPTS: usize = 5;
+
+/// What joining two commits gives.
+pub(super) enum Joined {
+    /// A tree.
+    Tree(String),
+    /// The files that both sides changed in the same places.
+    Conflict(Vec<String>),
+    /// They have nothing in common.
+    Unrelated,
+}
+
+impl LocalForge {
+    pub(super) async fn join(
+        &self,
+        ours: &CommitId,
+        theirs: &CommitId,
+    ) -> Result<Joined, ForgeError> {
+        let attributes = format!("attr.tree={ours}");
+        let args = [
+            "-c",
+            &attributes,
+            "merge-tree",
+            "--write-tree",
+            "-z",
+            "--name-only",
+            "--no-messages",
+            &ours.0,
+            &theirs.0,
+        ];
+        let ran = self.git.run(Run::new(args)).await?;
+        let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
+        let mut found = parts(&ran.out).map(text);
+        match (ran.code, found.next()) {
+            (Some(0), Some(tree)) => Ok(Joined::Tree(tree)),
+            (Some(1), Some(_)) => Ok(Joined::Conflict(found.collect())),
+            _ if ran.words.contains("unrelated histories") => Ok(Joined::Unrelated),
+            _ => Err(ran.failure("merge the branches")),
+        }
+    }
+
+    pub(super) async fn is_within(
+        &self,
+        commit: &CommitId,
+        other: &CommitId,
+    ) -> Result<bool, ForgeError> {
+        let run = Run::new(["merge-base", "--is-ancestor", &commit.0, &other.0]);
+        let ran = self.git.run(run).await?;
+        match ran.code {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => Err(ran.failure("compare the branches")),
+        }
+    }
+
+    /// The answer for two commits stays the same, so it is kept.
+    pub(super) async fn can_merge(&self, pull: &PullRequest) -> Result<Mergeability, ForgeError> {
+        let blocked = |reason: String| Ok(Mergeability::Blocked(reason));
+        if pull.state != PullRequestState::Open {
+            return blocked(format!("#{} is {}", pull.number, pull.state));
+        }
+        if self.branch_head(&pull.head).await?.is_none() {
+            return blocked(format!("its branch {} is gone", pull.head));
+        }
+        let Some(base) = self.branch_head(&pull.base).await? else {
+            return blocked(format!("its base {} is gone", pull.base));
+        };
+        let pair = (pull.head_commit.clone(), base);
+        if let Some((asked, known)) = self.merges.lock().get(&pull.number)
+            && *asked == pair
+        {
+            return Ok(known.clone());
+        }
+        let answer = match self.join(&pair.1, &pair.0).await? {
+            Joined::Tree(_) => Mergeability::Clean,
+            Joined::Conflict(files) => Mergeability::Conflict(files),
+            Joined::Unrelated => Mergeability::Blocked(unrelated(pull)),
+        };
+        let mut merges = self.merges.lock();
+        merges.insert(pull.number, (pair, answer.clone()));
+        Ok(answer)
+    }
+
+    pub(super) async fn merge_pull(
+        &self,
+        number: u64,
+        order: &MergeOrder,
+    ) -> Result<CommitId, ForgeError> {
+        let pull = self.fresh_pull(number).await?;
+        if pull.state == PullRequestState::Merged {
+            let head = &pull.head_commit;
+            return match &pull.merge_commit {
+                Some(commit) if *head == order.expected_head => Ok(commit.clone()),
+                _ => Err(head_moved(&pull, head, order)),
+            };
+        }
+        if let Some(commit) = self.merged_before(&pull, &order.expected_head).await? {
+            return self.note_merged(&pull, order, commit).await;
+        }
+        self.check_order(&pull, order).await?;
+        for _ in 1..ATTEMPTS {
+            match self.merge_once(&pull, order).await {
+                // Only the head is pinned: a base that moved is merged into where it is now.
+                Err(ForgeError::Moved { branch, .. }) if branch == pull.base => {}
+                outcome => return self.note_merged(&pull, order, outcome?).await,
+            }
+        }
+        let commit = self.merge_once(&pull, order).await?;
+        self.note_merged(&pull, order, commit).await
+    }
+
+    async fn check_order(&self, pull: &PullRequest, order: &MergeOrder) -> Result<(), ForgeError> {
+        let number = pull.number;
+        let refuse = |reason: String| Err(ForgeError::Refused(reason));
+        if pull.state == PullRequestState::Closed {
+            return refuse(format!("#{number} is closed; open it again to merge it"));
+        }
+        if pull.draft {
+            return refuse(format!(
+                "#{number} is a draft; mark it as ready to merge it"
+            ));
+        }
+        let head = self.known_head(&pull.head).await?;
+        if head != order.expected_head {
+            return Err(head_moved(pull, &head, order));
+        }
+        Ok(())
+    }
+
+    /// The merge that a crash kept from being recorded.
+    async fn merged_before(
+        &self,
+        pull: &PullRequest,
+        head: &CommitId,
+    ) -> Result<Option<CommitId>, ForgeError> {
+        let Some(base) = self.branch_head(&pull.base).await? else {
+            return Ok(None);
+        };
+        let line = merge_line(pull.number, head);
+        let grep = format!("--grep={line}");
+        let args = [
+            "log",
+            "--first-parent",
+            "--fixed-strings",
+            "--no-show-signature",
+            "--no-color",
+            LOOK_BACK,
+            &grep,
+            "--format=%H%x00%B%x00",
+            &base.0,
+        ];
+        let ran = self.git.run(Run::new(args)).await?;
+        let text = String::from_utf8_lossy(&ran.checked("read the history")?.out).into_owned();
+        let fields: Vec<&str> = text.split('\0').collect();
+        Ok(fields.chunks_exact(2).find_map(|commit| match commit {
+            [id, message] if has_line(message, &line) => Some(CommitId(id.trim().to_owned())),
+            _ => None,
+        }))
+    }
+
+    async fn merge_once(
+        &self,
+        pull: &PullRequest,
+        order: &MergeOrder,
+    ) -> Result<CommitId, ForgeError> {
+        let base = self.known_head(&pull.base).await?;
+        let head = &order.expected_head;
+        if self.is_within(head, &base).await? {
+            return Ok(base);
+        }
+        let tree = match self.join(&base, head).await? {
+            Joined::Tree(tree) => tree,
+            Joined::Conflict(files) => return Err(ForgeError::Conflict(files)),
+            Joined::Unrelated => return Err(ForgeError::Refused(unrelated(pull))),
+        };
+        let merged = match order.strategy {
+            MergeStrategy::Merge => {
+                let message = self.merge_message(pull, order);
+                self.joining(&tree, &[&base, head], &message).await?
+            }
+            MergeStrategy::Squash => {
+                let message = self.squash_message(pull, order);
+                self.joining(&tree, &[&base], &message).await?
+            }
+            MergeStrategy::Rebase => self.replay(pull, &base, head, &tree).await?,
+        };
+        self.land(&pull.base, &base, &merged).await?;
+        Ok(merged)
+    }
+
+    async fn joining(
+        &self,
+        tree: &str,
+        parents: &[&CommitId],
+        message: &str,
+    ) -> Result<CommitId, ForgeError> {
+        let mut args = vec!["commit-tree", tree, "-F", "-"];
+        for parent in parents {
+            args.extend(["-p", &parent.0]);
+        }
+        let run = Run::new(args)
+            .author(&self.who)
+            .committer(&self.who)
+            .input(message);
+        let commit = self.git.text("make the merge commit", run).await?;
+        Ok(CommitId(commit))
+    }
+
+    fn merge_message(&self, pull: &PullRequest, order: &MergeOrder) -> String {
+        let first = match &order.title {
+            Some(title) => title.clone(),
+            None => format!("Merge pull request #{} from {}", pull.number, pull.head),
+        };
+        let message = format!("{first}\n\n{}", pull.title);
+        with_line(&message, &merge_line(pull.number, &order.expected_head))
+    }
+
+    fn squash_message(&self, pull: &PullRequest, order: &MergeOrder) -> String {
+        let first = match &order.title {
+            Some(title) => title.clone(),
+            None => format!("{} (#{})", pull.title, pull.number),
+        };
+        with_line(&first, &merge_line(pull.number, &order.expected_head))
+    }
+
+    async fn note_merged(
+        &self,
+        pull: &PullRequest,
+        order: &MergeOrder,
+        commit: CommitId,
+    ) -> Result<CommitId, ForgeError> {
+        let change = PullChange {
+            state: Some(PullRequestState::Merged),
+            head_commit: Some(order.expected_head.clone()),
+            merge_commit: Some(commit.clone()),
+            ..PullChange::default()
+        };
+        self.keep_head(pull.number, &order.expected_head).await?;
+        let noted = self.store.change_pull(&self.key, pull.number, change).await;
+        noted.map_err(failed)?;
+        Ok(commit)
+    }
+}
+
+fn unrelated(pull: &PullRequest) -> String {
+    format!("{} and {} have no commit in common", pull.head, pull.base)
+}
+
+fn head_moved(pull: &PullRequest, found: &CommitId, order: &MergeOrder) -> ForgeError {
+    ForgeError::Moved {
+        branch: pull.head.clone(),
+        found: found.clone(),
+        expected: order.expected_head.clone(),
+    }
+}

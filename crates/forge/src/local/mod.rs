@@ -1,0 +1,252 @@
+//! A git repository on this machine as a forge: git keeps the branches, the store the pull
+//! requests. The person's work tree, index and current branch are left alone; only a merge into
+//! the branch that is checked out brings the work tree along.
+
+mod branches;
+mod checkout;
+mod commit;
+mod content;
+mod git;
+mod land;
+mod merge;
+mod message;
+mod pulls;
+mod replay;
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use codespar_protocol::{
+    Check, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
+};
+use codespar_store::{PullStore, StoreError};
+use parking_lot::Mutex;
+
+use crate::{
+    Activity, Author, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
+    NewPullRequest, NewReview, PullRequestChange, TreeEntry,
+};
+pub use checkout::{check_out, remove_checkout};
+use git::{Place, Run};
+
+/// As long as on GitHub, so that a body fits wherever it goes.
+const MAX_BODY_CHARS: usize = 65_536;
+
+/// The first version that merges without a work tree.
+const OLDEST_GIT: (u32, u32) = (2, 38);
+
+/// Head and base, and whether the one could be merged into the other.
+type Asked = ((CommitId, CommitId), Mergeability);
+
+/// A repository on this machine.
+pub struct LocalForge {
+    dir: PathBuf,
+    /// What the store knows the repository by: the path of its git directory.
+    key: String,
+    git: Place,
+    store: Arc<dyn PullStore>,
+    who: Author,
+    merges: Mutex<HashMap<u64, Asked>>,
+}
+
+impl LocalForge {
+    /// Opens the repository that `dir` is in; a bare one and a linked work tree will do too.
+    /// Without an identity commits are made by whom git's settings name.
+    pub async fn open(
+        dir: &Path,
+        store: Arc<dyn PullStore>,
+        identity: Option<Author>,
+    ) -> Result<Self, ForgeError> {
+        let found = git::find(dir).await?;
+        let git = Place::Repository(found.clone());
+        check_version(&git).await?;
+        let who = match identity {
+            Some(who) => who,
+            None => configured(&git).await?,
+        };
+        Ok(Self {
+            dir: dir.to_owned(),
+            // `find` gives text.
+            key: found.to_string_lossy().into_owned(),
+            git,
+            store,
+            who,
+            merges: Mutex::default(),
+        })
+    }
+
+    fn describe_it(&self) -> String {
+        format!("the repository in {}", self.dir.display())
+    }
+}
+
+async fn check_version(git: &Place) -> Result<(), ForgeError> {
+    let version = git.text("ask git's version", Run::new(["version"])).await?;
+    let number = version.split_ascii_whitespace().nth(2).unwrap_or_default();
+    let mut parts = number.split('.').map(|part| part.parse::<u32>().ok());
+    match (parts.next().flatten(), parts.next().flatten()) {
+        (Some(major), Some(minor)) if (major, minor) < OLDEST_GIT => {
+            Err(ForgeError::Refused(format!(
+                "this is git {number}; local pull requests need git {}.{} or later",
+                OLDEST_GIT.0, OLDEST_GIT.1
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn configured(git: &Place) -> Result<Author, ForgeError> {
+    let name = git.setting("user.name").await?;
+    let email = git.setting("user.email").await?;
+    Ok(match (name, email) {
+        (Some(name), Some(email)) => Author { name, email },
+        _ => Author {
+            name: "CodeSpar".to_owned(),
+            email: "codespar@localhost".to_owned(),
+        },
+    })
+}
+
+/// What the store says, as an error of the forge.
+fn failed(error: StoreError) -> ForgeError {
+    match error {
+        StoreError::NoSuchPull { number } => {
+            ForgeError::NotFound(format!("pull request #{number}"))
+        }
+        StoreError::PullMerged { .. } | StoreError::HeadHasPull { .. } => {
+            ForgeError::Refused(error.to_string())
+        }
+        other => ForgeError::Unavailable {
+            what: "the records of pull requests".to_owned(),
+            reason: other.to_string(),
+        },
+    }
+}
+
+#[async_trait]
+impl Forge for LocalForge {
+    fn describe(&self) -> String {
+        self.describe_it()
+    }
+
+    fn max_body_chars(&self) -> usize {
+        MAX_BODY_CHARS
+    }
+
+    async fn whoami(&self) -> Result<String, ForgeError> {
+        Ok(self.who.name.clone())
+    }
+
+    async fn default_branch(&self) -> Result<String, ForgeError> {
+        self.find_default_branch().await
+    }
+
+    async fn head(&self, branch: &str) -> Result<Option<CommitId>, ForgeError> {
+        self.branch_head(branch).await
+    }
+
+    async fn tree(&self, commit: &CommitId) -> Result<Vec<TreeEntry>, ForgeError> {
+        self.tree_at(commit).await
+    }
+
+    async fn file(&self, commit: &CommitId, path: &RepoPath) -> Result<Option<FileAt>, ForgeError> {
+        self.file_at(commit, path).await
+    }
+
+    async fn search(&self, words: &[String], limit: usize) -> Result<Vec<String>, ForgeError> {
+        self.find_words(words, limit).await
+    }
+
+    async fn commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError> {
+        self.make_commit(new).await
+    }
+
+    async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
+        self.open_pull(new).await
+    }
+
+    async fn change_pull_request(
+        &self,
+        number: u64,
+        change: &PullRequestChange,
+    ) -> Result<PullRequest, ForgeError> {
+        self.change_pull(number, change).await
+    }
+
+    async fn pull_request(&self, number: u64) -> Result<PullRequest, ForgeError> {
+        self.fresh_pull(number).await
+    }
+
+    async fn pull_requests(
+        &self,
+        state: Option<PullRequestState>,
+    ) -> Result<Vec<PullRequest>, ForgeError> {
+        self.fresh_pulls(state).await
+    }
+
+    async fn diff(&self, number: u64) -> Result<String, ForgeError> {
+        let pull = self.fresh_pull(number).await?;
+        self.diff_of(&pull).await
+    }
+
+    async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
+        let checks = self.store.checks(&self.key, commit).await.map_err(failed)?;
+        Ok(checks.into_iter().map(|found| found.check).collect())
+    }
+
+    async fn record_check(&self, commit: &CommitId, check: &Check) -> Result<(), ForgeError> {
+        let commit = self.known_commit(commit).await?;
+        let set = self.store.set_check(&self.key, &commit, check).await;
+        set.map_err(failed)
+    }
+
+    async fn mergeability(&self, number: u64) -> Result<Mergeability, ForgeError> {
+        let pull = self.fresh_pull(number).await?;
+        self.can_merge(&pull).await
+    }
+
+    async fn review(&self, number: u64, new: &NewReview) -> Result<Review, ForgeError> {
+        self.add_review(number, new).await
+    }
+
+    async fn reviews(&self, number: u64) -> Result<Vec<Review>, ForgeError> {
+        let reviews = self.store.pull_reviews(&self.key, number).await;
+        reviews.map_err(failed)
+    }
+
+    /// Everybody who is asked for works through this process: what it may do, they may.
+    async fn permission(&self, _user: &str) -> Result<Permission, ForgeError> {
+        let git_dir = Path::new(&self.key);
+        let places = [
+            git_dir.to_owned(),
+            git_dir.join("refs"),
+            git_dir.join("objects"),
+        ];
+        let writable =
+            |place: &PathBuf| rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_ok();
+        Ok(match places.iter().all(writable) {
+            true => Permission::Admin,
+            false => Permission::Read,
+        })
+    }
+
+    async fn default_strategy(&self) -> Result<MergeStrategy, ForgeError> {
+        Ok(MergeStrategy::Merge)
+    }
+
+    async fn merge(&self, number: u64, order: &MergeOrder) -> Result<CommitId, ForgeError> {
+        self.merge_pull(number, order).await
+    }
+
+    async fn delete_branch(&self, branch: &str) -> Result<(), ForgeError> {
+        self.remove_branch(branch).await
+    }
+
+    async fn activity(&self, number: u64) -> Result<Vec<Activity>, ForgeError> {
+        self.happenings(number).await
+    }
+}

@@ -72,7 +72,8 @@
 //!   characters a delta carries.
 //! - `input_text` instead of `input` is sent as written, JSON or not.
 //! - A tool call without `id` gets one from [`tool_use_id`].
-//! - Templates in texts, inputs and ids: `{{turn}}`, `{{last_tool_result}}`, `{{last_user_text}}`.
+//! - Templates in texts, inputs and ids: `{{turn}}`, `{{last_tool_result}}`, `{{last_user_text}}`,
+//!   `{{task_id}}` (the first in the last user text).
 //! - `strict: false` turns the rules of the real API off.
 //!
 //! # Faults
@@ -111,7 +112,9 @@ mod anthropic_rules;
 mod asked;
 mod capture;
 mod fault;
+pub mod github;
 mod http;
+pub mod mcp;
 mod openai_answer;
 mod openai_request;
 mod parse;

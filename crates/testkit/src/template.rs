@@ -46,8 +46,20 @@ fn value_of<'a>(name: &str, asked: &'a Asked) -> Option<Cow<'a, str>> {
         "turn" => Cow::Owned((asked.turn + 1).to_string()),
         "last_tool_result" => Cow::Borrowed(&asked.last_tool_result),
         "last_user_text" => Cow::Borrowed(&asked.last_user_text),
+        "task_id" => Cow::Borrowed(first_task_id(&asked.last_user_text)?),
         _ => return None,
     })
+}
+
+/// A letter, `-` and eight hexadecimal digits, as the ids of tasks are.
+fn first_task_id(text: &str) -> Option<&str> {
+    let is_id = |word: &&str| {
+        word.split_once('-').is_some_and(|(letter, digits)| {
+            letter.len() == 1 && digits.len() == 8 && digits.bytes().all(|b| b.is_ascii_hexdigit())
+        })
+    };
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-')
+        .find(is_id)
 }
 
 fn push(filled: &mut String, value: &str, within: Within) {
@@ -71,6 +83,18 @@ mod tests {
             last_user_text: "go".to_owned(),
             ..Asked::default()
         }
+    }
+
+    #[test]
+    fn the_first_task_of_the_last_user_text_can_be_named() {
+        let asked = Asked {
+            last_user_text: "[Message from x]\nt-1f3c2b8a is yours (after b-00000000)".to_owned(),
+            ..asked()
+        };
+        assert_eq!(
+            fill("do {{task_id}}", &asked, Within::Text),
+            "do t-1f3c2b8a"
+        );
     }
 
     #[test]

@@ -1,0 +1,46 @@
+//! Runs the small MCP server, for tests and by hand.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Parser;
+use codespar_testkit::mcp::{Era, Host, HostSetup, serve_http, serve_stdio};
+
+/// An MCP server that does as it is told.
+#[derive(Parser)]
+struct Args {
+    /// Obey lines appended to this file: `update`, `log TEXT`, `tools`, `die`.
+    #[arg(long)]
+    control: Option<PathBuf>,
+    /// Write down here what happens.
+    #[arg(long)]
+    journal: Option<PathBuf>,
+    /// Do not start if this file is there.
+    #[arg(long)]
+    refuse: Option<PathBuf>,
+    /// Understand the newer handshake and no other.
+    #[arg(long)]
+    newer: bool,
+    /// Serve streamable HTTP on this port of 127.0.0.1 (0: a free one) instead of standard streams.
+    #[arg(long)]
+    http: Option<u16>,
+    /// Want this bearer token.
+    #[arg(long)]
+    token: Option<String>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    let host = Host::start(HostSetup {
+        control: args.control,
+        journal: args.journal,
+        refuse: args.refuse,
+        era: if args.newer { Era::Newer } else { Era::Older },
+        token: args.token,
+    })?;
+    match args.http {
+        Some(port) => serve_http(&host, port, |address| println!("{address}"))?,
+        None => serve_stdio(&host)?,
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Things that go wrong on purpose.
+
+use std::time::Duration;
+
+/// What goes wrong with one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FaultKind {
+    /// An error of the server; nothing happens.
+    Status(u16),
+    /// Too many requests in a short time.
+    SecondaryLimit {
+        /// The header `retry-after`, in seconds; left out when absent.
+        retry_after: Option<u64>,
+    },
+    /// The hour's requests are used up.
+    PrimaryLimit {
+        /// When they come back.
+        lifted_in: Duration,
+    },
+    /// The connection is cut; nothing happens.
+    CutBefore,
+    /// It happens, and then the connection is cut.
+    CutAfter,
+    /// It happens, and then the server says 502.
+    BadGatewayAfter,
+}
+
+/// A fault that waits for its request.
+#[derive(Debug, Clone)]
+pub struct GitHubFault {
+    pub(super) method: String,
+    pub(super) path: String,
+    pub(super) kind: FaultKind,
+}
+
+impl GitHubFault {
+    /// For the next request with this method whose path ends so.
+    pub fn new(method: &str, path_end: &str, kind: FaultKind) -> Self {
+        Self {
+            method: method.to_owned(),
+            path: path_end.to_owned(),
+            kind,
+        }
+    }
+
+    /// The server answers with this status.
+    pub fn status(method: &str, path_end: &str, status: u16) -> Self {
+        Self::new(method, path_end, FaultKind::Status(status))
+    }
+
+    /// The connection is cut after it has happened.
+    pub fn cut_after(method: &str, path_end: &str) -> Self {
+        Self::new(method, path_end, FaultKind::CutAfter)
+    }
+
+    /// The connection is cut before it happens.
+    pub fn cut_before(method: &str, path_end: &str) -> Self {
+        Self::new(method, path_end, FaultKind::CutBefore)
+    }
+
+    pub(super) fn fits(&self, method: &str, path: &str) -> bool {
+        self.method == method && path.ends_with(&self.path)
+    }
+}

@@ -1,0 +1,56 @@
+//! The three things that are asked for in GraphQL.
+
+use serde_json::{Value, json};
+
+use super::{
+    answer::{Answer, Answered},
+    route::Desk,
+    state::{Level, now},
+};
+
+pub(super) fn answer(desk: &mut Desk<'_>) -> Answered {
+    let query = desk.asked.text("query")?;
+    let draft = if query.contains("markPullRequestReadyForReview") {
+        false
+    } else if query.contains("convertPullRequestToDraft") {
+        true
+    } else if query.contains("viewer") {
+        return data(&json!({"viewer": {"login": desk.who.login}}));
+    } else {
+        return error("undefinedField", "the fake knows no such query");
+    };
+    if desk.who.level < Level::Write {
+        return error(
+            "FORBIDDEN",
+            "Resource not accessible by personal access token",
+        );
+    }
+    let id = desk.asked.json["variables"]["id"]
+        .as_str()
+        .unwrap_or_default();
+    let number = id
+        .strip_prefix("PR_")
+        .and_then(|number| number.parse().ok());
+    let Some(pull) = number.and_then(|number| desk.state.pull(number)) else {
+        return error(
+            "NOT_FOUND",
+            &format!("Could not resolve to a node with the global id of '{id}'"),
+        );
+    };
+    if !pull.open {
+        return error("UNPROCESSABLE", "Pull request is closed");
+    }
+    pull.draft = draft;
+    pull.updated_at = now();
+    data(&json!({"done": {"clientMutationId": null}}))
+}
+
+fn data(data: &Value) -> Answered {
+    Ok(Answer::json(200, &json!({"data": data})))
+}
+
+/// With status 200, as there.
+fn error(kind: &str, message: &str) -> Answered {
+    let errors = json!([{"type": kind, "message": message}]);
+    Ok(Answer::json(200, &json!({"data": null, "errors": errors})))
+}

@@ -1,0 +1,194 @@
+//! Whether a pull request can be merged, and merging it.
+
+use serde_json::json;
+
+use super::{
+    answer::{Answer, Answered},
+    git::Joined,
+    route::{Desk, broken, not_found},
+    state::{BranchRule, Level, Pull, now},
+};
+
+/// GitHub's words for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Clean,
+    Unstable,
+    Draft,
+    Dirty,
+    Blocked,
+    Behind,
+}
+
+impl Standing {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Unstable => "unstable",
+            Self::Draft => "draft",
+            Self::Dirty => "dirty",
+            Self::Blocked => "blocked",
+            Self::Behind => "behind",
+        }
+    }
+}
+
+pub(super) fn standing(desk: &Desk<'_>, pull: &Pull) -> Result<Standing, Answer> {
+    let git = &desk.room.git;
+    if let Joined::Conflict = git
+        .join(None, &pull.base_sha, &pull.head_sha)
+        .map_err(broken)?
+    {
+        return Ok(Standing::Dirty);
+    }
+    if pull.draft {
+        return Ok(Standing::Draft);
+    }
+    let approved = || {
+        let mut reviews = desk.state.reviews.iter();
+        reviews.any(|review| review.pull == pull.number && review.state == "APPROVED")
+    };
+    match desk.state.rules.get(&pull.base) {
+        Some(BranchRule::Approval) if !approved() => return Ok(Standing::Blocked),
+        Some(BranchRule::UpToDate) if !git.is_ancestor(&pull.base_sha, &pull.head_sha) => {
+            return Ok(Standing::Behind);
+        }
+        _ => {}
+    }
+    let runs = desk
+        .state
+        .check_runs
+        .iter()
+        .filter(|run| run.commit == pull.head_sha);
+    let statuses = desk
+        .state
+        .statuses
+        .iter()
+        .filter(|status| status.commit == pull.head_sha);
+    let good = runs.map(|run| run.conclusion.as_deref() == Some("success"));
+    let all_good = good
+        .chain(statuses.map(|status| status.state == "success"))
+        .all(|good| good);
+    Ok(if all_good {
+        Standing::Clean
+    } else {
+        Standing::Unstable
+    })
+}
+
+pub(super) fn merge(desk: &mut Desk<'_>, number: u64) -> Answered {
+    desk.needs(Level::Write, "contents=write")?;
+    let Some(pull) = desk.state.pulls.iter().find(|pull| pull.number == number) else {
+        return Err(not_found());
+    };
+    let asked = &desk.asked.json;
+    let method = asked["merge_method"].as_str().unwrap_or("merge");
+    let refused = |message: &str| Err(Answer::error(405, message));
+    if !pull.open {
+        return refused("Pull Request is not mergeable");
+    }
+    if asked["sha"]
+        .as_str()
+        .is_some_and(|sha| sha != pull.head_sha)
+    {
+        let message = "Head branch was modified. Review and try the merge again.";
+        return Err(Answer::error(409, message));
+    }
+    let methods = desk.state.merge_methods;
+    match method {
+        "merge" if !methods.merge => {
+            return refused("Merge commits are not allowed on this repository.");
+        }
+        "squash" if !methods.squash => {
+            return refused("Squash merges are not allowed on this repository.");
+        }
+        "rebase" if !methods.rebase => {
+            return refused("Rebase merges are not allowed on this repository.");
+        }
+        "merge" | "squash" | "rebase" => {}
+        _ => {
+            return Err(Answer::error(
+                422,
+                "merge_method is not one of merge, squash, rebase",
+            ));
+        }
+    }
+    match standing(desk, pull)? {
+        Standing::Dirty => return refused("Pull Request is not mergeable"),
+        Standing::Draft => return refused("Pull Request is still a draft"),
+        Standing::Blocked => {
+            return refused(
+                "At least 1 approving review is required by reviewers with write access.",
+            );
+        }
+        Standing::Behind => return refused("Head branch is not up to date with the base branch."),
+        Standing::Clean | Standing::Unstable => {}
+    }
+    let title = asked["commit_title"].as_str();
+    let sha = match method {
+        "rebase" => replay(desk, pull)?,
+        _ => join(desk, pull, method, title)?,
+    };
+    desk.room.git.set_branch(&pull.base, &sha).map_err(broken)?;
+    if let Some(pull) = desk.state.pull(number) {
+        pull.open = false;
+        pull.merged = Some((sha.clone(), now()));
+        pull.closed_at = Some(now());
+        pull.updated_at = now();
+    }
+    let body = json!({"sha": sha, "merged": true, "message": "Pull Request successfully merged"});
+    Ok(Answer::json(200, &body))
+}
+
+fn join(desk: &Desk<'_>, pull: &Pull, method: &str, title: Option<&str>) -> Result<String, Answer> {
+    let git = &desk.room.git;
+    let Joined::Tree(tree) = git
+        .join(None, &pull.base_sha, &pull.head_sha)
+        .map_err(broken)?
+    else {
+        return Err(Answer::error(405, "Pull Request is not mergeable"));
+    };
+    let (parents, own_title) = if method == "squash" {
+        (
+            vec![pull.base_sha.clone()],
+            format!("{} (#{})", pull.title, pull.number),
+        )
+    } else {
+        let title = format!(
+            "Merge pull request #{} from {}/{}",
+            pull.number, desk.room.owner, pull.head
+        );
+        (vec![pull.base_sha.clone(), pull.head_sha.clone()], title)
+    };
+    let message = title.map_or(own_title, str::to_owned);
+    git.write_commit(&tree, &parents, &message, None)
+        .map_err(broken)
+}
+
+/// One by one on top of the base.
+fn replay(desk: &Desk<'_>, pull: &Pull) -> Result<String, Answer> {
+    let git = &desk.room.git;
+    let range = format!("{}..{}", pull.base_sha, pull.head_sha);
+    let commits = git
+        .log(&range, &["--reverse", "--topo-order"])
+        .map_err(broken)?;
+    let mut top = pull.base_sha.clone();
+    for commit in commits {
+        let parent = commit.parents.first().map(String::as_str);
+        let Joined::Tree(tree) = git.join(parent, &top, &commit.sha).map_err(broken)? else {
+            return Err(Answer::error(
+                405,
+                "This branch can't be rebased due to conflicts",
+            ));
+        };
+        top = git
+            .write_commit(
+                &tree,
+                &[top],
+                &commit.message,
+                Some((&commit.author, &commit.committer)),
+            )
+            .map_err(broken)?;
+    }
+    Ok(top)
+}

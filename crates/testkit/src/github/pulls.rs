@@ -1,0 +1,294 @@
+//! Pull requests.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::{
+    answer::{Answer, Answered, plain_page},
+    merge::{Standing, standing},
+    route::{Desk, broken, not_found},
+    shapes,
+    state::{Level, Pull, now},
+};
+
+const WRITE: &str = "pull_requests=write";
+
+/// Follows the branches of an open one; an error if there is none.
+pub(super) fn refresh(desk: &mut Desk<'_>, number: u64) -> Result<(), Answer> {
+    let branches = desk.room.git.branches().map_err(broken)?;
+    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+    follow(pull, &branches);
+    Ok(())
+}
+
+fn follow(pull: &mut Pull, branches: &HashMap<String, String>) {
+    if !pull.open {
+        return;
+    }
+    if let Some(head) = branches
+        .get(&pull.head)
+        .filter(|head| **head != pull.head_sha)
+    {
+        pull.head_sha.clone_from(head);
+        pull.updated_at = now();
+    }
+    if let Some(base) = branches.get(&pull.base) {
+        pull.base_sha.clone_from(base);
+    }
+}
+
+fn side(desk: &Desk<'_>, branch: &str, sha: &str) -> Value {
+    json!({
+        "label": format!("{}:{branch}", desk.room.owner),
+        "ref": branch,
+        "sha": sha,
+        "user": shapes::user(&desk.room.owner),
+        "repo": shapes::repo(desk.room, desk.state, desk.who.level),
+    })
+}
+
+/// As lists tell it.
+pub(super) fn pull_json(desk: &Desk<'_>, pull: &Pull) -> Value {
+    let number = pull.number;
+    json!({
+        "id": 5000 + number,
+        "node_id": format!("PR_{number}"),
+        "number": number,
+        "state": if pull.open { "open" } else { "closed" },
+        "locked": false,
+        "title": pull.title,
+        "body": pull.body,
+        "draft": pull.draft,
+        "user": shapes::user(&pull.author),
+        "head": side(desk, &pull.head, &pull.head_sha),
+        "base": side(desk, &pull.base, &pull.base_sha),
+        "url": desk.room.api(&format!("/pulls/{number}")),
+        "html_url": desk.room.page(&format!("/pull/{number}")),
+        "diff_url": desk.room.page(&format!("/pull/{number}.diff")),
+        "created_at": pull.created_at.to_string(),
+        "updated_at": pull.updated_at.to_string(),
+        "closed_at": pull.closed_at.map(|at| at.to_string()),
+        "merged_at": pull.merged.as_ref().map(|(_, at)| at.to_string()),
+        "merge_commit_sha": pull.merged.as_ref().map(|(sha, _)| sha),
+    })
+}
+
+/// As one alone is told: also whether it can be merged, once that is known.
+fn full_json(desk: &mut Desk<'_>, number: u64) -> Result<Value, Answer> {
+    let delay = desk.state.mergeable_delay;
+    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+    let (head, base, asked) = &mut pull.judged;
+    if (&*head, &*base) != (&pull.head_sha, &pull.base_sha) {
+        (*head, *base, *asked) = (pull.head_sha.clone(), pull.base_sha.clone(), 0);
+    }
+    *asked += 1;
+    let known = *asked > delay && pull.open;
+    let Some(pull) = desk.state.pulls.iter().find(|pull| pull.number == number) else {
+        return Err(not_found());
+    };
+    let standing = standing(desk, pull)?;
+    let mut json = pull_json(desk, pull);
+    json["merged"] = pull.merged.is_some().into();
+    json["comments"] = 0.into();
+    json["commits"] = desk
+        .room
+        .git
+        .count_between(&pull.base_sha, &pull.head_sha)
+        .into();
+    json["mergeable"] = Value::Null;
+    json["mergeable_state"] = "unknown".into();
+    if known {
+        json["mergeable"] = (standing != Standing::Dirty).into();
+        json["mergeable_state"] = standing.word().into();
+    }
+    Ok(json)
+}
+
+pub(super) fn get(desk: &mut Desk<'_>, number: u64) -> Answered {
+    if !desk.asked.accepts("diff") {
+        return Ok(Answer::json(200, &full_json(desk, number)?));
+    }
+    let diff = diff(desk, number, &[])?;
+    if diff.len() > desk.state.diff_limit {
+        let errors = json!([{"resource": "PullRequest", "field": "diff", "code": "too_large"}]);
+        let mut refused = Answer::invalid(
+            "Sorry, the diff exceeded the maximum number of lines (20000)",
+            &errors,
+        );
+        refused.status = 406;
+        return Err(refused);
+    }
+    Ok(Answer::bytes(
+        200,
+        "application/vnd.github.diff; charset=utf-8",
+        diff,
+    ))
+}
+
+pub(super) fn diff(desk: &mut Desk<'_>, number: u64, more: &[&str]) -> Result<Vec<u8>, Answer> {
+    let git = &desk.room.git;
+    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+    git.diff(&pull.base_sha, &pull.head_sha, more)
+        .map_err(broken)
+}
+
+pub(super) fn list(desk: &mut Desk<'_>) -> Answered {
+    let branches = desk.room.git.branches().map_err(broken)?;
+    for pull in &mut desk.state.pulls {
+        follow(pull, &branches);
+    }
+    let asked = desk.asked;
+    let state = asked.query("state").unwrap_or("open");
+    let head = asked.query("head").filter(|head| head.contains(':'));
+    let fits = |pull: &&Pull| {
+        let state_fits = state == "all" || pull.open == (state == "open");
+        let label = format!("{}:{}", desk.room.owner, pull.head);
+        let base_fits = asked.query("base").is_none_or(|base| pull.base == base);
+        state_fits && base_fits && head.is_none_or(|head| head == label)
+    };
+    let mut all: Vec<Value> = desk
+        .state
+        .pulls
+        .iter()
+        .filter(fits)
+        .map(|pull| pull_json(desk, pull))
+        .collect();
+    let created = asked.query("sort").unwrap_or("created") == "created";
+    if asked.query("direction") == Some("desc") || (created && asked.query("direction").is_none()) {
+        all.reverse();
+    }
+    plain_page(asked, &all)
+}
+
+fn refused(message: &str) -> Answer {
+    let errors = json!([{"resource": "PullRequest", "code": "custom", "message": message}]);
+    Answer::invalid("Validation Failed", &errors)
+}
+
+pub(super) fn open(desk: &mut Desk<'_>) -> Answered {
+    desk.needs(Level::Write, WRITE)?;
+    let asked = desk.asked;
+    let (title, head, base) = (
+        asked.text("title")?,
+        asked.text("head")?,
+        asked.text("base")?,
+    );
+    let owner = format!("{}:", desk.room.owner);
+    let head = head.strip_prefix(&owner).unwrap_or(head);
+    let draft = asked.json["draft"] == true;
+    if asked.json["body"]
+        .as_str()
+        .is_some_and(|body| body.chars().count() > 65_536)
+    {
+        return Err(refused("body is too long (maximum is 65536 characters)"));
+    }
+    if draft && desk.state.drafts_refused {
+        return Err(refused(
+            "Draft pull requests are not supported in this repository.",
+        ));
+    }
+    let commit = |branch: &str, field: &str| {
+        let errors = json!([{"resource": "PullRequest", "field": field, "code": "invalid"}]);
+        let found = desk.room.git.branch(branch);
+        found.ok_or_else(|| Answer::invalid("Validation Failed", &errors))
+    };
+    let (head_sha, base_sha) = (commit(head, "head")?, commit(base, "base")?);
+    let same = |pull: &&Pull| pull.open && pull.head == head && pull.base == base;
+    if desk.state.pulls.iter().any(|pull| same(&pull)) {
+        return Err(refused(&format!(
+            "A pull request already exists for {owner}{head}."
+        )));
+    }
+    if desk.room.git.count_between(&base_sha, &head_sha) == 0 {
+        return Err(refused(&format!("No commits between {base} and {head}")));
+    }
+    let login = desk.who.login.clone();
+    let pull = desk
+        .state
+        .new_pull(&login, (head, head_sha), (base, base_sha));
+    let number = pull.number;
+    desk.state.pulls.push(Pull {
+        title: title.to_owned(),
+        body: asked.json["body"].as_str().map(str::to_owned),
+        draft,
+        ..pull
+    });
+    Ok(Answer::json(201, &full_json(desk, number)?))
+}
+
+pub(super) fn change(desk: &mut Desk<'_>, number: u64) -> Answered {
+    desk.needs(Level::Write, WRITE)?;
+    let asked = desk.asked;
+    let git = &desk.room.git;
+    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+    match asked.json["state"].as_str() {
+        None => {}
+        Some("closed") => {
+            pull.open = false;
+            pull.closed_at = Some(now());
+        }
+        Some("open") if pull.merged.is_some() => {
+            return Err(refused(
+                "state cannot be changed. The pull request was merged.",
+            ));
+        }
+        Some("open") if git.branch(&pull.head).is_none() => {
+            return Err(refused(&format!(
+                "state cannot be changed. The {} branch was deleted.",
+                pull.head
+            )));
+        }
+        Some("open") => {
+            pull.open = true;
+            pull.closed_at = None;
+        }
+        Some(_) => return Err(refused("state is not one of open, closed")),
+    }
+    if let Some(title) = asked.json["title"].as_str() {
+        pull.title = title.to_owned();
+    }
+    if let Some(body) = asked.json["body"].as_str() {
+        pull.body = Some(body.to_owned());
+    }
+    pull.updated_at = now();
+    Ok(Answer::json(200, &full_json(desk, number)?))
+}
+
+pub(super) fn files(desk: &mut Desk<'_>, number: u64) -> Answered {
+    let named = diff(desk, number, &["--name-status", "-z"])?;
+    let text = String::from_utf8_lossy(&named).into_owned();
+    let mut words = text.split('\0').filter(|word| !word.is_empty());
+    let mut all = Vec::new();
+    while let Some(letter) = words.next() {
+        let (status, renamed) = match letter.as_bytes().first() {
+            Some(b'A') => ("added", false),
+            Some(b'D') => ("removed", false),
+            Some(b'R') => ("renamed", true),
+            _ => ("modified", false),
+        };
+        let before = if renamed { words.next() } else { None };
+        let path = words.next().unwrap_or_default();
+        let paths: Vec<&str> = ["--"].into_iter().chain(before).chain([path]).collect();
+        let whole = String::from_utf8_lossy(&diff(desk, number, &paths)?).into_owned();
+        let hunks = whole
+            .find("\n@@ ")
+            .map(|start| whole[start + 1..].trim_end().to_owned());
+        let mut file = json!({
+            "sha": "0".repeat(40),
+            "filename": path,
+            "status": status,
+            "additions": 0,
+            "deletions": 0,
+            "changes": 0,
+        });
+        if let Some(hunks) = hunks {
+            file["patch"] = hunks.into();
+        }
+        if let Some(before) = before {
+            file["previous_filename"] = before.into();
+        }
+        all.push(file);
+    }
+    plain_page(desk.asked, &all)
+}

@@ -1,0 +1,92 @@
+//! Cloning and fetching, through `git http-backend`.
+
+use super::{
+    answer::{Answer, Answered},
+    git::feed,
+    room::Room,
+    route::Asked,
+    state::Level,
+};
+
+/// Answers `/<owner>/<name>.git/…`; `None` if the path is another.
+pub(super) fn answer(room: &Room, asked: &Asked) -> Option<Answer> {
+    let prefix = format!("/{}/{}.git/", room.owner, room.name);
+    let rest = asked.path.strip_prefix(&prefix)?;
+    Some(serve(room, asked, rest).unwrap_or_else(|error| error))
+}
+
+fn serve(room: &Room, asked: &Asked, rest: &str) -> Answered {
+    let pushes =
+        rest.contains("receive-pack") || asked.query("service") == Some("git-receive-pack");
+    let needed = if pushes { Level::Write } else { Level::Read };
+    let token = asked.basic_password();
+    let state = room.state.lock();
+    let user = state
+        .users
+        .iter()
+        .find(|user| Some(&user.token) == token.as_ref());
+    match user {
+        None => {
+            let refused = Answer::bytes(401, "text/plain", b"Authentication required".to_vec());
+            return Err(refused.header("WWW-Authenticate", "Basic realm=\"GitHub\""));
+        }
+        Some(user) if user.level < Level::Read => return Err(Answer::error(404, "Not Found")),
+        Some(user) if user.level < needed => {
+            return Err(Answer::error(
+                403,
+                "Write access to repository not granted.",
+            ));
+        }
+        Some(_) => {}
+    }
+    run_backend(room, asked, rest).map_err(|error| Answer::error(500, &error.to_string()))
+}
+
+fn run_backend(room: &Room, asked: &Asked, rest: &str) -> std::io::Result<Answer> {
+    let parent = room.git.dir.parent().unwrap_or(&room.git.dir);
+    let folder = room
+        .git
+        .dir
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy();
+    let header = |name: &str| asked.header(name).unwrap_or_default().to_owned();
+    let mut command = room.git.command();
+    command
+        .args(["-c", "http.receivepack=true", "http-backend"])
+        .env_remove("GIT_DIR")
+        .env("GIT_PROJECT_ROOT", parent)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("PATH_INFO", format!("/{folder}/{rest}"))
+        .env("REQUEST_METHOD", &asked.method)
+        .env("QUERY_STRING", &asked.raw_query)
+        .env("CONTENT_TYPE", header("content-type"))
+        .env("CONTENT_LENGTH", asked.body.len().to_string())
+        .env("HTTP_CONTENT_ENCODING", header("content-encoding"))
+        .env("GIT_PROTOCOL", header("git-protocol"))
+        .env("REMOTE_USER", "tester")
+        .env("REMOTE_ADDR", "127.0.0.1");
+    let output = feed(&mut command, &asked.body)?.stdout;
+    Ok(read_cgi(&output))
+}
+
+/// Head, empty line, body; the status is a header.
+fn read_cgi(output: &[u8]) -> Answer {
+    let end = output.windows(4).position(|four| four == b"\r\n\r\n");
+    let Some(end) = end else {
+        return Answer::error(500, "git http-backend wrote no head");
+    };
+    let mut answer = Answer::empty(200);
+    for line in String::from_utf8_lossy(&output[..end]).lines() {
+        match line.split_once(": ") {
+            Some(("Status", value)) => {
+                let code = value.split(' ').next().and_then(|code| code.parse().ok());
+                answer.status = code.unwrap_or(500);
+            }
+            Some((name, value)) => answer = answer.header(name, value),
+            None => {}
+        }
+    }
+    answer.body = output[end + 4..].to_vec();
+    answer
+}

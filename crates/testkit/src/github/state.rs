@@ -1,0 +1,311 @@
+//! What the fake remembers besides the git repository.
+
+use std::{collections::HashMap, time::Duration};
+
+use jiff::{SignedDuration, Timestamp};
+
+/// What someone may do in the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Nothing: it is as if it were not there.
+    None,
+    /// Look and comment.
+    Read,
+    /// Push and merge.
+    Write,
+    /// Everything.
+    Admin,
+}
+
+impl Level {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+/// Whose a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A person's.
+    Person,
+    /// Of an app's installation: it has no `/user`.
+    App,
+}
+
+/// Someone with a token.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The name.
+    pub login: String,
+    /// The token.
+    pub token: String,
+    /// What they may do.
+    pub level: Level,
+    /// Person or app.
+    pub kind: TokenKind,
+}
+
+impl User {
+    /// A person whose token is `<login>-token`.
+    pub fn person(login: &str, level: Level) -> Self {
+        Self {
+            login: login.to_owned(),
+            token: format!("{login}-token"),
+            level,
+            kind: TokenKind::Person,
+        }
+    }
+}
+
+/// What must hold before a merge into a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BranchRule {
+    /// An approving review.
+    Approval,
+    /// The head has all of the base.
+    UpToDate,
+}
+
+/// The ways of merging that are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MergeMethods {
+    /// A commit that joins the two.
+    pub merge: bool,
+    /// One commit.
+    pub squash: bool,
+    /// One by one.
+    pub rebase: bool,
+}
+
+pub(super) struct Pull {
+    pub(super) number: u64,
+    pub(super) title: String,
+    pub(super) body: Option<String>,
+    pub(super) open: bool,
+    pub(super) draft: bool,
+    pub(super) head: String,
+    pub(super) head_sha: String,
+    pub(super) base: String,
+    pub(super) base_sha: String,
+    pub(super) author: String,
+    pub(super) created_at: Timestamp,
+    pub(super) updated_at: Timestamp,
+    pub(super) closed_at: Option<Timestamp>,
+    pub(super) merged: Option<(String, Timestamp)>,
+    /// For which head and base it was last asked whether it can be merged, and how often.
+    pub(super) judged: (String, String, u32),
+}
+
+pub(super) struct Review {
+    pub(super) id: u64,
+    pub(super) pull: u64,
+    pub(super) author: String,
+    pub(super) body: String,
+    pub(super) state: String,
+    pub(super) commit: String,
+    pub(super) at: Timestamp,
+    pub(super) comments: Vec<LineComment>,
+}
+
+pub(super) struct LineComment {
+    pub(super) id: u64,
+    pub(super) path: String,
+    pub(super) line: u64,
+    pub(super) body: String,
+}
+
+pub(super) struct Comment {
+    pub(super) id: u64,
+    pub(super) pull: u64,
+    pub(super) author: String,
+    pub(super) body: String,
+    pub(super) at: Timestamp,
+}
+
+pub(super) struct CheckRun {
+    pub(super) id: u64,
+    pub(super) commit: String,
+    pub(super) name: String,
+    pub(super) conclusion: Option<String>,
+    pub(super) at: Timestamp,
+}
+
+pub(super) struct Status {
+    pub(super) id: u64,
+    pub(super) commit: String,
+    pub(super) context: String,
+    pub(super) state: String,
+    pub(super) at: Timestamp,
+}
+
+pub(super) struct RateLimit {
+    pub(super) limit: u64,
+    pub(super) left: u64,
+    pub(super) reset: Timestamp,
+}
+
+impl RateLimit {
+    pub(super) fn set(&mut self, left: u64, lifted_in: Duration) {
+        self.left = left;
+        let wait = SignedDuration::try_from(lifted_in).unwrap_or_default();
+        self.reset = Timestamp::now() + wait;
+    }
+
+    /// A new hour, if the old one is over.
+    pub(super) fn renew(&mut self) {
+        if self.reset <= Timestamp::now() {
+            self.left = self.limit;
+            self.reset = Timestamp::now() + SignedDuration::from_hours(1);
+        }
+    }
+}
+
+pub(super) struct State {
+    pub(super) users: Vec<User>,
+    pub(super) pulls: Vec<Pull>,
+    pub(super) reviews: Vec<Review>,
+    pub(super) comments: Vec<Comment>,
+    pub(super) check_runs: Vec<CheckRun>,
+    pub(super) statuses: Vec<Status>,
+    pub(super) rules: HashMap<String, BranchRule>,
+    pub(super) merge_methods: MergeMethods,
+    pub(super) tree_limit: usize,
+    pub(super) diff_limit: usize,
+    pub(super) mergeable_delay: u32,
+    pub(super) drafts_refused: bool,
+    pub(super) former_name: Option<String>,
+    pub(super) limit: RateLimit,
+    last_id: u64,
+}
+
+impl State {
+    pub(super) fn new(users: Vec<User>) -> Self {
+        Self {
+            users,
+            pulls: Vec::new(),
+            reviews: Vec::new(),
+            comments: Vec::new(),
+            check_runs: Vec::new(),
+            statuses: Vec::new(),
+            rules: HashMap::new(),
+            merge_methods: MergeMethods {
+                merge: true,
+                squash: true,
+                rebase: true,
+            },
+            tree_limit: 100_000,
+            diff_limit: 1_000_000,
+            mergeable_delay: 1,
+            drafts_refused: false,
+            former_name: None,
+            limit: RateLimit {
+                limit: 5000,
+                left: 5000,
+                reset: Timestamp::now() + SignedDuration::from_hours(1),
+            },
+            last_id: 1000,
+        }
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    pub(super) fn level_of(&self, login: &str) -> Option<Level> {
+        let user = self.users.iter().find(|user| user.login == login);
+        user.map(|user| user.level)
+    }
+
+    pub(super) fn set_level(&mut self, login: &str, level: Level) {
+        match self.users.iter_mut().find(|user| user.login == login) {
+            Some(user) => user.level = level,
+            None => self.users.push(User::person(login, level)),
+        }
+    }
+
+    pub(super) fn pull(&mut self, number: u64) -> Option<&mut Pull> {
+        self.pulls.iter_mut().find(|pull| pull.number == number)
+    }
+
+    /// The next one, by default ready and with the branch as its title.
+    pub(super) fn new_pull(
+        &self,
+        author: &str,
+        head: (&str, String),
+        base: (&str, String),
+    ) -> Pull {
+        Pull {
+            number: self.pulls.len() as u64 + 1,
+            title: head.0.to_owned(),
+            body: None,
+            open: true,
+            draft: false,
+            head: head.0.to_owned(),
+            head_sha: head.1,
+            base: base.0.to_owned(),
+            base_sha: base.1,
+            author: author.to_owned(),
+            created_at: now(),
+            updated_at: now(),
+            closed_at: None,
+            merged: None,
+            judged: Default::default(),
+        }
+    }
+
+    pub(super) fn set_check_run(&mut self, commit: &str, name: &str, conclusion: Option<&str>) {
+        self.check_runs
+            .retain(|run| run.commit != commit || run.name != name);
+        let run = CheckRun {
+            id: self.next_id(),
+            commit: commit.to_owned(),
+            name: name.to_owned(),
+            conclusion: conclusion.map(str::to_owned),
+            at: now(),
+        };
+        self.check_runs.push(run);
+    }
+
+    pub(super) fn set_status(&mut self, commit: &str, context: &str, state: &str) {
+        self.statuses
+            .retain(|status| status.commit != commit || status.context != context);
+        let status = Status {
+            id: self.next_id(),
+            commit: commit.to_owned(),
+            context: context.to_owned(),
+            state: state.to_owned(),
+            at: now(),
+        };
+        self.statuses.push(status);
+    }
+
+    pub(super) fn add_comment(&mut self, pull: u64, author: &str, body: &str) {
+        let comment = Comment {
+            id: self.next_id(),
+            pull,
+            author: author.to_owned(),
+            body: body.to_owned(),
+            at: now(),
+        };
+        self.comments.push(comment);
+    }
+
+    pub(super) fn close(&mut self, number: u64) {
+        if let Some(pull) = self.pull(number) {
+            pull.open = false;
+            pull.closed_at = Some(now());
+            pull.updated_at = now();
+        }
+    }
+}
+
+/// GitHub's times have no fractions.
+pub(super) fn now() -> Timestamp {
+    Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default()
+}

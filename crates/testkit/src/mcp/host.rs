@@ -1,0 +1,186 @@
+//! What the server knows and how it answers, whatever the transport.
+
+use std::{
+    collections::BTreeSet,
+    fs::File,
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{control, tools};
+
+/// The one resource there is.
+pub(super) const RESOURCE: &str = "note:///today";
+const OLDER: &str = "2025-11-25";
+const NEWER: &str = "2026-07-28";
+
+/// Which handshake it understands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Era {
+    /// `initialize`.
+    #[default]
+    Older,
+    /// `server/discover`, and no other.
+    Newer,
+}
+
+/// How it behaves.
+#[derive(Debug, Clone, Default)]
+pub struct HostSetup {
+    /// Lines appended to this file are obeyed: `update`, `log TEXT`, `tools`, `die`.
+    pub control: Option<PathBuf>,
+    /// What happens is written here, a line each.
+    pub journal: Option<PathBuf>,
+    /// If this file is there, it does not start.
+    pub refuse: Option<PathBuf>,
+    /// Which handshake it understands.
+    pub era: Era,
+    /// The bearer token that HTTP requests must carry.
+    pub token: Option<String>,
+}
+
+type Outlet = Box<dyn Fn(&Value) -> bool + Send>;
+
+/// One server.
+pub struct Host {
+    pub(super) setup: HostSetup,
+    outlets: Mutex<Vec<Outlet>>,
+    watched: Mutex<BTreeSet<String>>,
+    /// The id of the subscription of the newer kind.
+    listening: Mutex<Option<Value>>,
+    pub(super) cancelled: Mutex<BTreeSet<String>>,
+}
+
+impl Host {
+    /// A server that obeys its control file from now on.
+    pub fn start(setup: HostSetup) -> std::io::Result<Arc<Self>> {
+        if let Some(file) = setup.refuse.as_deref().filter(|file| file.exists()) {
+            let words = format!("refusing to start: {} is there", file.display());
+            return Err(std::io::Error::other(words));
+        }
+        let host = Arc::new(Self {
+            setup,
+            outlets: Mutex::default(),
+            watched: Mutex::default(),
+            listening: Mutex::default(),
+            cancelled: Mutex::default(),
+        });
+        host.note(&format!("started {}", std::process::id()));
+        if let Some(file) = host.setup.control.clone() {
+            control::follow(&host, file)?;
+        }
+        Ok(host)
+    }
+
+    pub(super) fn note(&self, line: &str) {
+        let Some(path) = &self.setup.journal else {
+            return;
+        };
+        let file = append(path);
+        // The journal is for the test; the server goes on without it.
+        let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+    }
+
+    /// Where notifications go; one that answers `false` is closed.
+    pub(super) fn add_outlet(&self, outlet: Outlet) {
+        self.outlets.lock().push(outlet);
+    }
+
+    pub(super) fn tell(&self, method: &str, mut params: Value) {
+        if let Some(id) = &*self.listening.lock() {
+            params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": id });
+        }
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        self.outlets.lock().retain(|outlet| outlet(&message));
+    }
+
+    pub(super) fn tell_updated(&self, uri: &str) {
+        if self.watched.lock().contains(uri) {
+            self.tell("notifications/resources/updated", json!({ "uri": uri }));
+        }
+    }
+
+    /// The answer to a message; none for notifications.
+    pub(super) fn answer(&self, message: &Value) -> Option<Value> {
+        let method = message["method"].as_str().unwrap_or_default();
+        let params = &message["params"];
+        let Some(id) = message.get("id") else {
+            if method == "notifications/cancelled" {
+                self.note(&format!("cancelled {}", params["requestId"]));
+                let key = params["requestId"].to_string();
+                self.cancelled.lock().insert(key);
+            }
+            return None;
+        };
+        let answer = self.result(method, params, id)?;
+        Some(match answer {
+            Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
+            Err((code, message)) => json!({
+                "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message },
+            }),
+        })
+    }
+
+    /// `None` for a request that stays open.
+    fn result(&self, method: &str, params: &Value, id: &Value) -> Option<tools::Answer> {
+        let unknown = || Err((-32601, format!("there is no method {method}")));
+        let uri = || params["uri"].as_str().unwrap_or_default().to_owned();
+        Some(match (method, self.setup.era) {
+            ("initialize", Era::Older) => Ok(json!({
+                "protocolVersion": OLDER,
+                "capabilities": capabilities(),
+                "serverInfo": { "name": "testkit", "version": "1" },
+            })),
+            ("server/discover", Era::Newer) => Ok(json!({
+                "resultType": "complete", "supportedVersions": [NEWER],
+                "capabilities": capabilities(), "ttlMs": 0, "cacheScope": "private",
+            })),
+            ("subscriptions/listen", Era::Newer) => {
+                self.listen(&params["notifications"], id);
+                return None;
+            }
+            ("ping", Era::Older) => Ok(json!({})),
+            ("logging/setLevel", Era::Older) => Ok(json!({})),
+            ("resources/subscribe", Era::Older) => {
+                self.note(&format!("subscribed {}", uri()));
+                self.watched.lock().insert(uri());
+                Ok(json!({}))
+            }
+            ("resources/list", _) => {
+                Ok(json!({ "resources": [{ "uri": RESOURCE, "name": "today" }] }))
+            }
+            ("tools/list", _) => Ok(json!({ "tools": tools::list() })),
+            ("tools/call", _) => tools::call(self, params, id),
+            _ => unknown(),
+        })
+    }
+
+    fn listen(&self, filter: &Value, id: &Value) {
+        *self.listening.lock() = Some(id.clone());
+        let uris = filter["resourceSubscriptions"].as_array();
+        for uri in uris.into_iter().flatten().filter_map(Value::as_str) {
+            self.note(&format!("subscribed {uri}"));
+            self.watched.lock().insert(uri.to_owned());
+        }
+        self.tell(
+            "notifications/subscriptions/acknowledged",
+            json!({ "notifications": filter }),
+        );
+    }
+}
+
+fn capabilities() -> Value {
+    json!({
+        "tools": { "listChanged": true },
+        "resources": { "subscribe": true, "listChanged": true },
+        "logging": {},
+    })
+}
+
+fn append(path: &Path) -> std::io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}

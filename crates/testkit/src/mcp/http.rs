@@ -1,0 +1,110 @@
+//! Streamable HTTP: answers as JSON, notifications as an event stream.
+
+use std::{
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::host::Host;
+
+struct Request {
+    method: String,
+    authorization: Option<String>,
+    body: Vec<u8>,
+}
+
+pub(super) fn serve(host: &Arc<Host>, port: u16, ready: impl FnOnce(String)) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", port))?;
+    ready(format!("http://{}/mcp", listener.local_addr()?));
+    for stream in listener.incoming() {
+        let (host, stream) = (host.clone(), stream?);
+        // A client that goes away is no concern of the others.
+        thread::spawn(move || talk(&host, stream));
+    }
+    Ok(())
+}
+
+fn talk(host: &Host, stream: TcpStream) -> io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let Some(request) = read(&mut reader)? else {
+        return Ok(());
+    };
+    let wanted = host
+        .setup
+        .token
+        .as_ref()
+        .map(|token| format!("Bearer {token}"));
+    if wanted.is_some() && wanted != request.authorization {
+        let fields = "WWW-Authenticate: Bearer\r\nContent-Length: 0\r\n";
+        return send(stream, "401 Unauthorized", fields, b"");
+    }
+    match request.method.as_str() {
+        "GET" => open_stream(host, stream),
+        "POST" => {
+            let message: Value = serde_json::from_slice(&request.body)?;
+            match host.answer(&message) {
+                None => send(stream, "202 Accepted", "Content-Length: 0\r\n", b""),
+                Some(answer) => {
+                    let body = answer.to_string();
+                    let fields = format!(
+                        "Content-Type: application/json\r\nMcp-Session-Id: one\r\nContent-Length: {}\r\n",
+                        body.len()
+                    );
+                    send(stream, "200 OK", &fields, body.as_bytes())
+                }
+            }
+        }
+        _ => send(stream, "200 OK", "Content-Length: 0\r\n", b""),
+    }
+}
+
+fn open_stream(host: &Host, mut stream: TcpStream) -> io::Result<()> {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+    stream.write_all(head.as_bytes())?;
+    let stream = Mutex::new(stream);
+    host.add_outlet(Box::new(move |message| {
+        let event = format!("data: {message}\n\n");
+        stream.lock().write_all(event.as_bytes()).is_ok()
+    }));
+    host.note("streaming");
+    Ok(())
+}
+
+fn send(mut stream: TcpStream, status: &str, fields: &str, body: &[u8]) -> io::Result<()> {
+    let head = format!("HTTP/1.1 {status}\r\n{fields}Connection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)
+}
+
+fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let method = line.split(' ').next().unwrap_or_default().to_owned();
+    let (mut authorization, mut length) = (None, 0);
+    loop {
+        line.clear();
+        reader.read_line(&mut line)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "authorization" => authorization = Some(value.trim().to_owned()),
+            "content-length" => length = value.trim().parse().unwrap_or(0),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Request {
+        method,
+        authorization,
+        body,
+    }))
+}

@@ -106,9 +106,35 @@ pub(crate) struct SessionArgs {
     #[arg(long)]
     pub(crate) coordinator: bool,
 
+    /// A file of MCP servers, like .mcp.json; naming it here allows them. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mcp_config: Vec<PathBuf>,
+
     /// Work in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+}
+
+impl SessionArgs {
+    /// None of them given.
+    pub(crate) fn plain() -> Self {
+        Self {
+            model: None,
+            max_turns: None,
+            max_budget_usd: None,
+            allowed_tools: Vec::new(),
+            disallowed_tools: Vec::new(),
+            permission_mode: None,
+            dangerously_skip_permissions: false,
+            append_system_prompt: None,
+            add_dir: Vec::new(),
+            resume: None,
+            continue_last: false,
+            coordinator: false,
+            mcp_config: Vec::new(),
+            cwd: None,
+        }
+    }
 }
 
 /// What a headless run prints.
@@ -124,10 +150,18 @@ pub(crate) enum OutputFormat {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    Dev(commands::dev::DevArgs),
+    Locate(commands::locate::LocateArgs),
+    Pr(commands::pr::PrCommand),
+    Review(commands::review::ReviewArgs),
+    Merge(commands::pr::MergeArgs),
+    Ask(commands::ask::AskArgs),
     Session(commands::session::SessionCommand),
     Task(commands::task::TaskCommand),
     Worker(commands::worker::WorkerArgs),
     Agents(commands::agents::AgentsCommand),
+    Mcp(commands::mcp::McpCommand),
+    Apply(commands::apply::ApplyArgs),
     Doctor(commands::doctor::DoctorArgs),
     Gc(commands::gc::GcArgs),
     Demo(commands::demo::DemoArgs),
@@ -143,7 +177,7 @@ fn mode(text: &str) -> Result<Mode, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 
-fn dollars(text: &str) -> Result<Usd, String> {
+pub(crate) fn dollars(text: &str) -> Result<Usd, String> {
     text.trim_start_matches('$')
         .parse()
         .ok()

@@ -7,7 +7,7 @@ use std::{
 
 use codespar_agent::{
     Agent, AgentDefinitions, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice,
-    ModelPageReader, Recovered, SideCalls, Sink, Transcript,
+    ModelPageReader, Recovered, SideCalls, Sink, Transcript, mcp::McpServers,
 };
 use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, Scope, Shelter};
 use codespar_protocol::{SessionId, SessionMode};
@@ -22,6 +22,7 @@ use crate::{
     args::SessionArgs,
     error::CommandError,
     gather::{denied, extra_dirs, extras, redactor, rules, sandbox, unknown_tools},
+    mcp::Gathered,
     place::Place,
     provider::{self, Provider},
     session_dirs::{SessionDirs, find_session},
@@ -45,6 +46,8 @@ pub(crate) struct Ground {
     pub(crate) agents: AgentDefinitions,
     skills: Arc<Skills>,
     pub(crate) sandbox: Arc<Sandbox>,
+    /// MCP servers, shared by all agents of the process.
+    pub(crate) mcp: Arc<McpServers>,
     /// What was wrong with files that are not vital.
     pub(crate) warnings: Vec<String>,
 }
@@ -100,6 +103,13 @@ impl Ground {
         let tools = standard_tools().filtered(None, &denied);
         let (skills, agents, mut warnings) = extras(&place);
         warnings.extend(unknown_tools(&args)?);
+        let (mcp, about_servers) =
+            Gathered::read(&place, &settings, &place.root, &args.mcp_config)?.servers(
+                &place,
+                &settings,
+                &place.root,
+            )?;
+        warnings.extend(about_servers);
         if place
             .home
             .as_deref()
@@ -129,6 +139,7 @@ impl Ground {
             agents,
             skills,
             sandbox,
+            mcp: Arc::new(mcp),
             warnings,
         })
     }

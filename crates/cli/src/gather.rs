@@ -24,6 +24,8 @@ pub(crate) fn tool_names() -> Vec<String> {
         "TaskStop",
         "TaskOutput",
         "SendMessage",
+        "TeamCreate",
+        "TeamDelete",
         "BashOutput",
         "KillShell",
     ];

@@ -3,10 +3,13 @@
 mod args;
 mod assemble;
 mod commands;
+mod dev;
 mod error;
 mod gather;
 mod headless;
 mod interactive;
+mod maker;
+mod mcp;
 mod place;
 mod provider;
 mod session_dirs;
@@ -29,11 +32,14 @@ use crate::{
 fn main() -> ExitCode {
     // A sandboxed command starts here too; it must reach its restrictions before anything else.
     let mut words = std::env::args_os().skip(1);
-    if words
-        .next()
-        .is_some_and(|word| word == codespar_tools::sandbox::CHILD_COMMAND)
-    {
-        std::process::exit(codespar_tools::sandbox::child_main(words));
+    match words.next().and_then(|word| word.into_string().ok()) {
+        Some(word) if word == codespar_tools::sandbox::CHILD_COMMAND => {
+            std::process::exit(codespar_tools::sandbox::child_main(words));
+        }
+        Some(word) if word == codespar_tools::sandbox::SERVER_COMMAND => {
+            std::process::exit(codespar_tools::sandbox::server_main(words));
+        }
+        _ => {}
     }
     let cli = Cli::parse();
     match run(cli) {
@@ -80,9 +86,17 @@ fn refuse_misplaced_command(cli: &Cli) -> Result<(), CommandError> {
 async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
     match cli.command {
         Some(Command::Session(args)) => commands::session::run(args, &place).await,
+        Some(Command::Dev(args)) => commands::dev::run(args, place).await,
+        Some(Command::Locate(args)) => commands::locate::run(args, &place).await,
+        Some(Command::Pr(args)) => commands::pr::run(args, &place).await,
+        Some(Command::Review(args)) => commands::review::run(args, &place).await,
+        Some(Command::Merge(args)) => commands::pr::merge_one(&args, &place).await,
+        Some(Command::Ask(args)) => commands::ask::run(args, &place).await,
         Some(Command::Task(args)) => commands::task::run(args, place).await,
         Some(Command::Worker(args)) => commands::worker::run(&args, cli.session, place).await,
         Some(Command::Agents(args)) => commands::agents::run(&args, &place),
+        Some(Command::Apply(args)) => commands::apply::run(&args),
+        Some(Command::Mcp(args)) => commands::mcp::run(&args, &place).await,
         Some(Command::Doctor(args)) => commands::doctor::run(&args, &cli.session, &place).await,
         Some(Command::Gc(args)) => commands::gc::run(&args, &place).await,
         Some(Command::Demo(args)) => commands::demo::run(&args, &place).await,

@@ -8,8 +8,13 @@ use std::{
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
 use codespar_tools::sandbox::SandboxChoice;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
-use crate::{error::CommandError, place::Place};
+use crate::{
+    dev::{DevSettings, ForgeName, VerifySettings},
+    error::CommandError,
+    place::Place,
+};
 
 /// A settings file is small; anything larger is something else.
 const MAX_BYTES: u64 = 1 << 20;
@@ -33,8 +38,22 @@ pub(crate) struct Settings {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) max_wall_seconds: Option<u64>,
     pub(crate) disable_background_tasks: Option<bool>,
+    pub(crate) mcp: McpSettings,
+    pub(crate) dev: DevSettings,
+    pub(crate) verify: VerifySettings,
+    pub(crate) forge: Option<ForgeName>,
     /// The files that were there.
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// MCP servers of the person, which servers of projects may start, and how long they may take.
+#[derive(Debug, Default)]
+pub(crate) struct McpSettings {
+    pub(crate) servers: BTreeMap<String, Box<RawValue>>,
+    pub(crate) enabled: Vec<String>,
+    pub(crate) enable_all: bool,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) connect_timeout_ms: Option<u64>,
 }
 
 /// Which provider, when several could answer.
@@ -108,6 +127,14 @@ struct File {
     max_tokens: Option<u64>,
     max_wall_seconds: Option<u64>,
     disable_background_tasks: Option<bool>,
+    mcp_servers: BTreeMap<String, Box<RawValue>>,
+    enabled_mcp_servers: Vec<String>,
+    enable_all_project_mcp_servers: Option<bool>,
+    mcp_timeout_ms: Option<u64>,
+    mcp_connect_timeout_ms: Option<u64>,
+    dev: DevSettings,
+    verify: VerifySettings,
+    forge: Option<ForgeName>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -203,6 +230,14 @@ impl Settings {
         self.disable_background_tasks = file
             .disable_background_tasks
             .or(self.disable_background_tasks);
+        self.dev.add(file.dev, author == Author::Project);
+        self.verify.add(file.verify);
+        self.forge = file.forge.or(self.forge);
+        self.mcp.servers.extend(file.mcp_servers);
+        self.mcp.enabled.extend(file.enabled_mcp_servers);
+        self.mcp.enable_all |= file.enable_all_project_mcp_servers == Some(true);
+        self.mcp.timeout_ms = file.mcp_timeout_ms.or(self.mcp.timeout_ms);
+        self.mcp.connect_timeout_ms = file.mcp_connect_timeout_ms.or(self.mcp.connect_timeout_ms);
         self.files.push(path.to_path_buf());
         Ok(())
     }
@@ -362,8 +397,19 @@ fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
         Some("sandbox.allowWrite")
     } else if !file.sandbox.pass_env.is_empty() {
         Some("sandbox.passEnv")
+    } else if file.verify.network == Some(true) {
+        Some("verify.network = true")
+    } else if file.forge == Some(ForgeName::Github) {
+        Some("forge = github")
     } else if !file.permissions.additional_directories.is_empty() {
         Some("permissions.additionalDirectories")
+    } else if !file.mcp_servers.is_empty() {
+        // A project's servers stand in .mcp.json, where somebody has to allow them.
+        Some("mcpServers")
+    } else if !file.enabled_mcp_servers.is_empty() {
+        Some("enabledMcpServers")
+    } else if file.enable_all_project_mcp_servers == Some(true) {
+        Some("enableAllProjectMcpServers")
     } else {
         None
     };

@@ -39,6 +39,11 @@ impl Signals {
         Ok(signals)
     }
 
+    /// Whether a person pressed Ctrl-C.
+    pub(crate) fn was_interrupted(&self) -> bool {
+        self.exit_code() == Some(INTERRUPTED)
+    }
+
     /// The exit code of the signal that came.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         Some(self.0.load(Ordering::SeqCst)).filter(|code| *code != 0)

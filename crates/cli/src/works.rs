@@ -2,36 +2,28 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Weak},
+    sync::Arc,
 };
 
-use async_trait::async_trait;
-use codespar_agent::{
-    Agent, Approver, Gate, Limits, ModelChoice, Sink, Transcript, TreeBudget, TreeShare,
-};
-use codespar_policy::Mode;
-use codespar_protocol::{SessionId, SessionMode, TaskId, TaskType};
+use codespar_agent::{Agent, Approver, Limits, TreeBudget, TreeShare};
+use codespar_dev::{DevRunner, Workflows};
+use codespar_protocol::{SessionId, SessionMode, TaskType};
 use codespar_store::{Store, TaskStore};
 use codespar_tasks::{
-    AgentKind, AgentMaker, AgentOrder, AgentRunner, AtEnd, Caller, Control, DreamRunner, MadeAgent,
-    RunnerLimits, Scheduler, ShellGround, ShellRunner, TaskHub, TaskInbox, ToolSet, WorkflowRunner,
-    builtin_kinds, coordinator_prompt, coordinator_tools, dream_kind, subagent_tools, task_tools,
+    AgentKind, AgentRunner, AtEnd, Caller, DreamRunner, RunnerLimits, Scheduler, ShellGround,
+    ShellRunner, TaskHub, TaskInbox, TeammateRunner, ToolSet, WorkflowRunner, builtin_kinds,
+    coordinator_prompt, coordinator_tools, subagent_tools, task_tools, team_tools,
 };
-use codespar_tools::{Registry, standard_tools, worktree::Worktree};
+use codespar_tools::Registry;
 
 use crate::{
     assemble::{Company, Ground, OpenSession, Outfit},
     error::CommandError,
+    maker::{Maker, with_aliases, worker_tools},
+    mcp,
     place::Place,
-    session_dirs::SessionDirs,
     settings::Settings,
 };
-
-/// Only these, for workers of `CODESPAR_SIMPLE`.
-const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
-/// So that the model of a subagent does not end in a question that nobody will see.
-const NOTE: &str = "You report to another agent: nobody can answer a question. Decide yourself what \
-                    is not said, and say what you assumed.";
 
 /// What a process is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +58,10 @@ impl Works {
                 .unwrap_or(RunnerLimits::default().shells),
         };
         let output_dir = ground.place.state.join("task-output");
-        let scheduler = Scheduler::new(store.clone(), output_dir, limits);
+        let scheduler = match role {
+            Role::Session => Scheduler::new(store.clone(), output_dir, limits),
+            Role::Worker => Scheduler::of_worker(store.clone(), output_dir, limits),
+        };
         let hub = TaskHub::new(
             store,
             sessions,
@@ -101,9 +96,23 @@ impl Works {
             agents: agents.clone(),
         };
         scheduler.serve(TaskType::Dream, Arc::new(dreams));
+        let teammates = TeammateRunner {
+            agents: agents.clone(),
+        };
+        scheduler.serve(TaskType::InProcessTeammate, Arc::new(teammates));
         scheduler.serve(TaskType::LocalAgent, agents);
-        let workflows = WorkflowRunner { hub: hub.clone() };
+        let workflows = Workflows {
+            files: WorkflowRunner { hub: hub.clone() },
+            dev: DevRunner {
+                ground: crate::dev::ground(&ground),
+                hub: hub.clone(),
+            },
+        };
         scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
+        mcp::serve_monitors(&ground, &hub);
+        if role == Role::Session {
+            ground.mcp.begin();
+        }
         tokio::spawn(scheduler.run());
         Self { ground, hub, tree }
     }
@@ -129,8 +138,8 @@ impl Works {
             SessionMode::Coordinator => {
                 let scratchpad = scratchpad(&ground.place.state, id)?;
                 let workers = tool_names(&worker_tools(ground, &self.hub, &caller));
-                let role = coordinator_prompt(&workers, &[], &scratchpad);
-                (Some(role), coordinator_tools(&self.hub, &caller))
+                let role = coordinator_prompt(&workers, &ground.mcp.connected(), &scratchpad);
+                (Some(role), self.directing_tools(&caller))
             }
         };
         let inbox = TaskInbox {
@@ -172,9 +181,18 @@ impl Works {
         };
         let tools = match session.mode {
             SessionMode::Normal => self.own_tools(&caller),
-            SessionMode::Coordinator => coordinator_tools(&self.hub, &caller),
+            SessionMode::Coordinator => self.directing_tools(&caller),
         };
         tools.names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// What a coordinator has; following pull requests too where there is a repository.
+    fn directing_tools(&self, caller: &Caller) -> Registry {
+        let mut tools = coordinator_tools(&self.hub, caller);
+        for tool in crate::dev::subscriptions(&self.ground, &self.hub, caller) {
+            tools.add(tool);
+        }
+        tools
     }
 
     /// Standard tools and those for tasks, less what `--disallowedTools` takes away.
@@ -182,7 +200,9 @@ impl Works {
         let mut tools = self.ground.tools.clone();
         let added = task_tools(&self.hub, caller)
             .into_iter()
-            .chain(subagent_tools(&self.hub, caller));
+            .chain(subagent_tools(&self.hub, caller))
+            .chain(team_tools(&self.hub, caller))
+            .chain(self.ground.mcp.tools());
         for tool in added {
             tools.add(tool);
         }
@@ -192,220 +212,15 @@ impl Works {
     /// Lets go of everything in good order.
     pub(crate) async fn close(&self) {
         self.hub.scheduler().leave().await;
+        self.ground.mcp.close().await;
         self.ground.store.close().await;
     }
-}
-
-/// Makes subagents.
-struct Maker {
-    ground: Arc<Ground>,
-    hub: Weak<TaskHub>,
-    approver: Arc<dyn Approver>,
-    tree: Arc<TreeBudget>,
-}
-
-#[async_trait]
-impl AgentMaker for Maker {
-    async fn make(
-        &self,
-        order: &AgentOrder,
-        control: &Control,
-        sink: Sink,
-    ) -> Result<MadeAgent, String> {
-        let hub = self.hub.upgrade().ok_or("the process is leaving")?;
-        let kind = match control.record.task_type {
-            TaskType::Dream => dream_kind(),
-            _ => hub
-                .kind(&order.subagent_type)
-                .map_err(|error| error.to_string())?
-                .clone(),
-        };
-        let task = &control.record.task_id;
-        let worktree = match order.isolation {
-            Some(_) => Some(self.worktree(order, task).await?),
-            None => None,
-        };
-        let (root, cwd) = match &worktree {
-            Some(tree) => (
-                tree.path().to_path_buf(),
-                tree.matching(&order.root, &order.cwd),
-            ),
-            None => (order.root.clone(), order.cwd.clone()),
-        };
-        let caller = Caller {
-            session: order.agent_session,
-            task: Some(task.clone()),
-            depth: order.depth,
-            sink: sink.clone(),
-            root: root.clone(),
-        };
-        let store: Arc<dyn Store> = self.ground.store.clone();
-        let (transcript, recovered) = Transcript::open(store, order.agent_session)
-            .await
-            .map_err(|error| error.to_string())?;
-        let session = OpenSession {
-            transcript,
-            recovered,
-            is_resumed: control.was_lost,
-            mode: SessionMode::Normal,
-        };
-        let pad = control
-            .record
-            .session_id
-            .map(|parent| {
-                self.ground
-                    .place
-                    .state
-                    .join("scratchpads")
-                    .join(parent.to_string())
-            })
-            .filter(|pad| pad.is_dir());
-        let inbox = TaskInbox {
-            hub: hub.clone(),
-            session: order.agent_session,
-            task: Some(task.clone()),
-            sink: sink.clone(),
-            at_end: AtEnd::Wait,
-        };
-        let gate = worktree.is_none().then(|| {
-            Arc::new(PathGate {
-                hub: hub.clone(),
-                task: task.clone(),
-            }) as Arc<dyn Gate>
-        });
-        let outfit = Outfit {
-            role: Some(role(&kind, pad.as_deref())),
-            tools: self.tools(&hub, &kind, &caller),
-            choice: self.choice(order, &kind),
-            mode: self.mode(&kind),
-            limits: Limits {
-                max_turns: Some(order.max_turns.unwrap_or(kind.max_turns)),
-                max_budget: None,
-                max_wall: self.ground.settings.max_wall(),
-                tree: Some(TreeShare::Branch(self.tree.clone())),
-            },
-            root,
-            cwd,
-            extra_dirs: pad.into_iter().collect(),
-            inbox: Arc::new(inbox),
-            gate,
-            company: Company {
-                sink,
-                approver: self.approver.clone(),
-                note: Some(NOTE),
-            },
-        };
-        let agent = self
-            .ground
-            .agent(session, outfit)
-            .map_err(|error| error.to_string())?;
-        let dirs = SessionDirs::of(&self.ground.place.state, order.agent_session);
-        let after = Box::new(move || {
-            dirs.clean();
-            worktree.and_then(Worktree::settle)
-        });
-        Ok(MadeAgent { agent, after })
-    }
-}
-
-impl Maker {
-    fn tools(&self, hub: &Arc<TaskHub>, kind: &AgentKind, caller: &Caller) -> Registry {
-        let all = match &kind.tools {
-            ToolSet::Worker => worker_tools(&self.ground, hub, caller),
-            _ => {
-                let mut tools = standard_tools();
-                let added = task_tools(hub, caller)
-                    .into_iter()
-                    .chain(subagent_tools(hub, caller));
-                for tool in added {
-                    tools.add(tool);
-                }
-                tools
-            }
-        };
-        let all = match &kind.tools {
-            ToolSet::Only(names) => all.filtered(Some(names), &[]),
-            _ => all,
-        };
-        let custom = self.ground.agents.agents.get(&kind.name);
-        let denied = custom
-            .map(|agent| agent.disallowed_tools.clone())
-            .unwrap_or_default();
-        with_aliases(all.filtered(None, &[&denied[..], &self.ground.denied[..]].concat()))
-    }
-
-    fn mode(&self, kind: &AgentKind) -> Mode {
-        let custom = self.ground.agents.agents.get(&kind.name);
-        let own = custom.and_then(|agent| agent.permission_mode);
-        // A definition comes with the repository: it may be stricter than the person, not looser.
-        match own {
-            Some(Mode::BypassPermissions | Mode::AcceptEdits) | None => self.ground.mode,
-            Some(mode) => mode,
-        }
-    }
-
-    fn choice(&self, order: &AgentOrder, kind: &AgentKind) -> ModelChoice {
-        let wanted = order.model.as_deref().or(kind.model.as_deref());
-        self.ground
-            .provider
-            .choice_for(wanted, &self.ground.settings)
-    }
-
-    async fn worktree(&self, order: &AgentOrder, task: &TaskId) -> Result<Worktree, String> {
-        let path = self
-            .ground
-            .place
-            .state
-            .join("worktrees")
-            .join(task.as_str());
-        let (root, branch) = (order.root.clone(), format!("codespar/{task}"));
-        tokio::task::spawn_blocking(move || Worktree::open(&root, &path, &branch))
-            .await
-            .map_err(|error| error.to_string())?
-            .map_err(|error| format!("no worktree could be made: {error}"))
-    }
-}
-
-/// Workers have everything but the coordinator's own tools.
-fn worker_tools(ground: &Ground, hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
-    if ground
-        .place
-        .var("CODESPAR_SIMPLE")
-        .is_some_and(|value| value != "0")
-    {
-        return standard_tools().filtered(Some(&SIMPLE.map(str::to_owned)), &[]);
-    }
-    let mut tools = standard_tools();
-    for tool in task_tools(hub, caller) {
-        tools.add(tool);
-    }
-    tools
-}
-
-fn with_aliases(mut tools: Registry) -> Registry {
-    for (alias, name) in [
-        ("Agent", "Task"),
-        ("BashOutput", "TaskOutput"),
-        ("KillShell", "TaskStop"),
-    ] {
-        if tools.get(name).is_some() {
-            tools.alias(alias, name);
-        }
-    }
-    tools
 }
 
 fn tool_names(tools: &Registry) -> Vec<String> {
     let mut names: Vec<String> = tools.names().into_iter().map(str::to_owned).collect();
     names.sort();
     names
-}
-
-fn role(kind: &AgentKind, scratchpad: Option<&Path>) -> String {
-    match scratchpad {
-        Some(pad) => format!("{}\n\nScratchpad: {}", kind.prompt, pad.display()),
-        None => kind.prompt.clone(),
-    }
 }
 
 /// Where workers of a session share what they learn.
@@ -457,21 +272,4 @@ pub(crate) fn truthy(place: &Place, name: &str) -> bool {
     place
         .var(name)
         .is_some_and(|value| !matches!(value, "0" | "false" | "no"))
-}
-
-/// Files have one writer among the agents of a state directory.
-struct PathGate {
-    hub: Arc<TaskHub>,
-    task: TaskId,
-}
-
-#[async_trait]
-impl Gate for PathGate {
-    async fn claim(&self, path: &Path) -> Result<(), String> {
-        self.hub
-            .store()
-            .claim_paths(&self.task, &[path.to_path_buf()])
-            .await
-            .map_err(|error| error.to_string())
-    }
 }

@@ -99,6 +99,7 @@ fn the_first_request_is_small_and_caches_what_repeats() {
     );
     let tools = [
         "Read",
+        "SendMessage",
         "Write",
         "Edit",
         "LS",
@@ -113,6 +114,8 @@ fn the_first_request_is_small_and_caches_what_repeats() {
         "TaskGet",
         "TaskList",
         "TaskUpdate",
+        "TeamCreate",
+        "TeamDelete",
         "TaskStop",
         "TaskOutput",
     ];

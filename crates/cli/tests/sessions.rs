@@ -335,35 +335,6 @@ fn a_recording_answers_again_without_the_server() {
 }
 
 #[test]
-fn the_demo_runs_offline_to_its_end() {
-    let bench = Bench::new(Script::new());
-    let finished = bench.run(&["demo"]);
-    assert_eq!(
-        finished.status.code(),
-        Some(0),
-        "{}{}",
-        finished.stdout,
-        finished.stderr
-    );
-    assert!(
-        finished
-            .stdout
-            .contains("FAILED  median of two-digit numbers: expected 10, got 100"),
-        "{}",
-        finished.stdout
-    );
-    let failing = "FAILED  median of two-digit numbers: expected 10, got 100";
-    assert!(finished.stdout.contains(failing), "{}", finished.stdout);
-    assert!(
-        finished.stdout.contains("+    sort -n | awk"),
-        "{}",
-        finished.stdout
-    );
-    assert!(finished.stdout.contains("Scripted:"), "{}", finished.stdout);
-    assert_eq!(bench.server.request_count(), 0);
-}
-
-#[test]
 fn agent_definitions_are_listed_and_checked() {
     let bench = Bench::new(Script::new());
     bench.file(

@@ -403,7 +403,13 @@ fn a_coordinator_directs_workers_and_hears_of_each_end_once() {
     assert_eq!(code, Some(0), "{lines:#?}");
     assert_eq!(
         lines[0]["tools"],
-        json!(["Agent", "SendMessage", "TaskStop"])
+        json!([
+            "Agent",
+            "SendMessage",
+            "TaskStop",
+            "TeamCreate",
+            "TeamDelete"
+        ])
     );
     let session = lines[0]["session_id"].as_str().unwrap();
     let entries = json_lines(&bench.run(&["session", "export", session]).stdout);
@@ -450,14 +456,41 @@ fn a_coordinator_directs_workers_and_hears_of_each_end_once() {
     );
 }
 
-#[test]
-fn killed_with_agents_and_shells_under_way_a_new_process_finishes_the_work() {
+const AGENTS: usize = 20;
+const SHELLS: usize = 5;
+const STEPS: usize = 6;
+
+/// Numbers that look random and come again with the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn new() -> Self {
+        let named = std::env::var("CODESPAR_TEST_SEED").ok();
+        let clock = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let seed = named.map_or_else(
+            || u64::from(clock().unwrap().subsec_nanos()),
+            |seed| seed.parse().unwrap(),
+        );
+        eprintln!("CODESPAR_TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    fn millis(&mut self, range: std::ops::Range<u64>) -> Duration {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = mixed ^ (mixed >> 31);
+        Duration::from_millis(range.start + mixed % (range.end - range.start))
+    }
+}
+
+/// Twenty agents of six steps each and five commands that never end.
+fn busy_script() -> Script {
     let mut turn = Turn::new();
-    for n in 0..6 {
+    for n in 0..AGENTS {
         let input = json!({"description": format!("agent {n}"), "prompt": format!("child {n} works"), "run_in_background": true});
         turn = turn.and_tool("Task", &input);
     }
-    for n in 0..3 {
+    for n in 0..SHELLS {
         let input = json!({"task_type": "local_bash", "subject": format!("shell {n}"), "command": format!("touch shell{n}; sleep 600")});
         turn = turn.and_tool("TaskCreate", &input);
     }
@@ -465,81 +498,243 @@ fn killed_with_agents_and_shells_under_way_a_new_process_finishes_the_work() {
         .turn(turn)
         .turn(Turn::text("waiting"))
         .after_last(AfterLast::Repeat);
-    for n in 0..6 {
+    for n in 0..AGENTS {
         let mut child =
             Conversation::new(format!("child {n}"), worker(&format!("child {n} works")));
-        for step in 0..4 {
-            child = child.turn(
-                Turn::tool(
-                    "Bash",
-                    &json!({"command": format!("echo {n}.{step} >> ran.txt")}),
-                )
-                .latency(Duration::from_millis(40)),
-            );
+        for step in 0..STEPS {
+            let command = format!("echo {n}.{step} >> ran.txt");
+            let turn = Turn::tool("Bash", &json!({"command": command}));
+            child = child.turn(turn.latency(Duration::from_millis(250)));
         }
         script = script.conversation(child.turn(Turn::text(format!("child {n} is done"))));
     }
-    let bench = Bench::new(script);
-    let args = [
-        "-p",
-        "go",
-        "--allowedTools",
-        "Bash",
-        "--output-format",
-        "stream-json",
-    ];
-    let running = bench.start(&args);
-    while !(0..3).all(|n| bench.work().join(format!("shell{n}")).exists()) {
+    script
+}
+
+/// Killed while all of it is under way, killed again while the next process waits for the dead
+/// one's leases, and once more when it has taken over.
+#[test]
+fn killed_again_and_again_with_twenty_agents_and_five_shells_nothing_is_lost_or_doubled() {
+    let mut dice = Dice::new();
+    let bench = Bench::new(busy_script());
+    let flags = ["--allowedTools", "Bash", "--output-format", "stream-json"];
+    let orphans = || bench.room.wait_until_empty(PATIENCE).unwrap();
+
+    let running = bench.start(&[&["-p", "go"][..], &flags].concat());
+    while !(0..SHELLS).all(|n| bench.work().join(format!("shell{n}")).exists()) {
         std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::sleep(Duration::from_millis(60));
+    std::thread::sleep(dice.millis(0..800));
     let killed = running.kill_9().unwrap();
-    let session = json_lines(killed.stdout.split_inclusive('\n').next().unwrap())[0]["session_id"]
+    let first = killed.stdout.split_inclusive('\n').next().unwrap();
+    let session = json_lines(first)[0]["session_id"]
         .as_str()
         .unwrap()
         .to_owned();
-    assert_eq!(
-        bench.room.wait_until_empty(PATIENCE).unwrap(),
-        Vec::<u32>::new(),
-        "orphans"
-    );
+    assert_eq!(orphans(), Vec::<u32>::new(), "orphans");
 
-    let (lines, code) = bench.stream(&["-p", "--resume", &session, "--allowedTools", "Bash"]);
-    assert_eq!(code, Some(0), "{lines:#?}");
+    let resume = [&["-p", "--resume", &session][..], &flags].concat();
+    for pause in [dice.millis(50..1_500), dice.millis(8_500..11_000)] {
+        let mut running = bench.start(&resume);
+        std::thread::sleep(pause);
+        if running.has_ended().unwrap() {
+            break;
+        }
+        running.kill_9().unwrap();
+        assert_eq!(orphans(), Vec::<u32>::new(), "orphans");
+    }
+    let finished = bench.run(&resume);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stdout);
+    assert_eq!(orphans(), Vec::<u32>::new(), "orphans");
+
+    let export = bench.run(&["session", "export", &session]).stdout;
+    assert_eq!(
+        export.matches("<task-notification>").count(),
+        AGENTS + SHELLS
+    );
     let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
     let tasks = tasks["tasks"].as_array().unwrap();
-    let of = |kind: &str, status: &str| {
-        tasks
-            .iter()
-            .filter(|task| task["task_type"] == kind && task["status"] == status)
-            .count()
-    };
-    assert_eq!(
-        (of("local_agent", "completed"), of("local_bash", "failed")),
-        (6, 3),
-        "{tasks:#?}"
-    );
-    assert!(
-        tasks
-            .iter()
-            .filter(|task| task["task_type"] == "local_bash")
-            .all(|task| task["error"].as_str().unwrap().starts_with("lost:"))
-    );
-    let export = bench.run(&["session", "export", &session]).stdout;
-    for n in 0..6 {
-        assert_eq!(
-            export
-                .matches(&format!("<result>child {n} is done"))
-                .count(),
-            1,
-            "child {n}"
-        );
+    assert_eq!(tasks.len(), AGENTS + SHELLS);
+    for task in tasks {
+        let id = task["task_id"].as_str().unwrap();
+        let told = format!("<task-id>{id}</task-id>");
+        assert_eq!(export.matches(&told).count(), 1, "{id}");
+        if task["task_type"] == "local_bash" {
+            assert_eq!(task["status"], "failed", "{task:#}");
+            assert!(task["error"].as_str().unwrap().starts_with("lost:"));
+            continue;
+        }
+        let n = task["subject"].as_str().unwrap().replace("agent ", "");
+        let text = format!("child {n} is done");
+        assert_eq!(task["status"], "completed", "{task:#}");
+        assert_eq!(task["metadata"]["result"], text);
+        assert_eq!(export.matches(&format!("<result>{text}<")).count(), 1);
+        let output = std::fs::read_to_string(task["output_file"].as_str().unwrap()).unwrap();
+        assert_eq!(output.matches(&text).count(), 1, "{output}");
     }
-    assert_eq!(export.matches("<task-notification>").count(), 9);
     let ran = std::fs::read_to_string(bench.work().join("ran.txt")).unwrap();
     let mut steps: Vec<&str> = ran.lines().collect();
     let all = steps.len();
     steps.sort_unstable();
     steps.dedup();
     assert_eq!(steps.len(), all, "a step ran twice: {ran}");
+}
+
+#[test]
+fn a_dream_can_be_asked_for_by_the_model() {
+    let input = json!({"task_type": "dream", "subject": "think", "prompt": "what did we learn?"});
+    let script = Script::new()
+        .turn(Turn::tool("TaskCreate", &input))
+        .turn(Turn::text("waiting"))
+        .after_last(AfterLast::Repeat)
+        .conversation(
+            Conversation::new("dream", worker("what did we learn?"))
+                .turn(Turn::text("We learnt to look twice.")),
+        );
+    let bench = Bench::new(script);
+    let (lines, code) = bench.stream(&["-p", "go"]);
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let dream = &tasks["tasks"][0];
+    assert_eq!(
+        (&dream["task_type"], &dream["status"]),
+        (&json!("dream"), &json!("completed")),
+        "{dream:#}"
+    );
+    let note = std::fs::read_to_string(dream["metadata"]["memory_file"].as_str().unwrap()).unwrap();
+    assert!(note.contains("We learnt to look twice."), "{note}");
+    let request = bench
+        .server
+        .requests()
+        .into_iter()
+        .find(|request| {
+            request.messages()[0]
+                .to_string()
+                .contains("what did we learn?")
+        })
+        .unwrap();
+    assert_eq!(request.tool_names(), ["Read", "LS", "Glob", "Grep"]);
+}
+
+#[test]
+fn what_a_subagent_was_denied_is_in_the_result() {
+    let script = Script::new()
+        .turn(Turn::tool(
+            "Task",
+            &json!({"description": "write", "prompt": "child writes"}),
+        ))
+        .turn(Turn::text("ok"))
+        .conversation(
+            Conversation::new("child", worker("child writes"))
+                .turn(Turn::tool(
+                    "Write",
+                    &json!({"file_path": "x.txt", "content": "x"}),
+                ))
+                .turn(Turn::text("I could not")),
+        );
+    let bench = Bench::new(script);
+    let (lines, _) = bench.stream(&["-p", "go"]);
+    let denials = &lines.last().unwrap()["permission_denials"];
+    assert_eq!(denials.as_array().unwrap().len(), 1, "{denials}");
+    assert_eq!(denials[0]["tool_name"], "Write");
+}
+
+#[test]
+fn a_session_says_who_takes_a_remote_agent_when_no_worker_lives() {
+    let input = json!({"task_type": "remote_agent", "subject": "far", "prompt": "child far away"});
+    let script = Script::new()
+        .turn(Turn::tool("TaskCreate", &input))
+        .turn(Turn::text("over"))
+        .after_last(AfterLast::Repeat)
+        .conversation(
+            Conversation::new("child", worker("child far away")).turn(Turn::text("far and done")),
+        );
+    let bench = Bench::new(script);
+    let allowed = ["--allowedTools", "TaskCreate"];
+    let finished = bench.run(&[&["-p", "go"][..], &allowed].concat());
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let words = "no worker lives to take r-";
+    assert!(finished.stderr.contains(words), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("codespar worker"),
+        "{}",
+        finished.stderr
+    );
+    // With a worker there is an end to wait for.
+    let worker = bench.start(&["worker"]);
+    while bench.room.alive().unwrap().is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    ended(&bench, tasks["tasks"][0]["task_id"].as_str().unwrap());
+    let finished = bench.run(&[&["-p", "go"][..], &allowed].concat());
+    assert!(!finished.stderr.contains(words), "{}", finished.stderr);
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    assert_eq!(tasks["tasks"][1]["status"], "completed", "{tasks:#}");
+    worker.terminate().unwrap();
+    worker.wait(PATIENCE).unwrap();
+}
+
+#[test]
+fn a_remote_agent_gets_a_worker_when_only_a_session_lives() {
+    let command = "touch begun; until [ -e open ]; do sleep 0.05; done";
+    let script = Script::new()
+        .turn(Turn::tool("Bash", &json!({"command": command})))
+        .turn(Turn::text("over"))
+        .conversation(
+            Conversation::new("child", worker("child far away")).turn(Turn::text("far and done")),
+        );
+    let bench = Bench::new(script);
+    let session = bench.start(&["-p", "go", "--allowedTools", "Bash"]);
+    while !bench.work().join("begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let args = [
+        "remote_agent",
+        "--subject",
+        "far",
+        "--prompt",
+        "child far away",
+    ];
+    let task = create(&bench, &args);
+    let record = ended(&bench, task["task_id"].as_str().unwrap());
+    assert_eq!(record["metadata"]["result"], "far and done", "{record:#}");
+    bench.file("open", "");
+    assert_eq!(session.wait(PATIENCE).unwrap().stdout, "over\n");
+}
+
+#[test]
+fn a_task_is_named_by_the_beginning_of_its_id() {
+    let bench = Bench::new(Script::new());
+    let mut ids = Vec::new();
+    // Among seventeen, two begin with the same digit.
+    for _ in 0..17 {
+        let args = ["local_bash", "--subject", "s", "--command", "true"];
+        ids.push(
+            create(&bench, &args)["task_id"]
+                .as_str()
+                .unwrap()
+                .to_owned(),
+        );
+    }
+    for id in &ids {
+        let record = common::task(&bench, &id[..9]);
+        assert_eq!(record["task_id"], id.as_str());
+    }
+    let shared = ids
+        .iter()
+        .map(|id| &id[..3])
+        .find(|start| ids.iter().filter(|id| id.starts_with(start)).count() > 1)
+        .unwrap();
+    let many = bench.run(&["task", "get", shared]);
+    assert_eq!(many.status.code(), Some(2));
+    let words = format!("`{shared}` begins several ids: b-");
+    assert!(many.stderr.contains(&words), "{}", many.stderr);
+    let none = bench.run(&["task", "get", "nonsense"]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        none.stderr.contains("`nonsense` is not a task id"),
+        "{}",
+        none.stderr
+    );
 }

@@ -1,37 +1,51 @@
 //! `codespar demo`.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::Arc,
 };
 
-use async_trait::async_trait;
 use clap::Args;
-use codespar_agent::Approver;
-use codespar_protocol::{Answer, Message, Outcome, Question};
-use codespar_tasks::AtEnd;
+use codespar_agent::NobodyThere;
+use codespar_dev::{
+    DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
+    merge,
+};
+use codespar_protocol::{TaskId, TaskStatus, TaskType};
+use codespar_store::Notify;
+use codespar_tasks::{Caller, TaskExtra, Waited};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::SessionArgs,
-    assemble::{Company, Ground},
+    assemble::Ground,
+    dev::{CliLinker, Progress},
     error::CommandError,
-    interactive::Screen,
     place::Place,
+    signals::Signals,
     style,
     works::{Role, Works},
 };
 
-const STATS: &str = include_str!("../demo/stats.sh");
-const TEST: &str = include_str!("../demo/test.sh");
+const FILES: [(&str, &str); 5] = [
+    ("README.md", include_str!("../demo/sample/README.md")),
+    ("csv.sh", include_str!("../demo/sample/csv.sh")),
+    ("report.sh", include_str!("../demo/sample/report.sh")),
+    ("stats.sh", include_str!("../demo/sample/stats.sh")),
+    ("test.sh", include_str!("../demo/sample/test.sh")),
+];
 const ANSWERS: &str = include_str!("../demo/answers.jsonl");
-const PROMPT: &str = "The median is wrong for some inputs. Find out why, fix it, and prove it.";
+const INSTRUCTION: &str = "the median is wrong for some numbers, find out why and fix it";
+const TESTS: &str = "sh test.sh";
 
-/// Show the agent at work, offline, on a sample repository in a temporary directory.
+/// Show the whole story offline: an instruction becomes a verified, reviewed and merged change.
 ///
-/// The model's answers are a recording; everything else (search, edit, sandboxed commands, git)
-/// is real.
+/// It works on a sample repository in a temporary directory with a failing test. The model's
+/// answers are a recording; everything else (locate, apply, sandboxed test runs, git, pull
+/// request, review, merge) is real.
+///
+/// Example: codespar demo --keep
 #[derive(Args)]
 pub(crate) struct DemoArgs {
     /// Keep the sample repository and say where it is.
@@ -39,18 +53,10 @@ pub(crate) struct DemoArgs {
     keep: bool,
 }
 
-/// The demo's own commands are known and harmless.
-struct Yes;
-
-#[async_trait]
-impl Approver for Yes {
-    async fn ask(&self, _question: Question) -> Answer {
-        Answer::Once
-    }
-}
-
 /// Runs it.
 pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?;
     let dir = tempfile::Builder::new()
         .prefix("codespar-demo-")
         .tempdir()?;
@@ -59,40 +65,146 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
     let answers = dir.path().join("answers.jsonl");
     std::fs::write(&answers, ANSWERS)?;
 
-    let screen = Arc::new(Screen::default());
-    screen.say(&format!("{} {PROMPT}\n", style::good("›")));
-    let ground =
-        Ground::prepare(demo_place(place, dir.path(), &repo, &answers), plain_args()).await?;
-    let works = Works::open(ground, Arc::new(Yes), Role::Session);
-    let session = works.ground.open_session().await?;
-    let events = screen.clone();
-    let company = Company {
-        sink: Arc::new(move |event| events.event(&event)),
-        approver: Arc::new(Yes),
-        note: None,
-    };
-    let mut agent = works.main_agent(session, company, AtEnd::Wait)?;
-    let result = agent
-        .run(Some(Message::user(PROMPT)), CancellationToken::new())
-        .await;
-    drop(agent);
+    let demo = demo_place(place, dir.path(), &repo, &answers);
+    let ground = Ground::prepare(demo, SessionArgs::plain()).await?;
+    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
+    let told = tell(&works, &repo, &cancel).await;
     works.close().await;
-    screen.end_of_turn(&result);
-    if result.outcome != Outcome::Success {
-        return Err(CommandError::Failed(
-            "the demo did not come to its end".to_owned(),
-        ));
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
     }
-    screen.say(&format!(
-        "\n{}\n{}",
-        style::strong("What changed (git diff)"),
-        git(&repo, &["diff"])?
-    ));
-    screen.say(&closing(args, &repo));
+    told?;
+    super::print(format_args!("{}\n", closing(args, &repo)))?;
     if args.keep {
         let _ = dir.keep();
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// From the failing test to the merged change.
+async fn tell(works: &Works, repo: &Path, cancel: &CancellationToken) -> Result<(), CommandError> {
+    let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
+    head("1. A repository with a failing test")?;
+    super::print(format_args!("$ {TESTS}\n{}\n", outcome_of_tests(repo)?))?;
+
+    head(&format!("2. $ codespar dev \"{INSTRUCTION}\""))?;
+    change(works, repo, cancel).await?;
+
+    let linker = CliLinker {
+        place: works.ground.place.clone(),
+        store: works.ground.store.clone(),
+    };
+    let repository = RepositoryRef::Local {
+        path: repo.to_path_buf(),
+    };
+    let link = linker
+        .link(&repository)
+        .await
+        .map_err(|error| failed(&error))?;
+    let forge = &*link.forge;
+    head("3. $ codespar pr diff 1")?;
+    let diff = forge.diff(1).await.map_err(|error| failed(&error))?;
+    super::print(format_args!("{}\n", super::pr::coloured(&diff)))?;
+
+    head("4. $ codespar review 1")?;
+    let provider = &works.ground.provider;
+    let reviewer = Reviewer {
+        model: Some(&provider.model),
+        catalogue: &provider.catalogue,
+        model_id: provider.choice.id.clone(),
+        max_budget: None,
+        redactor: &works.ground.redactor,
+    };
+    let reviewed = reviewer
+        .review(forge, 1, cancel)
+        .await
+        .map_err(|error| failed(&error))?;
+    super::review::show(&reviewed)?;
+
+    head("5. $ codespar merge 1 --squash")?;
+    let squash = Some(codespar_protocol::MergeStrategy::Squash);
+    let merged = merge(forge, 1, squash, "demo")
+        .await
+        .map_err(|error| failed(&error))?;
+    super::print(format_args!(
+        "merged #{} into {} by {}: {}\n\n$ git log --oneline\n{}\n$ {TESTS}\n{}\n",
+        merged.number,
+        merged.base,
+        merged.strategy,
+        merged.commit.short(),
+        git(repo, &["log", "--oneline"])?,
+        outcome_of_tests(repo)?
+    ))
+}
+
+fn head(text: &str) -> Result<(), CommandError> {
+    super::print(format_args!("{}\n", style::strong(text)))
+}
+
+/// The dev agent's run, as `codespar dev` makes it.
+async fn change(
+    works: &Works,
+    repo: &Path,
+    cancel: &CancellationToken,
+) -> Result<(), CommandError> {
+    let id = TaskId::new(TaskType::LocalWorkflow);
+    let order = DevOrder {
+        instruction: INSTRUCTION.to_owned(),
+        repository: RepositoryRef::Local {
+            path: repo.to_path_buf(),
+        },
+        base: None,
+        pull_request: None,
+        images: Vec::new(),
+        verify: VerifyChoice::Command(TESTS.to_owned()),
+        on_failure: OnFailure::Draft,
+        draft: Leave::Withheld,
+        protected: Leave::Withheld,
+        protected_globs: None,
+        max_budget: None,
+        requested_by: "demo".to_owned(),
+        engine: Engine::Generate,
+        task_model: "sonnet".to_owned(),
+        picker_model: "haiku".to_owned(),
+        limits: DevLimits::default(),
+    };
+    let progress = Progress::for_people();
+    let shown = progress.clone();
+    works
+        .hub
+        .hear(&id, Arc::new(move |event| shown.event(&event)));
+    let caller = Caller {
+        session: works.ground.new_session().await?,
+        task: None,
+        depth: 0,
+        sink: Arc::new(|_| {}),
+        root: repo.to_path_buf(),
+    };
+    let failed = |error: codespar_tasks::HubError| CommandError::Failed(error.to_string());
+    works
+        .hub
+        .create_builtin(
+            &caller,
+            id.clone(),
+            order.subject(),
+            order.to_metadata(),
+            TaskExtra::default(),
+            Notify::Nobody,
+        )
+        .await
+        .map_err(failed)?;
+    let waited = works.hub.wait(&id, cancel).await.map_err(failed)?;
+    progress.rest();
+    match waited {
+        Waited::Ended(record) if record.status == TaskStatus::Completed => {
+            super::print(format_args!("\n"))
+        }
+        Waited::Ended(record) => Err(CommandError::Failed(format!(
+            "the demo did not come to its end: {}",
+            record.error.unwrap_or_default()
+        ))),
+        Waited::GaveUp => Err(CommandError::Failed("the demo was stopped".to_owned())),
+    }
 }
 
 fn closing(args: &DemoArgs, repo: &Path) -> String {
@@ -102,34 +214,36 @@ fn closing(args: &DemoArgs, repo: &Path) -> String {
         String::new()
     };
     format!(
-        "{}\nScripted: the model's answers and their token counts (a recording shipped with this \
-         program).\nReal: the search, the edit, the test runs in the sandbox, the session in SQLite, \
-         git.\n\nOn your own repository: set ANTHROPIC_API_KEY (or OPENAI_API_KEY / OPENAI_BASE_URL \
-         and --model), then run `codespar` in it, or `codespar -p \"…\"` from a script.{kept}",
+        "{}\nScripted: the model's three answers (which files, the fix, the review) and their token \
+         counts; a recording shipped with this program.\nReal: locating the files, applying the edit, the \
+         test runs before and after in the sandbox, git, the pull request and its checks, the review's \
+         place on the diff, the merge, the durable task in SQLite.\n\nOn your own repository: set \
+         ANTHROPIC_API_KEY (or OPENAI_API_KEY / OPENAI_BASE_URL and --model), then run `codespar dev \"…\"` \
+         in it. Pull requests go to GitHub when its origin is there and GITHUB_TOKEN is set. `codespar` \
+         alone opens a session; `codespar doctor` says what is in force.{kept}",
         style::strong("What you saw"),
     )
 }
 
+fn outcome_of_tests(repo: &Path) -> Result<String, CommandError> {
+    let output = Command::new("sh")
+        .arg("test.sh")
+        .current_dir(repo)
+        .output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
 fn write_sample(repo: &Path) -> Result<(), CommandError> {
     std::fs::create_dir_all(repo)?;
-    std::fs::write(repo.join("stats.sh"), STATS)?;
-    std::fs::write(repo.join("test.sh"), TEST)?;
-    git(repo, &["init", "--quiet"])?;
+    for (name, text) in FILES {
+        std::fs::write(repo.join(name), text)?;
+    }
+    git(repo, &["init", "--quiet", "--initial-branch=main"])?;
+    git(repo, &["config", "user.name", "demo"])?;
+    git(repo, &["config", "user.email", "demo@codespar.invalid"])?;
+    git(repo, &["config", "commit.gpgSign", "false"])?;
     git(repo, &["add", "."])?;
-    let who = [
-        "-c",
-        "user.name=CodeSpar demo",
-        "-c",
-        "user.email=demo@codespar.invalid",
-    ];
-    git(
-        repo,
-        &[
-            &who[..],
-            &["commit", "--quiet", "--no-gpg-sign", "-m", "Sample"],
-        ]
-        .concat(),
-    )?;
+    git(repo, &["commit", "--quiet", "-m", "Sample"])?;
     Ok(())
 }
 
@@ -157,15 +271,14 @@ fn git(repo: &Path, args: &[&str]) -> Result<String, CommandError> {
 
 /// A world of its own: no settings, no state and no key of the person's.
 fn demo_place(place: &Place, dir: &Path, repo: &Path, answers: &Path) -> Place {
-    let ours = |name: &str| {
-        name.starts_with("CODESPAR_")
-            || name.starts_with("ANTHROPIC_")
-            || name.starts_with("OPENAI_")
-    };
+    let theirs = ["CODESPAR_", "ANTHROPIC_", "OPENAI_", "GITHUB_", "GH_"];
     let mut vars: Vec<_> = place
         .vars
         .iter()
-        .filter(|(name, _)| !name.to_str().is_some_and(ours))
+        .filter(|(name, _)| {
+            let name = name.to_string_lossy();
+            !theirs.iter().any(|start| name.starts_with(start))
+        })
         .cloned()
         .collect();
     vars.push((
@@ -173,28 +286,10 @@ fn demo_place(place: &Place, dir: &Path, repo: &Path, answers: &Path) -> Place {
         format!("replay:{}", answers.display()).into(),
     ));
     Place {
-        home: None,
+        home: None::<PathBuf>,
         state: dir.join("state"),
         root: repo.to_path_buf(),
         cwd: repo.to_path_buf(),
         vars,
-    }
-}
-
-fn plain_args() -> SessionArgs {
-    SessionArgs {
-        model: None,
-        max_turns: Some(10),
-        max_budget_usd: None,
-        allowed_tools: vec!["Bash(sh test.sh),Edit".to_owned()],
-        disallowed_tools: Vec::new(),
-        permission_mode: None,
-        dangerously_skip_permissions: false,
-        append_system_prompt: None,
-        add_dir: Vec::new(),
-        resume: None,
-        continue_last: false,
-        coordinator: false,
-        cwd: None,
     }
 }

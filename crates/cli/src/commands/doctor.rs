@@ -7,8 +7,8 @@ use codespar_store::{SessionFilter, SqliteStore, Store};
 use serde::Serialize;
 
 use crate::{
-    args::SessionArgs, error::CommandError, gather, place::Place, provider, settings::Settings,
-    style,
+    args::SessionArgs, error::CommandError, gather, mcp::Gathered, place::Place, provider,
+    settings::Settings, style,
 };
 
 /// Say what is in force here: provider, model, sandbox, settings, state, and what is wrong.
@@ -66,6 +66,7 @@ pub(crate) async fn run(
             findings.push(files(&settings, place));
             findings.push(answers(place, &settings, session));
             findings.extend(sandbox(place, &settings));
+            findings.extend(servers(place, &settings));
         }
         Err(error) => findings.push(Finding {
             name: "settings",
@@ -214,6 +215,33 @@ fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// What is configured; `codespar mcp list` connects.
+fn servers(place: &Place, settings: &Settings) -> Vec<Finding> {
+    let finding = |health, says| Finding {
+        name: "mcp",
+        health,
+        says,
+    };
+    let found = match Gathered::read(place, settings, &place.root, &[]) {
+        Ok(found) => found,
+        Err(error) => return vec![finding(Health::Error, error.to_string())],
+    };
+    let approved = found.approved.iter().map(|server| server.name.clone());
+    let waiting = found.unapproved.iter();
+    let waiting = waiting.map(|server| format!("{} (needs approval)", server.name));
+    let names: Vec<String> = approved.chain(waiting).collect();
+    let says = if names.is_empty() {
+        "no MCP servers".to_owned()
+    } else {
+        names.join(", ")
+    };
+    let problems = found.problems.iter();
+    let problems = problems.map(|problem| finding(Health::Warning, problem.to_string()));
+    std::iter::once(finding(Health::Ok, says))
+        .chain(problems)
+        .collect()
 }
 
 fn agents(place: &Place) -> Vec<Finding> {

@@ -1,13 +1,21 @@
 //! One file per command; the doc comment of its arguments is its help.
 
 pub(crate) mod agents;
+pub(crate) mod apply;
+pub(crate) mod ask;
 pub(crate) mod completions;
 pub(crate) mod demo;
+pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod gc;
+pub(crate) mod locate;
+pub(crate) mod mcp;
+pub(crate) mod pr;
+pub(crate) mod review;
 pub(crate) mod session;
 pub(crate) mod task;
 mod task_order;
+mod task_runner;
 pub(crate) mod worker;
 
 use std::io::Write;

@@ -1,28 +1,21 @@
 //! `codespar task`.
 
-use std::{
-    io::Write,
-    path::PathBuf,
-    process::{Command, ExitCode, Stdio},
-    time::{Duration, Instant},
-};
+use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
-use codespar_protocol::{ParseTaskError, TaskId, TaskRecord, TaskStatus, TaskType};
-use codespar_store::{
-    NewTask, Notify, OwnerRule, RunnerId, SqliteStore, TaskChange, TaskFilter, TaskStore,
-};
-use codespar_tasks::TaskHub;
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{NewTask, Notify, OwnerRule, SqliteStore, TaskChange, TaskFilter, TaskStore};
+use codespar_tasks::{HubError, TaskHub, find_task};
 use serde_json::{Map, Value, json};
 
-use super::task_order;
+use super::{
+    task_order,
+    task_runner::{Vigil, start_runner_if_none},
+};
 use crate::{error::CommandError, place::Place, settings::Settings, style, works::disabled};
 
-const POLL: Duration = Duration::from_millis(150);
 /// A stop whose runner died takes a lease's time.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked whether a runner lives.
-const LOOK: Duration = Duration::from_secs(2);
 const OUTPUT_LIMIT: usize = 1 << 20;
 
 /// Make, watch and stop tasks that run beside any conversation.
@@ -42,7 +35,7 @@ enum Verb {
     Create(CreateArgs),
     /// Show one task.
     Get {
-        /// Its id.
+        /// Its id, or the beginning of it.
         id: String,
         /// Print JSON.
         #[arg(long)]
@@ -63,7 +56,7 @@ enum Verb {
     Update(UpdateArgs),
     /// Stop a task with all its processes.
     Stop {
-        /// Its id.
+        /// Its id, or the beginning of it.
         id: String,
         /// Why.
         #[arg(long, default_value = "stopped by the person")]
@@ -75,7 +68,7 @@ enum Verb {
     Output(OutputArgs),
     /// Follow a task's output until it is over; exit 1 if it did not complete.
     Watch {
-        /// Its id.
+        /// Its id, or the beginning of it.
         id: String,
     },
 }
@@ -83,8 +76,8 @@ enum Verb {
 /// Make a task.
 #[derive(Args)]
 pub(super) struct CreateArgs {
-    /// local_bash, local_agent, remote_agent (taken by `codespar worker`), local_workflow or
-    /// dream.
+    /// local_bash, local_agent, remote_agent (taken by `codespar worker`), local_workflow, dream or
+    /// monitor_mcp.
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) task_type: TaskType,
     /// One line.
@@ -104,8 +97,9 @@ pub(super) struct CreateArgs {
     pub(super) workflow: Option<String>,
     /// Ids of tasks that must complete first.
     #[arg(long, value_name = "ID", num_args = 1..)]
-    blocked_by: Vec<TaskId>,
-    /// Anything to keep with it; `subagent_type=Explore` chooses an agent's kind.
+    blocked_by: Vec<String>,
+    /// Anything to keep with it; `subagent_type=Explore` chooses an agent's kind, `server=NAME` what
+    /// a monitor_mcp task watches.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
     pub(super) metadata: Vec<(String, Value)>,
     /// Print JSON.
@@ -116,7 +110,7 @@ pub(super) struct CreateArgs {
 /// Change a task's record.
 #[derive(Args)]
 struct UpdateArgs {
-    /// Its id.
+    /// Its id, or the beginning of it.
     id: String,
     /// A step of its lifecycle.
     #[arg(long)]
@@ -132,8 +126,8 @@ struct UpdateArgs {
     metadata: Vec<(String, Value)>,
     /// More tasks to wait for.
     #[arg(long, value_name = "ID", num_args = 1..)]
-    add_blocked_by: Vec<TaskId>,
-    /// Who takes it; refused if somebody has it.
+    add_blocked_by: Vec<String>,
+    /// Who takes it; refused if somebody has it. Empty gives it back.
     #[arg(long)]
     owner: Option<String>,
     /// Print JSON.
@@ -144,7 +138,7 @@ struct UpdateArgs {
 /// Print a task's output.
 #[derive(Args)]
 struct OutputArgs {
-    /// Its id.
+    /// Its id, or the beginning of it.
     id: String,
     /// Byte to start at.
     #[arg(long, default_value_t = 0)]
@@ -168,7 +162,7 @@ pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, Com
     let store = SqliteStore::open(&place.state).await?;
     let code = match args.verb {
         Verb::Create(args) => create(args, &place, &store).await?,
-        Verb::Get { id, json } => show(&store.task(&parse_id(&id)?).await?, json)?,
+        Verb::Get { id, json } => show(&store.task(&find(&store, &id).await?).await?, json)?,
         Verb::List {
             status,
             limit,
@@ -183,19 +177,34 @@ pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, Com
         }
         Verb::Update(args) => update(args, &store).await?,
         Verb::Stop { id, reason, json } => {
-            stop(&parse_id(&id)?, &reason, json, (&place, &store)).await?
+            stop(&find(&store, &id).await?, &reason, json, (&place, &store)).await?
         }
         Verb::Output(args) => output(&args, &place, &store).await?,
-        Verb::Watch { id } => watch(&parse_id(&id)?, &place, &store).await?,
+        Verb::Watch { id } => watch(&find(&store, &id).await?, &place, &store).await?,
     };
     store.close().await;
     Ok(code)
 }
 
-/// Reads an id; a mistake is the caller's.
-pub(crate) fn parse_id(text: &str) -> Result<TaskId, CommandError> {
-    text.parse()
-        .map_err(|error: ParseTaskError| CommandError::Usage(error.to_string()))
+/// A task by its id, or by a beginning that only one id has.
+pub(crate) async fn find(store: &SqliteStore, text: &str) -> Result<TaskId, CommandError> {
+    match find_task(store, text).await {
+        Ok(Some(id)) => Ok(id),
+        Ok(None) => Err(CommandError::Usage(format!(
+            "`{text}` is not a task id, nor the beginning of one; `codespar task list` shows those \
+             there are"
+        ))),
+        Err(HubError::Store(error)) => Err(error.into()),
+        Err(HubError::Refused(words)) => Err(CommandError::Usage(words)),
+    }
+}
+
+async fn find_all(store: &SqliteStore, texts: &[String]) -> Result<Vec<TaskId>, CommandError> {
+    let mut ids = Vec::with_capacity(texts.len());
+    for text in texts {
+        ids.push(find(store, text).await?);
+    }
+    Ok(ids)
 }
 
 async fn create(
@@ -218,14 +227,14 @@ async fn create(
         description: args.description,
         active_form: None,
         metadata,
-        blocked_by: args.blocked_by,
+        blocked_by: find_all(store, &args.blocked_by).await?,
         session_id: None,
         parent_task_id: None,
         notify: Notify::Nobody,
         start_here: None,
     };
     let records = store.create_tasks(vec![new]).await?;
-    start_runner_if_none(place, store).await?;
+    start_runner_if_none(place, store, args.task_type).await?;
     let Some(record) = records.into_iter().next() else {
         return Err(CommandError::Failed(
             "the store gave no record back".to_owned(),
@@ -247,76 +256,25 @@ fn output_file(place: &Place, id: &TaskId) -> PathBuf {
     place.state.join("task-output").join(format!("{id}.txt"))
 }
 
-/// Waiting for a task, with an eye on whether anybody is there to bring it to its end: a runner
-/// that died is replaced.
-struct Vigil<'a> {
-    place: &'a Place,
-    store: &'a SqliteStore,
-    began: Instant,
-    looked: Instant,
-}
-
-impl<'a> Vigil<'a> {
-    fn new(place: &'a Place, store: &'a SqliteStore) -> Self {
-        let now = Instant::now();
-        Self {
-            place,
-            store,
-            began: now,
-            looked: now,
-        }
-    }
-
-    async fn wait(&mut self) -> Result<(), CommandError> {
-        tokio::time::sleep(POLL).await;
-        if self.looked.elapsed() > LOOK {
-            self.looked = Instant::now();
-            start_runner_if_none(self.place, self.store).await?;
-        }
-        Ok(())
-    }
-}
-
-/// A process of its own that ends when nothing is left to do.
-async fn start_runner_if_none(place: &Place, store: &SqliteStore) -> Result<(), CommandError> {
-    let me = RunnerId(format!("asking-{}", std::process::id()));
-    let others = store
-        .announce_runner(&me, std::process::id(), Duration::from_millis(1))
-        .await?;
-    store.withdraw_runner(&me).await?;
-    if others > 0 {
-        return Ok(());
-    }
-    use std::os::unix::process::CommandExt;
-    Command::new(std::env::current_exe()?)
-        .args(["worker", "--until-idle"])
-        .current_dir(&place.cwd)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0)
-        .spawn()
-        .map_err(|error| CommandError::Failed(format!("no runner could be started: {error}")))?;
-    Ok(())
-}
-
 async fn update(args: UpdateArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {
     let change = TaskChange {
         status: args.status,
         subject: args.subject,
         description: args.description,
         metadata: args.metadata.into_iter().collect(),
-        add_blocked_by: args.add_blocked_by,
-        owner_must_be_free: match args.owner {
+        add_blocked_by: find_all(store, &args.add_blocked_by).await?,
+        owner_must_be_free: match args.owner.as_deref() {
+            Some("") | None => OwnerRule::Replace,
             Some(_) => OwnerRule::ClaimFree,
-            None => OwnerRule::Replace,
         },
         owner: args
             .owner
             .map(|name| Some(name).filter(|name| !name.is_empty())),
     };
     show(
-        &store.change_task(&parse_id(&args.id)?, change).await?,
+        &store
+            .change_task(&find(store, &args.id).await?, change)
+            .await?,
         args.json,
     )
 }
@@ -328,7 +286,7 @@ async fn stop(
     (place, store): (&Place, &SqliteStore),
 ) -> Result<ExitCode, CommandError> {
     let mut record = store.stop_task(id, reason).await?;
-    let mut vigil = Vigil::new(place, store);
+    let mut vigil = Vigil::new(place, store, record.task_type);
     while !record.status.is_final() && vigil.began.elapsed() < STOP_PATIENCE {
         vigil.wait().await?;
         record = store.task(id).await?;
@@ -341,9 +299,9 @@ async fn output(
     place: &Place,
     store: &SqliteStore,
 ) -> Result<ExitCode, CommandError> {
-    let id = parse_id(&args.id)?;
-    let mut vigil = Vigil::new(place, store);
+    let id = find(store, &args.id).await?;
     let mut record = store.task(&id).await?;
+    let mut vigil = Vigil::new(place, store, record.task_type);
     while args.block
         && !record.status.is_final()
         && vigil.began.elapsed() < Duration::from_millis(args.timeout_ms)
@@ -363,7 +321,7 @@ async fn output(
 }
 
 async fn watch(id: &TaskId, place: &Place, store: &SqliteStore) -> Result<ExitCode, CommandError> {
-    let mut vigil = Vigil::new(place, store);
+    let mut vigil = Vigil::new(place, store, store.task(id).await?.task_type);
     let mut offset = 0;
     let mut shown = None;
     loop {

@@ -1,15 +1,22 @@
 //! What a task of `codespar task create` is made from.
 
+use codespar_agent::mcp::{McpError, McpStatus};
 use codespar_protocol::{SessionId, SessionMode, TaskType};
 use codespar_store::{NewSession, SqliteStore, Store};
 use codespar_tasks::{
-    AgentOrder, BashOrder, Workflow, WorkflowOrder, builtin_kinds, find_workflow,
+    AgentOrder, BashOrder, MonitorOrder, Workflow, WorkflowOrder, builtin_kinds, find_workflow,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::task::CreateArgs;
-use crate::{error::CommandError, gather::definitions, place::Place};
+use crate::{
+    error::CommandError,
+    gather::definitions,
+    mcp::{Gathered, unknown},
+    place::Place,
+    settings::Settings,
+};
 
 /// Agents of a task that nobody's agent started are at the first level.
 const DEPTH: u32 = 1;
@@ -47,7 +54,8 @@ pub(super) async fn of(
                 .ok_or_else(|| needs("--workflow"))?;
             workflow(name, place)
         }
-        TaskType::InProcessTeammate | TaskType::MonitorMcp => Err(CommandError::Usage(format!(
+        TaskType::MonitorMcp => monitor(args, place),
+        TaskType::InProcessTeammate => Err(CommandError::Usage(format!(
             "{kind} tasks cannot be made by hand"
         ))),
     }
@@ -133,6 +141,24 @@ fn workflow(name: &str, place: &Place) -> Result<Map<String, Value>, CommandErro
         depth: DEPTH,
     };
     Ok(order.to_metadata())
+}
+
+/// The server must be there, and allowed: whoever runs the task cannot ask.
+fn monitor(args: &CreateArgs, place: &Place) -> Result<Map<String, Value>, CommandError> {
+    let metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
+    let order = MonitorOrder::read(&metadata, &place.root).map_err(CommandError::Usage)?;
+    let settings = Settings::load(place)?;
+    let found = Gathered::read(place, &settings, &place.root, &[])?;
+    let (servers, _) = found.servers(place, &settings, &place.root)?;
+    match servers.get(&order.server).map(|server| server.status()) {
+        None => Err(CommandError::Usage(unknown(&servers, &order.server))),
+        Some(McpStatus::NeedsApproval) => Err(CommandError::Failed(format!(
+            "the MCP server `{}`: {}",
+            order.server,
+            McpError::NeedsApproval
+        ))),
+        Some(_) => Ok(order.to_metadata()),
+    }
 }
 
 fn as_map(order: &impl Serialize) -> Map<String, Value> {

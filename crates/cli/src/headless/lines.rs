@@ -93,6 +93,15 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             "task_progress",
             json!({ "task_id": task_id, "description": summary, "usage": { "total_tokens": total_tokens, "tool_uses": tool_uses } }),
         ),
+        Event::Step {
+            task_id,
+            step,
+            text,
+        } => system(
+            session,
+            "task_progress",
+            json!({ "task_id": task_id, "step": step, "description": text }),
+        ),
         Event::TaskEnded {
             task_id,
             status,

@@ -15,6 +15,7 @@ use crate::{
     assemble::{Company, Ground, OpenSession},
     error::CommandError,
     headless::output::Printer,
+    mcp,
     place::Place,
     session_dirs::SessionDirs,
     signals::Signals,
@@ -41,6 +42,11 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         return Err(CommandError::Usage(
             "this session is empty; give a prompt".to_owned(),
         ));
+    }
+    // None configured: nothing to wait for.
+    tokio::select! {
+        () = ground.mcp.settled() => {}
+        () = cancel.cancelled() => {}
     }
     let printer = Arc::new(Printer::new(
         cli.output_format,
@@ -115,6 +121,7 @@ async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<Strin
 /// What a person should know before the run begins.
 fn notices(ground: &Ground, session: &OpenSession) -> Vec<String> {
     let mut notices = ground.warnings.clone();
+    notices.extend(mcp::notices(&ground.mcp));
     notices.extend(recovery_notices(&session.recovered));
     notices.extend(mode_notice(ground, session));
     if ground.provider.is_simulated() {

@@ -45,7 +45,7 @@ impl Printer {
             "tools": works.tool_names(session),
             "agents": kinds,
             "permissionMode": ground.mode,
-            "mcp_servers": [],
+            "mcp_servers": ground.mcp.statuses(),
             "resumed": session.is_resumed,
             "uuid": codespar_protocol::EntryId::new(),
         });

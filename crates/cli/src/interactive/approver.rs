@@ -37,6 +37,12 @@ pub(super) enum Reply {
 }
 
 impl Asked {
+    /// A question of our own, whose answer we take ourselves.
+    pub(super) fn by_us(question: Question) -> Self {
+        let (answer, _) = oneshot::channel();
+        Self { question, answer }
+    }
+
     /// Understands a line.
     pub(super) fn reply(&self, line: &str) -> Reply {
         match line.trim() {

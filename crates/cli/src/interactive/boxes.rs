@@ -1,29 +1,215 @@
-//! Boxes for subagents: their launch and what came of them.
+//! Boxes for subagents: what they are at, and what came of them.
 
+use std::time::{Duration, Instant};
+
+use codespar_protocol::{Cost, TaskId};
+use unicode_width::UnicodeWidthChar;
+
+use super::{
+    page::{Page, Row},
+    plain::plain,
+};
 use crate::style;
 
 const WIDTH: usize = 76;
+const NARROWEST: usize = 24;
+/// A box that scrolled away is shown again, but not all the time.
+const AGAIN: Duration = Duration::from_secs(5);
 
-/// A box with a title in its upper edge.
-pub(super) fn framed(title: &str, lines: &[String]) -> String {
-    let title = fit(title, WIDTH - 4);
-    let rest = WIDTH.saturating_sub(title.chars().count() + 5);
-    let mut text = format!("┌─ {} {}┐", style::strong(&title), "─".repeat(rest));
-    for line in lines {
-        let line = fit(line, WIDTH - 4);
-        let pad = " ".repeat(WIDTH.saturating_sub(line.chars().count() + 4));
-        text.push_str(&format!("\n│ {line}{pad} │"));
-    }
-    text.push_str(&format!("\n└{}┘", "─".repeat(WIDTH - 2)));
-    text
+/// A task under way.
+struct TaskBox {
+    id: TaskId,
+    title: String,
+    began: Instant,
+    tool_uses: u32,
+    tokens: u64,
+    cost: Cost,
+    doing: Option<String>,
+    /// Where it stands.
+    top: Row,
+    shown: Vec<String>,
+    shown_at: Instant,
 }
 
+impl TaskBox {
+    fn lines(&self, width: usize) -> Vec<String> {
+        let first = match &self.doing {
+            None => format!("started as {}", self.id),
+            Some(_) => format!(
+                "{} tool calls · {} tokens · {} · {} s",
+                self.tool_uses,
+                count(self.tokens),
+                self.cost,
+                self.began.elapsed().as_secs()
+            ),
+        };
+        let second = self.doing.clone().unwrap_or_default();
+        framed(&self.title, &[first, second], width)
+    }
+}
+
+/// The boxes of tasks under way.
+#[derive(Default)]
+pub(super) struct Boxes(Vec<TaskBox>);
+
+/// What is known of a task's end.
+pub(super) struct End<'a> {
+    pub(super) id: &'a TaskId,
+    /// For a box of its own.
+    pub(super) title: String,
+    pub(super) sums: String,
+    pub(super) summary: &'a str,
+}
+
+impl Boxes {
+    /// A task began.
+    pub(super) fn begin(&mut self, page: &mut Page, id: &TaskId, title: String) {
+        if !page.can_move() {
+            let lines = [format!("started as {id}")];
+            page.write(&text(&framed(&title, &lines, WIDTH)));
+            return;
+        }
+        let now = Instant::now();
+        let mut new = TaskBox {
+            id: id.clone(),
+            title,
+            began: now,
+            tool_uses: 0,
+            tokens: 0,
+            cost: Cost::default(),
+            doing: None,
+            top: page.row(),
+            shown: Vec::new(),
+            shown_at: now,
+        };
+        self.0.retain(|other| other.id != *id);
+        new.shown = new.lines(width(page));
+        page.write(&text(&new.shown));
+        self.0.push(new);
+    }
+
+    /// It used a tool.
+    pub(super) fn step(&mut self, page: &mut Page, id: &TaskId, tool_uses: u32, doing: &str) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.id == *id) {
+            known.tool_uses = tool_uses;
+            known.doing = Some(doing.to_owned());
+            refresh(known, page);
+        }
+    }
+
+    /// A call of its model is done; shown with the next step.
+    pub(super) fn spent(&mut self, id: &TaskId, tokens: u64, cost: Cost) {
+        if let Some(known) = self.0.iter_mut().find(|known| known.id == *id) {
+            known.tokens += tokens;
+            known.cost += cost;
+        }
+    }
+
+    /// Time passed.
+    pub(super) fn tick(&mut self, page: &mut Page) {
+        for known in &mut self.0 {
+            let lines = known.lines(width(page));
+            rewrite(known, page, lines);
+        }
+    }
+
+    /// A task is over: its box says what came of it, or a new one does.
+    pub(super) fn end(&mut self, page: &mut Page, end: &End<'_>) {
+        let sums = [end.sums.clone(), end.summary.to_owned()];
+        let place = self.0.iter().position(|known| known.id == *end.id);
+        if let Some(mut known) = place.map(|place| self.0.remove(place)) {
+            let lines = framed(&known.title, &sums, width(page));
+            if rewrite(&mut known, page, lines) {
+                return;
+            }
+        }
+        let width = if page.can_move() { width(page) } else { WIDTH };
+        page.write(&text(&framed(&end.title, &sums, width)));
+    }
+}
+
+/// In place, or once more below when it is out of reach.
+fn refresh(known: &mut TaskBox, page: &mut Page) {
+    let lines = known.lines(width(page));
+    if rewrite(known, page, lines.clone()) {
+        return;
+    }
+    if known.shown_at.elapsed() >= AGAIN && !page.is_mid_line() {
+        known.top = page.row();
+        page.write(&text(&lines));
+        known.shown = lines;
+        known.shown_at = Instant::now();
+    }
+}
+
+/// Writes only the lines that changed; true if the box is as it should be.
+fn rewrite(known: &mut TaskBox, page: &mut Page, lines: Vec<String>) -> bool {
+    let is_new = |(place, line): &(usize, &String)| known.shown.get(*place) != Some(*line);
+    let Some((first, _)) = lines.iter().enumerate().find(is_new) else {
+        return true;
+    };
+    let last = lines.iter().enumerate().rfind(is_new);
+    let last = last.map_or(first, |(place, _)| place);
+    let is_done =
+        lines.len() == known.shown.len() && page.rewrite(known.top + first, &lines[first..=last]);
+    if is_done {
+        known.shown = lines;
+        known.shown_at = Instant::now();
+    }
+    is_done
+}
+
+fn width(page: &Page) -> usize {
+    // One column stays free: a full row would leave the cursor between two.
+    page.columns().map_or(WIDTH, |columns| {
+        WIDTH.min(columns.saturating_sub(1)).max(NARROWEST)
+    })
+}
+
+fn text(lines: &[String]) -> String {
+    format!("{}\n", lines.join("\n"))
+}
+
+/// A box with a title in its upper edge.
+fn framed(title: &str, lines: &[String], width: usize) -> Vec<String> {
+    let title = fit(title, width - 5);
+    let rest = width.saturating_sub(wide(&title) + 5);
+    let mut framed = vec![format!(
+        "┌─ {} {}┐",
+        style::strong(&title),
+        "─".repeat(rest)
+    )];
+    for line in lines {
+        let line = fit(line, width - 4);
+        let pad = " ".repeat(width.saturating_sub(wide(&line) + 4));
+        framed.push(format!("│ {line}{pad} │"));
+    }
+    framed.push(format!("└{}┘", "─".repeat(width - 2)));
+    framed
+}
+
+/// The first line, harmless and no wider than this.
 fn fit(text: &str, width: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
-    match line.char_indices().nth(width.saturating_sub(1)) {
-        Some((at, _)) if line.chars().count() > width => format!("{}…", &line[..at]),
-        _ => line.to_owned(),
+    let line = plain(line).replace('\t', " ");
+    if wide(&line) <= width {
+        return line;
     }
+    let mut cut = String::new();
+    let mut used = 1;
+    for c in line.chars() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            break;
+        }
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
+}
+
+fn wide(text: &str) -> usize {
+    text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }
 
 /// 812, 8.1k, 1.2M.
@@ -41,13 +227,24 @@ mod tests {
 
     #[test]
     fn every_line_of_a_box_is_equally_wide() {
-        let text = framed(
+        let lines = framed(
             "Explore · Find äuth errors · haiku",
-            &["✓ 12 tool calls".into(), "x".repeat(200)],
+            &[
+                "✓ 12 tool calls".into(),
+                "x".repeat(200),
+                "日本語".repeat(30),
+                "\u{1b}[2J".into(),
+            ],
+            WIDTH,
         );
-        let plain = anstream::adapter::strip_str(&text).to_string();
-        let widths: Vec<usize> = plain.lines().map(|line| line.chars().count()).collect();
-        assert_eq!(widths, vec![WIDTH; 4], "{plain}");
+        let widths: Vec<usize> = lines
+            .iter()
+            .map(|line| wide(&anstream::adapter::strip_str(line).to_string()))
+            .collect();
+        assert_eq!(&widths[..3], [WIDTH; 3], "{lines:#?}");
+        // A wide letter may not fit into the last column.
+        assert_eq!(&widths[4..], [WIDTH; 2], "{lines:#?}");
+        assert!(lines[4].contains("\\u{1b}[2J"), "{lines:#?}");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Slash commands.
 
+use super::tasks::Which;
+
 /// What `/help` says.
 pub(super) const HELP: &str = "\
 /help          this
 /cost          tokens and money of this sitting
 /resume [ID]   the sessions there are, or go on with one
-/tasks         tasks beside the conversation
+/tasks [all]   tasks beside the conversation, of this project or all
 /task-status ID   one of them, with the end of its output
 /stop ID       stop one
 /compact       replace older turns by a summary now
@@ -22,7 +24,7 @@ pub(super) enum Typed {
     Cost,
     Clear,
     Compact,
-    Tasks,
+    Tasks(Which),
     TaskStatus(String),
     Stop(String),
     Resume(Option<String>),
@@ -42,7 +44,8 @@ pub(super) fn read(text: &str) -> Typed {
         ("/cost", None) => Typed::Cost,
         ("/clear", None) => Typed::Clear,
         ("/compact", None) => Typed::Compact,
-        ("/tasks", None) => Typed::Tasks,
+        ("/tasks", None) => Typed::Tasks(Which::Here),
+        ("/tasks", Some("all")) => Typed::Tasks(Which::All),
         ("/task-status", Some(id)) => Typed::TaskStatus(id.to_owned()),
         ("/stop", Some(id)) => Typed::Stop(id.to_owned()),
         ("/resume", id) => Typed::Resume(id.map(str::to_owned)),
@@ -62,6 +65,8 @@ mod tests {
     fn commands_prompts_and_paths_are_told_apart() {
         assert_eq!(read("  "), Typed::Nothing);
         assert_eq!(read("/help"), Typed::Help);
+        assert_eq!(read("/tasks"), Typed::Tasks(Which::Here));
+        assert_eq!(read("/tasks all"), Typed::Tasks(Which::All));
         assert_eq!(read("/resume 0190"), Typed::Resume(Some("0190".into())));
         assert_eq!(read("/nope"), Typed::Unknown("/nope".into()));
         assert_eq!(

@@ -1,8 +1,10 @@
 //! Lines the person types, read on a thread of their own so that nothing else waits for them.
 
-use std::io::BufRead;
+use std::{io::BufRead, sync::Arc};
 
 use tokio::sync::{Mutex, mpsc};
+
+use super::Screen;
 
 /// Lines as they come. One asker at a time: the prompt or a question.
 pub(super) struct Input {
@@ -11,11 +13,13 @@ pub(super) struct Input {
 
 impl Input {
     /// Begins to read.
-    pub(super) fn start() -> Self {
+    pub(super) fn start(screen: Arc<Screen>) -> Self {
         let (send, lines) = mpsc::channel(64);
         std::thread::spawn(move || {
             for line in std::io::stdin().lock().lines() {
                 let Ok(line) = line else { break };
+                // The terminal has shown it, and begun a new row.
+                screen.go_on();
                 if send.blocking_send(line).is_err() {
                     break;
                 }

@@ -4,11 +4,13 @@ mod approver;
 mod boxes;
 mod commands;
 mod input;
+mod page;
 mod plain;
 mod screen;
+mod servers;
 mod tasks;
 
-use std::{io::IsTerminal, process::ExitCode, sync::Arc};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use codespar_agent::Agent;
 use codespar_protocol::{Answer, Cost, Message, Usage};
@@ -38,6 +40,8 @@ use crate::{
 };
 
 const TERMINATED: u8 = 143;
+/// How often the boxes of tasks count the time.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs it until the person leaves.
 pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
@@ -53,7 +57,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     screen.banner(&ground);
     let (ask, questions) = mpsc::channel(64);
     let mut talk = Talk {
-        input: Input::start(),
+        input: Input::start(screen.clone()),
         screen,
         resume: ground.args.resume.clone(),
         continue_last: ground.args.continue_last,
@@ -67,6 +71,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         terminate: signal(SignalKind::terminate())?,
         is_terminated: false,
     };
+    talk.ask_about_servers().await;
     if wants_session {
         talk.open().await?;
     }
@@ -137,7 +142,10 @@ impl Talk {
             Typed::Prompt(prompt) => self.turn(Some(Message::user(prompt))).await?,
             Typed::Help => self.screen.say(commands::HELP),
             Typed::Cost => self.show_cost(),
-            Typed::Tasks => tasks::list(&self.works, &self.screen).await?,
+            Typed::Tasks(which) => {
+                let session = self.agent.as_ref().map(Agent::session);
+                tasks::list(&self.works, &self.screen, session, which).await?;
+            }
             Typed::TaskStatus(id) => tasks::status(&self.works, &self.screen, &id).await?,
             Typed::Stop(id) => tasks::stop(&self.works, &self.screen, &id).await?,
             Typed::Clear => {
@@ -166,6 +174,7 @@ impl Talk {
                     self.put(asked).await;
                 }
                 () = tasks::news(&self.works, session) => {
+                    self.screen.leave_prompt();
                     if let Err(error) = self.turn(None).await {
                         self.screen.say(&style::error(error));
                     }
@@ -184,6 +193,15 @@ impl Talk {
 
     /// Puts a question to the person and passes the answer on. Ctrl-C means no.
     async fn put(&mut self, asked: Asked) -> Heard {
+        let (answer, heard) = self.hear(&asked).await;
+        if answer == Answer::Always {
+            self.keep_rules(&asked);
+        }
+        asked.give(answer);
+        heard
+    }
+
+    async fn hear(&mut self, asked: &Asked) -> (Answer, Heard) {
         self.input.forget().await;
         self.screen.question(&asked.question);
         let no = |words: &str| Answer::No {
@@ -206,11 +224,7 @@ impl Talk {
                 Reply::Unclear(words) => self.screen.say(words),
             }
         };
-        if answer == Answer::Always {
-            self.keep_rules(&asked);
-        }
-        asked.give(answer);
-        heard
+        (answer, heard)
     }
 
     fn keep_rules(&self, asked: &Asked) {
@@ -255,6 +269,11 @@ impl Talk {
             approver: Arc::new(Person(self.ask.clone())),
             note: None,
         };
+        // Their tools belong to the agent; it is made once.
+        ground.mcp.settled().await;
+        for notice in crate::mcp::notices(&ground.mcp) {
+            self.screen.say(&style::warning(notice));
+        }
         self.agent = Some(self.works.main_agent(session, company, AtEnd::Return)?);
         Ok(())
     }
@@ -265,6 +284,8 @@ impl Talk {
             return Ok(());
         };
         let cancel = CancellationToken::new();
+        self.screen.go_on();
+        let mut second = tokio::time::interval(SECOND);
         // A task of its own: it goes on while the person thinks about a question.
         let stop = cancel.clone();
         let mut run = tokio::spawn(async move {
@@ -276,6 +297,7 @@ impl Talk {
                 ended = &mut run => {
                     break ended.map_err(|error| CommandError::Failed(error.to_string()))?;
                 }
+                _ = second.tick() => self.screen.tick(),
                 Some(asked) = self.questions.recv() => {
                     if self.put(asked).await == Heard::Interrupt {
                         cancel.cancel();

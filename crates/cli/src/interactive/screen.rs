@@ -1,27 +1,50 @@
 //! What the person sees: plain lines that scroll, so that copy, search and tmux work.
 
-use std::{collections::HashSet, io::Write, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use codespar_protocol::{
-    ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskStatus,
-    TodoStatus, ToolUseId,
+    ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskId,
+    TaskStatus, TodoStatus, ToolUseId,
 };
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
 
-use super::{boxes, plain::plain};
+use super::{
+    boxes::{self, Boxes, End},
+    page::Page,
+    plain::plain,
+};
 use crate::{assemble::Ground, error::CommandError, place::Place, style};
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 4;
 const LINE_WIDTH: usize = 160;
 
-/// Knows whether the cursor is in the middle of a line.
-#[derive(Default)]
+/// What is on the screen. Everything is written through one lock: several agents speak at once.
 pub(crate) struct Screen {
-    is_mid_line: Mutex<bool>,
+    shown: Mutex<Shown>,
     /// Calls whose result a box shows.
     boxed: Mutex<HashSet<ToolUseId>>,
+}
+
+struct Shown {
+    page: Page,
+    boxes: Boxes,
+    /// The person is to type: nothing moves.
+    is_still: bool,
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self {
+            shown: Mutex::new(Shown {
+                page: Page::new(),
+                boxes: Boxes::default(),
+                is_still: false,
+            }),
+            boxed: Mutex::default(),
+        }
+    }
 }
 
 impl Screen {
@@ -48,7 +71,46 @@ impl Screen {
     pub(super) fn prompt(&self) {
         self.finish_line();
         self.put(&format!("\n{} ", style::good("›")));
-        *self.is_mid_line.lock() = false;
+        self.be_still();
+        // Whoever types ends the line.
+        self.shown.lock().page.begin_line();
+    }
+
+    /// Something else comes before the person has typed.
+    pub(super) fn leave_prompt(&self) {
+        self.put("\n");
+    }
+
+    /// What the person types is not followed: what stands above stays as it is.
+    fn be_still(&self) {
+        let mut shown = self.shown.lock();
+        shown.is_still = true;
+        shown.page.give_up_above();
+    }
+
+    /// The person has typed a line, or is no longer asked for one.
+    pub(super) fn go_on(&self) {
+        let mut shown = self.shown.lock();
+        shown.is_still = false;
+        shown.page.give_up_above();
+        shown.page.begin_line();
+    }
+
+    /// Time passed: boxes of tasks under way say so.
+    pub(super) fn tick(&self) {
+        self.with_boxes(|boxes, page| boxes.tick(page));
+    }
+
+    fn with_boxes(&self, change: impl FnOnce(&mut Boxes, &mut Page)) {
+        let Shown {
+            page,
+            boxes,
+            is_still,
+        } = &mut *self.shown.lock();
+        if !*is_still {
+            page.look();
+            change(boxes, page);
+        }
     }
 
     /// Whole lines.
@@ -77,14 +139,13 @@ impl Screen {
             style::strong("y"),
             style::strong("n"),
         ));
-        *self.is_mid_line.lock() = true;
+        self.be_still();
     }
 
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::TextDelta { text } => {
                 self.put(&plain(text));
-                *self.is_mid_line.lock() = !text.ends_with('\n');
             }
             Event::ToolStarted { tool, summary, .. } => {
                 self.say(&format!(
@@ -133,9 +194,13 @@ impl Screen {
             } => {
                 self.boxed.lock().extend(tool_use_id.clone());
                 let kind = kind.as_deref().unwrap_or("task");
-                let lines = [format!("started as {task_id}")];
-                self.say(&boxes::framed(&format!("{kind} · {subject}"), &lines));
+                let title = format!("{kind} · {subject}");
+                self.finish_line();
+                let Shown { page, boxes, .. } = &mut *self.shown.lock();
+                boxes.begin(page, task_id, title);
             }
+            Event::Step { text, .. } => self.say(&plain(text)),
+            Event::Subagent { task_id, event, .. } => self.of_subagent(task_id, event),
             Event::TaskEnded {
                 task_id,
                 status,
@@ -156,10 +221,15 @@ impl Screen {
                     boxes::count(usage.total_tokens()),
                     *duration_ms as f64 / 1000.0
                 );
-                self.say(&boxes::framed(
-                    &format!("{task_id} {status} · {subject}"),
-                    &[sums, summary.clone()],
-                ));
+                let end = End {
+                    id: task_id,
+                    title: format!("{task_id} {status} · {subject}"),
+                    sums,
+                    summary,
+                };
+                let Shown { page, boxes, .. } = &mut *self.shown.lock();
+                page.look();
+                boxes.end(page, &end);
             }
             Event::Notice {
                 level: NoticeLevel::Warning,
@@ -175,8 +245,21 @@ impl Screen {
             | Event::ToolFinished { .. }
             | Event::PermissionAsked { .. }
             | Event::TaskProgress { .. }
-            | Event::Subagent { .. }
             | Event::Finished(_) => {}
+        }
+    }
+
+    /// A subagent's box says what it is at.
+    fn of_subagent(&self, id: &TaskId, event: &Event) {
+        match event {
+            Event::Assistant { usage, cost, .. } => {
+                let tokens = usage.total_tokens();
+                self.shown.lock().boxes.spent(id, tokens, *cost);
+            }
+            Event::TaskProgress {
+                tool_uses, summary, ..
+            } => self.with_boxes(|boxes, page| boxes.step(page, id, *tool_uses, summary)),
+            _ => {}
         }
     }
 
@@ -267,17 +350,14 @@ impl Screen {
     }
 
     fn finish_line(&self) {
-        if std::mem::take(&mut *self.is_mid_line.lock()) {
-            self.put("\n");
+        let page = &mut self.shown.lock().page;
+        if page.is_mid_line() {
+            page.write("\n");
         }
     }
 
-    /// A terminal that went away is noticed by the input side.
     fn put(&self, text: &str) {
-        let mut stdout = anstream::stdout().lock();
-        let _ = stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush());
+        self.shown.lock().page.write(text);
     }
 }
 

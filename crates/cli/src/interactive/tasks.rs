@@ -1,37 +1,67 @@
 //! `/tasks`, `/task-status`, `/stop`, and what wakes a session at its prompt.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use codespar_protocol::SessionId;
 use codespar_store::{TaskFilter, TaskStore};
 use codespar_tasks::TaskHub;
+use serde_json::Value;
 
 use super::Screen;
 use crate::{commands::task, error::CommandError, style, works::Works};
 
 const POLL: Duration = Duration::from_millis(500);
-const SHOWN: u32 = 30;
+const SHOWN: usize = 30;
 const TAIL: usize = 4_000;
 
+/// Which tasks a person wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    /// Those of this session and this project.
+    Here,
+    /// All of the state directory.
+    All,
+}
+
 /// The newest tasks.
-pub(super) async fn list(works: &Works, screen: &Screen) -> Result<(), CommandError> {
-    let filter = TaskFilter {
-        limit: Some(SHOWN),
-        ..TaskFilter::default()
-    };
-    let tasks = works.ground.store.tasks(filter).await?;
+pub(super) async fn list(
+    works: &Works,
+    screen: &Screen,
+    session: Option<SessionId>,
+    which: Which,
+) -> Result<(), CommandError> {
+    let mut tasks = works.ground.store.tasks(TaskFilter::default()).await?;
+    let root = &works.ground.place.root;
+    tasks.retain(|task| {
+        let of_project = |path: &str| Path::new(path) == root;
+        let its_root = task.metadata.get("root").and_then(Value::as_str);
+        which == Which::All
+            || (session.is_some() && task.session_id == session)
+            || its_root.is_some_and(of_project)
+    });
     if tasks.is_empty() {
-        screen.say("no tasks yet");
+        screen.say(match which {
+            Which::Here => "no tasks here yet; /tasks all shows those of other directories",
+            Which::All => "no tasks yet",
+        });
     }
-    for record in tasks {
-        screen.say(&task::line(&record));
+    let older = tasks.len().saturating_sub(SHOWN);
+    if older > 0 {
+        screen.say(&style::faint(format!("{older} older ones")));
+    }
+    for record in &tasks[older..] {
+        screen.say(&task::line(record));
     }
     Ok(())
 }
 
 /// One task and the end of its output.
 pub(super) async fn status(works: &Works, screen: &Screen, id: &str) -> Result<(), CommandError> {
-    let record = works.ground.store.task(&task::parse_id(id)?).await?;
+    let record = works
+        .ground
+        .store
+        .task(&task::find(&works.ground.store, id).await?)
+        .await?;
     screen.say(&task::details(&record));
     let size = record
         .output_file
@@ -47,7 +77,7 @@ pub(super) async fn status(works: &Works, screen: &Screen, id: &str) -> Result<(
 
 /// Stops a task.
 pub(super) async fn stop(works: &Works, screen: &Screen, id: &str) -> Result<(), CommandError> {
-    let id = task::parse_id(id)?;
+    let id = task::find(&works.ground.store, id).await?;
     let record = works
         .hub
         .stop(&id, "stopped by the person")

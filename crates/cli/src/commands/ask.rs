@@ -1,0 +1,91 @@
+//! `codespar ask`.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use clap::Args;
+use codespar_dev::{Question, ask, keep_images};
+use codespar_protocol::Usd;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::dollars, error::CommandError, gather, place::Place, provider, settings::Settings,
+    signals::Signals,
+};
+
+const MOST_TOKENS: u32 = 4_096;
+
+/// Ask a question: one answer of the model, nothing is read or written.
+///
+/// For questions about this directory's code use `codespar -p`, which can read it.
+///
+/// Example: codespar ask "what does HTTP status 409 mean for a merge?"
+#[derive(Args)]
+pub(crate) struct AskArgs {
+    /// The question.
+    question: String,
+
+    /// A picture that goes with it. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
+
+    /// The model: an alias or a provider's id (TASK_MODEL).
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// Refuse to spend more than this many US dollars.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_budget_usd: Option<Usd>,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?;
+    let settings = Settings::load(place)?;
+    let redactor = Arc::new(gather::redactor(place));
+    let asked = args
+        .model
+        .as_deref()
+        .or_else(|| place.var("TASK_MODEL"))
+        .or(settings.dev.task_model.as_deref());
+    let provider = provider::choose(place, &settings, asked, &redactor)?;
+    if provider.is_simulated() {
+        return Err(CommandError::Usage(format!(
+            "a question needs a model: {}",
+            provider.why
+        )));
+    }
+    let dir = tempfile::tempdir()?;
+    let images = keep_images(&args.image, dir.path())
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let question = Question {
+        model: &provider.model,
+        catalogue: &provider.catalogue,
+        model_id: provider.choice.id.clone(),
+        max_tokens: MOST_TOKENS,
+        max_budget: args.max_budget_usd,
+        text: args.question,
+        images,
+    };
+    let outcome = ask(question, &cancel).await;
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
+    }
+    let reply = outcome.map_err(|error| CommandError::Failed(error.to_string()))?;
+    if args.json {
+        super::print_json(&json!({
+            "answer": reply.text,
+            "model": reply.model,
+            "usage": reply.usage,
+            "cost_usd": reply.cost.known(),
+        }))?;
+    } else {
+        super::print(format_args!("{}\n", reply.text.trim_end()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,337 @@
+//! `codespar dev`.
+
+use std::{path::PathBuf, process::ExitCode, sync::Arc};
+
+use clap::{Args, ValueEnum};
+use codespar_agent::NobodyThere;
+use codespar_dev::{DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, keep_images};
+use codespar_policy::Mode;
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType, Usd};
+use codespar_store::{Notify, TaskStore};
+use codespar_tasks::{Caller, TaskExtra, Waited};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    args::{SessionArgs, dollars},
+    assemble::Ground,
+    dev::{CliLinker, Progress, requester, which},
+    error::CommandError,
+    place::Place,
+    signals::Signals,
+    works::{Role, Works},
+};
+
+/// From an instruction to a verified pull request.
+///
+/// Finds the files, writes the change, proves it by the project's tests in a throw-away copy, and
+/// opens a pull request: on GitHub where the origin is there and GITHUB_TOKEN is set, otherwise as
+/// a record beside the local repository (`codespar pr list`). Your working tree and your current
+/// branch stay as they are. Without a model's key the run is simulated: everything but the change.
+///
+/// The run is a durable task: killed at any moment, it goes on with `codespar dev --resume ID` or
+/// in any codespar process on the same state directory.
+///
+/// Examples:
+///   codespar dev "fix the auth timeout in login.ts: sessions expire too fast"
+///   codespar dev "add a health check endpoint" --verify "make check" --max-budget-usd 0.50
+///   codespar dev --pr 12 "also cover the empty list"
+#[derive(Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct DevArgs {
+    /// What is to be done.
+    #[arg(required_unless_present = "resume")]
+    instruction: Option<String>,
+
+    /// owner/name on GitHub, or a directory; this one by default.
+    #[arg(long, value_name = "REPO")]
+    repo: Option<String>,
+
+    /// The branch the change is for; the repository's default branch by default.
+    #[arg(long, value_name = "BRANCH", conflicts_with = "pr")]
+    base: Option<String>,
+
+    /// Add to the branch of this open pull request instead of opening one.
+    #[arg(long, value_name = "N")]
+    pr: Option<u64>,
+
+    /// A picture that goes with the instruction (PNG, JPEG, GIF, WebP, at most 4 MB). May be
+    /// repeated.
+    #[arg(long, value_name = "FILE")]
+    image: Vec<PathBuf>,
+
+    /// The command that proves the change; found by the project's files by default.
+    #[arg(long, value_name = "CMD", conflicts_with = "no_verify")]
+    verify: Option<String>,
+
+    /// Run no tests.
+    #[arg(long)]
+    no_verify: bool,
+
+    /// Open the pull request as a draft.
+    #[arg(long)]
+    draft: bool,
+
+    /// Let the change touch protected files (CI workflows, CODEOWNERS, lock files).
+    #[arg(long)]
+    allow_protected: bool,
+
+    /// Stop before spending more than this many US dollars.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_budget_usd: Option<Usd>,
+
+    /// The model that writes: an alias or a provider's id (TASK_MODEL).
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// generate: one answer of the model, with repairs. agent: the agent loop with tools, for
+    /// changes that span many files.
+    #[arg(long, value_enum, value_name = "ENGINE")]
+    engine: Option<EngineName>,
+
+    /// Go on with a run that was interrupted, by the id of its task.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "max_budget_usd", "model", "engine"])]
+    resume: Option<TaskId>,
+
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum EngineName {
+    Generate,
+    Agent,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, CommandError> {
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?;
+    let ground = Ground::prepare(place, session_args(&args)).await?;
+    for warning in &ground.warnings {
+        anstream::eprintln!("{} {warning}", crate::style::warning("warning:"));
+    }
+    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
+    let progress = if args.json {
+        Progress::beside_json()
+    } else {
+        Progress::for_people()
+    };
+    let begun = match &args.resume {
+        Some(id) => resume(&works, id, &progress, &args).await,
+        None => begin(&args, &works, &progress).await,
+    };
+    let outcome = match begun {
+        Ok(id) => follow(&works, &id, &cancel, &signals).await,
+        Err(error) => Err(error),
+    };
+    progress.rest();
+    works.close().await;
+    conclude(&args, &outcome?, &signals)
+}
+
+/// Records the task; from here on it outlives us.
+async fn begin(args: &DevArgs, works: &Works, progress: &Progress) -> Result<TaskId, CommandError> {
+    let ground = &works.ground;
+    let id = TaskId::new(TaskType::LocalWorkflow);
+    let order = order(args, ground, &id).await?;
+    let session = ground.new_session().await?;
+    let caller = Caller {
+        session,
+        task: None,
+        depth: 0,
+        sink: Arc::new(|_| {}),
+        root: ground.place.root.clone(),
+    };
+    listen(works, &id, progress);
+    let subject = format!("dev: {}", order.subject());
+    works
+        .hub
+        .create_builtin(
+            &caller,
+            id.clone(),
+            &subject,
+            order.to_metadata(),
+            TaskExtra::default(),
+            Notify::Nobody,
+        )
+        .await
+        .map_err(|error| CommandError::Failed(error.to_string()))?;
+    Ok(id)
+}
+
+async fn resume(
+    works: &Works,
+    id: &TaskId,
+    progress: &Progress,
+    args: &DevArgs,
+) -> Result<TaskId, CommandError> {
+    let record = works.ground.store.task(id).await?;
+    if let (Some(report), false) = (report_of(&record), args.json) {
+        // Nobody will say it again.
+        progress.line(&report.text());
+    }
+    if !record.metadata.contains_key("dev") {
+        return Err(CommandError::Usage(format!(
+            "{id} is not a run of the dev agent"
+        )));
+    }
+    listen(works, id, progress);
+    works.hub.scheduler().nudge();
+    Ok(id.clone())
+}
+
+fn listen(works: &Works, id: &TaskId, progress: &Progress) {
+    let progress = progress.clone();
+    works
+        .hub
+        .hear(id, Arc::new(move |event| progress.event(&event)));
+}
+
+async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder, CommandError> {
+    let instruction = args.instruction.clone().unwrap_or_default();
+    if instruction.trim().is_empty() {
+        return Err(CommandError::Usage("the instruction is empty".to_owned()));
+    }
+    let repository = which(&ground.place, &ground.settings, args.repo.as_deref())?;
+    let linker = CliLinker {
+        place: ground.place.clone(),
+        store: ground.store.clone(),
+    };
+    // What is wrong with the repository is said before there is a task.
+    let link = linker
+        .link(&repository)
+        .await
+        .map_err(CommandError::Usage)?;
+    let (dev, verify) = (&ground.settings.dev, &ground.settings.verify);
+    let kept = ground.place.state.join("dev/runs").join(id.as_str());
+    let images =
+        keep_images(&args.image, &kept).map_err(|error| CommandError::Usage(error.to_string()))?;
+    let named = |flag: Option<&String>, variable: &str, setting: Option<&String>, usual: &str| {
+        flag.map(String::as_str)
+            .or_else(|| ground.place.var(variable))
+            .or_else(|| setting.map(String::as_str))
+            .unwrap_or(usual)
+            .to_owned()
+    };
+    let usual = ground.settings.model.as_deref().unwrap_or("sonnet");
+    Ok(DevOrder {
+        instruction,
+        repository,
+        base: args.base.clone(),
+        pull_request: args.pr,
+        images,
+        verify: match (&args.verify, args.no_verify, &verify.command) {
+            (_, true, _) => VerifyChoice::Skip,
+            (Some(command), _, _) | (None, _, Some(command)) => {
+                VerifyChoice::Command(command.clone())
+            }
+            (None, _, None) => VerifyChoice::Detect,
+        },
+        on_failure: verify.on_failure.unwrap_or(codespar_dev::OnFailure::Draft),
+        draft: leave(args.draft),
+        protected: leave(args.allow_protected),
+        protected_globs: dev.protected.clone(),
+        max_budget: args.max_budget_usd,
+        requested_by: requester(&ground.place, &*link.forge).await,
+        engine: match args.engine {
+            Some(EngineName::Generate) => Engine::Generate,
+            Some(EngineName::Agent) => Engine::Agent,
+            None => dev.engine.unwrap_or(Engine::Generate),
+        },
+        task_model: named(
+            args.model.as_ref(),
+            "TASK_MODEL",
+            dev.task_model.as_ref(),
+            usual,
+        ),
+        picker_model: named(None, "PICKER_MODEL", dev.picker_model.as_ref(), "haiku"),
+        limits: dev.limits(verify),
+    })
+}
+
+fn leave(granted: bool) -> Leave {
+    if granted {
+        Leave::Granted
+    } else {
+        Leave::Withheld
+    }
+}
+
+/// Waits for the end. Ctrl-C stops the run; being terminated leaves it for another process.
+async fn follow(
+    works: &Works,
+    id: &TaskId,
+    cancel: &CancellationToken,
+    signals: &Signals,
+) -> Result<TaskRecord, CommandError> {
+    let failed = |error: codespar_tasks::HubError| CommandError::Failed(error.to_string());
+    match works.hub.wait(id, cancel).await.map_err(failed)? {
+        Waited::Ended(record) => Ok(*record),
+        Waited::GaveUp if signals.was_interrupted() => {
+            works.hub.stop(id, "interrupted").await.map_err(failed)
+        }
+        Waited::GaveUp => Ok(works.ground.store.task(id).await?),
+    }
+}
+
+fn conclude(
+    args: &DevArgs,
+    record: &TaskRecord,
+    signals: &Signals,
+) -> Result<ExitCode, CommandError> {
+    if args.json {
+        let value = match report_of(record) {
+            Some(report) => {
+                let mut value = serde_json::to_value(&report).unwrap_or_default();
+                value["status"] = json!(record.status);
+                value
+            }
+            None => json!({
+                "task_id": record.task_id,
+                "status": record.status,
+                "error": record.error,
+                "cost_usd": record.cost_usd,
+            }),
+        };
+        super::print_json(&value)?;
+    }
+    match (record.status, signals.exit_code()) {
+        (TaskStatus::Completed, _) => Ok(ExitCode::SUCCESS),
+        (TaskStatus::Pending | TaskStatus::Running, code) => {
+            anstream::eprintln!(
+                "codespar: {} is not over; go on with: codespar dev --resume {}",
+                record.task_id,
+                record.task_id
+            );
+            Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+        }
+        (_, Some(code)) => Ok(ExitCode::from(code)),
+        (_, None) => Err(CommandError::Failed(
+            record
+                .error
+                .clone()
+                .unwrap_or_else(|| "it failed".to_owned()),
+        )),
+    }
+}
+
+fn report_of(record: &TaskRecord) -> Option<DevReport> {
+    let report = record.metadata.get("report")?;
+    serde_json::from_value(report.clone()).ok()
+}
+
+/// The agent engine works in a throw-away tree, where edits need no asking.
+fn session_args(args: &DevArgs) -> SessionArgs {
+    SessionArgs {
+        permission_mode: Some(Mode::AcceptEdits),
+        max_budget_usd: args.max_budget_usd,
+        allowed_tools: args
+            .verify
+            .iter()
+            .map(|command| format!("Bash({command})"))
+            .collect(),
+        ..SessionArgs::plain()
+    }
+}

@@ -1,0 +1,73 @@
+//! `codespar locate`.
+
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+
+use clap::Args;
+use codespar_locate::Locator;
+use serde_json::json;
+
+use crate::{error::CommandError, place::Place, style};
+
+/// Find the files that an instruction is about; offline, no model.
+///
+/// The index of a repository is kept in the state directory and brought up to date each time.
+///
+/// Example: codespar locate "fix the auth timeout in login.ts" -n 5 --json
+#[derive(Args)]
+pub(crate) struct LocateArgs {
+    /// The instruction.
+    instruction: String,
+
+    /// The repository or directory; this one by default.
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+
+    /// How many files.
+    #[arg(short = 'n', long, default_value_t = 5, value_name = "N")]
+    number: usize,
+
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: LocateArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let began = Instant::now();
+    let root = match &args.repo {
+        Some(dir) => dir
+            .canonicalize()
+            .map_err(|error| CommandError::Usage(format!("--repo {}: {error}", dir.display())))?,
+        None => place.root.clone(),
+    };
+    let cache = place.state.join("dev/index");
+    let (instruction, number) = (args.instruction.clone(), args.number);
+    let ranked = tokio::task::spawn_blocking(move || {
+        Locator::open(&root, Some(&cache)).map(|locator| locator.rank(&instruction, number))
+    })
+    .await
+    .map_err(|error| CommandError::Failed(error.to_string()))?
+    .map_err(|error| CommandError::Failed(error.to_string()))?;
+    let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if args.json {
+        let files: Vec<_> = ranked
+            .iter()
+            .map(|file| json!({"path": file.path, "score": file.score, "reasons": file.reasons.iter().map(|reason| reason.as_str()).collect::<Vec<_>>()}))
+            .collect();
+        super::print_json(&json!({"files": files, "elapsed_ms": elapsed_ms}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if ranked.is_empty() {
+        super::print(format_args!("no file seems to fit\n"))?;
+    }
+    for file in &ranked {
+        let reasons: Vec<&str> = file.reasons.iter().map(|reason| reason.as_str()).collect();
+        super::print(format_args!(
+            "{:7.2}  {}  {}\n",
+            file.score,
+            style::strong(&file.path),
+            style::faint(reasons.join(", "))
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,108 @@
+//! `codespar mcp`.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use codespar_agent::mcp::{McpStatus, server_word};
+use serde_json::json;
+
+use crate::{error::CommandError, mcp::Gathered, place::Place, settings::Settings, style};
+
+/// Show the MCP servers there are (.mcp.json of the project, mcpServers of your settings).
+///
+/// Example: codespar mcp list
+#[derive(Args)]
+pub(crate) struct McpCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Connect to those that may be started, and say how each stands; exit 1 if one failed.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs it.
+pub(crate) async fn run(args: &McpCommand, place: &Place) -> Result<ExitCode, CommandError> {
+    let Verb::List { json } = args.verb;
+    let settings = Settings::load(place)?;
+    let gathered = Gathered::read(place, &settings, &place.root, &[])?;
+    let problems: Vec<String> = gathered.problems.iter().map(ToString::to_string).collect();
+    let (servers, _) = gathered.servers(place, &settings, &place.root)?;
+    servers.settled().await;
+    let tools = servers.tools();
+    let rows: Vec<serde_json::Value> = servers
+        .iter()
+        .map(|server| {
+            let config = server.config();
+            let start = format!("mcp__{}__", server_word(&config.name));
+            let own: Vec<&str> = tools
+                .iter()
+                .map(|tool| tool.name())
+                .filter(|name| name.starts_with(&start))
+                .collect();
+            let status = server.status();
+            let error = match &status {
+                McpStatus::Failed(error) => Some(error.to_string()),
+                _ => None,
+            };
+            json!({
+                "name": config.name, "status": status.as_str(), "error": error,
+                "origin": config.origin.as_str(), "file": place.shown(&config.path),
+                "runs": config.summary(), "tools": own,
+            })
+        })
+        .collect();
+    servers.close().await;
+    if json {
+        super::print_json(&json!({ "servers": rows, "problems": problems }))?;
+    } else {
+        show(&rows, &problems)?;
+    }
+    let has_failed = rows.iter().any(|row| row["status"] == "failed");
+    Ok(if has_failed || !problems.is_empty() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn show(rows: &[serde_json::Value], problems: &[String]) -> Result<(), CommandError> {
+    if rows.is_empty() && problems.is_empty() {
+        super::print(format_args!(
+            "no MCP servers; put them in .mcp.json of the project or under mcpServers in your \
+             settings\n"
+        ))?;
+    }
+    for row in rows {
+        let word = |key: &str| row[key].as_str().unwrap_or_default();
+        let status = match word("status") {
+            "connected" => style::good("connected"),
+            "failed" => style::error("failed"),
+            other => style::warning(other),
+        };
+        let count = row["tools"].as_array().map_or(0, Vec::len);
+        super::print(format_args!(
+            "{}  {status}\n  {}\n",
+            style::strong(word("name")),
+            style::faint(format!(
+                "{} · {count} tools · {} ({})",
+                word("runs"),
+                word("file"),
+                word("origin")
+            ))
+        ))?;
+        if let Some(error) = row["error"].as_str() {
+            super::print(format_args!("  {error}\n"))?;
+        }
+    }
+    for problem in problems {
+        super::print(format_args!("{} {problem}\n", style::error("error:")))?;
+    }
+    Ok(())
+}

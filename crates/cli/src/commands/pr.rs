@@ -1,0 +1,333 @@
+//! `codespar pr`, and `codespar merge`.
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::{Args, Subcommand, ValueEnum};
+use codespar_dev::{Link, Linker, merge};
+use codespar_forge::{Forge, PullRequestChange};
+use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
+use codespar_store::SqliteStore;
+use serde_json::json;
+
+use crate::{
+    dev::{CliLinker, requester, which},
+    error::CommandError,
+    place::Place,
+    settings::Settings,
+    style,
+};
+
+/// List, show, merge and close pull requests, on GitHub or beside a local repository.
+///
+/// Example: codespar pr list --state all
+#[derive(Args)]
+pub(crate) struct PrCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// List pull requests, latest first.
+    List {
+        /// Which ones.
+        #[arg(long, value_enum, default_value_t = StateName::Open)]
+        state: StateName,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Show one with its reviews and checks.
+    Show {
+        /// Its number.
+        number: u64,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Show what one changes.
+    Diff {
+        /// Its number.
+        number: u64,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Merge one, after every check.
+    Merge(MergeArgs),
+    /// Close one without merging it.
+    Close {
+        /// Its number.
+        number: u64,
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+/// Where, and how it is printed.
+#[derive(Args, Clone)]
+pub(crate) struct At {
+    /// owner/name on GitHub, or a directory; this one by default.
+    #[arg(long, value_name = "REPO")]
+    pub(crate) repo: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StateName {
+    Open,
+    Merged,
+    Closed,
+    All,
+}
+
+/// Merge a pull request, unless something speaks against it.
+///
+/// Refused, with every reason, for a draft, a check that failed or is not over, a conflict, a
+/// requester who may not write, and a head that moved. A branch of CodeSpar is deleted after.
+///
+/// Example: codespar merge 12 --squash
+#[derive(Args)]
+pub(crate) struct MergeArgs {
+    /// Its number.
+    number: u64,
+    /// As one commit.
+    #[arg(long, conflicts_with_all = ["rebase", "merge"])]
+    squash: bool,
+    /// Each commit on top of the base.
+    #[arg(long, conflicts_with = "merge")]
+    rebase: bool,
+    /// With a merge commit.
+    #[arg(long)]
+    merge: bool,
+    #[command(flatten)]
+    at: At,
+}
+
+/// Runs it.
+pub(crate) async fn run(command: PrCommand, place: &Place) -> Result<ExitCode, CommandError> {
+    match command.verb {
+        Verb::List { state, at } => list(state, &at, place).await,
+        Verb::Show { number, at } => show(number, &at, place).await,
+        Verb::Diff { number, at } => diff(number, &at, place).await,
+        Verb::Merge(args) => merge_one(&args, place).await,
+        Verb::Close { number, at } => close(number, &at, place).await,
+    }
+}
+
+/// A forge, and the store that must be closed after.
+pub(crate) struct Reached {
+    pub(crate) link: Link,
+    store: Arc<SqliteStore>,
+}
+
+impl Reached {
+    pub(crate) fn forge(&self) -> &dyn Forge {
+        &*self.link.forge
+    }
+
+    pub(crate) async fn close(self) {
+        self.store.close().await;
+    }
+}
+
+/// Reaches the repository that the arguments name.
+pub(crate) async fn reach(at: &At, place: &Place) -> Result<Reached, CommandError> {
+    let settings = Settings::load(place)?;
+    let repository = which(place, &settings, at.repo.as_deref())?;
+    let store = Arc::new(SqliteStore::open(&place.state).await?);
+    let linker = CliLinker {
+        place: place.clone(),
+        store: store.clone(),
+    };
+    let link = linker
+        .link(&repository)
+        .await
+        .map_err(CommandError::Usage)?;
+    Ok(Reached { link, store })
+}
+
+pub(crate) fn failed(error: impl std::fmt::Display) -> CommandError {
+    CommandError::Failed(error.to_string())
+}
+
+async fn list(state: StateName, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, place).await?;
+    let wanted = match state {
+        StateName::Open => Some(PullRequestState::Open),
+        StateName::Merged => Some(PullRequestState::Merged),
+        StateName::Closed => Some(PullRequestState::Closed),
+        StateName::All => None,
+    };
+    let pulls = reached
+        .forge()
+        .pull_requests(wanted)
+        .await
+        .map_err(failed)?;
+    let place_of_pulls = reached.forge().describe();
+    reached.close().await;
+    if at.json {
+        super::print_json(&json!({"pull_requests": pulls}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if pulls.is_empty() {
+        super::print(format_args!("no pull requests in {place_of_pulls}\n"))?;
+    }
+    for pull in &pulls {
+        super::print(format_args!("{}\n", line(pull)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn line(pull: &PullRequest) -> String {
+    let state = match (pull.state, pull.draft) {
+        (PullRequestState::Open, true) => style::warning("draft"),
+        (PullRequestState::Open, false) => style::good("open"),
+        (PullRequestState::Merged, _) => style::strong("merged"),
+        (PullRequestState::Closed, _) => style::faint("closed"),
+    };
+    format!(
+        "{:>5}  {state}  {}  {}",
+        format!("#{}", pull.number),
+        pull.title,
+        style::faint(format!("{} → {}", pull.head, pull.base))
+    )
+}
+
+async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, place).await?;
+    let forge = reached.forge();
+    let pull = forge.pull_request(number).await.map_err(failed)?;
+    let reviews = forge.reviews(number).await.map_err(failed)?;
+    let checks = forge.checks(&pull.head_commit).await.map_err(failed)?;
+    reached.close().await;
+    if at.json {
+        super::print_json(&json!({"pull_request": pull, "reviews": reviews, "checks": checks}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::print(format_args!("{}\n", line(&pull)))?;
+    super::print(format_args!(
+        "{}\n\n{}\n",
+        style::faint(format!(
+            "by {}, head {}",
+            pull.author,
+            pull.head_commit.short()
+        )),
+        pull.body.trim_end()
+    ))?;
+    for check in &checks {
+        let state = serde_json::to_value(check.state).unwrap_or_default();
+        super::print(format_args!(
+            "\n{} {}: {}",
+            style::strong("check"),
+            check.name,
+            state.as_str().unwrap_or_default()
+        ))?;
+        if let Some(summary) = &check.summary {
+            super::print(format_args!(" ({summary})"))?;
+        }
+    }
+    for review in &reviews {
+        super::print(format_args!(
+            "\n\n{} by {}\n{}",
+            style::strong("review"),
+            review.author,
+            review.body.trim_end()
+        ))?;
+        for comment in &review.comments {
+            super::print(format_args!(
+                "\n  {}:{}  {}",
+                comment.path, comment.line, comment.body
+            ))?;
+        }
+    }
+    super::print(format_args!("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn diff(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, place).await?;
+    let diff = reached.forge().diff(number).await.map_err(failed)?;
+    reached.close().await;
+    if at.json {
+        super::print_json(&json!({"number": number, "diff": diff}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::print(format_args!("{}", coloured(&diff)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A diff in colours, which pipes do not get.
+pub(crate) fn coloured(diff: &str) -> String {
+    let mut out = String::new();
+    for line in diff.lines() {
+        let shown = match line.as_bytes().first() {
+            Some(b'+') => style::good(line),
+            Some(b'-') => style::error(line),
+            Some(b'@') => style::faint(line),
+            _ if line.starts_with("diff --git") => style::strong(line),
+            _ => line.to_owned(),
+        };
+        out.push_str(&shown);
+        out.push('\n');
+    }
+    out
+}
+
+async fn close(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, place).await?;
+    let pull = reached.forge().pull_request(number).await.map_err(failed)?;
+    if pull.state != PullRequestState::Open {
+        let state = pull.state;
+        reached.close().await;
+        return Err(CommandError::Failed(format!(
+            "#{number} is {state} already"
+        )));
+    }
+    let change = PullRequestChange {
+        state: Some(PullRequestState::Closed),
+        ..PullRequestChange::default()
+    };
+    let pull = reached
+        .forge()
+        .change_pull_request(number, &change)
+        .await
+        .map_err(failed)?;
+    reached.close().await;
+    if at.json {
+        super::print_json(&pull)?;
+    } else {
+        super::print(format_args!("closed #{number}: {}\n", pull.title))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs `codespar merge` and `codespar pr merge`.
+pub(crate) async fn merge_one(args: &MergeArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let strategy = match (args.squash, args.rebase, args.merge) {
+        (true, _, _) => Some(MergeStrategy::Squash),
+        (_, true, _) => Some(MergeStrategy::Rebase),
+        (_, _, true) => Some(MergeStrategy::Merge),
+        _ => None,
+    };
+    let reached = reach(&args.at, place).await?;
+    let who = requester(place, reached.forge()).await;
+    let outcome = merge(reached.forge(), args.number, strategy, &who).await;
+    reached.close().await;
+    let merged = outcome.map_err(failed)?;
+    if args.at.json {
+        super::print_json(&merged)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::print(format_args!(
+        "{} #{} into {} by {}: {}\n",
+        style::good("merged"),
+        merged.number,
+        merged.base,
+        merged.strategy,
+        merged.commit.short()
+    ))?;
+    if let Some(branch) = &merged.deleted_branch {
+        super::print(format_args!("deleted {branch}\n"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

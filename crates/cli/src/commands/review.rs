@@ -1,0 +1,95 @@
+//! `codespar review`.
+
+use std::{process::ExitCode, sync::Arc};
+
+use clap::Args;
+use codespar_dev::{Reviewed, Reviewer};
+use codespar_protocol::Usd;
+use tokio_util::sync::CancellationToken;
+
+use super::pr::{At, failed, reach};
+use crate::{
+    args::dollars, error::CommandError, gather, place::Place, provider, settings::Settings,
+    signals::Signals, style,
+};
+
+/// Review a pull request and post what was found.
+///
+/// Findings stand on lines that the diff shows; the risk is computed. Without a model's key only
+/// the computed part is posted. The same commit is reviewed once.
+///
+/// Example: codespar review 15
+#[derive(Args)]
+pub(crate) struct ReviewArgs {
+    /// Its number.
+    number: u64,
+
+    /// The model: an alias or a provider's id (TASK_MODEL).
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// Stop before spending more than this many US dollars.
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    max_budget_usd: Option<Usd>,
+
+    #[command(flatten)]
+    at: At,
+}
+
+/// Runs it.
+pub(crate) async fn run(args: ReviewArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?;
+    let settings = Settings::load(place)?;
+    let redactor = Arc::new(gather::redactor(place));
+    let asked = args
+        .model
+        .as_deref()
+        .or_else(|| place.var("TASK_MODEL"))
+        .or(settings.dev.task_model.as_deref());
+    let provider = provider::choose(place, &settings, asked, &redactor)?;
+    let reached = reach(&args.at, place).await?;
+    let reviewer = Reviewer {
+        model: (!provider.is_simulated()).then_some(&provider.model),
+        catalogue: &provider.catalogue,
+        model_id: provider.choice.id.clone(),
+        max_budget: args.max_budget_usd,
+        redactor: &redactor,
+    };
+    let outcome = reviewer.review(reached.forge(), args.number, &cancel).await;
+    reached.close().await;
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
+    }
+    let reviewed = outcome.map_err(failed)?;
+    if args.at.json {
+        super::print_json(&reviewed)?;
+    } else {
+        show(&reviewed)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn show(reviewed: &Reviewed) -> Result<(), CommandError> {
+    let words = reviewed
+        .review
+        .body
+        .lines()
+        .filter(|line| !line.starts_with("<!--"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    super::print(format_args!(
+        "{} #{}\n{}\n",
+        style::strong("reviewed"),
+        reviewed.number,
+        words.trim()
+    ))?;
+    for comment in &reviewed.review.comments {
+        super::print(format_args!(
+            "\n{}  {}\n",
+            style::strong(format!("{}:{}", comment.path, comment.line)),
+            comment.body
+        ))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,75 @@
+//! Sees to it that somebody is there to run a task.
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use codespar_protocol::TaskType;
+use codespar_store::SqliteStore;
+
+use crate::{error::CommandError, place::Place};
+
+const POLL: Duration = Duration::from_millis(150);
+/// How often it is looked whether a runner lives.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Waiting for a task, with an eye on whether anybody is there to bring it to its end: a runner
+/// that died is replaced.
+pub(super) struct Vigil<'a> {
+    place: &'a Place,
+    store: &'a SqliteStore,
+    task_type: TaskType,
+    pub(super) began: Instant,
+    looked: Instant,
+}
+
+impl<'a> Vigil<'a> {
+    pub(super) fn new(place: &'a Place, store: &'a SqliteStore, task_type: TaskType) -> Self {
+        let now = Instant::now();
+        Self {
+            place,
+            store,
+            task_type,
+            began: now,
+            looked: now,
+        }
+    }
+
+    pub(super) async fn wait(&mut self) -> Result<(), CommandError> {
+        tokio::time::sleep(POLL).await;
+        if self.looked.elapsed() > LOOK {
+            self.looked = Instant::now();
+            start_runner_if_none(self.place, self.store, self.task_type).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A process of its own that ends when nothing is left to do. Sessions do not take agents meant
+/// for workers.
+pub(super) async fn start_runner_if_none(
+    place: &Place,
+    store: &SqliteStore,
+    task_type: TaskType,
+) -> Result<(), CommandError> {
+    let living = codespar_tasks::living_runners(store).await?;
+    let mut takers = living.iter().filter(|runner| match task_type {
+        TaskType::RemoteAgent => runner.is_worker(),
+        _ => true,
+    });
+    if takers.next().is_some() {
+        return Ok(());
+    }
+    use std::os::unix::process::CommandExt;
+    Command::new(std::env::current_exe()?)
+        .args(["worker", "--until-idle"])
+        .current_dir(&place.cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| CommandError::Failed(format!("no runner could be started: {error}")))?;
+    Ok(())
+}

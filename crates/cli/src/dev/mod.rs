@@ -1,0 +1,98 @@
+//! The dev agent's surroundings: which repository, how it is reached, what the settings say.
+
+mod link;
+mod progress;
+mod repository;
+mod settings;
+
+pub(crate) use link::CliLinker;
+pub(crate) use progress::Progress;
+pub(crate) use repository::{requester, which};
+pub(crate) use settings::{DevSettings, ForgeName, VerifySettings};
+
+use std::{sync::Arc, time::Duration};
+
+use codespar_dev::{DevGround, RepositoryRef, Subscriptions};
+use codespar_tasks::{Caller, ShellGround, TaskHub};
+use codespar_tools::{Tool, sandbox::Network};
+
+use crate::{assemble::Ground, gather};
+
+/// What this process lends to the dev agent.
+pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
+    let names = ground.clone();
+    let sandbox = match ground.settings.verify.network {
+        // Finding a sandbox cannot fail where it was found before; the stricter one stays if it does.
+        Some(true) => gather::sandbox(&ground.place, &ground.settings)
+            .map(|sandbox| Arc::new(sandbox.with_network(Network::Allowed)))
+            .unwrap_or_else(|_| ground.sandbox.clone()),
+        _ => ground.sandbox.clone(),
+    };
+    DevGround {
+        linker: Arc::new(CliLinker {
+            place: ground.place.clone(),
+            store: ground.store.clone(),
+        }),
+        model: (!ground.provider.is_simulated()).then(|| ground.provider.model.clone()),
+        names: Arc::new(move |name| names.provider.choice_for(Some(name), &names.settings).id),
+        catalogue: ground.provider.catalogue.clone(),
+        shell: ShellGround {
+            sandbox,
+            child_env: ground.child_env(),
+            temp_dir: ground.place.state.join("tmp"),
+        },
+        redactor: ground.redactor.clone(),
+        dir: ground.place.state.join("dev"),
+        hook: hook(&ground.place),
+    }
+}
+
+/// How often a local repository is looked at; it costs a few milliseconds.
+const LOCAL_POLL: Duration = Duration::from_secs(2);
+/// How often GitHub is asked; unchanged answers cost nothing there.
+const GITHUB_POLL: Duration = Duration::from_secs(30);
+
+/// The tools that follow pull requests, where the directory is in a repository.
+pub(crate) fn subscriptions(
+    ground: &Arc<Ground>,
+    hub: &Arc<TaskHub>,
+    caller: &Caller,
+) -> Vec<Arc<dyn Tool>> {
+    let git = ground.place.root.join(".git");
+    if !git.is_file() && !git.join("HEAD").exists() {
+        return Vec::new();
+    }
+    let Ok(repository) = which(&ground.place, &ground.settings, None) else {
+        return Vec::new();
+    };
+    let interval = match (ground.settings.dev.poll_seconds, &repository) {
+        (Some(seconds), _) => Duration::from_secs(seconds.max(1)),
+        (None, RepositoryRef::Local { .. }) => LOCAL_POLL,
+        (None, RepositoryRef::GitHub { .. }) => GITHUB_POLL,
+    };
+    let subscriptions = Subscriptions {
+        hub: hub.clone(),
+        caller: caller.clone(),
+        linker: Arc::new(CliLinker {
+            place: ground.place.clone(),
+            store: ground.store.clone(),
+        }),
+        repository,
+        interval,
+    };
+    subscriptions.tools()
+}
+
+/// Tests of durability want the process to die right after a step; only development builds do.
+fn hook(place: &crate::place::Place) -> Option<codespar_dev::StepHook> {
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    let wanted = place.var("CODESPAR_TEST_DIE_AFTER")?.to_owned();
+    Some(Arc::new(move |step: &str| {
+        if step == wanted {
+            let own = rustix::process::getpid();
+            let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        }
+    }))
+}

@@ -1,0 +1,56 @@
+//! Asks about MCP servers that come with the repository, before anything of theirs is started.
+
+use codespar_agent::mcp::{Endpoint, ServerConfig};
+use codespar_protocol::{Answer, Question, ToolUseId};
+
+use super::{Asked, Talk};
+use crate::{mcp::remember, style};
+
+impl Talk {
+    /// Each once; a no holds for this session.
+    pub(super) async fn ask_about_servers(&mut self) {
+        let mcp = self.works.ground.mcp.clone();
+        for server in mcp.unapproved() {
+            let asked = Asked::by_us(question(server.config()));
+            let (answer, _) = self.hear(&asked).await;
+            if matches!(answer, Answer::No { .. }) {
+                continue;
+            }
+            server.approve();
+            server.begin();
+            let place = &self.works.ground.place;
+            if answer == Answer::Always
+                && let Err(error) = remember(&place.state, &place.root, server.config())
+            {
+                let words = format!("allowed for this session only: {error}");
+                self.screen.say(&style::warning(words));
+            }
+        }
+    }
+}
+
+fn question(config: &ServerConfig) -> Question {
+    let reason = match config.endpoint {
+        Endpoint::Program { .. } => {
+            "the repository brings this server; the program runs outside of the sandbox, with your \
+             rights"
+        }
+        Endpoint::Http { .. } => {
+            "the repository names this server; it sees what its tools are given"
+        }
+    };
+    let taken = (!config.variables.is_empty()).then(|| {
+        format!(
+            "takes from your environment: {}",
+            config.variables.join(", ")
+        )
+    });
+    Question {
+        tool_use_id: ToolUseId(format!("mcp-{}", config.name)),
+        tool: format!("MCP server {}", config.name),
+        summary: config.summary(),
+        preview: taken,
+        reason: reason.to_owned(),
+        suggested_rules: vec!["this server as it is now, in this project".to_owned()],
+    }
+}

@@ -1,0 +1,293 @@
+//! Makes the agents of tasks: their tools, prompt, model, place and company.
+
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+};
+
+use async_trait::async_trait;
+use codespar_agent::{
+    Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeBudget, TreeShare,
+};
+use codespar_policy::Mode;
+use codespar_protocol::{SessionMode, TaskId, TaskType};
+use codespar_store::Store;
+use codespar_tasks::{
+    AgentKind, AgentMaker, AgentOrder, AtEnd, Caller, Control, MadeAgent, Seat, TaskHub, TaskInbox,
+    TeamInbox, ToolSet, dream_kind, subagent_tools, task_tools, teammate_tools,
+};
+use codespar_tools::{Registry, standard_tools, worktree::Worktree};
+
+use crate::{
+    assemble::{Company, Ground, OpenSession, Outfit},
+    session_dirs::SessionDirs,
+};
+
+/// Only these, for workers of `CODESPAR_SIMPLE`.
+const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
+/// So that the model of a subagent does not end in a question that nobody will see.
+const NOTE: &str = "You report to another agent: nobody can answer a question. Decide yourself what \
+                    is not said, and say what you assumed.";
+
+/// Makes subagents.
+pub(crate) struct Maker {
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) hub: Weak<TaskHub>,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) tree: Arc<TreeBudget>,
+}
+
+#[async_trait]
+impl AgentMaker for Maker {
+    async fn make(
+        &self,
+        order: &AgentOrder,
+        control: &Control,
+        sink: Sink,
+    ) -> Result<MadeAgent, String> {
+        let hub = self.hub.upgrade().ok_or("the process is leaving")?;
+        let kind = match control.record.task_type {
+            TaskType::Dream => dream_kind(),
+            _ => hub
+                .kind(&order.subagent_type)
+                .map_err(|error| error.to_string())?
+                .clone(),
+        };
+        if kind.tools.may_have("mcp__") {
+            self.ground.mcp.settled().await;
+        }
+        let task = &control.record.task_id;
+        let worktree = match order.isolation {
+            Some(_) => Some(self.worktree(order, task).await?),
+            None => None,
+        };
+        let (root, cwd) = match &worktree {
+            Some(tree) => (
+                tree.path().to_path_buf(),
+                tree.matching(&order.root, &order.cwd),
+            ),
+            None => (order.root.clone(), order.cwd.clone()),
+        };
+        let caller = Caller {
+            session: order.agent_session,
+            task: Some(task.clone()),
+            depth: order.depth,
+            sink: sink.clone(),
+            root: root.clone(),
+        };
+        let store: Arc<dyn Store> = self.ground.store.clone();
+        let (transcript, recovered) = Transcript::open(store, order.agent_session)
+            .await
+            .map_err(|error| error.to_string())?;
+        let session = OpenSession {
+            transcript,
+            recovered,
+            is_resumed: control.was_lost,
+            mode: SessionMode::Normal,
+        };
+        let pad = control
+            .record
+            .session_id
+            .map(|parent| {
+                self.ground
+                    .place
+                    .state
+                    .join("scratchpads")
+                    .join(parent.to_string())
+            })
+            .filter(|pad| pad.is_dir());
+        let inbox = TaskInbox {
+            hub: hub.clone(),
+            session: order.agent_session,
+            task: Some(task.clone()),
+            sink: sink.clone(),
+            at_end: AtEnd::Wait,
+        };
+        let (inbox, team): (Arc<dyn Inbox>, _) = match Seat::of(&control.record) {
+            Some(seat) => {
+                let teams = hub.store().teams(seat.session).await;
+                let note = seat.prompt(&teams.map_err(|error| error.to_string())?);
+                let inbox = TeamInbox::new(inbox, task.clone(), seat.clone());
+                (Arc::new(inbox), Some((seat, note)))
+            }
+            None => (Arc::new(inbox), None),
+        };
+        let mut role = role(&kind, pad.as_deref());
+        if let Some((_, note)) = &team {
+            role.push_str("\n\n");
+            role.push_str(note);
+        }
+        let seat = team.map(|(seat, _)| seat);
+        let gate = worktree.is_none().then(|| {
+            Arc::new(PathGate {
+                hub: hub.clone(),
+                task: task.clone(),
+            }) as Arc<dyn Gate>
+        });
+        let outfit = Outfit {
+            role: Some(role),
+            tools: self.tools(&hub, &kind, &caller, seat.as_ref()),
+            choice: self.choice(order, &kind),
+            mode: self.mode(&kind),
+            limits: Limits {
+                max_turns: Some(order.max_turns.unwrap_or(kind.max_turns)),
+                max_budget: None,
+                max_wall: self.ground.settings.max_wall(),
+                tree: Some(TreeShare::Branch(self.tree.clone())),
+            },
+            root,
+            cwd,
+            extra_dirs: pad.into_iter().collect(),
+            inbox,
+            gate,
+            company: Company {
+                sink,
+                approver: self.approver.clone(),
+                note: Some(NOTE),
+            },
+        };
+        let agent = self
+            .ground
+            .agent(session, outfit)
+            .map_err(|error| error.to_string())?;
+        let dirs = SessionDirs::of(&self.ground.place.state, order.agent_session);
+        let after = Box::new(move || {
+            dirs.clean();
+            worktree.and_then(Worktree::settle)
+        });
+        Ok(MadeAgent { agent, after })
+    }
+}
+
+impl Maker {
+    fn tools(
+        &self,
+        hub: &Arc<TaskHub>,
+        kind: &AgentKind,
+        caller: &Caller,
+        seat: Option<&Seat>,
+    ) -> Registry {
+        let mut all = match &kind.tools {
+            ToolSet::Worker => worker_tools(&self.ground, hub, caller),
+            _ => {
+                let mut tools = standard_tools();
+                let added = task_tools(hub, caller)
+                    .into_iter()
+                    .chain(subagent_tools(hub, caller))
+                    .chain(self.ground.mcp.tools());
+                for tool in added {
+                    tools.add(tool);
+                }
+                tools
+            }
+        };
+        let team = seat
+            .map(|seat| teammate_tools(hub, caller, seat))
+            .unwrap_or_default();
+        for tool in team.by_kind {
+            if all.get(tool.name()).is_some() {
+                all.add(tool);
+            }
+        }
+        let mut all = match &kind.tools {
+            ToolSet::Only(names) => all.filtered(Some(names), &[]),
+            _ => all,
+        };
+        for tool in team.always {
+            all.add(tool);
+        }
+        let custom = self.ground.agents.agents.get(&kind.name);
+        let denied = custom
+            .map(|agent| agent.disallowed_tools.clone())
+            .unwrap_or_default();
+        with_aliases(all.filtered(None, &[&denied[..], &self.ground.denied[..]].concat()))
+    }
+
+    fn mode(&self, kind: &AgentKind) -> Mode {
+        let custom = self.ground.agents.agents.get(&kind.name);
+        let own = custom.and_then(|agent| agent.permission_mode);
+        // A definition comes with the repository: it may be stricter than the person, not looser.
+        match own {
+            Some(Mode::BypassPermissions | Mode::AcceptEdits) | None => self.ground.mode,
+            Some(mode) => mode,
+        }
+    }
+
+    fn choice(&self, order: &AgentOrder, kind: &AgentKind) -> ModelChoice {
+        let wanted = order.model.as_deref().or(kind.model.as_deref());
+        self.ground
+            .provider
+            .choice_for(wanted, &self.ground.settings)
+    }
+
+    async fn worktree(&self, order: &AgentOrder, task: &TaskId) -> Result<Worktree, String> {
+        let path = self
+            .ground
+            .place
+            .state
+            .join("worktrees")
+            .join(task.as_str());
+        let (root, branch) = (order.root.clone(), format!("codespar/{task}"));
+        tokio::task::spawn_blocking(move || Worktree::open(&root, &path, &branch))
+            .await
+            .map_err(|error| error.to_string())?
+            .map_err(|error| format!("no worktree could be made: {error}"))
+    }
+}
+
+/// Workers have everything but the coordinator's own tools.
+pub(crate) fn worker_tools(ground: &Ground, hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
+    if ground
+        .place
+        .var("CODESPAR_SIMPLE")
+        .is_some_and(|value| value != "0")
+    {
+        return standard_tools().filtered(Some(&SIMPLE.map(str::to_owned)), &[]);
+    }
+    let mut tools = standard_tools();
+    for tool in task_tools(hub, caller)
+        .into_iter()
+        .chain(ground.mcp.tools())
+    {
+        tools.add(tool);
+    }
+    tools
+}
+
+/// Names that models of other agents call some tools by.
+pub(crate) fn with_aliases(mut tools: Registry) -> Registry {
+    for (alias, name) in [
+        ("Agent", "Task"),
+        ("BashOutput", "TaskOutput"),
+        ("KillShell", "TaskStop"),
+    ] {
+        if tools.get(name).is_some() {
+            tools.alias(alias, name);
+        }
+    }
+    tools
+}
+
+fn role(kind: &AgentKind, scratchpad: Option<&Path>) -> String {
+    match scratchpad {
+        Some(pad) => format!("{}\n\nScratchpad: {}", kind.prompt, pad.display()),
+        None => kind.prompt.clone(),
+    }
+}
+
+/// Files have one writer among the agents of a state directory.
+struct PathGate {
+    hub: Arc<TaskHub>,
+    task: TaskId,
+}
+
+#[async_trait]
+impl Gate for PathGate {
+    async fn claim(&self, path: &Path) -> Result<(), String> {
+        self.hub
+            .store()
+            .claim_paths(&self.task, &[path.to_path_buf()])
+            .await
+            .map_err(|error| error.to_string())
+    }
+}

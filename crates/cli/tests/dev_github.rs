@@ -1,0 +1,303 @@
+//! The dev agent against a GitHub: real HTTP, real git behind it, through the real binary.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+mod common;
+
+use std::{path::Path, process::Command};
+
+use codespar_testkit::{
+    Conversation, Matcher, Script, Turn,
+    github::{FakeGitHub, GitHubFault, GitHubOptions},
+    process::{Finished, spawn},
+};
+use common::{Bench, PATIENCE, parsed};
+use serde_json::{Value, json};
+
+const GREET: &str = "#!/bin/sh\ngreeting=hello\necho \"$greeting world\"\n";
+const TEST: &str = "#!/bin/sh\n[ \"$(sh greet.sh)\" = \"hi world\" ] && echo \"1 passed\" || { echo \"1 failed\"; exit 1; }\n";
+const FIX: &str = "Say hi\n\n===FILE: greet.sh===\n<<<SEARCH\ngreeting=hello\n>>>REPLACE\ngreeting=hi\n===END===\n\
+                   ===MOVE: old.txt -> new/name.txt===\n===DELETE: gone.txt===\n";
+
+fn git(dir: &Path, args: &[&str]) -> String {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(dir)
+        .args([
+            "-c",
+            "user.name=Ada",
+            "-c",
+            "user.email=ada@example.invalid",
+        ])
+        .args(args)
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {args:?}: {words}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A bench, a GitHub over a bare repository, and the runtime it lives on.
+struct Hub {
+    bench: Bench,
+    github: FakeGitHub,
+    bare: std::path::PathBuf,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Hub {
+    fn new(script: Script) -> Self {
+        let bench = Bench::new(script);
+        std::fs::remove_dir(bench.work().join(".git")).unwrap();
+        let seed = bench.room.home().join("seed");
+        let bare = bench.room.home().join("shop.git");
+        std::fs::create_dir(&seed).unwrap();
+        for (name, text) in [
+            ("greet.sh", GREET),
+            ("test.sh", TEST),
+            ("Makefile", "test:\n\t@sh test.sh\n"),
+            ("old.txt", "same\r\n"),
+            ("gone.txt", "x\n"),
+        ] {
+            std::fs::write(seed.join(name), text).unwrap();
+        }
+        git(&seed, &["init", "--quiet", "-b", "main"]);
+        git(&seed, &["add", "."]);
+        git(
+            &seed,
+            &["commit", "--quiet", "--no-gpg-sign", "-m", "Begin"],
+        );
+        git(
+            &seed,
+            &["clone", "--quiet", "--bare", ".", bare.to_str().unwrap()],
+        );
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let github = runtime
+            .block_on(FakeGitHub::start(&bare, GitHubOptions::default()))
+            .unwrap();
+        Self {
+            bench,
+            github,
+            bare,
+            _runtime: runtime,
+        }
+    }
+
+    fn command(&self, who: &str, args: &[&str]) -> Command {
+        let mut command = self.bench.command(args);
+        command
+            .env("GITHUB_TOKEN", format!("{who}-token"))
+            .env("GITHUB_API_URL", &self.github.base_url)
+            .env("GITHUB_SERVER_URL", &self.github.base_url);
+        command
+    }
+
+    fn run_as(&self, who: &str, args: &[&str]) -> Finished {
+        spawn(&mut self.command(who, args))
+            .unwrap()
+            .wait(PATIENCE)
+            .unwrap()
+    }
+
+    fn dev(&self, args: &[&str]) -> (Value, Option<i32>) {
+        let base = ["dev", "--json", "--repo", "acme/shop"];
+        let finished = self.run_as("alice", &[&base[..], args].concat());
+        let json = finished.stdout.starts_with('{');
+        assert!(json, "{} {}", finished.stdout, finished.stderr);
+        (parsed(&finished.stdout), finished.status.code())
+    }
+
+    fn branches(&self) -> String {
+        git(
+            &self.bare,
+            &[
+                "branch",
+                "--list",
+                "--format=%(refname:short)",
+                "codespar/*",
+            ],
+        )
+    }
+}
+
+fn script() -> Script {
+    Script::new()
+        .conversation(
+            Conversation::new("picker", Matcher::system_contains("You choose the files"))
+                .turn(Turn::text("[\"greet.sh\"]")),
+        )
+        .conversation(
+            Conversation::new(
+                "writer",
+                Matcher::system_contains("turns an instruction into"),
+            )
+            .turn(Turn::text(FIX)),
+        )
+        .conversation(
+            Conversation::new(
+                "reviewer",
+                Matcher::system_contains("You review a pull request"),
+            )
+            .turn(Turn::text(
+                json!({"summary": "Fine.", "findings": [
+                    {"path": "greet.sh", "line": 2, "severity": "low", "text": "short"}
+                ]})
+                .to_string(),
+            )),
+        )
+}
+
+#[test]
+fn a_change_reaches_github_as_one_commit_and_one_pull_request() {
+    let hub = Hub::new(script());
+    let (report, code) = hub.dev(&["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["pull_request"]["number"], 1);
+    assert!(
+        report["pull_request"]["url"]
+            .as_str()
+            .unwrap()
+            .contains("/acme/shop/pull/1")
+    );
+    assert_eq!(
+        report["verification"]["after"]["counts"],
+        json!({"passed": 1, "failed": 0})
+    );
+    let branch = report["branch"].as_str().unwrap();
+    let show = |path: &str| git(&hub.bare, &["show", &format!("{branch}:{path}")]);
+    assert_eq!(show("greet.sh"), GREET.replace("hello", "hi"));
+    assert_eq!(show("new/name.txt"), "same\r\n");
+    let names = git(&hub.bare, &["ls-tree", "-r", "--name-only", branch]);
+    assert_eq!(names, "Makefile\ngreet.sh\nnew/name.txt\ntest.sh\n");
+    assert_eq!(
+        git(
+            &hub.bare,
+            &["rev-list", "--count", &format!("main..{branch}")]
+        ),
+        "1\n"
+    );
+
+    let reviewed = hub.run_as("bob", &["review", "1", "--repo", "acme/shop"]);
+    assert_eq!(reviewed.status.code(), Some(0), "{}", reviewed.stderr);
+    assert_eq!(hub.github.review_count(1), 1);
+    let merged = hub.run_as("alice", &["merge", "1", "--squash", "--repo", "acme/shop"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", merged.stderr);
+    assert_eq!(
+        git(&hub.bare, &["show", "main:greet.sh"]),
+        GREET.replace("hello", "hi")
+    );
+    assert_eq!(hub.branches(), "");
+    let everything = format!("{}{}{report}", reviewed.stdout, merged.stdout);
+    assert!(!everything.contains("alice-token"));
+}
+
+#[test]
+fn killed_while_it_publishes_it_finds_its_own_branch_and_pull_request_again() {
+    for step in ["made commit", "commit", "made pull_request", "pull_request"] {
+        let hub = Hub::new(script());
+        let mut command = hub.command("alice", &["dev", "make it say hi", "--repo", "acme/shop"]);
+        command.env("CODESPAR_TEST_DIE_AFTER", step);
+        let died = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
+        assert_eq!(died.status.code(), None, "{step}: {}", died.stderr);
+        let tasks = parsed(&hub.bench.run(&["task", "list", "--json"]).stdout);
+        let id = tasks["tasks"][0]["task_id"].as_str().unwrap().to_owned();
+        let resumed = hub.run_as("alice", &["dev", "--json", "--resume", &id]);
+        assert_eq!(resumed.status.code(), Some(0), "{step}: {}", resumed.stderr);
+        assert_eq!(hub.branches().lines().count(), 1, "{step}");
+        assert_eq!(hub.github.pull_count(), 1, "{step}");
+        let branch = hub.branches().trim().to_owned();
+        let count = git(
+            &hub.bare,
+            &["rev-list", "--count", &format!("main..{branch}")],
+        );
+        assert_eq!(count, "1\n", "{step}");
+    }
+}
+
+#[test]
+fn a_connection_that_breaks_after_the_effect_makes_nothing_twice() {
+    let hub = Hub::new(script());
+    hub.github
+        .inject(GitHubFault::cut_after("POST", "/git/refs"));
+    hub.github.inject(GitHubFault::cut_after("POST", "/pulls"));
+    let (report, code) = hub.dev(&["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(hub.github.faults_left(), 0);
+    assert_eq!(hub.branches().lines().count(), 1);
+    assert_eq!(hub.github.pull_count(), 1);
+}
+
+#[test]
+fn a_merge_says_every_reason_against_it() {
+    let hub = Hub::new(script());
+    let (report, code) = hub.dev(&["make it say hi", "--draft"]);
+    assert_eq!(code, Some(0), "{report}");
+    let commit = report["commit"].as_str().unwrap();
+    hub.github.set_check_run(commit, "build", Some("failure"));
+    hub.github.set_check_run(commit, "lint", None);
+    hub.github.set_status(commit, "deploy", "pending");
+    let refused = hub.run_as("carol", &["merge", "1", "--repo", "acme/shop"]);
+    assert_eq!(refused.status.code(), Some(1));
+    for words in [
+        "it is a draft",
+        "check `build` failed",
+        "check `lint` is not over",
+        "check `deploy` is not over",
+        "carol may not write",
+    ] {
+        assert!(
+            refused.stderr.contains(words),
+            "{words} is not in\n{}",
+            refused.stderr
+        );
+    }
+}
+
+#[test]
+fn without_a_clone_it_reads_through_the_api_and_says_that_it_is_not_verified() {
+    let hub = Hub::new(script());
+    let mut command = hub.command(
+        "alice",
+        &["dev", "make it say hi", "--repo", "acme/shop", "--json"],
+    );
+    command.env("GITHUB_SERVER_URL", "http://127.0.0.1:9");
+    let finished = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let report = parsed(&finished.stdout);
+    assert!(
+        report["not_verified"]
+            .as_str()
+            .unwrap()
+            .contains("could not be cloned"),
+        "{report}"
+    );
+    assert_eq!(hub.github.pull_count(), 1);
+    let searched = hub
+        .github
+        .requests()
+        .iter()
+        .any(|request| request.path.contains("/search/code"));
+    assert!(searched);
+}
+
+#[test]
+fn a_bad_token_is_said_to_be_one() {
+    let hub = Hub::new(script());
+    let finished = hub.run_as("mallory", &["dev", "x", "--repo", "acme/shop"]);
+    assert_ne!(finished.status.code(), Some(0));
+    assert!(finished.stderr.contains("token"), "{}", finished.stderr);
+    assert!(
+        !finished.stderr.contains("mallory-token"),
+        "{}",
+        finished.stderr
+    );
+}

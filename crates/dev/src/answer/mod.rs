@@ -1,0 +1,86 @@
+//! What a model answers with: blocks that change files, and words around them.
+
+mod body;
+mod error;
+mod fence;
+mod join;
+mod markers;
+mod parse;
+mod summary;
+
+pub use codespar_tools::matching::Block;
+pub use error::{AnswerError, Problem};
+pub use join::join;
+pub use parse::parse;
+
+/// An answer, read. Paths are as they were written: [`crate::apply::apply`] judges them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The text outside the blocks.
+    pub summary: String,
+    /// What the blocks ask for, in order.
+    pub ops: Vec<Op>,
+}
+
+/// What one block of an answer asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Op {
+    /// A file with this content, new or instead of the old one.
+    Write {
+        /// Which file.
+        path: String,
+        /// All of it: lines, each with its newline.
+        content: String,
+    },
+    /// Other lines in some places of a file.
+    Edit {
+        /// Which file.
+        path: String,
+        /// The places and the new lines.
+        edits: Vec<Block>,
+    },
+    /// A file goes.
+    Delete {
+        /// Which file.
+        path: String,
+    },
+    /// A file gets another name.
+    Move {
+        /// Its name.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+}
+
+impl Answer {
+    /// A line for a title: the first of the summary, plain, at most 72 characters. `None` without
+    /// a summary.
+    pub fn title(&self) -> Option<String> {
+        summary::title(&self.summary)
+    }
+
+    /// Every path the blocks name, as written, each once: what must be at hand to apply them.
+    pub fn paths(&self) -> Vec<&str> {
+        let mut paths: Vec<&str> = Vec::new();
+        for op in &self.ops {
+            let (one, other) = match op {
+                Op::Write { path, .. } | Op::Edit { path, .. } | Op::Delete { path } => {
+                    (path, None)
+                }
+                Op::Move { from, to } => (from, Some(to)),
+            };
+            for path in [Some(one), other].into_iter().flatten() {
+                if !paths.contains(&path.as_str()) {
+                    paths.push(path);
+                }
+            }
+        }
+        paths
+    }
+}
+
+#[cfg(test)]
+mod join_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Whether a file can stand where a change puts it.
+
+use std::collections::HashMap;
+
+use codespar_protocol::RepoPath;
+
+use super::source::{Entry, Source, ancestors, folded};
+
+/// What is at a path that a change names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Free,
+    File,
+}
+
+/// What is at `path`, or why nobody may write there.
+pub(super) fn standing(source: &dyn Source, path: &RepoPath) -> Result<Standing, String> {
+    for above in ancestors(path) {
+        match entry(source, &above)? {
+            Entry::Nothing => return Ok(Standing::Free),
+            Entry::Directory => {}
+            Entry::Symlink => {
+                return Err(format!(
+                    "the path goes through `{above}`, which is a symbolic link"
+                ));
+            }
+            Entry::Repository => {
+                return Err(format!("`{above}` is a repository of its own"));
+            }
+            Entry::File | Entry::Special => {
+                return Err(format!("`{above}` is a file, so nothing can be below it"));
+            }
+        }
+    }
+    match entry(source, path)? {
+        Entry::Nothing => Ok(Standing::Free),
+        Entry::File => Ok(Standing::File),
+        Entry::Symlink => Err("it is a symbolic link, which is left alone".to_owned()),
+        Entry::Directory => Err("it is a directory".to_owned()),
+        Entry::Repository => Err("it is a repository of its own".to_owned()),
+        Entry::Special => Err("it is no plain file".to_owned()),
+    }
+}
+
+fn entry(source: &dyn Source, path: &RepoPath) -> Result<Entry, String> {
+    source.entry(path).map_err(|error| error.to_string())
+}
+
+/// Why a new file may not have this name: another differs from it in case alone, and some file
+/// systems take the two for one. `leaving` go in the same change.
+pub(super) fn namesake(
+    source: &dyn Source,
+    path: &RepoPath,
+    leaving: &[&RepoPath],
+) -> Result<(), String> {
+    match source.alike(path) {
+        Ok(Some(other)) if !leaving.contains(&&other) => Err(format!(
+            "`{other}` is there and differs only in upper and lower case; use its name, or another"
+        )),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// New paths that cannot be together, each with the reason.
+pub(super) fn clashes<'a>(paths: &[&'a RepoPath]) -> Vec<(&'a RepoPath, String)> {
+    let mut by_name: HashMap<String, &RepoPath> = HashMap::new();
+    let mut clashes = Vec::new();
+    for &path in paths {
+        if let Some(&other) = by_name.get(&folded(path.as_str())) {
+            for (path, other) in [(path, other), (other, path)] {
+                clashes.push((
+                    path,
+                    format!("`{other}` is new too and differs only in case"),
+                ));
+            }
+        }
+        by_name.insert(folded(path.as_str()), path);
+    }
+    for &path in paths {
+        for above in ancestors(path) {
+            if let Some(&other) = by_name.get(&folded(above.as_str())) {
+                clashes.push((
+                    path,
+                    format!("`{other}` is to be a file, so nothing can be below it"),
+                ));
+                clashes.push((
+                    other,
+                    format!("`{path}` is to be below it, so it cannot be a file"),
+                ));
+            }
+        }
+    }
+    clashes
+}

@@ -1,0 +1,67 @@
+//! A question: one call of the model, nothing is written.
+
+use std::sync::Arc;
+
+use codespar_model::{Catalogue, Model};
+use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Failure, asking::Asker, images, order::ImageRef};
+
+const SYSTEM: &str = include_str!("prompts/ask.md");
+const MOST_ROUNDS: u32 = 4;
+
+/// A question to a model.
+pub struct Question<'a> {
+    /// Who is asked.
+    pub model: &'a Arc<dyn Model>,
+    /// Prices.
+    pub catalogue: &'a Catalogue,
+    /// The provider's id of the model.
+    pub model_id: String,
+    /// Limit on the answer.
+    pub max_tokens: u32,
+    /// Limit on money.
+    pub max_budget: Option<Usd>,
+    /// The question.
+    pub text: String,
+    /// Pictures.
+    pub images: Vec<ImageRef>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The words.
+    pub text: String,
+    /// The model that answered.
+    pub model: String,
+    /// Tokens.
+    pub usage: Usage,
+    /// Cost.
+    pub cost: Cost,
+}
+
+/// Asks.
+pub async fn ask(question: Question<'_>, cancel: &CancellationToken) -> Result<Reply, Failure> {
+    let asker = Asker {
+        model: question.model,
+        catalogue: question.catalogue,
+        id: question.model_id,
+        max_tokens: question.max_tokens,
+        max_rounds: MOST_ROUNDS,
+        max_budget: question.max_budget,
+        spent: Usd::ZERO,
+        cancel,
+    };
+    let mut message = Message::user(question.text);
+    let pictures: Vec<ContentBlock> = images::blocks(&question.images)?;
+    message.content.extend(pictures);
+    let asked = asker.ask(SYSTEM.trim(), vec![message]).await?;
+    Ok(Reply {
+        cost: asked.cost(),
+        text: asked.text,
+        model: asked.model,
+        usage: asked.usage,
+    })
+}

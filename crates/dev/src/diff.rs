@@ -1,0 +1,168 @@
+//! Reading a unified diff: which files, and which lines of the new file it shows.
+
+use std::collections::BTreeSet;
+
+/// One file of a diff.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DiffFile {
+    /// Its name afterwards, or before when it goes.
+    pub(crate) path: String,
+    /// Lines added.
+    pub(crate) added: usize,
+    /// Lines removed.
+    pub(crate) removed: usize,
+    /// The whole file goes.
+    pub(crate) is_deleted: bool,
+    /// Lines of the new file that the diff shows, so that a remark can stand on them.
+    pub(crate) shown: BTreeSet<u32>,
+}
+
+/// Reads the output of `git diff`. What it cannot read it leaves out.
+pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
+    let mut files: Vec<DiffFile> = Vec::new();
+    // Lines of the present hunk that are still to come: old, new, and the next new line.
+    let mut hunk: Option<(u32, u32, u32)> = None;
+    for line in diff.lines() {
+        if let Some((old, new, at)) = hunk
+            && (old > 0 || new > 0)
+            && let Some(file) = files.last_mut()
+        {
+            hunk = Some(match line.as_bytes().first() {
+                Some(b'+') => {
+                    file.added += 1;
+                    file.shown.insert(at);
+                    (old, new.saturating_sub(1), at + 1)
+                }
+                Some(b'-') => {
+                    file.removed += 1;
+                    (old.saturating_sub(1), new, at)
+                }
+                Some(b'\\') => (old, new, at),
+                _ => {
+                    file.shown.insert(at);
+                    (old.saturating_sub(1), new.saturating_sub(1), at + 1)
+                }
+            });
+            continue;
+        }
+        if let Some(rest) = line.strip_prefix("diff --git ") {
+            hunk = None;
+            files.push(DiffFile {
+                path: header_path(rest),
+                ..DiffFile::default()
+            });
+        } else if let Some(file) = files.last_mut() {
+            if let Some(path) = line.strip_prefix("+++ ").and_then(|path| named(path, "b/")) {
+                file.path = path;
+            } else if let Some(path) = line.strip_prefix("rename to ") {
+                file.path = unquoted(path);
+            } else if line.starts_with("deleted file mode ") {
+                file.is_deleted = true;
+            } else if let Some(rest) = line.strip_prefix("@@ ") {
+                hunk = hunk_header(rest);
+            }
+        }
+    }
+    files
+}
+
+/// `-1,4 +1,5 @@ …` → old lines, new lines, first new line.
+fn hunk_header(rest: &str) -> Option<(u32, u32, u32)> {
+    let mut words = rest.split(' ');
+    let range = |word: &str, sign: char| -> Option<(u32, u32)> {
+        let word = word.strip_prefix(sign)?;
+        let (start, count) = word.split_once(',').unwrap_or((word, "1"));
+        Some((start.parse().ok()?, count.parse().ok()?))
+    };
+    let (_, old) = range(words.next()?, '-')?;
+    let (start, new) = range(words.next()?, '+')?;
+    Some((old, new, start))
+}
+
+/// `a/x b/x`: both halves are the same unless it is a rename, which has lines of its own.
+fn header_path(rest: &str) -> String {
+    if rest.starts_with('"') {
+        return rest
+            .rsplit_once(" \"")
+            .and_then(|(_, last)| named(&format!("\"{last}"), "b/"))
+            .unwrap_or_default();
+    }
+    let half = rest.len() / 2;
+    rest.get(half + 1..)
+        .and_then(|path| path.strip_prefix("b/"))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn named(text: &str, side: &str) -> Option<String> {
+    let text = unquoted(text.trim_end_matches('\t'));
+    text.strip_prefix(side).map(str::to_owned)
+}
+
+/// Names with unusual bytes are quoted as C strings.
+fn unquoted(text: &str) -> String {
+    let Some(inner) = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'))
+    else {
+        return text.to_owned();
+    };
+    let mut bytes = Vec::new();
+    let mut rest = inner.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        match rest.next() {
+            Some(b't') => bytes.push(b'\t'),
+            Some(b'n') => bytes.push(b'\n'),
+            Some(first @ b'0'..=b'3') => {
+                let digits = [
+                    first,
+                    rest.next().unwrap_or(b'0'),
+                    rest.next().unwrap_or(b'0'),
+                ];
+                let value = digits.iter().fold(0_u32, |sum, digit| {
+                    sum * 8 + u32::from(digit.saturating_sub(b'0'))
+                });
+                bytes.push(u8::try_from(value & 0xff).unwrap_or_default());
+            }
+            Some(other) => bytes.push(other),
+            None => {}
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_lines_and_names_are_read() {
+        let diff = "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/src/a.rs\n+++ b/src/a.rs\n\
+                    @@ -1,3 +1,4 @@ fn main\n one\n-two\n+2\n+++ plus\n three\n\
+                    diff --git a/gone.txt b/gone.txt\ndeleted file mode 100644\n--- a/gone.txt\n+++ /dev/null\n\
+                    @@ -1 +0,0 @@\n-x\n\\ No newline at end of file\n\
+                    diff --git a/old.rs b/new.rs\nsimilarity index 100%\nrename from old.rs\nrename to new.rs\n\
+                    diff --git \"a/\\303\\274.txt\" \"b/\\303\\274.txt\"\nnew file mode 100644\n--- /dev/null\n+++ \"b/\\303\\274.txt\"\n@@ -0,0 +1 @@\n+y\n";
+        let file = |path: &str, added, removed, is_deleted, shown: &[u32]| DiffFile {
+            path: path.to_owned(),
+            added,
+            removed,
+            is_deleted,
+            shown: shown.iter().copied().collect(),
+        };
+        assert_eq!(
+            parse(diff),
+            [
+                file("src/a.rs", 2, 1, false, &[1, 2, 3, 4]),
+                file("gone.txt", 0, 1, true, &[]),
+                file("new.rs", 0, 0, false, &[]),
+                file("ü.txt", 1, 0, false, &[1]),
+            ]
+        );
+        assert_eq!(parse("nonsense\n@@ -x +y @@\n"), []);
+    }
+}

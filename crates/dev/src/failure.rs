@@ -1,0 +1,42 @@
+//! Why a run came to nothing.
+
+use codespar_forge::ForgeError;
+use codespar_model::ModelError;
+use codespar_store::StoreError;
+
+/// Why the dev agent published nothing, or did not get further.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The forge.
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The answer has no changes in it.
+    #[error("no changes were generated; the model said:\n\n{0}")]
+    NoChanges(String),
+    /// The change does not fit the files.
+    #[error("the change could not be applied, and nothing was published:\n\n{0}")]
+    NotApplied(String),
+    /// The tests fail and the settings say to publish nothing then.
+    #[error(
+        "the tests fail with the change, and nothing was published (`verify.onFailure`):\n\n{0}"
+    )]
+    NotVerified(String),
+    /// The limit on money.
+    #[error("{0}")]
+    Budget(String),
+    /// Someone stopped it.
+    #[error("stopped")]
+    Stopped,
+    /// The caller's mistake.
+    #[error("{0}")]
+    Refused(String),
+    /// Something of our own is not as it must be.
+    #[error("{0}")]
+    Broken(String),
+}

@@ -1,0 +1,295 @@
+//! Following a pull request: what happens to it reaches the session that asked, each thing once.
+//!
+//! A subscription is a task that waits for news and ends with them as its notification. Before it
+//! ends it leaves a successor that knows what was told.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use codespar_forge::{Activity, Forge, ForgeError};
+use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{Notify, StoreError, TaskFilter};
+use codespar_tasks::{Caller, Control, HubError, Outcome, StopReason, TaskExtra, TaskHub};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{DevGround, Failure, RepositoryRef, order::BUILTIN};
+
+/// The name as a built-in workflow.
+pub(crate) const FOLLOW: &str = "follow_pr";
+/// How long it waits after the forge could not be asked, at most.
+const MOST_WAIT: Duration = Duration::from_secs(300);
+/// How often the forge may fail in a row before the subscription ends with its words.
+const MOST_FAILURES: u32 = 20;
+
+/// A subscription, as it stands in its task's metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowOrder {
+    /// Where.
+    pub repository: RepositoryRef,
+    /// Which pull request.
+    pub number: u64,
+    /// What is known already.
+    pub seen: Vec<String>,
+    /// How often it looks.
+    pub interval_ms: u64,
+}
+
+/// News, and the task that waits for the next.
+#[derive(Serialize, Deserialize)]
+struct News {
+    texts: Vec<String>,
+    /// None once nothing more can happen.
+    next: Option<(TaskId, FollowOrder)>,
+}
+
+impl FollowOrder {
+    fn to_metadata(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        map.insert(BUILTIN.to_owned(), FOLLOW.into());
+        // Plain values: it is always JSON.
+        map.insert(
+            "follow".to_owned(),
+            serde_json::to_value(self).unwrap_or_default(),
+        );
+        map
+    }
+
+    fn read(metadata: &Map<String, Value>) -> Result<Self, Failure> {
+        serde_json::from_value(metadata.get("follow").cloned().unwrap_or_default()).map_err(
+            |error| {
+                Failure::Broken(format!(
+                    "the task's metadata is not a complete order: {error}"
+                ))
+            },
+        )
+    }
+
+    fn subject(&self) -> String {
+        format!("activity of pull request #{}", self.number)
+    }
+}
+
+/// Subscribes the caller's session. What has happened so far is not told.
+pub async fn subscribe(
+    hub: &Arc<TaskHub>,
+    caller: &Caller,
+    forge: &dyn Forge,
+    repository: RepositoryRef,
+    number: u64,
+    interval: Duration,
+) -> Result<TaskRecord, Failure> {
+    let pull = forge.pull_request(number).await?;
+    if pull.state != PullRequestState::Open {
+        return Err(Failure::Refused(format!(
+            "pull request #{number} is {}; nothing more happens to it",
+            pull.state
+        )));
+    }
+    if let Some(task) = subscription(hub, caller, &repository, number).await? {
+        return Ok(task);
+    }
+    let seen = forge.activity(number).await?;
+    let order = FollowOrder {
+        repository,
+        number,
+        seen: seen.into_iter().map(|activity| activity.key).collect(),
+        interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
+    };
+    create(hub, caller, TaskId::new(TaskType::LocalWorkflow), &order).await
+}
+
+/// Ends the session's subscription. `None` when there is none.
+pub async fn unsubscribe(
+    hub: &Arc<TaskHub>,
+    caller: &Caller,
+    repository: &RepositoryRef,
+    number: u64,
+) -> Result<Option<TaskRecord>, Failure> {
+    match subscription(hub, caller, repository, number).await? {
+        Some(task) => {
+            let stopped = hub.stop(&task.task_id, "unsubscribed").await;
+            Ok(Some(stopped.map_err(broken)?))
+        }
+        None => Ok(None),
+    }
+}
+
+/// The session's subscription, if it has one.
+async fn subscription(
+    hub: &Arc<TaskHub>,
+    caller: &Caller,
+    repository: &RepositoryRef,
+    number: u64,
+) -> Result<Option<TaskRecord>, Failure> {
+    let filter = TaskFilter {
+        session_id: Some(caller.session),
+        task_type: Some(TaskType::LocalWorkflow),
+        ..TaskFilter::default()
+    };
+    let tasks = hub.store().tasks(filter).await?;
+    Ok(tasks.into_iter().rev().find(|task| {
+        !task.status.is_final()
+            && FollowOrder::read(&task.metadata)
+                .is_ok_and(|order| order.number == number && order.repository == *repository)
+    }))
+}
+
+async fn create(
+    hub: &Arc<TaskHub>,
+    caller: &Caller,
+    id: TaskId,
+    order: &FollowOrder,
+) -> Result<TaskRecord, Failure> {
+    hub.create_builtin(
+        caller,
+        id,
+        &order.subject(),
+        order.to_metadata(),
+        TaskExtra::default(),
+        Notify::Session,
+    )
+    .await
+    .map_err(broken)
+}
+
+fn broken(error: HubError) -> Failure {
+    Failure::Broken(error.to_string())
+}
+
+/// Waits for news and ends with them.
+pub(crate) async fn run(ground: &DevGround, hub: &Arc<TaskHub>, control: &Control) -> Outcome {
+    match wait_for_news(ground, hub, control).await {
+        Ok(texts) => Outcome {
+            status: TaskStatus::Completed,
+            result: Some(ground.redactor.redact(&texts.join("\n")).into_owned()),
+            error: None,
+            ..Outcome::failed("")
+        },
+        Err(Failure::Stopped) => {
+            let reason = match &*control.stop_reason.lock() {
+                Some(StopReason::Asked(reason)) => reason.clone(),
+                _ => "the process that ran it ended".to_owned(),
+            };
+            Outcome {
+                status: TaskStatus::Killed,
+                ..Outcome::failed(reason)
+            }
+        }
+        Err(failure) => Outcome::failed(ground.redactor.redact(&failure.to_string()).into_owned()),
+    }
+}
+
+async fn wait_for_news(
+    ground: &DevGround,
+    hub: &Arc<TaskHub>,
+    control: &Control,
+) -> Result<Vec<String>, Failure> {
+    let id = &control.record.task_id;
+    let steps = control.store.steps(id).await?;
+    let recorded = steps.into_iter().find(|(step, _)| step == "news");
+    let news: News = match recorded {
+        Some((_, value)) => serde_json::from_value(value)
+            .map_err(|error| Failure::Broken(format!("the record of step `news`: {error}")))?,
+        None => {
+            let order = FollowOrder::read(&control.record.metadata)?;
+            let link = ground
+                .linker
+                .link(&order.repository)
+                .await
+                .map_err(Failure::Refused)?;
+            let news = watch(&*link.forge, order, control).await?;
+            // On record before it is told: whoever takes over tells the same.
+            let value =
+                serde_json::to_value(&news).map_err(|error| Failure::Broken(error.to_string()))?;
+            control
+                .store
+                .record_step(id, control.epoch, "news", &value)
+                .await?;
+            news
+        }
+    };
+    if let (Some((next, order)), Some(session)) = (&news.next, control.record.session_id) {
+        let exists = match control.store.task(next).await {
+            Ok(_) => true,
+            Err(StoreError::NoSuchTask { .. }) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if !exists {
+            let caller = Caller {
+                session,
+                task: None,
+                depth: 0,
+                sink: Arc::new(|_| {}),
+                root: std::path::PathBuf::new(),
+            };
+            create(hub, &caller, next.clone(), order).await?;
+        }
+    }
+    Ok(news.texts)
+}
+
+/// Looks until there is something new.
+async fn watch(forge: &dyn Forge, order: FollowOrder, control: &Control) -> Result<News, Failure> {
+    let known: HashSet<&String> = order.seen.iter().collect();
+    let interval = Duration::from_millis(order.interval_ms);
+    let mut failures = 0;
+    loop {
+        let wait = match look(forge, order.number).await {
+            Ok((all, state)) => {
+                failures = 0;
+                let fresh: Vec<&Activity> =
+                    all.iter().filter(|one| !known.contains(&one.key)).collect();
+                if !fresh.is_empty() || state != PullRequestState::Open {
+                    return Ok(tell(&order, &all, &fresh, state));
+                }
+                interval
+            }
+            Err(error @ (ForgeError::Unavailable { .. } | ForgeError::RateLimited(_))) => {
+                failures += 1;
+                if failures > MOST_FAILURES {
+                    return Err(error.into());
+                }
+                (interval * 2_u32.saturating_pow(failures.min(8))).min(MOST_WAIT)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = control.cancel.cancelled() => return Err(Failure::Stopped),
+        }
+    }
+}
+
+async fn look(
+    forge: &dyn Forge,
+    number: u64,
+) -> Result<(Vec<Activity>, PullRequestState), ForgeError> {
+    let activity = forge.activity(number).await?;
+    Ok((activity, forge.pull_request(number).await?.state))
+}
+
+fn tell(
+    order: &FollowOrder,
+    all: &[Activity],
+    fresh: &[&Activity],
+    state: PullRequestState,
+) -> News {
+    let mut texts: Vec<String> = fresh.iter().map(|one| one.text.clone()).collect();
+    if texts.is_empty() {
+        texts.push(format!("pull request #{} is {state}", order.number));
+    }
+    let mut seen = order.seen.clone();
+    for one in all {
+        if !seen.contains(&one.key) {
+            seen.push(one.key.clone());
+        }
+    }
+    let next = (state == PullRequestState::Open).then(|| {
+        let order = FollowOrder {
+            seen,
+            ..order.clone()
+        };
+        (TaskId::new(TaskType::LocalWorkflow), order)
+    });
+    News { texts, next }
+}

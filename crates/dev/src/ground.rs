@@ -1,0 +1,54 @@
+//! What the dev agent needs of the process it runs in.
+
+use std::{path::PathBuf, sync::Arc};
+
+use async_trait::async_trait;
+use codespar_forge::Forge;
+use codespar_model::{Catalogue, Model};
+use codespar_policy::Redactor;
+use codespar_tasks::ShellGround;
+
+use crate::{RepositoryRef, StepHook};
+
+/// A repository within reach.
+#[derive(Clone)]
+pub struct Link {
+    /// Where its branches and pull requests are.
+    pub forge: Arc<dyn Forge>,
+    /// A clone on this machine; without one, everything is read through the forge and nothing can
+    /// be verified.
+    pub clone: Option<PathBuf>,
+    /// What the index of its files is kept under.
+    pub key: String,
+}
+
+/// Reaches repositories.
+#[async_trait]
+pub trait Linker: Send + Sync {
+    /// Opens one; the words of an error are for the person.
+    async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
+}
+
+/// Makes an alias or a name into the id that the provider in use knows.
+pub type ModelNames = Arc<dyn Fn(&str) -> String + Send + Sync>;
+
+/// What one process lends to the dev agent.
+#[derive(Clone)]
+pub struct DevGround {
+    /// Reaches repositories.
+    pub linker: Arc<dyn Linker>,
+    /// Who answers; nobody in simulation mode.
+    pub model: Option<Arc<dyn Model>>,
+    /// Aliases.
+    pub names: ModelNames,
+    /// Prices.
+    pub catalogue: Arc<Catalogue>,
+    /// How test commands are run.
+    pub shell: ShellGround,
+    /// Takes secrets out of what is published.
+    pub redactor: Arc<Redactor>,
+    /// Indexes, test results and throw-away trees are kept in here.
+    pub dir: PathBuf,
+    /// Called after each recorded step.
+    pub hook: Option<StepHook>,
+}

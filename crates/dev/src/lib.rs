@@ -1,0 +1,42 @@
+//! The dev agent: from an instruction to a pull request that one can trust.
+
+pub mod answer;
+pub mod apply;
+mod ask;
+mod asking;
+mod diff;
+mod diff_stat;
+mod failure;
+mod follow;
+mod ground;
+mod images;
+mod ledger;
+mod merge;
+mod order;
+mod picking;
+mod pipeline;
+mod pull_text;
+mod report;
+mod review;
+mod risk;
+mod run;
+mod steps;
+mod tools;
+mod verify;
+
+pub use ask::{Question, Reply, ask};
+pub use failure::Failure;
+pub use follow::{FollowOrder, subscribe, unsubscribe};
+pub use ground::{DevGround, Link, Linker, ModelNames};
+pub use images::keep_images;
+pub use ledger::StepHook;
+pub use merge::{MergeRefusal, Merged, merge};
+pub use order::{
+    DevLimits, DevOrder, Engine, ImageRef, Leave, OnFailure, RepositoryRef, VerifyChoice,
+};
+pub use pipeline::{DevRunner, Workflows};
+pub use report::{DevReport, ReportedFile, ReportedPull};
+pub use review::{Finding, Reviewed, Reviewer, Severity};
+pub use risk::{Proof, Risk, RiskLevel, Touched, risk};
+pub use tools::Subscriptions;
+pub use verify::{Counts, Evidence, TestRun};

@@ -1,0 +1,147 @@
+//! Merging a pull request, after every check that speaks against it.
+
+use codespar_forge::{Forge, ForgeError, MergeOrder, Mergeability};
+use codespar_protocol::{
+    CheckState, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState,
+};
+use serde::Serialize;
+
+use crate::steps::OWN_BRANCHES;
+
+/// What a merge came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Merged {
+    /// Which pull request.
+    pub number: u64,
+    /// The commit on the base.
+    pub commit: CommitId,
+    /// How.
+    pub strategy: MergeStrategy,
+    /// The branch it went to.
+    pub base: String,
+    /// The branch that was taken away after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deleted_branch: Option<String>,
+}
+
+/// Why there was no merge.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeRefusal {
+    /// These things speak against it.
+    #[error("#{number} was not merged:\n{}", bullets(.reasons))]
+    Checks {
+        /// Which pull request.
+        number: u64,
+        /// Each of them.
+        reasons: Vec<String>,
+    },
+    /// The forge said no.
+    #[error("#{number} was not merged: {error}")]
+    Forge {
+        /// Which pull request.
+        number: u64,
+        /// What it said.
+        error: ForgeError,
+    },
+}
+
+fn bullets(reasons: &[String]) -> String {
+    let lines: Vec<String> = reasons
+        .iter()
+        .map(|reason| format!("  • {reason}"))
+        .collect();
+    lines.join("\n")
+}
+
+/// Merges, or says exactly why not.
+pub async fn merge(
+    forge: &dyn Forge,
+    number: u64,
+    strategy: Option<MergeStrategy>,
+    requester: &str,
+) -> Result<Merged, MergeRefusal> {
+    let refused = |error| MergeRefusal::Forge { number, error };
+    let pull = forge.pull_request(number).await.map_err(refused)?;
+    let reasons = objections(forge, &pull, requester).await.map_err(refused)?;
+    if !reasons.is_empty() {
+        return Err(MergeRefusal::Checks { number, reasons });
+    }
+    let strategy = match strategy {
+        Some(strategy) => strategy,
+        None => forge.default_strategy().await.map_err(refused)?,
+    };
+    let order = MergeOrder {
+        strategy,
+        // Whatever is pushed after the checks were read is not what was checked.
+        expected_head: pull.head_commit.clone(),
+        title: None,
+    };
+    let commit = forge.merge(number, &order).await.map_err(refused)?;
+    let is_ours = pull.head.starts_with(OWN_BRANCHES);
+    let deleted_branch = match is_ours.then(|| forge.delete_branch(&pull.head)) {
+        // The merge stands, whether or not the branch goes.
+        Some(deleting) => deleting.await.ok().map(|()| pull.head.clone()),
+        None => None,
+    };
+    Ok(Merged {
+        number,
+        commit,
+        strategy,
+        base: pull.base,
+        deleted_branch,
+    })
+}
+
+/// Everything that speaks against it, not only the first thing.
+async fn objections(
+    forge: &dyn Forge,
+    pull: &PullRequest,
+    requester: &str,
+) -> Result<Vec<String>, ForgeError> {
+    if pull.state != PullRequestState::Open {
+        return Ok(vec![format!("it is {}", pull.state)]);
+    }
+    let mut reasons = Vec::new();
+    if pull.draft {
+        reasons.push("it is a draft".to_owned());
+    }
+    for check in forge.checks(&pull.head_commit).await? {
+        let detail = check
+            .summary
+            .map(|words| format!(" ({words})"))
+            .unwrap_or_default();
+        match check.state {
+            CheckState::Success => {}
+            CheckState::Failure => reasons.push(format!("check `{}` failed{detail}", check.name)),
+            CheckState::Pending => {
+                reasons.push(format!("check `{}` is not over{detail}", check.name))
+            }
+        }
+    }
+    match forge.mergeability(pull.number).await? {
+        Mergeability::Clean => {}
+        Mergeability::Conflict(files) if files.is_empty() => {
+            reasons.push(format!("it conflicts with {}", pull.base));
+        }
+        Mergeability::Conflict(files) => reasons.push(format!(
+            "it conflicts with {} in {}",
+            pull.base,
+            files.join(", ")
+        )),
+        Mergeability::Blocked(reason) => reasons.push(reason),
+        Mergeability::Unknown => reasons.push(
+            "the forge has not worked out whether it can be merged; try again in a moment"
+                .to_owned(),
+        ),
+    }
+    let permission = match forge.permission(requester).await {
+        Ok(permission) => permission,
+        // Who may not even ask may not write either.
+        Err(ForgeError::Forbidden { .. }) => Permission::None,
+        Err(other) => return Err(other),
+    };
+    if permission < Permission::Write {
+        reasons.push(format!("{requester} may not write to {}", forge.describe()));
+    }
+    Ok(reasons)
+}

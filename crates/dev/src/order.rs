@@ -1,0 +1,184 @@
+//! What the dev agent is asked to do, as it stands in its task's metadata.
+
+use std::path::PathBuf;
+
+use codespar_protocol::Usd;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The key that tells a built-in workflow from one of a file.
+pub(crate) const BUILTIN: &str = "builtin";
+/// The dev agent's name as a built-in workflow.
+pub(crate) const DEV: &str = "dev";
+
+/// Which repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum RepositoryRef {
+    /// A git repository on this machine; pull requests are records in the store.
+    Local {
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// One on GitHub.
+    GitHub {
+        /// Who it belongs to.
+        owner: String,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// How the change is proved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyChoice {
+    /// By the project's own test command, found by its files.
+    Detect,
+    /// By this command.
+    Command(String),
+    /// Not at all.
+    Skip,
+}
+
+/// What happens to a change whose tests still fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnFailure {
+    /// It becomes a draft that says so.
+    Draft,
+    /// Nothing is published.
+    Nothing,
+}
+
+/// Who writes the change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// One answer of the model, with repairs.
+    Generate,
+    /// The agent loop with tools, in a worktree.
+    Agent,
+}
+
+/// Whether something may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Leave {
+    /// It may.
+    Granted,
+    /// It may not.
+    Withheld,
+}
+
+/// The limits of one run, all of them settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DevLimits {
+    /// Files that are read.
+    pub max_files: usize,
+    /// Bytes of each.
+    pub max_file_bytes: usize,
+    /// Tokens of one answer.
+    pub max_tokens: u32,
+    /// How often an answer that was cut is continued.
+    pub max_rounds: u32,
+    /// How often a change that does not apply, or fails its tests, goes back to the model.
+    pub repairs: u32,
+    /// How long the tests may take.
+    pub verify_seconds: u64,
+}
+
+impl Default for DevLimits {
+    fn default() -> Self {
+        Self {
+            max_files: 5,
+            max_file_bytes: 20 * 1024,
+            max_tokens: 4_096,
+            max_rounds: 16,
+            repairs: 2,
+            verify_seconds: 15 * 60,
+        }
+    }
+}
+
+/// A picture that goes with the instruction.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRef {
+    /// Where it was copied to.
+    pub path: PathBuf,
+    /// What it is.
+    pub media_type: String,
+}
+
+/// One run of the dev agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DevOrder {
+    /// In the person's words.
+    pub instruction: String,
+    /// Where.
+    pub repository: RepositoryRef,
+    /// The branch it is for, if not the default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// An open pull request whose branch the change goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<u64>,
+    /// Pictures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageRef>,
+    /// How it is proved.
+    pub verify: VerifyChoice,
+    /// What happens when the proof fails.
+    pub on_failure: OnFailure,
+    /// A draft whatever the tests say.
+    pub draft: Leave,
+    /// Protected files may be changed.
+    pub protected: Leave,
+    /// Which files are protected, as globs; the built-in ones when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_globs: Option<Vec<String>>,
+    /// The most it may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_budget: Option<Usd>,
+    /// Who asked.
+    pub requested_by: String,
+    /// Who writes the change.
+    pub engine: Engine,
+    /// The model that writes, by alias or id.
+    pub task_model: String,
+    /// The model that picks files, by alias or id.
+    pub picker_model: String,
+    /// Limits.
+    pub limits: DevLimits,
+}
+
+impl DevOrder {
+    /// As the metadata of a task.
+    pub fn to_metadata(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        map.insert(BUILTIN.to_owned(), DEV.into());
+        // Plain values: it is always JSON.
+        map.insert(
+            "dev".to_owned(),
+            serde_json::to_value(self).unwrap_or_default(),
+        );
+        map
+    }
+
+    /// From the metadata of a task.
+    pub(crate) fn read(metadata: &Map<String, Value>) -> Result<Self, String> {
+        let value = metadata.get("dev").cloned().unwrap_or_default();
+        serde_json::from_value(value)
+            .map_err(|error| format!("the task's metadata is not a complete order: {error}"))
+    }
+
+    /// The first line of the instruction.
+    pub fn subject(&self) -> &str {
+        self.instruction
+            .trim()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim()
+    }
+}

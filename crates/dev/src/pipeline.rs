@@ -1,0 +1,149 @@
+//! Takes an instruction through all steps to a pull request, and up again where another process
+//! left it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_protocol::TaskStatus;
+use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunner};
+use serde_json::Map;
+
+use crate::{
+    DevGround, DevReport, Engine, Failure,
+    follow::{self, FOLLOW},
+    order::{BUILTIN, DEV},
+    report,
+    run::Run,
+};
+
+/// Runs workflows: those of files and the dev agent.
+pub struct Workflows {
+    /// Those of files.
+    pub files: WorkflowRunner,
+    /// The dev agent.
+    pub dev: DevRunner,
+}
+
+#[async_trait]
+impl Runner for Workflows {
+    async fn run(&self, control: Control) -> Outcome {
+        match control
+            .record
+            .metadata
+            .get(BUILTIN)
+            .map(|name| name.as_str())
+        {
+            None => self.files.run(control).await,
+            Some(Some(DEV)) => self.dev.run(control).await,
+            Some(Some(FOLLOW)) => follow::run(&self.dev.ground, &self.dev.hub, &control).await,
+            Some(name) => Outcome::failed(format!(
+                "this program has no built-in workflow `{}`",
+                name.unwrap_or_default()
+            )),
+        }
+    }
+}
+
+/// Runs the dev agent.
+pub struct DevRunner {
+    /// What it works with.
+    pub ground: DevGround,
+    /// For the agents it starts and the events it sends.
+    pub hub: Arc<TaskHub>,
+}
+
+#[async_trait]
+impl Runner for DevRunner {
+    async fn run(&self, control: Control) -> Outcome {
+        let opened = Run::open(self.ground.clone(), self.hub.clone(), control.clone()).await;
+        let run = match opened {
+            Ok(run) => run,
+            Err(failure) => return Outcome::failed(failure.to_string()),
+        };
+        let outcome = match run.through().await {
+            Ok(report) => success(&run, &report),
+            Err(Failure::Stopped) => stopped(&run),
+            Err(failure) => failed(&run, &failure),
+        };
+        let goes_on_elsewhere = matches!(
+            &*control.stop_reason.lock(),
+            Some(StopReason::Leaving | StopReason::LeaseLost)
+        );
+        if !goes_on_elsewhere {
+            run.clean();
+        }
+        outcome
+    }
+}
+
+impl Run {
+    async fn through(&self) -> Result<DevReport, Failure> {
+        let base = self.base().await?;
+        let located = self.locate(&base).await?;
+        let reading = self.read(&base, &located).await?;
+        let (written, conversation) = if self.is_simulated() {
+            (self.simulate(), None)
+        } else if self.order.engine == Engine::Agent {
+            (self.write_by_agent(&base, &located).await?, None)
+        } else {
+            let mut conversation = self.begin(&base, &reading)?;
+            let written = self.write(&base, &reading, &mut conversation).await?;
+            (written, Some(conversation))
+        };
+        let (written, proven) = self.prove(&base, &reading, written, conversation).await?;
+        let published = self.publish(&base, &written, &proven).await?;
+        let report = report::of(self, &base, &located, &written, &proven, &published);
+        self.say("report", &report.text());
+        self.ledger.record("report", &report).await?;
+        Ok(report)
+    }
+}
+
+fn success(run: &Run, report: &DevReport) -> Outcome {
+    let (usage, cost) = run.spent();
+    let mut metadata = Map::new();
+    // Plain values: it is always JSON.
+    metadata.insert(
+        "report".to_owned(),
+        serde_json::to_value(report).unwrap_or_default(),
+    );
+    Outcome {
+        status: TaskStatus::Completed,
+        result: Some(report.text()),
+        error: None,
+        exit_code: None,
+        usage,
+        cost,
+        tool_uses: 0,
+        metadata,
+    }
+}
+
+fn failed(run: &Run, failure: &Failure) -> Outcome {
+    let (usage, cost) = run.spent();
+    let words = run
+        .ground
+        .redactor
+        .redact(&failure.to_string())
+        .into_owned();
+    run.note(&format!("✗ {words}"));
+    Outcome {
+        usage,
+        cost,
+        ..Outcome::failed(words)
+    }
+}
+
+fn stopped(run: &Run) -> Outcome {
+    let (usage, cost) = run.spent();
+    let reason = match &*run.control.stop_reason.lock() {
+        Some(StopReason::Asked(reason)) => reason.clone(),
+        _ => "the process that ran it ended".to_owned(),
+    };
+    Outcome {
+        status: TaskStatus::Killed,
+        usage,
+        cost,
+        ..Outcome::failed(reason)
+    }
+}

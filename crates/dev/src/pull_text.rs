@@ -1,0 +1,174 @@
+//! The words of a commit and a pull request.
+
+use std::fmt::Write as _;
+
+use codespar_protocol::{ChangeSet, Cost, FileChange, TaskId};
+
+use crate::{DevOrder, Evidence, Risk};
+
+const MOST_TITLE: usize = 72;
+
+/// How the change was proved, for the text.
+pub(crate) enum Verified<'a> {
+    /// By this.
+    By(&'a Evidence),
+    /// Not at all, for this reason.
+    Not(&'a str),
+}
+
+/// What a pull request is written from.
+pub(crate) struct PullText<'a> {
+    pub(crate) order: &'a DevOrder,
+    pub(crate) task: &'a TaskId,
+    pub(crate) summary: &'a str,
+    pub(crate) changes: &'a ChangeSet,
+    pub(crate) verified: Verified<'a>,
+    pub(crate) risk: &'a Risk,
+    pub(crate) model: &'a str,
+    pub(crate) cost: Cost,
+    pub(crate) is_simulated: bool,
+    /// Files that were read.
+    pub(crate) located: &'a [String],
+}
+
+/// At most 72 characters, cut between words.
+pub(crate) fn shorten(title: &str) -> String {
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.chars().count() <= MOST_TITLE {
+        return title;
+    }
+    let head: String = title.chars().take(MOST_TITLE - 1).collect();
+    let cut = head
+        .rfind(' ')
+        .filter(|at| *at > MOST_TITLE / 2)
+        .unwrap_or(head.len());
+    format!("{}…", head[..cut].trim_end_matches([',', ';', ':', ' ']))
+}
+
+/// The commit's message with its trailers.
+pub(crate) fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
+    // A trailer is one line, whatever a name is made of.
+    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!(
+        "codespar: {}\n\nCodeSpar-Task: {task}\nRequested-by: {}\nCodeSpar-Key: {key}\n",
+        shorten_to(order.subject(), 200),
+        line(&order.requested_by),
+    )
+}
+
+fn shorten_to(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+impl PullText<'_> {
+    /// The body, at most this many characters.
+    pub(crate) fn body(&self, most: usize) -> String {
+        let whole = self.render(usize::MAX, usize::MAX);
+        if whole.chars().count() <= most {
+            return whole;
+        }
+        // The instruction, the summary and the output can be long; the facts are short.
+        let parts = most / 4;
+        let cut = self.render(parts.saturating_sub(200), parts / 2);
+        shorten_to(&cut, most)
+    }
+
+    fn render(&self, text_limit: usize, output_limit: usize) -> String {
+        let mut out = String::new();
+        self.render_into(&mut out, text_limit, output_limit)
+            .unwrap_or_default();
+        out
+    }
+
+    fn render_into(
+        &self,
+        out: &mut String,
+        text_limit: usize,
+        output_limit: usize,
+    ) -> std::fmt::Result {
+        if self.is_simulated {
+            writeln!(
+                out,
+                "> **Simulated**: no model is configured, so no file was changed. The files below \
+                 are those that were found and read.\n"
+            )?;
+        }
+        writeln!(out, "## Task\n")?;
+        for line in shorten_to(self.order.instruction.trim(), text_limit).lines() {
+            writeln!(out, "> {line}")?;
+        }
+        writeln!(
+            out,
+            "\n## Changes\n\n{}\n",
+            shorten_to(self.summary.trim(), text_limit)
+        )?;
+        writeln!(out, "## Files\n")?;
+        if self.changes.is_empty() {
+            writeln!(out, "None is changed.")?;
+        }
+        for path in self.located.iter().filter(|_| self.is_simulated) {
+            writeln!(out, "- `{path}` (read)")?;
+        }
+        for change in self.changes.0.iter().take(200) {
+            match change {
+                FileChange::Moved { from, to, .. } => writeln!(out, "- `{from}` → `{to}` (moved)")?,
+                _ => writeln!(out, "- `{}` ({})", change.path(), change.word())?,
+            }
+        }
+        if self.changes.0.len() > 200 {
+            writeln!(out, "- and {} more", self.changes.0.len() - 200)?;
+        }
+        writeln!(out, "\n## Verification\n")?;
+        self.verification(out, output_limit)?;
+        writeln!(out, "\n## Risk: {}\n", self.risk.level)?;
+        for reason in &self.risk.reasons {
+            writeln!(out, "- {reason}")?;
+        }
+        let cost = match self.cost {
+            Cost::Known(usd) => usd.to_string(),
+            Cost::Unknown(usd) => format!("at least {usd} (a model without a known price)"),
+        };
+        writeln!(
+            out,
+            "\n---\nMade by CodeSpar for {} · task `{}` · {} · {cost}",
+            self.order.requested_by, self.task, self.model
+        )
+    }
+
+    fn verification(&self, out: &mut String, output_limit: usize) -> std::fmt::Result {
+        let evidence = match self.verified {
+            Verified::By(evidence) => evidence,
+            Verified::Not(reason) => return writeln!(out, "Not verified: {reason}"),
+        };
+        writeln!(out, "`{}`\n", evidence.command)?;
+        writeln!(out, "| | result | duration |\n|---|---|---|")?;
+        for (name, run) in [("before", &evidence.before), ("after", &evidence.after)] {
+            let mark = if run.passed() { "✅" } else { "❌" };
+            let cached = if run.from_cache {
+                " (known from an earlier run)"
+            } else {
+                ""
+            };
+            writeln!(
+                out,
+                "| {name} | {mark} {}{cached} | {:.1} s |",
+                run.words(),
+                run.duration_ms as f64 / 1000.0
+            )?;
+        }
+        if !evidence.after.passed() {
+            let tail = &evidence.after.tail;
+            let from = tail.ceil_char_boundary(tail.len().saturating_sub(output_limit));
+            // A fence that the output cannot close.
+            writeln!(
+                out,
+                "\n**The tests do not pass with this change.**\n\n~~~~~~~~\n{}\n~~~~~~~~",
+                &tail[from..]
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,188 @@
+//! What a run came to, for people and for programs.
+
+use std::fmt::Write as _;
+
+use codespar_protocol::{CommitId, FileChange, TaskId, Usd};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Evidence, Risk,
+    run::{Run, dollars},
+    steps::{Base, Located, Proven, Published, Written},
+};
+
+/// One changed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedFile {
+    /// Where it is, or was.
+    pub path: String,
+    /// `new`, `modified`, `deleted` or `moved`.
+    pub change: String,
+    /// Where a moved file was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+}
+
+/// The pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportedPull {
+    /// Its number.
+    pub number: u64,
+    /// Its title.
+    pub title: String,
+    /// Not ready to be merged.
+    pub draft: bool,
+    /// Where a person can look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DevReport {
+    /// The task.
+    pub task_id: TaskId,
+    /// No model was asked.
+    pub simulated: bool,
+    /// Files that were read.
+    pub located: Vec<String>,
+    /// The branch.
+    pub branch: String,
+    /// The branch it is for.
+    pub base: String,
+    /// The commit on it.
+    pub commit: CommitId,
+    /// The pull request.
+    pub pull_request: ReportedPull,
+    /// What changed.
+    pub files: Vec<ReportedFile>,
+    /// The tests, before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Evidence>,
+    /// Why there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_verified: Option<String>,
+    /// How much care it needs.
+    pub risk: Risk,
+    /// What it cost; `None` when some model has no known price.
+    pub cost_usd: Option<Usd>,
+    /// The model that wrote it.
+    pub model: String,
+    /// The model's words.
+    pub summary: String,
+    /// The cost in words.
+    pub cost: String,
+}
+
+pub(crate) fn of(
+    run: &Run,
+    base: &Base,
+    located: &Located,
+    written: &Written,
+    proven: &Proven,
+    published: &Published,
+) -> DevReport {
+    let cost = run.spent().1;
+    let (verification, not_verified) = match proven {
+        Proven::By(evidence) => (Some(evidence.clone()), None),
+        Proven::Not(reason) => (None, Some(reason.clone())),
+    };
+    DevReport {
+        task_id: run.control.record.task_id.clone(),
+        simulated: written.is_simulated,
+        located: located.paths().map(str::to_owned).collect(),
+        branch: base.branch.clone(),
+        base: base.base.clone(),
+        commit: published.commit.clone(),
+        pull_request: ReportedPull {
+            number: published.pull.number,
+            title: published.pull.title.clone(),
+            draft: published.pull.draft,
+            url: published.pull.url.clone(),
+        },
+        files: written.changes.0.iter().map(file).collect(),
+        verification,
+        not_verified,
+        risk: published.risk.clone(),
+        cost_usd: cost.known(),
+        model: written.model.clone(),
+        summary: run.ground.redactor.redact(&written.summary).into_owned(),
+        cost: dollars(cost),
+    }
+}
+
+fn file(change: &FileChange) -> ReportedFile {
+    ReportedFile {
+        path: change.path().to_string(),
+        change: change.word().to_owned(),
+        from: match change {
+            FileChange::Moved { from, .. } => Some(from.to_string()),
+            _ => None,
+        },
+    }
+}
+
+impl DevReport {
+    /// For a terminal or a chat.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let headline = match (&self.verification, self.simulated) {
+            (_, true) => "✅ Simulated: no model is configured, no file was changed",
+            (Some(evidence), _) if !evidence.after.passed() => {
+                "⚠️  Draft ready: the tests do not pass with it"
+            }
+            (Some(_), _) => "✅ Fix ready",
+            (None, _) => "✅ Change ready, not verified",
+        };
+        writeln!(out, "{headline}")?;
+        writeln!(out, "→ Branch: {}", self.branch)?;
+        let draft = if self.pull_request.draft {
+            " (draft)"
+        } else {
+            ""
+        };
+        writeln!(
+            out,
+            "→ PR #{}{draft}: {}",
+            self.pull_request.number, self.pull_request.title
+        )?;
+        write!(out, "→ Files changed: {}", self.files.len())?;
+        for file in &self.files {
+            match &file.from {
+                Some(from) => write!(out, "\n   • {from} → {} (moved)", file.path)?,
+                None => write!(out, "\n   • {} ({})", file.path, file.change)?,
+            }
+        }
+        writeln!(out)?;
+        match (&self.verification, &self.not_verified) {
+            (Some(evidence), _) => writeln!(
+                out,
+                "→ Verified by {}: before {}, after {}",
+                evidence.command,
+                evidence.before.words(),
+                evidence.after.words()
+            )?,
+            (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
+            _ => {}
+        }
+        let reasons = match self.risk.reasons.as_slice() {
+            [] => String::new(),
+            reasons => format!(" ({})", reasons.join("; ")),
+        };
+        writeln!(
+            out,
+            "→ Risk: {}{reasons}   → Cost: {}",
+            self.risk.level, self.cost
+        )?;
+        match &self.pull_request.url {
+            Some(url) => write!(out, "Review: {url}"),
+            None => write!(out, "Review: codespar pr diff {}", self.pull_request.number),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Reviewing a pull request: the model's findings, checked against the diff, and the computed risk.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use codespar_forge::{Forge, NewReview};
+use codespar_model::{Catalogue, Model};
+use codespar_policy::Redactor;
+use codespar_protocol::{
+    CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict,
+};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Failure, Risk,
+    asking::Asker,
+    diff::{self, DiffFile},
+    diff_stat::touched_by_diff,
+    risk::{Proof, risk},
+};
+
+const SYSTEM: &str = include_str!("prompts/review.md");
+const MOST_TOKENS: u32 = 8_192;
+const MOST_ROUNDS: u32 = 4;
+/// How much of a diff the model is shown.
+const MOST_DIFF: usize = 200_000;
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// It would be better otherwise.
+    Low,
+    /// It should be otherwise.
+    Medium,
+    /// It must not go in so.
+    High,
+}
+
+impl Severity {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Something the reviewer found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The file.
+    pub path: String,
+    /// The line in the new file.
+    pub line: u32,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What.
+    pub text: String,
+}
+
+/// What a review came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Reviewed {
+    /// Which pull request.
+    pub number: u64,
+    /// Findings that stand on lines of the diff.
+    pub findings: Vec<Finding>,
+    /// How many stood on nothing and were left out.
+    pub dropped: usize,
+    /// The computed risk.
+    pub risk: Risk,
+    /// No model was asked.
+    pub simulated: bool,
+    /// The review as it was posted.
+    pub review: Review,
+    /// What it cost.
+    pub cost_usd: Option<Usd>,
+}
+
+/// What a reviewer works with.
+pub struct Reviewer<'a> {
+    /// Who is asked; nobody in simulation mode.
+    pub model: Option<&'a Arc<dyn Model>>,
+    /// Prices.
+    pub catalogue: &'a Catalogue,
+    /// The provider's id of the model.
+    pub model_id: String,
+    /// Limit on money.
+    pub max_budget: Option<Usd>,
+    /// Takes secrets out.
+    pub redactor: &'a Redactor,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Said {
+    #[serde(default)]
+    summary: String,
+    #[serde(default)]
+    findings: Vec<RawFinding>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RawFinding {
+    path: String,
+    line: u32,
+    #[serde(default)]
+    severity: String,
+    text: String,
+}
+
+impl Reviewer<'_> {
+    /// Reviews and posts. The same commit is not reviewed twice.
+    pub async fn review(
+        &self,
+        forge: &dyn Forge,
+        number: u64,
+        cancel: &CancellationToken,
+    ) -> Result<Reviewed, Failure> {
+        let pull = forge.pull_request(number).await?;
+        let diff = forge.diff(number).await?;
+        let files = diff::parse(&diff);
+        let risk = self.risk(forge, &pull, &diff).await?;
+        let (said, cost) = match self.model {
+            Some(model) => {
+                let (said, cost) = self.ask(model, &pull, &diff, cancel).await?;
+                (Some(said), cost)
+            }
+            None => (None, Cost::default()),
+        };
+        let simulated = said.is_none();
+        let said = said.unwrap_or_default();
+        let (findings, dropped) = sort_out(said.findings, &files);
+        let key = format!("review-{}", pull.head_commit);
+        let body = self.body(
+            &said.summary,
+            &findings,
+            dropped,
+            &files,
+            &risk,
+            simulated,
+            &key,
+        );
+        let new = NewReview {
+            commit: pull.head_commit.clone(),
+            verdict: Verdict::Comment,
+            body: self.redactor.redact(&body).into_owned(),
+            comments: findings
+                .iter()
+                .map(|finding| ReviewComment {
+                    path: finding.path.clone(),
+                    line: finding.line,
+                    body: self.redactor.redact(&comment(finding)).into_owned(),
+                })
+                .collect(),
+            key,
+        };
+        let review = forge.review(number, &new).await?;
+        Ok(Reviewed {
+            number,
+            findings,
+            dropped,
+            risk,
+            simulated,
+            review,
+            cost_usd: cost.known(),
+        })
+    }
+
+    async fn risk(
+        &self,
+        forge: &dyn Forge,
+        pull: &PullRequest,
+        diff: &str,
+    ) -> Result<Risk, Failure> {
+        let checks = forge.checks(&pull.head_commit).await?;
+        let proof = if checks
+            .iter()
+            .any(|check| check.state == CheckState::Failure)
+        {
+            Proof::Failed
+        } else if !checks.is_empty()
+            && checks
+                .iter()
+                .all(|check| check.state == CheckState::Success)
+        {
+            Proof::Passed
+        } else {
+            Proof::None
+        };
+        Ok(risk(&touched_by_diff(diff), proof))
+    }
+
+    async fn ask(
+        &self,
+        model: &Arc<dyn Model>,
+        pull: &PullRequest,
+        diff: &str,
+        cancel: &CancellationToken,
+    ) -> Result<(Said, Cost), Failure> {
+        let asker = Asker {
+            model,
+            catalogue: self.catalogue,
+            id: self.model_id.clone(),
+            max_tokens: MOST_TOKENS,
+            max_rounds: MOST_ROUNDS,
+            max_budget: self.max_budget,
+            spent: Usd::ZERO,
+            cancel,
+        };
+        let cut = diff.floor_char_boundary(MOST_DIFF);
+        let rest = diff.len() - cut;
+        let note = if rest > 0 {
+            format!("\n[{rest} bytes of the diff are left out here]")
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "<title>{}</title>\n<description>\n{}\n</description>\n<diff>\n{}{note}\n</diff>",
+            pull.title,
+            pull.body,
+            &diff[..cut]
+        );
+        let asked = asker.ask(SYSTEM.trim(), vec![Message::user(text)]).await?;
+        let said = read(&asked.text).ok_or_else(|| {
+            Failure::Refused(format!(
+                "the review is not in the form that was asked for; nothing was posted. The model said:\n\n{}",
+                asked.text
+            ))
+        })?;
+        Ok((said, asked.cost()))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn body(
+        &self,
+        summary: &str,
+        findings: &[Finding],
+        dropped: usize,
+        files: &[DiffFile],
+        risk: &Risk,
+        simulated: bool,
+        key: &str,
+    ) -> String {
+        let mut out = String::new();
+        let added: usize = files.iter().map(|file| file.added).sum();
+        let removed: usize = files.iter().map(|file| file.removed).sum();
+        if simulated {
+            out.push_str(
+                "**Simulated**: no model is configured; this is the computed part alone.\n\n",
+            );
+        } else {
+            out.push_str(summary.trim());
+            out.push_str("\n\n");
+        }
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{} files, +{added} −{removed} lines.\n", files.len());
+        let _ = writeln!(out, "**Risk: {}**", risk.level);
+        for reason in &risk.reasons {
+            let _ = writeln!(out, "- {reason}");
+        }
+        if !simulated {
+            let _ = writeln!(out, "\n{} findings.", findings.len());
+        }
+        if dropped > 0 {
+            let _ = writeln!(
+                out,
+                "{dropped} more stood on lines that the diff does not show and were left out."
+            );
+        }
+        let _ = write!(out, "\n<!-- codespar-key: {key} -->");
+        out
+    }
+}
+
+fn comment(finding: &Finding) -> String {
+    format!("**{}**: {}", finding.severity.as_str(), finding.text.trim())
+}
+
+/// The object in an answer; models put words or a fence around it at times.
+fn read(answer: &str) -> Option<Said> {
+    answer.match_indices('{').find_map(|(at, _)| {
+        let mut stream = serde_json::Deserializer::from_str(&answer[at..]).into_iter::<Said>();
+        stream.next()?.ok()
+    })
+}
+
+/// Keeps what stands on a line that the diff shows.
+fn sort_out(raw: Vec<RawFinding>, files: &[DiffFile]) -> (Vec<Finding>, usize) {
+    let all = raw.len();
+    let findings: Vec<Finding> = raw
+        .into_iter()
+        .filter(|finding| {
+            files
+                .iter()
+                .any(|file| file.path == finding.path && file.shown.contains(&finding.line))
+        })
+        .map(|finding| Finding {
+            severity: match finding.severity.to_ascii_lowercase().as_str() {
+                "high" | "critical" => Severity::High,
+                "low" | "minor" => Severity::Low,
+                _ => Severity::Medium,
+            },
+            path: finding.path,
+            line: finding.line,
+            text: finding.text,
+        })
+        .collect();
+    let dropped = all - findings.len();
+    (findings, dropped)
+}

@@ -1,0 +1,254 @@
+//! How much care a change needs, computed from what it does.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// In one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RiskLevel {
+    /// A glance will do.
+    Low,
+    /// Read it.
+    Medium,
+    /// Read it twice.
+    High,
+}
+
+impl fmt::Display for RiskLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        })
+    }
+}
+
+/// A level and what led to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    /// In one word.
+    pub level: RiskLevel,
+    /// Why.
+    pub reasons: Vec<String>,
+}
+
+/// One file of a change, as far as risk goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched {
+    /// Where.
+    pub path: String,
+    /// Lines that are new.
+    pub added: usize,
+    /// Lines that are gone.
+    pub removed: usize,
+    /// The whole file goes.
+    pub is_deleted: bool,
+}
+
+/// How the change was proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// The tests pass with it.
+    Passed,
+    /// They do not.
+    Failed,
+    /// Nobody ran them.
+    None,
+}
+
+const LARGE: usize = 400;
+const MIDDLING: usize = 100;
+const MANY_FILES: usize = 10;
+
+/// Parts of paths, and what they mean.
+const SENSITIVE: [(&str, &[&str]); 6] = [
+    (
+        "authentication",
+        &[
+            "auth",
+            "login",
+            "session",
+            "password",
+            "permission",
+            "oauth",
+            "token",
+            "acl",
+        ],
+    ),
+    (
+        "cryptography",
+        &["crypto", "cipher", "encrypt", "tls", "ssl", "signing"],
+    ),
+    (
+        "payments",
+        &["payment", "billing", "invoice", "checkout", "stripe"],
+    ),
+    ("a migration", &["migration", "migrations", "schema"]),
+    (
+        "CI",
+        &["workflows", "jenkinsfile", "ci", "circleci", "dockerfile"],
+    ),
+    (
+        "dependencies",
+        &[
+            "cargo.toml",
+            "cargo.lock",
+            "package.json",
+            "package-lock.json",
+            "yarn.lock",
+            "pnpm-lock.yaml",
+            "go.mod",
+            "go.sum",
+            "requirements.txt",
+            "pyproject.toml",
+            "poetry.lock",
+            "gemfile",
+            "gemfile.lock",
+            "composer.json",
+            "pom.xml",
+        ],
+    ),
+];
+
+/// Computes the risk of a change.
+pub fn risk(files: &[Touched], proof: Proof) -> Risk {
+    let mut level = RiskLevel::Low;
+    let mut reasons = Vec::new();
+    let mut say = |at_least: RiskLevel, reason: String| {
+        level = level.max(at_least);
+        reasons.push(reason);
+    };
+    let lines: usize = files.iter().map(|file| file.added + file.removed).sum();
+    match lines {
+        LARGE.. => say(RiskLevel::High, format!("large change: {lines} lines")),
+        MIDDLING.. => say(RiskLevel::Medium, format!("{lines} lines")),
+        _ => {}
+    }
+    if files.len() >= MANY_FILES {
+        say(RiskLevel::Medium, format!("{} files", files.len()));
+    }
+    for (what, words) in SENSITIVE {
+        if let Some(file) = files.iter().find(|file| touches(&file.path, words)) {
+            say(RiskLevel::Medium, format!("touches {what} ({})", file.path));
+        }
+    }
+    let deleted: Vec<&str> = files
+        .iter()
+        .filter(|file| file.is_deleted)
+        .map(|file| file.path.as_str())
+        .collect();
+    if !deleted.is_empty() {
+        say(RiskLevel::Medium, format!("deletes {}", deleted.join(", ")));
+    }
+    let is_code = |file: &&Touched| !is_test(&file.path) && !is_prose(&file.path);
+    if files.iter().any(|file| is_code(&file)) && !files.iter().any(|file| is_test(&file.path)) {
+        reasons.push("no test was touched".to_owned());
+    }
+    match proof {
+        Proof::Passed => reasons.push("the tests pass".to_owned()),
+        Proof::Failed => {
+            level = RiskLevel::High;
+            reasons.push("the tests fail".to_owned());
+        }
+        Proof::None if files.iter().any(|file| is_code(&file)) => {
+            level = level.max(RiskLevel::Medium);
+            reasons.push("not verified".to_owned());
+        }
+        Proof::None => {}
+    }
+    Risk { level, reasons }
+}
+
+fn touches(path: &str, words: &[&str]) -> bool {
+    let path = path.to_ascii_lowercase();
+    let name = path.rsplit('/').next().unwrap_or(&path);
+    words.contains(&name)
+        || path
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .any(|part| words.contains(&part))
+}
+
+fn is_test(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    path.split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|part| matches!(part, "test" | "tests" | "spec" | "specs" | "testing"))
+}
+
+fn is_prose(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    [".md", ".rst", ".txt", ".adoc"]
+        .iter()
+        .any(|end| path.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, added: usize) -> Touched {
+        Touched {
+            path: path.to_owned(),
+            added,
+            removed: 0,
+            is_deleted: false,
+        }
+    }
+
+    #[test]
+    fn a_small_tested_change_is_low_and_reasons_say_what_was_seen() {
+        let small = risk(
+            &[file("src/list.rs", 3), file("tests/list.rs", 5)],
+            Proof::Passed,
+        );
+        assert_eq!(
+            small,
+            Risk {
+                level: RiskLevel::Low,
+                reasons: vec!["the tests pass".to_owned()],
+            }
+        );
+    }
+
+    #[test]
+    fn sensitive_paths_deletions_size_and_proof_raise_it() {
+        let level = |files: &[Touched], proof| risk(files, proof).level;
+        assert_eq!(
+            level(&[file("src/auth/login.ts", 3)], Proof::Passed),
+            RiskLevel::Medium
+        );
+        assert_eq!(
+            level(&[file("Cargo.lock", 3)], Proof::Passed),
+            RiskLevel::Medium
+        );
+        assert_eq!(
+            level(&[file("src/author.rs", 3)], Proof::Passed),
+            RiskLevel::Low
+        );
+        assert_eq!(
+            level(&[file("src/a.rs", 400)], Proof::Passed),
+            RiskLevel::High
+        );
+        assert_eq!(
+            level(&[file("src/a.rs", 3)], Proof::Failed),
+            RiskLevel::High
+        );
+        assert_eq!(
+            level(&[file("src/a.rs", 3)], Proof::None),
+            RiskLevel::Medium
+        );
+        assert_eq!(level(&[file("README.md", 3)], Proof::None), RiskLevel::Low);
+        let gone = Touched {
+            is_deleted: true,
+            ..file("src/a.rs", 0)
+        };
+        let risk = risk(&[gone], Proof::Passed);
+        assert_eq!(risk.level, RiskLevel::Medium);
+        assert!(
+            risk.reasons.contains(&"deletes src/a.rs".to_owned()),
+            "{risk:?}"
+        );
+    }
+}

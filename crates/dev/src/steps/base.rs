@@ -1,0 +1,81 @@
+//! Which commit the change stands on. It is fixed before anything is read.
+
+use codespar_protocol::{CommitId, PullRequestState};
+use serde::{Deserialize, Serialize};
+
+use crate::{Failure, run::Run};
+
+/// Branches that are ours to add to.
+pub(crate) const OWN_BRANCHES: &str = "codespar/";
+
+/// Where the change goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Base {
+    /// The branch it is for.
+    pub(crate) base: String,
+    /// The commit that is read.
+    pub(crate) commit: CommitId,
+    /// The branch it goes on.
+    pub(crate) branch: String,
+    /// The pull request that this branch already has.
+    pub(crate) pull_request: Option<u64>,
+}
+
+impl Run {
+    pub(crate) async fn base(&self) -> Result<Base, Failure> {
+        self.ledger
+            .once("base", || async {
+                match self.order.pull_request {
+                    Some(number) => self.follow_up(number).await,
+                    None => self.fresh().await,
+                }
+            })
+            .await
+    }
+
+    async fn fresh(&self) -> Result<Base, Failure> {
+        let forge = &self.link.forge;
+        let base = match &self.order.base {
+            Some(base) => base.clone(),
+            None => forge.default_branch().await?,
+        };
+        let commit = forge.head(&base).await?.ok_or_else(|| {
+            Failure::Refused(format!("{} has no branch `{base}`", forge.describe()))
+        })?;
+        let task = self.control.record.task_id.as_str();
+        let digits = task.split_once('-').map_or(task, |(_, digits)| digits);
+        Ok(Base {
+            base,
+            commit,
+            branch: format!("{OWN_BRANCHES}task-{digits}"),
+            pull_request: None,
+        })
+    }
+
+    async fn follow_up(&self, number: u64) -> Result<Base, Failure> {
+        let forge = &self.link.forge;
+        let pull = forge.pull_request(number).await?;
+        if pull.state != PullRequestState::Open {
+            return Err(Failure::Refused(format!(
+                "pull request #{number} is {}; only an open one can be added to",
+                pull.state
+            )));
+        }
+        if !pull.head.starts_with(OWN_BRANCHES) {
+            return Err(Failure::Refused(format!(
+                "pull request #{number} is on `{}`, which is not a branch of CodeSpar; it adds only to its \
+                 own (`{OWN_BRANCHES}…`)",
+                pull.head
+            )));
+        }
+        let commit = forge.head(&pull.head).await?.ok_or_else(|| {
+            Failure::Refused(format!("the branch `{}` of #{number} is gone", pull.head))
+        })?;
+        Ok(Base {
+            base: pull.base,
+            commit,
+            branch: pull.head,
+            pull_request: Some(number),
+        })
+    }
+}

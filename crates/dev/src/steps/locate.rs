@@ -1,0 +1,192 @@
+//! Locate: at most a handful of files, by name, by the picker, by the index, by search.
+
+use codespar_locate::{Locator, by_path, keywords, named_paths};
+use serde::{Deserialize, Serialize};
+
+use super::{Base, blocking};
+use crate::{Failure, images, picking, run::Run};
+
+/// The whole tree is shown to the picker up to this many paths.
+const WHOLE_TREE: usize = 4_000;
+/// Lines of the overview of directories.
+const OVERVIEW_LINES: usize = 200;
+/// Beyond it, the best this many.
+const SHORTLIST: usize = 500;
+
+/// A file and how it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LocatedFile {
+    pub(crate) path: String,
+    /// `named`, `picked`, `lexical`, `search` or `tree`.
+    pub(crate) by: String,
+}
+
+/// The files that are read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Located {
+    pub(crate) files: Vec<LocatedFile>,
+}
+
+impl Located {
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|file| file.path.as_str())
+    }
+
+    /// Adds files that are not there yet, up to the limit.
+    fn add(&mut self, paths: impl IntoIterator<Item = String>, by: &str, most: usize) {
+        for path in paths {
+            if self.files.len() >= most {
+                return;
+            }
+            if !self.files.iter().any(|file| file.path == path) {
+                self.files.push(LocatedFile {
+                    path,
+                    by: by.to_owned(),
+                });
+            }
+        }
+    }
+}
+
+/// What is known of the tree without a model.
+struct Survey {
+    paths: Vec<String>,
+    /// Best first.
+    ranked: Vec<String>,
+    /// How they were ranked.
+    by: &'static str,
+    /// Directories, for a picker that cannot see all paths.
+    overview: String,
+}
+
+impl Run {
+    pub(crate) async fn locate(&self, base: &Base) -> Result<Located, Failure> {
+        self.check_stop()?;
+        if self.ledger.known::<Located>("locate")?.is_none() {
+            self.say("locate", "🔍 Searching…");
+        }
+        let located: Located = self.ledger.once("locate", || self.find_files(base)).await?;
+        let found: Vec<String> = located
+            .files
+            .iter()
+            .map(|file| format!("\n   • {} ({})", file.path, file.by))
+            .collect();
+        self.say(
+            "locate",
+            &format!("🔍 Found {} relevant files:{}", found.len(), found.concat()),
+        );
+        Ok(located)
+    }
+
+    async fn find_files(&self, base: &Base) -> Result<Located, Failure> {
+        let most = self.order.limits.max_files;
+        let survey = match &self.link.clone {
+            Some(_) => self.survey_clone(base).await?,
+            None => self.survey_forge(base).await?,
+        };
+        let mut located = Located { files: Vec::new() };
+        let named = named_paths(&self.order.instruction, &survey.paths);
+        located.add(named.into_iter().map(str::to_owned), "named", most);
+        if located.files.len() < most && !self.is_simulated() {
+            let picked = self.pick(&survey).await?;
+            located.add(picked, "picked", most);
+        }
+        located.add(survey.ranked, survey.by, most);
+        if located.files.len() < most {
+            let rest = by_path(&self.order.instruction, &survey.paths, most);
+            located.add(rest.into_iter().map(str::to_owned), "tree", most);
+        }
+        Ok(located)
+    }
+
+    /// The index of the clone at the commit.
+    async fn survey_clone(&self, base: &Base) -> Result<Survey, Failure> {
+        let clone = self.link.clone.clone().unwrap_or_default();
+        let (commit, cache) = (base.commit.0.clone(), self.ground.dir.join("index"));
+        let instruction = self.order.instruction.clone();
+        blocking(move || {
+            let locator = Locator::at_commit(&clone, &commit, Some(&cache))
+                .map_err(|error| Failure::Broken(error.to_string()))?;
+            let ranked = locator.rank(&instruction, SHORTLIST);
+            Ok(Survey {
+                paths: locator.paths().map(str::to_owned).collect(),
+                ranked: ranked.into_iter().map(|file| file.path).collect(),
+                by: "lexical",
+                overview: locator.overview(OVERVIEW_LINES),
+            })
+        })
+        .await
+    }
+
+    /// Without a clone: the forge's tree and its code search.
+    async fn survey_forge(&self, base: &Base) -> Result<Survey, Failure> {
+        let forge = &self.link.forge;
+        let paths: Vec<String> = forge
+            .tree(&base.commit)
+            .await?
+            .into_iter()
+            .map(|entry| entry.path)
+            .collect();
+        let words = keywords(&self.order.instruction);
+        // The search of a forge lags behind and has limits of its own; the tree is always there.
+        let ranked = match forge.search(&words, self.order.limits.max_files).await {
+            Ok(found) => found,
+            Err(error) => {
+                self.say("locate", &format!("   code search did not answer: {error}"));
+                Vec::new()
+            }
+        };
+        let ranked = ranked
+            .into_iter()
+            .filter(|path| paths.contains(path))
+            .collect();
+        Ok(Survey {
+            overview: String::new(),
+            ranked,
+            by: "search",
+            paths,
+        })
+    }
+
+    /// Asks the picker. A picker that answers nonsense costs little; the index goes on without it.
+    async fn pick(&self, survey: &Survey) -> Result<Vec<String>, Failure> {
+        let whole = survey.paths.len() <= WHOLE_TREE;
+        let candidates = if whole {
+            survey.paths.clone()
+        } else {
+            let mut list = Located { files: Vec::new() };
+            let rest = by_path(&self.order.instruction, &survey.paths, SHORTLIST);
+            list.add(survey.ranked.iter().cloned(), "lexical", SHORTLIST);
+            list.add(rest.into_iter().map(str::to_owned), "tree", SHORTLIST);
+            list.files.into_iter().map(|file| file.path).collect()
+        };
+        if candidates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let overview = (!whole).then_some(survey.overview.as_str());
+        let message = picking::message(
+            &self.order.instruction,
+            &candidates,
+            overview,
+            images::blocks(&self.order.images)?,
+        );
+        let system = picking::system(self.order.limits.max_files);
+        let asked = match self
+            .ask("pick", &self.order.picker_model, &system, vec![message])
+            .await
+        {
+            Ok(asked) => asked,
+            Err(failure @ (Failure::Model(_) | Failure::Refused(_))) => {
+                self.say(
+                    "locate",
+                    &format!("   the picker did not answer: {failure}"),
+                );
+                return Ok(Vec::new());
+            }
+            Err(other) => return Err(other),
+        };
+        let mut picked = picking::paths(&asked.text);
+        picked.retain(|path| survey.paths.contains(path));
+        Ok(picked)
+    }
+}

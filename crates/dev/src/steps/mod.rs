@@ -1,0 +1,16 @@
+//! The steps of a run, one file each.
+
+mod agent;
+mod base;
+mod locate;
+mod prove;
+mod publish;
+mod read;
+mod write;
+
+pub(crate) use base::{Base, OWN_BRANCHES};
+pub(crate) use locate::Located;
+pub(crate) use prove::{Proven, blocking};
+pub(crate) use publish::Published;
+pub(crate) use read::Reading;
+pub(crate) use write::Written;

@@ -1,0 +1,239 @@
+//! Verify: the tests before and after, with the model's help where they fail.
+
+use std::time::Duration;
+
+use codespar_protocol::ChangeSet;
+use serde::{Deserialize, Serialize};
+
+use super::{Base, Reading, Written};
+use crate::{
+    Evidence, Failure, Link, OnFailure, VerifyChoice,
+    run::{Conversation, Run},
+    verify::{self, TestRun, Tree, before, detect},
+};
+
+const REPAIR: &str = include_str!("../prompts/repair_tests.md");
+
+/// What the proof came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Proven {
+    /// The tests were run.
+    By(Evidence),
+    /// They were not, for this reason.
+    Not(String),
+}
+
+impl Proven {
+    /// The tests were run and do not pass.
+    pub(crate) fn failed(&self) -> bool {
+        matches!(self, Self::By(evidence) if !evidence.after.passed())
+    }
+}
+
+/// A throw-away tree that is made when it is first needed.
+struct LazyTree<'a> {
+    run: &'a Run,
+    base: &'a Base,
+    tree: Option<std::sync::Arc<Tree>>,
+}
+
+impl LazyTree<'_> {
+    async fn get(&mut self) -> Result<std::sync::Arc<Tree>, Failure> {
+        if let Some(tree) = &self.tree {
+            return Ok(tree.clone());
+        }
+        let clone = self.run.link.clone.clone().unwrap_or_default();
+        let (path, commit) = (self.run.dir().join("tree"), self.base.commit.clone());
+        let tree = blocking(move || Tree::open(&clone, &path, &commit)).await?;
+        Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
+    }
+
+    async fn set(&mut self, changes: ChangeSet) -> Result<std::sync::Arc<Tree>, Failure> {
+        let tree = self.get().await?;
+        let same = tree.clone();
+        blocking(move || same.set(&changes)).await?;
+        Ok(tree)
+    }
+}
+
+impl Run {
+    /// Proves the change, and mends it where the tests fail.
+    pub(crate) async fn prove(
+        &self,
+        base: &Base,
+        reading: &Reading,
+        mut written: Written,
+        mut conversation: Option<Conversation>,
+    ) -> Result<(Written, Proven), Failure> {
+        if let Some(reason) = self.no_proof(&written) {
+            self.say("verify", &format!("🧪 Not verified: {reason}"));
+            return Ok((written, Proven::Not(reason)));
+        }
+        let mut tree = LazyTree {
+            run: self,
+            base,
+            tree: None,
+        };
+        let Some(command) = self.test_command(&mut tree).await? else {
+            let reason =
+                "no test command was found; set `verify.command` or give --verify".to_owned();
+            self.say("verify", &format!("🧪 Not verified: {reason}"));
+            return Ok((written, Proven::Not(reason)));
+        };
+        let before = self.before(base, &command, &mut tree).await?;
+        if before.was_not_run() {
+            let reason = format!(
+                "`{command}` cannot be run here: {}",
+                last_line(&before.tail)
+            );
+            self.say("verify", &format!("🧪 Not verified: {reason}"));
+            return Ok((written, Proven::Not(reason)));
+        }
+        let mut round = 0;
+        loop {
+            round += 1;
+            let after = self.after(round, &command, &written, &mut tree).await?;
+            let evidence = Evidence {
+                command: command.clone(),
+                before: before.clone(),
+                after,
+            };
+            if evidence.after.passed() || round > self.order.limits.repairs {
+                return self.conclude(written, evidence);
+            }
+            let Some(talk) = &mut conversation else {
+                return self.conclude(written, evidence);
+            };
+            self.say("verify", "🔧 The tests fail; asking for a repair…");
+            let words = format!(
+                "{}\n\n$ {command}\n{}: {}\n\n{}",
+                REPAIR.trim(),
+                "result",
+                evidence.after.words(),
+                evidence.after.tail
+            );
+            talk.reply(&written.answer, words);
+            match self.write(base, reading, talk).await {
+                Ok(mended) => written = mended,
+                // The change before it stands, with what the tests say of it.
+                Err(Failure::NotApplied(_) | Failure::NoChanges(_)) => {
+                    return self.conclude(written, evidence);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+    }
+
+    /// Why there is nothing to prove, or no way to.
+    fn no_proof(&self, written: &Written) -> Option<String> {
+        if written.is_simulated {
+            return Some("simulated, nothing was changed".to_owned());
+        }
+        if self.order.verify == VerifyChoice::Skip {
+            return Some("it was asked not to (--no-verify)".to_owned());
+        }
+        let Link { clone, .. } = &self.link;
+        clone
+            .is_none()
+            .then(|| "the repository could not be cloned, so nothing could be run".to_owned())
+    }
+
+    fn conclude(&self, written: Written, evidence: Evidence) -> Result<(Written, Proven), Failure> {
+        if !evidence.after.passed() && self.order.on_failure == OnFailure::Nothing {
+            return Err(Failure::NotVerified(format!(
+                "$ {}\n{}",
+                evidence.command, evidence.after.tail
+            )));
+        }
+        Ok((written, Proven::By(evidence)))
+    }
+
+    async fn test_command(&self, tree: &mut LazyTree<'_>) -> Result<Option<String>, Failure> {
+        if let VerifyChoice::Command(command) = &self.order.verify {
+            return Ok(Some(command.clone()));
+        }
+        if let Some(known) = self.ledger.known::<Option<String>>("test_command")? {
+            return Ok(known);
+        }
+        let found = detect(tree.get().await?.path());
+        self.ledger.record("test_command", &found).await?;
+        Ok(found)
+    }
+
+    async fn before(
+        &self,
+        base: &Base,
+        command: &str,
+        tree: &mut LazyTree<'_>,
+    ) -> Result<TestRun, Failure> {
+        if let Some(known) = self.ledger.known("before")? {
+            return Ok(known);
+        }
+        let place = before::place(&self.ground.dir, &self.link.key, &base.commit, command);
+        let run = match before::known(&place) {
+            Some(run) => run,
+            None => {
+                self.say(
+                    "verify",
+                    &format!("🧪 Verifying: {command} … before the change"),
+                );
+                let run = self.run_tests(tree.get().await?.path(), command).await?;
+                before::keep(&place, &run);
+                run
+            }
+        };
+        self.say("verify", &format!("   before: {}", run.words()));
+        self.ledger.record("before", &run).await?;
+        Ok(run)
+    }
+
+    async fn after(
+        &self,
+        round: u32,
+        command: &str,
+        written: &Written,
+        tree: &mut LazyTree<'_>,
+    ) -> Result<TestRun, Failure> {
+        let step = format!("after-{round}");
+        if let Some(known) = self.ledger.known(&step)? {
+            return Ok(known);
+        }
+        self.say(
+            "verify",
+            &format!("🧪 Verifying: {command} … with the change"),
+        );
+        let set = tree.set(written.changes.clone()).await?;
+        let run = self.run_tests(set.path(), command).await?;
+        self.say("verify", &format!("   after: {}", run.words()));
+        self.ledger.record(&step, &run).await?;
+        Ok(run)
+    }
+
+    async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
+        let limit = Duration::from_secs(self.order.limits.verify_seconds);
+        let mut run = verify::run(
+            &self.ground.shell,
+            path,
+            command,
+            limit,
+            &self.control.cancel,
+        )
+        .await?;
+        run.tail = self.ground.redactor.redact(&run.tail).into_owned();
+        Ok(run)
+    }
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines().next_back().unwrap_or("no output").trim()
+}
+
+/// Git and files belong on the pool of blocking threads.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Failure::Broken(error.to_string()))?
+}

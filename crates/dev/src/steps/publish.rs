@@ -1,0 +1,211 @@
+//! One commit on a branch of its own, and one pull request; found again after a crash.
+
+use codespar_forge::{Draft, NewCommit, NewPullRequest, PullRequestChange};
+use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use super::{Base, Located, Proven, Written};
+use crate::{
+    Failure, Risk, RiskLevel,
+    diff_stat::touched,
+    order::Leave,
+    pull_text::{PullText, Verified, commit_message, shorten},
+    risk::{Proof, risk},
+    run::{Run, dollars},
+};
+
+/// What the check of our own verification is called.
+const CHECK: &str = "codespar/verify";
+
+/// What was made outside.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Published {
+    pub(crate) commit: CommitId,
+    pub(crate) pull: PullRequest,
+    pub(crate) risk: Risk,
+}
+
+impl Run {
+    pub(crate) async fn publish(
+        &self,
+        base: &Base,
+        written: &Written,
+        proven: &Proven,
+    ) -> Result<Published, Failure> {
+        self.check_stop()?;
+        let commit: CommitId = self
+            .ledger
+            .once("commit", || self.commit(base, written))
+            .await?;
+        let risk = self.risk(base, written, proven).await?;
+        let pull: PullRequest = self
+            .ledger
+            .once("pull_request", || async {
+                self.tell_check(&commit, proven).await?;
+                match base.pull_request {
+                    Some(number) => self.extend(number, base, written, proven, &risk).await,
+                    None => self.open_pull(base, written, proven, &risk).await,
+                }
+            })
+            .await?;
+        Ok(Published { commit, pull, risk })
+    }
+
+    async fn commit(&self, base: &Base, written: &Written) -> Result<CommitId, Failure> {
+        let key = self.control.record.task_id.to_string();
+        let message = commit_message(&self.order, &self.control.record.task_id, &key);
+        let new = NewCommit {
+            branch: base.branch.clone(),
+            parent: base.commit.clone(),
+            changes: written.changes.clone(),
+            message: self.ground.redactor.redact(&message).into_owned(),
+            author: None,
+            key,
+        };
+        Ok(self.link.forge.commit(&new).await?)
+    }
+
+    async fn risk(&self, base: &Base, written: &Written, proven: &Proven) -> Result<Risk, Failure> {
+        let mut before = std::collections::HashMap::new();
+        for change in &written.changes.0 {
+            let old: Option<&RepoPath> = match change {
+                FileChange::Added { .. } => None,
+                FileChange::Modified { path, .. } | FileChange::Deleted { path } => Some(path),
+                FileChange::Moved { from, .. } => Some(from),
+            };
+            if let Some(path) = old
+                && let Some(file) = self.link.forge.file(&base.commit, path).await?
+            {
+                before.insert(path.to_string(), file.content);
+            }
+        }
+        let touched = touched(&written.changes, |path| before.get(path).cloned());
+        let proof = match proven {
+            Proven::Not(_) => Proof::None,
+            Proven::By(evidence) if evidence.after.passed() => Proof::Passed,
+            Proven::By(_) => Proof::Failed,
+        };
+        if touched.is_empty() {
+            return Ok(Risk {
+                level: RiskLevel::Low,
+                reasons: vec!["no file is changed".to_owned()],
+            });
+        }
+        Ok(risk(&touched, proof))
+    }
+
+    /// A forge without checks of its own keeps the result of ours.
+    async fn tell_check(&self, commit: &CommitId, proven: &Proven) -> Result<(), Failure> {
+        let Proven::By(evidence) = proven else {
+            return Ok(());
+        };
+        let check = Check {
+            name: CHECK.to_owned(),
+            state: if evidence.after.passed() {
+                CheckState::Success
+            } else {
+                CheckState::Failure
+            },
+            summary: Some(format!("{}: {}", evidence.command, evidence.after.words())),
+            url: None,
+        };
+        Ok(self.link.forge.record_check(commit, &check).await?)
+    }
+
+    fn body(&self, written: &Written, proven: &Proven, risk: &Risk) -> String {
+        // On record by now.
+        let located: Vec<String> = self
+            .ledger
+            .known::<Located>("locate")
+            .ok()
+            .flatten()
+            .map(|located| located.paths().map(str::to_owned).collect())
+            .unwrap_or_default();
+        let text = PullText {
+            order: &self.order,
+            task: &self.control.record.task_id,
+            summary: &written.summary,
+            changes: &written.changes,
+            verified: match proven {
+                Proven::By(evidence) => Verified::By(evidence),
+                Proven::Not(reason) => Verified::Not(reason),
+            },
+            risk,
+            model: &written.model,
+            cost: self.spent().1,
+            is_simulated: written.is_simulated,
+            located: &located,
+        };
+        let most = self.link.forge.max_body_chars();
+        let body = text.body(most);
+        // A placeholder may be longer than the secret it stands for.
+        let body = self.ground.redactor.redact(&body).into_owned();
+        body.chars().take(most).collect()
+    }
+
+    async fn open_pull(
+        &self,
+        base: &Base,
+        written: &Written,
+        proven: &Proven,
+        risk: &Risk,
+    ) -> Result<PullRequest, Failure> {
+        let title = shorten(&written.title);
+        let new = NewPullRequest {
+            head: base.branch.clone(),
+            base: base.base.clone(),
+            title: self.ground.redactor.redact(&title).into_owned(),
+            body: self.body(written, proven, risk),
+            draft: if self.order.draft == Leave::Granted || proven.failed() {
+                Draft::Draft
+            } else {
+                Draft::Ready
+            },
+        };
+        Ok(self.link.forge.open_pull_request(&new).await?)
+    }
+
+    /// Adds a section to the body of a pull request that has got another commit.
+    async fn extend(
+        &self,
+        number: u64,
+        base: &Base,
+        written: &Written,
+        proven: &Proven,
+        risk: &Risk,
+    ) -> Result<PullRequest, Failure> {
+        let forge = &self.link.forge;
+        let pull = forge.pull_request(number).await?;
+        let mark = format!("<!-- codespar-task: {} -->", self.control.record.task_id);
+        if pull.body.contains(&mark) {
+            return Ok(pull);
+        }
+        let most = forge.max_body_chars();
+        let section = format!(
+            "\n\n{mark}\n# Follow-up\n\n{}",
+            self.body(written, proven, risk)
+        );
+        let room = most.saturating_sub(pull.body.chars().count());
+        let section: String = section.chars().take(room.max(mark.len() + 2)).collect();
+        let kept: String = pull
+            .body
+            .chars()
+            .take(most.saturating_sub(section.chars().count()))
+            .collect();
+        let change = PullRequestChange {
+            body: Some(format!("{kept}{section}")),
+            draft: proven.failed().then_some(Draft::Draft),
+            ..PullRequestChange::default()
+        };
+        let changed = forge.change_pull_request(number, &change).await?;
+        self.say(
+            "publish",
+            &format!(
+                "→ Added to #{number} on {} ({})",
+                base.branch,
+                dollars(self.spent().1)
+            ),
+        );
+        Ok(changed)
+    }
+}

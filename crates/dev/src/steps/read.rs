@@ -1,0 +1,115 @@
+//! Read: the located files at the commit, long ones cut to what matters.
+
+use std::fmt::Write as _;
+
+use codespar_locate::{Excerpt, regions};
+use codespar_protocol::{FileMode, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use super::{Base, Located};
+use crate::{Failure, run::Run};
+
+/// One file as the model sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Shown {
+    pub(crate) path: String,
+    /// All of it, or the parts that matter.
+    pub(crate) text: String,
+    pub(crate) is_partial: bool,
+}
+
+/// What the model sees.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Reading {
+    pub(crate) files: Vec<Shown>,
+    /// Files that were left out, and why.
+    pub(crate) skipped: Vec<(String, String)>,
+}
+
+impl Run {
+    pub(crate) async fn read(&self, base: &Base, located: &Located) -> Result<Reading, Failure> {
+        self.check_stop()?;
+        let reading = self
+            .ledger
+            .once("read", || self.read_files(base, located))
+            .await?;
+        for (path, reason) in &reading.skipped {
+            self.say("read", &format!("   {path} was not read: {reason}"));
+        }
+        Ok(reading)
+    }
+
+    async fn read_files(&self, base: &Base, located: &Located) -> Result<Reading, Failure> {
+        let mut reading = Reading {
+            files: Vec::new(),
+            skipped: Vec::new(),
+        };
+        for path in located.paths() {
+            let mut skip =
+                |reason: &str| reading.skipped.push((path.to_owned(), reason.to_owned()));
+            let Ok(repo_path) = RepoPath::new(path) else {
+                skip("its name is not one that can be changed");
+                continue;
+            };
+            let Some(file) = self.link.forge.file(&base.commit, &repo_path).await? else {
+                skip("it is not there");
+                continue;
+            };
+            if file.mode == FileMode::Symlink {
+                skip("it is a symbolic link");
+                continue;
+            }
+            let Ok(text) = String::from_utf8(file.content) else {
+                skip("it is not text");
+                continue;
+            };
+            if text.contains('\0') {
+                skip("it is not text");
+                continue;
+            }
+            let Excerpt { text, partial } = regions(
+                &text,
+                &self.order.instruction,
+                self.order.limits.max_file_bytes,
+            );
+            reading.files.push(Shown {
+                path: path.to_owned(),
+                text,
+                is_partial: partial,
+            });
+        }
+        Ok(reading)
+    }
+}
+
+impl Reading {
+    /// For the model: the instruction and the files.
+    pub(crate) fn prompt(&self, instruction: &str) -> String {
+        let mut out = format!("<instruction>\n{}\n</instruction>\n", instruction.trim());
+        // Writing to a string cannot fail.
+        for file in &self.files {
+            let part = if file.is_partial {
+                " shown=\"in part; change it with SEARCH and REPLACE only\""
+            } else {
+                ""
+            };
+            let end = if file.text.ends_with('\n') { "" } else { "\n" };
+            let _ = write!(
+                out,
+                "\n<file path=\"{}\"{part}>\n{}{end}</file>\n",
+                file.path, file.text
+            );
+        }
+        if self.files.is_empty() {
+            out.push_str("\nNo file of the repository seems to fit the instruction; new files can be made.\n");
+        }
+        out
+    }
+
+    /// Whether the model has seen all of a file.
+    pub(crate) fn has_whole(&self, path: &str) -> bool {
+        self.files
+            .iter()
+            .any(|file| file.path == path && !file.is_partial)
+    }
+}

@@ -1,0 +1,192 @@
+//! Generate and apply: the model's answer becomes a change that fits the files, or nothing.
+
+use codespar_protocol::{ChangeSet, RepoPath};
+use serde::{Deserialize, Serialize};
+
+use super::{Base, Reading};
+use crate::{
+    Failure, answer,
+    apply::{self, MapSource, Protected, Refusal, Rules, SourceFile},
+    images,
+    order::Leave,
+    pull_text::shorten,
+    run::{Conversation, Run},
+};
+
+const SYSTEM: &str = include_str!("../prompts/generate.md");
+const REPAIR: &str = include_str!("../prompts/repair_apply.md");
+
+/// A change that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Written {
+    pub(crate) changes: ChangeSet,
+    pub(crate) title: String,
+    pub(crate) summary: String,
+    /// The model that wrote it.
+    pub(crate) model: String,
+    /// The answer it came from.
+    pub(crate) answer: String,
+    pub(crate) is_simulated: bool,
+}
+
+/// What became of an answer.
+enum Tried {
+    /// It fits.
+    Fits(ChangeSet, answer::Answer),
+    /// It does not; the words are for the model.
+    Refused(String),
+}
+
+impl Run {
+    /// What stands in for a change when no model can be asked.
+    pub(crate) fn simulate(&self) -> Written {
+        let words = format!("[Simulated] Would fix: {}", self.order.subject());
+        Written {
+            changes: ChangeSet::default(),
+            title: shorten(&words),
+            summary: words,
+            model: "simulated".to_owned(),
+            answer: String::new(),
+            is_simulated: true,
+        }
+    }
+
+    /// The conversation with the model that writes.
+    pub(crate) fn begin(&self, _base: &Base, reading: &Reading) -> Result<Conversation, Failure> {
+        let pictures = images::blocks(&self.order.images)?;
+        Ok(Conversation::new(
+            reading.prompt(&self.order.instruction),
+            pictures,
+        ))
+    }
+
+    /// Asks until the answer fits, or the repairs are used up.
+    pub(crate) async fn write(
+        &self,
+        base: &Base,
+        reading: &Reading,
+        talk: &mut Conversation,
+    ) -> Result<Written, Failure> {
+        let model = (self.ground.names)(&self.order.task_model);
+        self.say("generate", &format!("🤖 Analysing with {model}…"));
+        let mut repairs = 0;
+        loop {
+            talk.answers += 1;
+            let step = format!("write-{}", talk.answers);
+            let asked = self
+                .ask(
+                    &step,
+                    &self.order.task_model,
+                    SYSTEM.trim(),
+                    talk.messages.clone(),
+                )
+                .await?;
+            if asked.rounds > 1 {
+                self.say(
+                    "generate",
+                    &format!("   the answer came in {} parts", asked.rounds),
+                );
+            }
+            let problem = match self.try_answer(&asked.text, base, reading).await? {
+                Tried::Fits(changes, answer) => {
+                    return Ok(Written {
+                        changes,
+                        title: answer
+                            .title()
+                            .unwrap_or_else(|| shorten(self.order.subject())),
+                        summary: answer.summary,
+                        model: asked.model,
+                        answer: asked.text,
+                        is_simulated: false,
+                    });
+                }
+                Tried::Refused(problem) => problem,
+            };
+            if repairs == self.order.limits.repairs {
+                return Err(Failure::NotApplied(problem));
+            }
+            repairs += 1;
+            self.say(
+                "apply",
+                &format!(
+                    "🔧 The change does not fit the files; repair {repairs} of {}…",
+                    self.order.limits.repairs
+                ),
+            );
+            talk.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
+        }
+    }
+
+    /// Tries an answer on the files as they are at the commit.
+    async fn try_answer(
+        &self,
+        text: &str,
+        base: &Base,
+        reading: &Reading,
+    ) -> Result<Tried, Failure> {
+        let answer = match answer::parse(text) {
+            Ok(answer) => answer,
+            Err(error) => return Ok(Tried::Refused(Refusal::from(error).for_model())),
+        };
+        if answer.ops.is_empty() {
+            return Err(Failure::NoChanges(text.trim().to_owned()));
+        }
+        let source = self.source(&answer, base, reading).await?;
+        match apply::apply(&answer, &source, &self.rules()?) {
+            Ok(applied) if applied.changes.is_empty() => Err(Failure::NoChanges(format!(
+                "{}\n\n(Every block leaves its file as it is.)",
+                text.trim()
+            ))),
+            Ok(applied) => Ok(Tried::Fits(applied.changes, answer)),
+            Err(refusal) => Ok(Tried::Refused(refusal.for_model())),
+        }
+    }
+
+    /// The tree at the commit, with the content of the files that the answer names.
+    async fn source(
+        &self,
+        answer: &answer::Answer,
+        base: &Base,
+        reading: &Reading,
+    ) -> Result<MapSource, Failure> {
+        let mut source = MapSource::new();
+        for entry in self.link.forge.tree(&base.commit).await? {
+            // A name that could not be changed cannot be in the way either.
+            if let Ok(path) = RepoPath::new(&entry.path) {
+                source.list(path, entry.mode);
+            }
+        }
+        for path in answer.paths() {
+            let Ok(path) = RepoPath::new(path) else {
+                continue;
+            };
+            if let Some(file) = self.link.forge.file(&base.commit, &path).await? {
+                // What was not shown is as good as shown in part.
+                let partial = !reading.has_whole(path.as_str());
+                source.insert(
+                    path,
+                    SourceFile {
+                        content: file.content,
+                        mode: file.mode,
+                        partial,
+                    },
+                );
+            }
+        }
+        Ok(source)
+    }
+
+    /// What the change may touch.
+    pub(crate) fn rules(&self) -> Result<Rules, Failure> {
+        let patterns = self
+            .order
+            .protected_globs
+            .clone()
+            .unwrap_or_else(Rules::default_patterns);
+        let protected = match self.order.protected {
+            Leave::Granted => Protected::Allowed,
+            Leave::Withheld => Protected::Refused,
+        };
+        Rules::new(patterns, protected).map_err(|error| Failure::Refused(error.to_string()))
+    }
+}

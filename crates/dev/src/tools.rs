@@ -1,0 +1,143 @@
+//! `subscribe_pr_activity` and `unsubscribe_pr_activity`, for agents that direct others.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use codespar_policy::Access;
+use codespar_tasks::{Caller, TaskHub};
+use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{Failure, Linker, RepositoryRef, follow};
+
+/// Which pull requests the tools speak of, and for whom.
+#[derive(Clone)]
+pub struct Subscriptions {
+    /// Makes and stops the tasks that wait for news.
+    pub hub: Arc<TaskHub>,
+    /// Who is told.
+    pub caller: Caller,
+    /// Reaches the repository.
+    pub linker: Arc<dyn Linker>,
+    /// The repository.
+    pub repository: RepositoryRef,
+    /// How often the forge is asked.
+    pub interval: Duration,
+}
+
+impl Subscriptions {
+    /// The two tools.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        vec![
+            Arc::new(PrTool {
+                subscriptions: self.clone(),
+                verb: Verb::Subscribe,
+            }),
+            Arc::new(PrTool {
+                subscriptions: self.clone(),
+                verb: Verb::Unsubscribe,
+            }),
+        ]
+    }
+
+    async fn act(&self, verb: Verb, number: u64) -> Result<String, Failure> {
+        match verb {
+            Verb::Subscribe => {
+                let link = self
+                    .linker
+                    .link(&self.repository)
+                    .await
+                    .map_err(Failure::Refused)?;
+                let task = follow::subscribe(
+                    &self.hub,
+                    &self.caller,
+                    &*link.forge,
+                    self.repository.clone(),
+                    number,
+                    self.interval,
+                )
+                .await?;
+                Ok(format!(
+                    "Subscribed to #{number} ({}): reviews, comments, checks, conflicts and its end arrive \
+                     as notifications.",
+                    task.task_id
+                ))
+            }
+            Verb::Unsubscribe => {
+                let ended =
+                    follow::unsubscribe(&self.hub, &self.caller, &self.repository, number).await?;
+                Ok(match ended {
+                    Some(_) => format!("Unsubscribed from #{number}."),
+                    None => format!("There was no subscription to #{number}."),
+                })
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verb {
+    Subscribe,
+    Unsubscribe,
+}
+
+struct PrTool {
+    subscriptions: Subscriptions,
+    verb: Verb,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The pull request's number.
+    number: u64,
+}
+
+#[async_trait]
+impl Tool for PrTool {
+    fn name(&self) -> &str {
+        match self.verb {
+            Verb::Subscribe => "subscribe_pr_activity",
+            Verb::Unsubscribe => "unsubscribe_pr_activity",
+        }
+    }
+
+    fn description(&self) -> &str {
+        match self.verb {
+            Verb::Subscribe => {
+                "Follows a pull request: review comments, results of checks, conflicts that appear, \
+                 and its merge or close arrive as notifications, each once. Returns at once."
+            }
+            Verb::Unsubscribe => "Stops following a pull request.",
+        }
+    }
+
+    fn input_schema(&self) -> Arc<RawValue> {
+        input::schema::<Input>()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::SideBySide
+    }
+
+    fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
+        let Input { number } = input::parse(raw)?;
+        Ok(Intent {
+            summary: format!("#{number}"),
+            access: vec![Access::Nothing],
+        })
+    }
+
+    async fn run(&self, call: Call, _: &Context) -> ToolOutput {
+        let Input { number } = match input::parse(&call.input) {
+            Ok(input) => input,
+            Err(ToolError(words)) => return ToolOutput::error(words),
+        };
+        match self.subscriptions.act(self.verb, number).await {
+            Ok(text) => ToolOutput::text(text),
+            Err(failure) => ToolOutput::error(failure.to_string()),
+        }
+    }
+}

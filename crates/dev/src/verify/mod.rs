@@ -1,0 +1,165 @@
+//! The proof: the project's tests before and after the change, in a throw-away tree, in the sandbox.
+
+pub(crate) mod before;
+mod counts;
+mod detect;
+mod tree;
+
+pub use counts::Counts;
+pub(crate) use detect::detect;
+pub(crate) use tree::{Tree, git};
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use codespar_tasks::ShellGround;
+use codespar_tools::{
+    Context, ContextParts, Hidden, Skills,
+    process::{self, Capture, Ending},
+    shell_launch,
+};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use crate::Failure;
+
+/// How much of the end of the output is kept for people and for repairs.
+const TAIL: usize = 6_000;
+
+/// One run of the test command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestRun {
+    /// The exit code, if it came to one.
+    pub exit_code: Option<i32>,
+    /// How it ended otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Tests passed and failed, where the output tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<Counts>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// The end of its output.
+    pub tail: String,
+    /// Known from an earlier run at the same commit.
+    #[serde(default)]
+    pub from_cache: bool,
+}
+
+impl TestRun {
+    /// Whether the tests pass.
+    pub fn passed(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+
+    /// The command itself could not be found or started: this says nothing of the change.
+    pub fn was_not_run(&self) -> bool {
+        matches!(self.exit_code, Some(126 | 127))
+    }
+
+    /// In a few words: `214 passed`, `2 of 14 failed`, `exit code 1`.
+    pub fn words(&self) -> String {
+        match (self.counts, self.exit_code) {
+            (Some(counts), Some(0)) => format!("{} passed", counts.passed),
+            (Some(counts), _) if counts.failed > 0 => {
+                format!(
+                    "{} of {} failed",
+                    counts.failed,
+                    counts.failed + counts.passed
+                )
+            }
+            (_, Some(0)) => "passed".to_owned(),
+            (_, Some(127)) => "the command was not found".to_owned(),
+            (_, Some(code)) => format!("failed with exit code {code}"),
+            (_, None) => self
+                .problem
+                .clone()
+                .unwrap_or_else(|| "did not end".to_owned()),
+        }
+    }
+}
+
+/// What the proof came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The command.
+    pub command: String,
+    /// Without the change.
+    pub before: TestRun,
+    /// With it.
+    pub after: TestRun,
+}
+
+/// Runs a command in a tree.
+pub(crate) async fn run(
+    shell: &ShellGround,
+    tree: &Path,
+    command: &str,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> Result<TestRun, Failure> {
+    let broken = |error: &dyn std::fmt::Display| Failure::Broken(format!("`{command}`: {error}"));
+    let temp = tempfile::Builder::new()
+        .prefix("verify-")
+        .tempdir_in(made(&shell.temp_dir)?)
+        .map_err(|error| broken(&error))?;
+    let context = Context::new(ContextParts {
+        root: tree.to_path_buf(),
+        cwd: tree.to_path_buf(),
+        extra_dirs: Vec::new(),
+        temp_dir: temp.path().to_path_buf(),
+        output_dir: temp.path().to_path_buf(),
+        child_env: shell.child_env.clone(),
+        sandbox: shell.sandbox.clone(),
+        skills: Arc::new(Skills::default()),
+        page_reader: None,
+        hidden: Hidden::default(),
+    });
+    let launch = shell_launch(command, tree, &context, limit).map_err(|error| broken(&error))?;
+    let output = temp.path().join("output.txt");
+    let mut capture = Capture::to_file(&output).map_err(|error| broken(&error))?;
+    let ended = process::run(&launch, &shell.sandbox, &mut capture, cancel)
+        .await
+        .map_err(|error| broken(&error))?;
+    capture.finish();
+    let (exit_code, problem) = match ended.ending {
+        Ending::Exited(code) => (Some(code), None),
+        Ending::Signalled(signal) => (None, Some(format!("ended by signal {signal}"))),
+        Ending::TimedOut => (
+            None,
+            Some(format!(
+                "did not end within {} s and was stopped",
+                limit.as_secs()
+            )),
+        ),
+        Ending::Cancelled => return Err(Failure::Stopped),
+    };
+    let text = std::fs::read(&output).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    Ok(TestRun {
+        exit_code,
+        problem,
+        counts: counts::counts(&text),
+        duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
+        tail: tail(&text),
+        from_cache: false,
+    })
+}
+
+fn made(dir: &Path) -> Result<&Path, Failure> {
+    std::fs::create_dir_all(dir)
+        .map_err(|error| Failure::Broken(format!("{}: {error}", dir.display())))?;
+    Ok(dir)
+}
+
+/// The end of a text, whole lines.
+fn tail(text: &str) -> String {
+    let text = text.trim_end();
+    if text.len() <= TAIL {
+        return text.to_owned();
+    }
+    let from = text.ceil_char_boundary(text.len() - TAIL);
+    let rest = &text[from..];
+    rest.split_once('\n')
+        .map_or(rest, |(_, rest)| rest)
+        .to_owned()
+}

@@ -1,0 +1,225 @@
+//! Counts the terms of one file: in its text, its definitions and its path.
+
+use crate::{
+    kind::{self, FileKind},
+    symbols::definitions,
+    table::Table,
+    words::{self, Extent, Memory, Term},
+};
+
+/// How many lines share a bit of a [`Posting::blocks`] at least.
+const BLOCK_LINES: usize = 30;
+
+/// The term stands in a directory of the path.
+pub(crate) const IN_DIRECTORY: u8 = 1;
+/// The term stands in the base name.
+pub(crate) const IN_BASE: u8 = 2;
+
+/// A term in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Posting {
+    pub(crate) term: Term,
+    pub(crate) file: u32,
+    /// How often it stands in the text.
+    pub(crate) body: u16,
+    /// How often it stands in names that are defined.
+    pub(crate) symbols: u8,
+    /// [`IN_DIRECTORY`] and [`IN_BASE`].
+    pub(crate) place: u8,
+    /// In which of 64 blocks of lines it stands.
+    pub(crate) blocks: u64,
+}
+
+/// What is kept of a file beside its terms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) kind: FileKind,
+    /// The number of terms in the text.
+    pub(crate) length: u32,
+    /// The number of terms in the base name.
+    pub(crate) base_length: u8,
+}
+
+#[derive(Clone, Copy)]
+struct Word {
+    hash: u64,
+    start: u32,
+    length: u32,
+    count: u32,
+    blocks: u64,
+}
+
+/// Reads one file after the other.
+pub(crate) struct Reader {
+    memory: Memory,
+    seen: Table,
+    words: Vec<Word>,
+    terms: Table,
+    postings: Vec<Posting>,
+}
+
+impl Reader {
+    pub(crate) fn new() -> Self {
+        Self {
+            memory: Memory::default(),
+            seen: Table::new(),
+            words: Vec::new(),
+            terms: Table::new(),
+            postings: Vec::new(),
+        }
+    }
+
+    /// The postings of a file; `text` is cut to what its kind is worth.
+    pub(crate) fn read(&mut self, file: u32, path: &str, text: &[u8]) -> (Summary, &[Posting]) {
+        let mut kind = FileKind::of(path);
+        let mut text = &text[..text.len().min(kind.readable_bytes())];
+        if is_binary(text) {
+            kind = FileKind::Binary;
+            text = b"";
+        } else if kind == FileKind::Source && says_generated(text) {
+            kind = FileKind::Generated;
+            text = &text[..text.len().min(kind.readable_bytes())];
+        }
+        self.seen.clear();
+        self.words.clear();
+        self.terms.clear();
+        self.postings.clear();
+        self.scan(text);
+        let length = self.count(file, text);
+        if matches!(kind, FileKind::Source | FileKind::Test) {
+            self.define(file, text);
+        }
+        let base_length = self.place(file, path);
+        let summary = Summary {
+            kind,
+            length,
+            base_length,
+        };
+        (summary, &self.postings)
+    }
+
+    /// Counts the identifiers as they are written.
+    fn scan(&mut self, text: &[u8]) {
+        let lines = memchr::memchr_iter(b'\n', text).count() + 1;
+        let per_block = BLOCK_LINES.max(lines.div_ceil(64));
+        let mut line_end = memchr::memchr_iter(b'\n', text);
+        let mut next_line = line_end.next().unwrap_or(text.len());
+        let mut line = 0;
+        for (start, identifier) in words::identifiers(text) {
+            while start > next_line {
+                line += 1;
+                next_line = line_end.next().unwrap_or(usize::MAX);
+            }
+            let hash = words::hash(identifier);
+            let fresh = self.words.len() as u32;
+            let number = self.seen.number(hash, fresh);
+            if number == fresh {
+                self.words.push(Word {
+                    hash,
+                    start: start as u32,
+                    length: identifier.len() as u32,
+                    count: 0,
+                    blocks: 0,
+                });
+            }
+            let word = &mut self.words[number as usize];
+            word.count += 1;
+            word.blocks |= 1 << (line / per_block).min(63);
+        }
+    }
+
+    /// Brings the identifiers together by their terms; returns how many terms there were.
+    fn count(&mut self, file: u32, text: &[u8]) -> u32 {
+        let mut length = 0;
+        for word in &self.words {
+            let start = word.start as usize;
+            let identifier = &text[start..start + word.length as usize];
+            for (term, _) in self.memory.terms(word.hash, identifier) {
+                let posting = posting_of(&mut self.terms, &mut self.postings, *term, file);
+                let count = u16::try_from(word.count).unwrap_or(u16::MAX);
+                posting.body = posting.body.saturating_add(count);
+                posting.blocks |= word.blocks;
+                length += word.count;
+            }
+        }
+        length
+    }
+
+    fn define(&mut self, file: u32, text: &[u8]) {
+        let Self {
+            memory,
+            terms,
+            postings,
+            ..
+        } = self;
+        definitions(text, |_, name| {
+            for (term, _) in memory.terms(words::hash(name), name) {
+                let posting = posting_of(terms, postings, *term, file);
+                posting.symbols = posting.symbols.saturating_add(1);
+            }
+        });
+    }
+
+    fn place(&mut self, file: u32, path: &str) -> u8 {
+        let mut length = 0u8;
+        each_place_term(path, |term, place, extent| {
+            posting_of(&mut self.terms, &mut self.postings, term, file).place |= place;
+            let is_part = place == IN_BASE && extent == Extent::Part;
+            length = length.saturating_add(u8::from(is_part));
+        });
+        length
+    }
+}
+
+fn posting_of<'p>(
+    terms: &mut Table,
+    postings: &'p mut Vec<Posting>,
+    term: Term,
+    file: u32,
+) -> &'p mut Posting {
+    let fresh = postings.len() as u32;
+    let number = terms.number(term, fresh);
+    if number == fresh {
+        postings.push(Posting {
+            term,
+            file,
+            body: 0,
+            symbols: 0,
+            place: 0,
+            blocks: 0,
+        });
+    }
+    &mut postings[number as usize]
+}
+
+/// Calls `each` with the terms of a path and where they stand, extensions left out. A name that
+/// is put together with hyphens counts as one identifier.
+pub(crate) fn each_place_term(path: &str, mut each: impl FnMut(Term, u8, Extent)) {
+    let (directories, base) = path.rsplit_once('/').unwrap_or(("", path));
+    for (part, place) in [(directories, IN_DIRECTORY), (base, IN_BASE)] {
+        for name in part.split('/') {
+            let name = match name.rsplit_once('.') {
+                Some((stem, extension)) if kind::is_known(extension) => stem,
+                _ => name,
+            };
+            words::expand(name.as_bytes(), |term, extent| each(term, place, extent));
+        }
+    }
+}
+
+/// Whether bytes are not text: a NUL near the beginning, as git decides.
+pub fn is_binary(text: &[u8]) -> bool {
+    memchr::memchr(0, &text[..text.len().min(8000)]).is_some()
+}
+
+fn says_generated(text: &[u8]) -> bool {
+    let head = &text[..text.len().min(600)];
+    [
+        b"@generated".as_slice(),
+        b"Code generated by",
+        b"DO NOT EDIT",
+        b"do not edit by hand",
+    ]
+    .iter()
+    .any(|mark| memchr::memmem::find(head, mark).is_some())
+}

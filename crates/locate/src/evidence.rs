@@ -1,0 +1,164 @@
+//! What speaks for each file: its text, its definitions, its path.
+
+use std::collections::HashMap;
+
+use crate::{
+    document::{IN_BASE, IN_DIRECTORY, Posting},
+    index::Index,
+    kind::FileKind,
+    query::{Query, Wanted},
+    words::Extent,
+};
+
+/// How soon more of a term in a text adds nothing (BM25's k1).
+const SATURATION: f32 = 2.0;
+/// How much a long text must have more of a term (BM25's b).
+const LENGTH: f32 = 0.4;
+/// The same as the first for definitions.
+const SYMBOL_SATURATION: f32 = 0.5;
+
+/// What speaks for a file. Each is at most one once they are [`normalised`].
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Evidence {
+    /// The terms in the text.
+    pub(crate) body: f32,
+    /// The terms in the best window of about 60 lines.
+    pub(crate) window: f32,
+    /// The terms in names that are defined.
+    pub(crate) symbols: f32,
+    /// The terms in the directories of the path.
+    pub(crate) directory: f32,
+    /// The terms in the base name.
+    pub(crate) base: f32,
+    /// It is named on purpose.
+    pub(crate) written: f32,
+    /// It is named in a stack trace.
+    pub(crate) traced: f32,
+    /// Commits that were described alike changed it.
+    pub(crate) similar: f32,
+    /// It changes often.
+    pub(crate) busy: f32,
+    /// It changed lately.
+    pub(crate) recent: f32,
+}
+
+/// Brings one kind of evidence to at most one.
+pub(crate) fn normalise(all: &mut [Evidence], of: fn(&mut Evidence) -> &mut f32) {
+    let most = all.iter_mut().map(|one| *of(one)).fold(0.0, f32::max);
+    if most > 0.0 {
+        all.iter_mut().for_each(|one| *of(one) /= most);
+    }
+}
+
+/// How much it says that `having` of so many have a thing (BM25's idf).
+pub(crate) fn rareness(having: usize, of: usize) -> f32 {
+    let (having, of) = (having as f32, of as f32);
+    ((of - having + 0.5).max(0.5) / (having + 0.5)).ln_1p()
+}
+
+/// A term of the query with the files that have it.
+pub(crate) struct Hits {
+    wanted: Wanted,
+    postings: Vec<Posting>,
+    /// How rare it is in the texts of source files.
+    rare: f32,
+}
+
+/// Looks the terms of a query up.
+pub(crate) fn look_up(index: &Index, query: &Query) -> Vec<Hits> {
+    let is_source = |file: u32| index.files[file as usize].summary.kind == FileKind::Source;
+    let sources = (0..index.files.len() as u32).filter(|file| is_source(*file));
+    let count = sources.count().max(1);
+    let hits = |wanted: &Wanted| {
+        let postings: Vec<Posting> = index
+            .postings
+            .get(wanted.term)
+            .filter(|posting| (posting.file as usize) < index.files.len())
+            .collect();
+        let having = postings
+            .iter()
+            .filter(|one| one.body > 0 && is_source(one.file));
+        Hits {
+            wanted: *wanted,
+            rare: rareness(having.count(), count),
+            postings,
+        }
+    };
+    query.terms.iter().map(hits).collect()
+}
+
+/// Adds up what text, definitions and paths say.
+pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [Evidence]) {
+    let files = &index.files;
+    let sources = files
+        .iter()
+        .filter(|file| file.summary.kind == FileKind::Source);
+    let count = sources.clone().count().max(1);
+    let terms: u64 = sources.map(|file| u64::from(file.summary.length)).sum();
+    let average = (terms as f32 / count as f32).max(1.0);
+    let mut met = vec![0u8; files.len()];
+    for Hits {
+        wanted,
+        postings,
+        rare,
+    } in hits
+    {
+        let defining = postings.iter().filter(|one| one.symbols > 0).count();
+        let placed = postings.iter().filter(|one| one.place > 0).count();
+        let symbol = wanted.weight * rareness(defining, count);
+        let place = wanted.weight * rareness(placed, files.len());
+        for posting in postings {
+            let file = posting.file as usize;
+            let evidence = &mut all[file];
+            let length = files[file].summary.length as f32 / average;
+            let body = f32::from(posting.body);
+            let scale = SATURATION * (1.0 - LENGTH + LENGTH * length);
+            evidence.body += wanted.weight * rare * body / (body + scale);
+            let symbols = f32::from(posting.symbols);
+            evidence.symbols += symbol * symbols / (symbols + SYMBOL_SATURATION);
+            if posting.place & IN_DIRECTORY != 0 {
+                evidence.directory += place;
+            }
+            if posting.place & IN_BASE != 0 {
+                evidence.base += place;
+                met[file] = met[file].saturating_add(u8::from(wanted.extent == Extent::Part));
+            }
+        }
+    }
+    // A base name that is met in part is met by chance more often.
+    for ((evidence, file), met) in all.iter_mut().zip(files).zip(met) {
+        let share = f32::from(met) / f32::from(file.summary.base_length.max(1));
+        evidence.base *= share.min(1.0);
+    }
+}
+
+/// For the files of `order` alone: the most that a window of two blocks of lines has.
+pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [Evidence]) {
+    let numbers = order.iter().enumerate();
+    let number_of: HashMap<u32, usize> = numbers
+        .map(|(number, file)| (*file as u32, number))
+        .collect();
+    let mut blocks = vec![[0f32; 64]; order.len()];
+    for Hits {
+        wanted,
+        postings,
+        rare,
+    } in hits
+    {
+        for posting in postings {
+            let Some(number) = number_of.get(&posting.file) else {
+                continue;
+            };
+            // A term counts once in a window, wherever it stands in it.
+            let mut windows = posting.blocks | posting.blocks << 1;
+            while windows != 0 {
+                let window = windows.trailing_zeros() as usize;
+                blocks[*number][window] += wanted.weight * rare;
+                windows &= windows - 1;
+            }
+        }
+    }
+    for (blocks, file) in blocks.iter().zip(order) {
+        all[*file].window = blocks.iter().copied().fold(0.0, f32::max);
+    }
+}

@@ -1,0 +1,200 @@
+//! A directory as it is now: what is in it, without what git ignores.
+
+use std::{
+    fs::{self, File, Metadata},
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use crate::{
+    LocateError,
+    index::{Index, Listed, Texts, threads},
+    kind::FileKind,
+    words,
+};
+
+/// A directory that is walked, inside a git work tree or not.
+pub(crate) struct WorkTree {
+    root: PathBuf,
+}
+
+impl WorkTree {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self {
+            root: root.to_owned(),
+        }
+    }
+
+    /// The files and directories, in the order of their paths. Links are not followed; what
+    /// cannot be read or has a name that is not UTF-8 is left out.
+    ///
+    /// If no directory of `known` changed, neither did the set of files: then none is walked.
+    pub(crate) fn list(&self, known: &Index) -> Result<(Vec<Listed>, Vec<Listed>), LocateError> {
+        match self.look_again(known) {
+            Some(files) => Ok((files, known.directories.clone())),
+            None => self.walk(),
+        }
+    }
+
+    /// The known files with the stamps of now, or `None` if there may be others.
+    fn look_again(&self, known: &Index) -> Option<Vec<Listed>> {
+        if known.directories.is_empty() {
+            return None;
+        }
+        let directory = |old: &Listed| {
+            let facts = fs::symlink_metadata(self.root.join(&old.path)).ok()?;
+            (directory_stamp(&facts)? == old.stamp).then_some(())
+        };
+        in_parallel(&known.directories, directory)?;
+        in_parallel(&known.files, |old| {
+            let path = &old.listed.path;
+            let facts = fs::symlink_metadata(self.root.join(path)).ok()?;
+            Some(Listed {
+                path: path.clone(),
+                stamp: file_stamp(&facts)?,
+            })
+        })
+    }
+
+    fn walk(&self) -> Result<(Vec<Listed>, Vec<Listed>), LocateError> {
+        fs::read_dir(&self.root).map_err(|source| LocateError::Root {
+            path: self.root.clone(),
+            source,
+        })?;
+        let found = Mutex::default();
+        let walk = WalkBuilder::new(&self.root)
+            .hidden(false)
+            .require_git(false)
+            .threads(threads())
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .build_parallel();
+        walk.run(|| {
+            let mut own = Found {
+                files: Vec::new(),
+                directories: Vec::new(),
+                all: &found,
+            };
+            Box::new(move |entry| {
+                if let Ok(entry) = entry {
+                    self.find(&entry, &mut own);
+                }
+                WalkState::Continue
+            })
+        });
+        let found = found.into_inner();
+        let (mut files, mut directories) = found.unwrap_or_else(|poison| poison.into_inner());
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        directories.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok((files, directories))
+    }
+
+    fn find(&self, entry: &DirEntry, own: &mut Found) {
+        let path = entry.path().strip_prefix(&self.root).ok();
+        let (Some(path), Ok(facts)) = (path.and_then(Path::to_str), entry.metadata()) else {
+            return;
+        };
+        let listed = |stamp| Listed {
+            path: portable(path),
+            stamp,
+        };
+        own.files.extend(file_stamp(&facts).map(listed));
+        if facts.is_dir() {
+            // One that is too young to trust is walked again the next time.
+            let stamp = directory_stamp(&facts).unwrap_or(0);
+            own.directories.push(listed(stamp));
+        }
+    }
+}
+
+/// Changes when a file is written; nothing for what is not a file.
+fn file_stamp(facts: &Metadata) -> Option<u64> {
+    let nanos = modified(facts)?.as_nanos() as u64;
+    let mut state = [0; 16];
+    state[..8].copy_from_slice(&facts.len().to_le_bytes());
+    state[8..].copy_from_slice(&nanos.to_le_bytes());
+    facts.is_file().then(|| words::hash(&state))
+}
+
+/// Changes when something is added to a directory or taken away. Clocks of file systems tick
+/// slowly: what changed just now may change again without a trace, so it has no stamp.
+fn directory_stamp(facts: &Metadata) -> Option<u64> {
+    const TICK: Duration = Duration::from_secs(2);
+    let modified = modified(facts)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let is_settled = facts.is_dir() && modified + TICK < now;
+    is_settled.then(|| words::hash(&modified.as_nanos().to_le_bytes()))
+}
+
+fn modified(facts: &Metadata) -> Option<Duration> {
+    facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()
+}
+
+/// All results in order, or `None` as soon as there is none for one.
+fn in_parallel<T: Sync, R: Send>(
+    items: &[T],
+    each: impl Fn(&T) -> Option<R> + Sync,
+) -> Option<Vec<R>> {
+    let size = items.len().div_ceil(threads()).max(1);
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = items
+            .chunks(size)
+            .map(|part| scope.spawn(|| part.iter().map(&each).collect::<Option<Vec<R>>>()))
+            .collect();
+        let mut all = Vec::with_capacity(items.len());
+        for part in parts {
+            all.extend(part.join().ok()??);
+        }
+        Some(all)
+    })
+}
+
+/// The finds of one thread, handed over when it ends.
+struct Found<'a> {
+    files: Vec<Listed>,
+    directories: Vec<Listed>,
+    all: &'a Mutex<(Vec<Listed>, Vec<Listed>)>,
+}
+
+impl Drop for Found<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut all) = self.all.lock() {
+            all.0.append(&mut self.files);
+            all.1.append(&mut self.directories);
+        }
+    }
+}
+
+impl Texts for WorkTree {
+    fn each(
+        &self,
+        wanted: &[&Listed],
+        visit: &mut dyn FnMut(usize, &[u8]),
+    ) -> Result<(), LocateError> {
+        let mut text = Vec::new();
+        for (place, listed) in wanted.iter().enumerate() {
+            let limit = FileKind::of(&listed.path).readable_bytes() as u64;
+            text.clear();
+            // A file that went away meanwhile has no text.
+            let read = File::open(self.root.join(&listed.path))
+                .and_then(|file| file.take(limit).read_to_end(&mut text));
+            if read.is_ok() {
+                visit(place, &text);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(windows)]
+fn portable(path: &str) -> String {
+    path.replace('\\', "/")
+}
+
+#[cfg(not(windows))]
+fn portable(path: &str) -> String {
+    path.to_owned()
+}

@@ -1,0 +1,422 @@
+//! The localiser on real repositories: what it finds, and what it does when they change.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use codespar_locate::{LocateError, Locator, Reason};
+use tempfile::TempDir;
+
+const INSTRUCTION: &str = "fix the auth timeout: sessions expire too fast";
+
+struct Repository {
+    root: TempDir,
+    cache: TempDir,
+}
+
+impl Repository {
+    /// A git repository with a few files, committed.
+    fn new() -> Self {
+        let own = Self {
+            root: TempDir::new().unwrap(),
+            cache: TempDir::new().unwrap(),
+        };
+        own.git(&["init", "--quiet", "--initial-branch=main"]);
+        own.write(
+            "src/auth/session.ts",
+            "export function expireSession(timeout) {\n}\n",
+        );
+        own.write("src/auth/login.ts", "export function login(user) {\n}\n");
+        own.write("src/paint/brush.ts", "export class Brush {\n}\n");
+        own.write(
+            "docs/sessions.md",
+            "Sessions expire after a timeout. Auth, auth, auth.\n",
+        );
+        own.commit("Begin");
+        own
+    }
+
+    fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(self.path())
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
+            .args(["-c", "commit.gpgsign=false"])
+            .args(args)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "git {args:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    fn commit(&self, message: &str) -> String {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", message]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    fn open(&self) -> Locator {
+        Locator::open(self.path(), Some(self.cache.path())).unwrap()
+    }
+
+    fn at(&self, commit: &str) -> Locator {
+        Locator::at_commit(self.path(), commit, Some(self.cache.path())).unwrap()
+    }
+
+    fn cache_files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.cache.path()).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+fn paths(locator: &Locator) -> Vec<&str> {
+    locator.paths().collect()
+}
+
+fn ranked(locator: &Locator, instruction: &str) -> Vec<String> {
+    let ranked = locator.rank(instruction, 5);
+    ranked.into_iter().map(|ranked| ranked.path).collect()
+}
+
+#[test]
+fn source_that_the_words_lead_to_comes_first_and_says_why() {
+    let repository = Repository::new();
+    let found = repository.open().rank(INSTRUCTION, 2);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].path, "src/auth/session.ts");
+    assert_eq!(
+        found[0].reasons,
+        [Reason::Symbol, Reason::Path, Reason::Content]
+    );
+    assert!(found[0].score > found[1].score);
+}
+
+#[test]
+fn a_file_that_is_named_comes_first() {
+    let repository = Repository::new();
+    let found = repository
+        .open()
+        .rank("sessions expire too fast, see brush.ts", 1);
+    assert_eq!(found[0].path, "src/paint/brush.ts");
+    assert_eq!(found[0].reasons[0], Reason::Named);
+}
+
+#[test]
+fn past_commits_lead_to_the_files_they_changed() {
+    let repository = Repository::new();
+    repository.write(
+        "src/paint/brush.ts",
+        "export class Brush {\n  // wider\n}\n",
+    );
+    repository.commit("Correct the flicker of the canvas");
+    let found = repository.open().rank("the canvas flickers", 1);
+    assert_eq!(found[0].path, "src/paint/brush.ts");
+    assert_eq!(found[0].reasons, [Reason::History]);
+}
+
+#[test]
+fn an_instruction_without_a_trace_in_the_repository_finds_nothing() {
+    let repository = Repository::new();
+    assert_eq!(ranked(&repository.open(), "zyzzyva quux"), [""; 0]);
+    assert_eq!(ranked(&repository.open(), ""), [""; 0]);
+}
+
+#[test]
+fn what_git_ignores_is_left_out_and_untracked_files_are_not() {
+    let repository = Repository::new();
+    repository.write(".gitignore", "build/\n*.log\n");
+    repository.write("build/session.ts", "session\n");
+    repository.write("session.log", "session\n");
+    repository.write("src/new.ts", "session\n");
+    assert_eq!(
+        paths(&repository.open()),
+        [
+            ".gitignore",
+            "docs/sessions.md",
+            "src/auth/login.ts",
+            "src/auth/session.ts",
+            "src/new.ts",
+            "src/paint/brush.ts"
+        ]
+    );
+}
+
+#[test]
+fn a_directory_without_git_is_indexed_too() {
+    let root = TempDir::new().unwrap();
+    fs::write(root.path().join("session.py"), "def expire(): pass\n").unwrap();
+    let locator = Locator::open(root.path(), None).unwrap();
+    assert_eq!(ranked(&locator, INSTRUCTION), ["session.py"]);
+}
+
+#[test]
+fn changed_added_deleted_and_renamed_files_are_seen_at_the_next_opening() {
+    let repository = Repository::new();
+    repository.open();
+    repository.write(
+        "src/auth/login.ts",
+        "export function revokeToken(token) {\n}\n",
+    );
+    repository.write("src/auth/token.ts", "export const token = 1;\n");
+    fs::remove_file(repository.path().join("docs/sessions.md")).unwrap();
+    let renamed = repository.path().join("src/paint/pencil.ts");
+    fs::rename(repository.path().join("src/paint/brush.ts"), renamed).unwrap();
+
+    let refreshed = repository.open();
+    let fresh = Locator::open(repository.path(), None).unwrap();
+    assert_eq!(
+        paths(&refreshed),
+        [
+            "src/auth/login.ts",
+            "src/auth/session.ts",
+            "src/auth/token.ts",
+            "src/paint/pencil.ts"
+        ]
+    );
+    for instruction in ["revoke the token", "a wider Brush", "pencil", INSTRUCTION] {
+        assert_eq!(refreshed.rank(instruction, 9), fresh.rank(instruction, 9));
+    }
+    assert_eq!(ranked(&refreshed, "revoke a token")[0], "src/auth/login.ts");
+}
+
+#[cfg(unix)]
+#[test]
+fn only_directories_that_changed_lead_to_a_new_walk_and_edits_are_seen_without_one() {
+    let repository = Repository::new();
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    let age = |directory: &str| {
+        let directory = File::open(repository.path().join(directory)).unwrap();
+        directory.set_modified(long_ago).unwrap();
+    };
+    for directory in ["", "docs", "src", "src/auth", "src/paint"] {
+        age(directory);
+    }
+    repository.open();
+    let brush = repository.path().join("src/paint/brush.ts");
+    let mut brush = File::options().append(true).open(brush).unwrap();
+    brush.write_all(b"// okapi\n").unwrap();
+    assert_eq!(ranked(&repository.open(), "okapi"), ["src/paint/brush.ts"]);
+
+    repository.write("src/paint/okapi.ts", "");
+    age("src/paint");
+    assert_eq!(paths(&repository.open()).len(), 4);
+    repository.write("src/paint/zebra.ts", "");
+    assert_eq!(paths(&repository.open()).len(), 6);
+}
+
+#[test]
+fn a_cache_that_is_damaged_cut_or_foreign_is_made_anew() {
+    let repository = Repository::new();
+    let expected = repository.open().rank(INSTRUCTION, 5);
+    let [file] = &repository.cache_files()[..] else {
+        panic!("one cache file")
+    };
+    let whole = fs::read(file).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 0x55;
+    let mut older = whole.clone();
+    older[8] = 0;
+    let cut = whole[..whole.len() - 9].to_vec();
+    for bad in [flipped, older, cut, Vec::new(), b"something else".to_vec()] {
+        fs::write(file, &bad).unwrap();
+        assert_eq!(repository.open().rank(INSTRUCTION, 5), expected);
+        let renewed = fs::read(file).unwrap();
+        assert_ne!(renewed, bad);
+        assert_eq!(renewed.len(), whole.len());
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_costs_time_alone() {
+    let repository = Repository::new();
+    let in_the_way = repository.cache.path().join("file");
+    fs::write(&in_the_way, "").unwrap();
+    let locator = Locator::open(repository.path(), Some(&in_the_way)).unwrap();
+    assert_eq!(ranked(&locator, INSTRUCTION)[0], "src/auth/session.ts");
+}
+
+#[test]
+fn a_commit_is_read_as_it_is_whatever_the_work_tree_holds() {
+    let repository = Repository::new();
+    let first = repository.git(&["rev-parse", "HEAD"]);
+    repository.write("src/auth/session.ts", "gone\n");
+    repository.write("src/untracked.ts", "session expire timeout auth\n");
+    let locator = repository.at(&first);
+    assert_eq!(
+        paths(&locator),
+        [
+            "docs/sessions.md",
+            "src/auth/login.ts",
+            "src/auth/session.ts",
+            "src/paint/brush.ts"
+        ]
+    );
+    assert_eq!(ranked(&locator, INSTRUCTION)[0], "src/auth/session.ts");
+    let by_name = Locator::at_commit(&repository.path().join(".git"), "main", None).unwrap();
+    assert_eq!(by_name.rank(INSTRUCTION, 5), locator.rank(INSTRUCTION, 5));
+}
+
+#[test]
+fn nothing_that_came_after_a_commit_is_looked_at() {
+    let repository = Repository::new();
+    let first = repository.git(&["rev-parse", "HEAD"]);
+    repository.write(
+        "src/paint/brush.ts",
+        "export class Brush { flicker() {} }\n",
+    );
+    let second = repository.commit("Stop the canvas from flickering");
+    assert_eq!(
+        ranked(&repository.at(&second), "the canvas flickers")[0],
+        "src/paint/brush.ts"
+    );
+    assert_eq!(
+        ranked(&repository.at(&first), "the canvas flickers"),
+        [""; 0]
+    );
+}
+
+#[test]
+fn a_later_commit_refreshes_the_index_of_an_earlier_one() {
+    let repository = Repository::new();
+    repository.at("HEAD");
+    repository.write("src/auth/token.ts", "export function revokeToken() {\n}\n");
+    repository.git(&["rm", "--quiet", "docs/sessions.md"]);
+    repository.git(&["mv", "src/paint/brush.ts", "src/paint/pencil.ts"]);
+    repository.commit("Revoke tokens");
+    let refreshed = repository.at("HEAD");
+    let fresh = Locator::at_commit(repository.path(), "HEAD", None).unwrap();
+    assert_eq!(paths(&refreshed), paths(&fresh));
+    for instruction in ["revoke the token", "a wider Brush", INSTRUCTION] {
+        assert_eq!(refreshed.rank(instruction, 9), fresh.rank(instruction, 9));
+    }
+    assert_eq!(repository.cache_files().len(), 1);
+}
+
+#[test]
+fn a_rewritten_history_replaces_the_one_that_was_known() {
+    let repository = Repository::new();
+    let first = repository.git(&["rev-parse", "HEAD"]);
+    repository.write("src/paint/brush.ts", "export class Brush { a() {} }\n");
+    repository.commit("Stop the canvas from flickering");
+    repository.open();
+    repository.git(&["reset", "--quiet", "--hard", &first]);
+    repository.write(
+        "src/auth/login.ts",
+        "export function login(user, name) {\n}\n",
+    );
+    repository.commit("Greet people by their given name");
+    assert_eq!(ranked(&repository.open(), "the canvas flickers"), [""; 0]);
+    assert_eq!(
+        ranked(&repository.open(), "greet people"),
+        ["src/auth/login.ts"]
+    );
+}
+
+#[test]
+fn binary_and_huge_files_are_known_by_name_alone_or_in_part() {
+    let repository = Repository::new();
+    repository.write("src/blob.ts", b"session expire\0\x01\x02");
+    let mut huge = "filler\n".repeat(400_000);
+    huge.insert_str(0, "quagga\n");
+    huge.push_str("okapi\n");
+    repository.write("src/huge.ts", huge);
+    let commit = repository.commit("Grow");
+    for locator in [repository.open(), repository.at(&commit)] {
+        assert!(!ranked(&locator, "expire the session").contains(&"src/blob.ts".to_owned()));
+        assert_eq!(ranked(&locator, "quagga"), ["src/huge.ts"]);
+        assert_eq!(ranked(&locator, "okapi"), [""; 0]);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn names_that_are_not_text_are_left_out_and_texts_that_are_not_are_read() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let repository = Repository::new();
+    let name = OsStr::from_bytes(b"src/caf\xe9.ts");
+    fs::write(repository.path().join(name), "session\n").unwrap();
+    repository.write("src/naïve.ts", b"// caf\xe9\nexport class Okapi {\n}\n");
+    let commit = repository.commit("Add odd names");
+    for locator in [repository.open(), repository.at(&commit)] {
+        assert_eq!(paths(&locator).len(), 5);
+        assert_eq!(ranked(&locator, "the okapi"), ["src/naïve.ts"]);
+    }
+}
+
+#[test]
+fn an_empty_repository_has_no_files() {
+    let root = TempDir::new().unwrap();
+    let cache = TempDir::new().unwrap();
+    let init = Command::new("git")
+        .arg("-C")
+        .arg(root.path())
+        .args(["init", "--quiet"])
+        .status();
+    assert!(init.unwrap().success());
+    for _ in 0..2 {
+        let locator = Locator::open(root.path(), Some(cache.path())).unwrap();
+        assert_eq!(paths(&locator), [""; 0]);
+        assert_eq!(ranked(&locator, INSTRUCTION), [""; 0]);
+        assert_eq!(locator.overview(10), "");
+    }
+    let error = Locator::at_commit(root.path(), "HEAD", None).unwrap_err();
+    assert!(matches!(error, LocateError::Commit { .. }), "{error}");
+}
+
+#[test]
+fn errors_name_the_place() {
+    let repository = Repository::new();
+    let nowhere = repository.path().join("nowhere");
+    let error = Locator::open(&nowhere, None).unwrap_err().to_string();
+    assert!(
+        error.starts_with(&format!("`{}` is not a directory", nowhere.display())),
+        "{error}"
+    );
+    let error = Locator::at_commit(repository.path(), "v9", None)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("`v9` is no commit of the repository"),
+        "{error}"
+    );
+    let plain = TempDir::new().unwrap();
+    let error = Locator::at_commit(plain.path(), "HEAD", None).unwrap_err();
+    assert!(matches!(error, LocateError::Git { .. }), "{error}");
+}
+
+#[test]
+fn a_directory_inside_a_repository_has_paths_and_history_of_its_own() {
+    let repository = Repository::new();
+    repository.write("src/paint/brush.ts", "export class Brush { a() {} }\n");
+    repository.commit("Stop the canvas from flickering");
+    let inner = repository.path().join("src");
+    let locator = Locator::open(&inner, None).unwrap();
+    assert_eq!(
+        paths(&locator),
+        ["auth/login.ts", "auth/session.ts", "paint/brush.ts"]
+    );
+    assert_eq!(ranked(&locator, "the canvas flickers"), ["paint/brush.ts"]);
+    let whole = Locator::at_commit(&inner, "HEAD", None).unwrap();
+    assert_eq!(
+        ranked(&whole, "the canvas flickers"),
+        ["src/paint/brush.ts"]
+    );
+}

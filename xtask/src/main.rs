@@ -2,8 +2,11 @@
 
 mod bench;
 mod dependencies;
+mod eval;
+mod eval_edits;
 mod licences;
 mod metadata;
+mod npm;
 mod rooms;
 mod steps;
 mod test;
@@ -31,6 +34,7 @@ enum Command {
     Test(test::Args),
     Dependencies(dependencies::Args),
     Bench(bench::Args),
+    Eval(eval::Args),
     #[command(hide = true)]
     Measure(bench::cost::Args),
 }
@@ -51,6 +55,7 @@ fn run() -> Result<()> {
         Command::Test(args) => test::run(&args, &root),
         Command::Dependencies(args) => dependencies::run(&args, &root),
         Command::Bench(args) => bench::run(&args, &root),
+        Command::Eval(args) => eval::run(&args, &root),
         Command::Measure(args) => bench::cost::run(&args),
     }
 }

@@ -17,7 +17,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("server", &["dev"]),
     ("cli", &["server"]),
     (TESTKIT, &["protocol", "store"]),
-    ("xtask", &[TESTKIT]),
+    ("xtask", &["locate", TESTKIT]),
 ];
 
 /// For tests alone, and for the benchmarks of the xtask.

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    dependencies,
+    dependencies, npm,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -18,6 +18,7 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     let mut steps = Steps::default();
     let plain = |words: &[&str]| run_command(cargo(root).args(words));
     steps.step("tools", tools::ensure)?;
+    steps.step("npm packages", || npm::ensure(root))?;
     steps.step("format", || plain(&["fmt", "--all", "--check"]))?;
     steps.step("clippy", || {
         plain(&[

@@ -108,7 +108,7 @@ pub async fn unsubscribe(
     match subscription(hub, caller, repository, number).await? {
         Some(task) => {
             let stopped = hub.stop(&task.task_id, "unsubscribed").await;
-            Ok(Some(stopped.map_err(broken)?))
+            Ok(Some(stopped.map_err(|error| broken(&error))?))
         }
         None => Ok(None),
     }
@@ -149,10 +149,10 @@ async fn create(
         Notify::Session,
     )
     .await
-    .map_err(broken)
+    .map_err(|error| broken(&error))
 }
 
-fn broken(error: HubError) -> Failure {
+fn broken(error: &HubError) -> Failure {
     Failure::Broken(error.to_string())
 }
 

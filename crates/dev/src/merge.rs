@@ -114,7 +114,7 @@ async fn objections(
             CheckState::Success => {}
             CheckState::Failure => reasons.push(format!("check `{}` failed{detail}", check.name)),
             CheckState::Pending => {
-                reasons.push(format!("check `{}` is not over{detail}", check.name))
+                reasons.push(format!("check `{}` is not over{detail}", check.name));
             }
         }
     }

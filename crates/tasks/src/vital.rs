@@ -132,7 +132,7 @@ mod tests {
                 unknown.clone(),
             ]
         };
-        assert_eq!(dead(all()), [reused.clone()]);
+        assert_eq!(dead(all()), std::slice::from_ref(&reused));
         child.kill().unwrap();
         // Not yet waited for: a zombie runs nothing.
         while vital_signs(child.id()).is_some_and(|(_, state)| state != "Z") {

@@ -6,6 +6,7 @@ mod commands;
 pub(crate) mod cost;
 mod document;
 mod growth;
+mod locate;
 mod machine;
 mod meter;
 mod replay;
@@ -62,6 +63,8 @@ enum Subject {
     Commands,
     /// The Grep tool beside `rg`
     Search,
+    /// `codespar locate` on 5,000 files
+    Locate,
     /// Ten subagents, and a thousand at once
     Agents,
 }
@@ -135,6 +138,7 @@ fn measure(subject: Subject, bench: &Bench) -> Result<Section> {
         Subject::Growth => growth::measure(bench),
         Subject::Commands => commands::measure(bench),
         Subject::Search => search::measure(bench),
+        Subject::Locate => locate::measure(bench),
         Subject::Agents => agents::measure(bench),
     };
     section.with_context(|| format!("cannot measure {subject:?}"))

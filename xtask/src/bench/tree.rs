@@ -29,7 +29,7 @@ pub(super) fn grow(root: &Path) -> io::Result<Tree> {
     grow_files(root, FILES)
 }
 
-fn grow_files(root: &Path, files: usize) -> io::Result<Tree> {
+pub(super) fn grow_files(root: &Path, files: usize) -> io::Result<Tree> {
     fs::create_dir_all(root)?;
     fs::write(root.join(".gitignore"), "*.log\n/build/\n")?;
     let mut bytes = 0;

@@ -1,6 +1,6 @@
 //! `codespar gc`.
 
-use std::{path::Path, process::ExitCode};
+use std::{path::Path, process::ExitCode, time::Duration};
 
 use clap::Args;
 use codespar_protocol::{SessionId, TaskId};
@@ -12,9 +12,10 @@ use crate::{error::CommandError, place::Place, session_dirs::SessionDirs, settin
 
 const DEFAULT_DAYS: u32 = 30;
 
-/// Remove sessions and outputs that are past their time.
+/// Remove sessions, tasks and outputs that are past their time.
 ///
 /// The time is 30 days, or `cleanupPeriodDays` of the settings. A session in use is left alone.
+/// Indexes, clones and test results of the dev agent go too when they were not used for so long.
 ///
 /// Example: codespar gc --days 7
 #[derive(Args)]
@@ -63,7 +64,14 @@ pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, Comman
         bytes += remove_strays(&place.state.join(name), &known);
     }
     bytes += remove_dead_temps(place, &store, &known).await;
-    bytes += remove_task_temps(&place.state.join("tmp"), &store).await;
+    for name in ["tmp", "dev/runs"] {
+        bytes += remove_task_temps(&place.state.join(name), &store).await;
+    }
+    for name in ["dev/before", "dev/index", "clones"] {
+        bytes += remove_older(&place.state.join(name), days);
+    }
+    // Of test runs that were killed; a living one is never that old.
+    bytes += remove_verify_temps(&place.state.join("tmp"));
     store.close().await;
     report(args, &removed.sessions, Some(bytes), days)
 }
@@ -142,6 +150,45 @@ async fn remove_task_temps(dir: &Path, store: &SqliteStore) -> u64 {
         bytes += remove_dir(&entry.path());
     }
     bytes
+}
+
+/// What was not written to for so long: it is made anew when it is needed.
+fn remove_older(dir: &Path, days: u32) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let limit = Duration::from_secs(24 * 3600 * u64::from(days));
+    let mut bytes = 0;
+    for entry in entries.filter_map(Result::ok) {
+        // Fetching writes into a clone, not to its directory.
+        let touched = [entry.path(), entry.path().join("FETCH_HEAD")]
+            .iter()
+            .filter_map(|path| path.metadata().ok()?.modified().ok()?.elapsed().ok())
+            .min();
+        if touched.is_some_and(|age| age > limit) {
+            bytes += match entry.path().is_dir() {
+                true => remove_dir(&entry.path()),
+                false => remove_file(&entry.path()),
+            };
+        }
+    }
+    bytes
+}
+
+fn remove_verify_temps(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let is_old = |entry: &std::fs::DirEntry| {
+        let age = entry.metadata().ok()?.modified().ok()?.elapsed().ok()?;
+        Some(age > Duration::from_secs(24 * 3600))
+    };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("verify-"))
+        .filter(|entry| is_old(entry) == Some(true))
+        .map(|entry| remove_dir(&entry.path()))
+        .sum()
 }
 
 fn remove_file(path: &Path) -> u64 {

@@ -58,6 +58,7 @@ const EVERY: &[&str] = &[
     sql::DROP_DEAD_RUNNERS,
     sql::ANNOUNCE,
     sql::LIVING_RUNNERS,
+    sql::END_LEASES_OF,
     sql::WITHDRAW,
     sql::OUTSTANDING,
     sql::DELETE_OLD_TASKS,

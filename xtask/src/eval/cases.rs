@@ -1,0 +1,83 @@
+//! The cases of the localisation data, and the repositories they are about.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+/// An instruction, and the files that the real change touched.
+#[derive(Debug, Deserialize)]
+pub(super) struct Case {
+    pub(super) id: String,
+    pub(super) dataset: String,
+    /// `owner/name`
+    pub(super) repo: String,
+    /// The commit before the change.
+    pub(super) commit: String,
+    pub(super) instruction: String,
+    pub(super) gold_files: Vec<String>,
+}
+
+/// All cases of the `*.jsonl` files of a directory, in the order of file names.
+pub(super) fn read(directory: &Path) -> Result<Vec<Case>> {
+    let mut files: Vec<PathBuf> = entries(directory)?
+        .into_iter()
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "jsonl")
+        })
+        .collect();
+    files.sort();
+    let mut cases = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("cannot read `{}`", file.display()))?;
+        for (number, line) in text.lines().enumerate() {
+            let place = || format!("`{}`, line {}", file.display(), number + 1);
+            cases.push(serde_json::from_str(line).with_context(place)?);
+        }
+    }
+    ensure!(
+        !cases.is_empty(),
+        "no cases (`*.jsonl`) in `{}`",
+        directory.display()
+    );
+    Ok(cases)
+}
+
+/// The git directories below a directory: `owner+name`, or `repo` in such a one.
+pub(super) struct Repositories(HashMap<String, PathBuf>);
+
+impl Repositories {
+    pub(super) fn read(directory: &Path) -> Result<Self> {
+        let mut known = HashMap::new();
+        for path in entries(directory)? {
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+                continue;
+            };
+            let inner = path.join("repo");
+            let name = name.to_lowercase();
+            known.insert(name, if inner.is_dir() { inner } else { path });
+        }
+        Ok(Self(known))
+    }
+
+    /// Names differ in case between the data and the forge.
+    pub(super) fn of(&self, repo: &str) -> Option<&Path> {
+        let name = repo.to_lowercase().replace('/', "+");
+        self.0.get(&name).map(PathBuf::as_path)
+    }
+}
+
+fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let context = || format!("cannot list `{}`", directory.display());
+    let entries = fs::read_dir(directory).with_context(context)?;
+    let paths: Result<_, _> = entries
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect();
+    paths.with_context(context)
+}

@@ -1,0 +1,138 @@
+//! `cargo xtask eval locate`: how many of the files that a real change touched are found.
+
+use std::{
+    env,
+    fs::File,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use codespar_locate::Locator;
+
+use super::{
+    cases::{self, Case, Repositories},
+    score::{self, Outcome},
+};
+use crate::steps;
+
+/// How many files are ranked: the shortlist for the picker model.
+const SHORTLIST: usize = 30;
+
+/// Rank files for real instructions; print recall@5, recall@30 and times.
+///
+/// Each repository is read at the commit of the case, without a checkout and without anything
+/// that came after it.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Directory of git repositories, each named `owner+name`
+    #[arg(long, value_name = "DIR")]
+    repos: PathBuf,
+    /// Directory with the cases, as `*.jsonl`
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Only this data set
+    #[arg(long, value_name = "NAME")]
+    dataset: Option<String>,
+    /// At most so many cases of each data set
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Also write the ranked files, a line of JSON for each case
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return run_optimised(root);
+    }
+    let repositories = Repositories::read(&args.repos)?;
+    let mut predictions = args.out.as_deref().map(create).transpose()?;
+    let mut outcomes = Vec::new();
+    let mut skipped = 0;
+    for case in chosen(cases::read(&args.data)?, args) {
+        let Some(repository) = repositories.of(&case.repo) else {
+            eprintln!("skipped {}: no repository `{}`", case.id, case.repo);
+            skipped += 1;
+            continue;
+        };
+        match try_case(&case, repository) {
+            Ok((outcome, ranked)) => {
+                outcomes.push(outcome);
+                if let Some(file) = &mut predictions {
+                    let row = serde_json::json!({"id": case.id, "files": ranked});
+                    writeln!(file, "{row}").context("cannot write the predictions")?;
+                }
+            }
+            Err(error) => {
+                eprintln!("skipped {}: {error:#}", case.id);
+                skipped += 1;
+            }
+        }
+    }
+    println!("{}", score::report(&outcomes));
+    if skipped > 0 {
+        println!("\n{skipped} cases skipped");
+    }
+    Ok(())
+}
+
+/// The same in an optimised build: figures of the other are of no use.
+fn run_optimised(root: &Path) -> Result<()> {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(["run", "--quiet", "--release", "--package", "xtask"])
+        .arg("--manifest-path")
+        .arg(root.join("Cargo.toml"))
+        .arg("--")
+        .args(env::args_os().skip(1));
+    steps::run_quietly(&mut command)
+}
+
+fn create(path: &Path) -> Result<File> {
+    File::create(path).with_context(|| format!("cannot write `{}`", path.display()))
+}
+
+fn chosen(cases: Vec<Case>, args: &Args) -> Vec<Case> {
+    let mut counts = std::collections::HashMap::new();
+    let is_wanted = |case: &Case| {
+        args.dataset
+            .as_ref()
+            .is_none_or(|name| *name == case.dataset)
+    };
+    let mut is_in_limit = |case: &Case| {
+        let count = counts.entry(case.dataset.clone()).or_insert(0);
+        *count += 1;
+        args.limit.is_none_or(|limit| *count <= limit)
+    };
+    let cases = cases.into_iter();
+    cases
+        .filter(|case| is_wanted(case) && is_in_limit(case))
+        .collect()
+}
+
+fn try_case(case: &Case, repository: &Path) -> Result<(Outcome, Vec<String>)> {
+    let cache = tempfile::tempdir()?;
+    let (_, files, cold) = locate(case, repository, cache.path())?;
+    let (ranked, _, warm) = locate(case, repository, cache.path())?;
+    let outcome = Outcome {
+        dataset: case.dataset.clone(),
+        at_5: score::recall(&case.gold_files, &ranked, 5),
+        at_30: score::recall(&case.gold_files, &ranked, SHORTLIST),
+        files,
+        cold,
+        warm,
+    };
+    Ok((outcome, ranked))
+}
+
+fn locate(case: &Case, repository: &Path, cache: &Path) -> Result<(Vec<String>, usize, Duration)> {
+    let begin = Instant::now();
+    let locator = Locator::at_commit(repository, &case.commit, Some(cache))?;
+    let ranked = locator.rank(&case.instruction, SHORTLIST);
+    let time = begin.elapsed();
+    let paths = ranked.into_iter().map(|ranked| ranked.path).collect();
+    Ok((paths, locator.paths().count(), time))
+}

@@ -1,0 +1,32 @@
+//! `cargo xtask eval`: holds parts of the product against data that others wrote.
+
+mod cases;
+mod locate;
+mod score;
+
+use std::path::Path;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::eval_edits;
+
+/// Hold parts of the product against evaluation data.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(Subcommand)]
+enum Subject {
+    Locate(locate::Args),
+    Edits(eval_edits::Args),
+}
+
+pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
+    match &args.subject {
+        Subject::Locate(args) => locate::run(args, root),
+        Subject::Edits(args) => eval_edits::run(args, root),
+    }
+}

@@ -1,0 +1,79 @@
+//! Packages of npm that tests compare us with. Where node and npm are not here, or the registry
+//! is out of reach, those tests skip themselves and say so.
+
+use std::{fs, path::Path, process::Command};
+
+use anyhow::Result;
+
+use crate::{steps, tools::on_path};
+
+/// A package and where it goes. Each has a folder of its own: npm takes away what it did not
+/// install in the same call.
+struct Package {
+    name: &'static str,
+    version: &'static str,
+    /// Below `target`.
+    folder: &'static str,
+    /// Of a folder in the package only this file stays.
+    only: Option<(&'static str, &'static str)>,
+}
+
+const PACKAGES: &[Package] = &[
+    // The MCP protocol's reference server, for a test of the client.
+    Package {
+        name: "@modelcontextprotocol/server-everything",
+        version: "2026.8.31",
+        folder: "mcp-reference",
+        only: None,
+    },
+    // GitHub's description of its API, for a test of the forge; all its variants are 400 MB.
+    Package {
+        name: "@octokit/openapi",
+        version: "23.0.2",
+        folder: "github-openapi",
+        only: Some(("generated", "api.github.com.json")),
+    },
+];
+
+/// Installs them into the target directory, once.
+pub(crate) fn ensure(root: &Path) -> Result<()> {
+    for package in PACKAGES {
+        let (name, version) = (package.name, package.version);
+        if !on_path("node") || !on_path("npm") {
+            println!("skipped: node and npm are not here; the test with {name} skips itself");
+            continue;
+        }
+        let folder = root.join("target").join(package.folder);
+        let mark = folder.join(format!("installed-{version}"));
+        if mark.exists() {
+            println!("present: {name} {version}");
+            continue;
+        }
+        match install(package, &folder) {
+            Ok(()) => fs::write(mark, "")?,
+            Err(error) => println!("skipped: {error:#}; the test with {name} skips itself"),
+        }
+    }
+    Ok(())
+}
+
+fn install(package: &Package, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--prefix", ".", "--no-save"])
+        .args(["--no-audit", "--no-fund", "--silent", "--ignore-scripts"])
+        .arg(format!("{}@{}", package.name, package.version))
+        .current_dir(folder);
+    steps::run(&mut npm)?;
+    let Some((within, kept)) = package.only else {
+        return Ok(());
+    };
+    let within = folder.join("node_modules").join(package.name).join(within);
+    for entry in fs::read_dir(within)? {
+        let entry = entry?;
+        if entry.file_name() != kept {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

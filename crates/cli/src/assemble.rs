@@ -30,6 +30,9 @@ use crate::{
     works::truthy,
 };
 
+/// How many sessions are looked at for one to continue.
+const RECENT: u32 = 50;
+
 /// Everything that does not depend on the session.
 pub(crate) struct Ground {
     pub(crate) place: Place,
@@ -162,9 +165,11 @@ impl Ground {
         } else if continue_last {
             let filter = SessionFilter {
                 cwd: Some(self.place.cwd.clone()),
-                limit: Some(1),
+                limit: Some(RECENT),
             };
-            let last = self.store.sessions(filter).await?.into_iter().next();
+            let recent = self.store.sessions(filter).await?;
+            // One in which nothing was said has nothing to go on with.
+            let last = recent.into_iter().find(|session| session.last_seq > 0);
             Some(last.map(|session| session.id).ok_or_else(|| {
                 CommandError::Usage(format!(
                     "there is no session in {} to continue",

@@ -10,7 +10,7 @@ use codespar_agent::{
     Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeBudget, TreeShare,
 };
 use codespar_policy::Mode;
-use codespar_protocol::{SessionMode, TaskId, TaskType};
+use codespar_protocol::{SessionMode, TaskId, TaskType, Usd};
 use codespar_store::Store;
 use codespar_tasks::{
     AgentKind, AgentMaker, AgentOrder, AtEnd, Caller, Control, MadeAgent, Seat, TaskHub, TaskInbox,
@@ -124,6 +124,7 @@ impl AgentMaker for Maker {
                 task: task.clone(),
             }) as Arc<dyn Gate>
         });
+        let left = self.left_of_budget(order).await?;
         let outfit = Outfit {
             role: Some(role),
             tools: self.tools(&hub, &kind, &caller, seat.as_ref()),
@@ -131,7 +132,7 @@ impl AgentMaker for Maker {
             mode: self.mode(&kind),
             limits: Limits {
                 max_turns: Some(order.max_turns.unwrap_or(kind.max_turns)),
-                max_budget: None,
+                max_budget: left,
                 max_wall: self.ground.settings.max_wall(),
                 tree: Some(TreeShare::Branch(self.tree.clone())),
             },
@@ -218,6 +219,19 @@ impl Maker {
         self.ground
             .provider
             .choice_for(wanted, &self.ground.settings)
+    }
+
+    /// What an agent with a budget of its own may still spend; earlier attempts count, also those
+    /// of processes that died.
+    async fn left_of_budget(&self, order: &AgentOrder) -> Result<Option<Usd>, String> {
+        let Some(max) = order.max_budget_usd else {
+            return Ok(None);
+        };
+        let session = self.ground.store.session(order.agent_session).await;
+        let spent = session.map_err(|error| error.to_string())?.cost.at_least();
+        Ok(Some(Usd::from_nanos(
+            max.nanos().saturating_sub(spent.nanos()),
+        )))
     }
 
     async fn worktree(&self, order: &AgentOrder, task: &TaskId) -> Result<Worktree, String> {

@@ -29,10 +29,11 @@ pub(crate) const PULLS_IN_STATE: &str =
 pub(crate) const OPEN_PULL_OF_HEAD: &str =
     select_pull!("WHERE repository = $1 AND head = $2 AND state = 'open'");
 
-/// The number after the repository's last.
+/// The number after the repository's last, and after those that are taken otherwise ($10).
 pub(crate) const INSERT_PULL: &str = "INSERT INTO pulls (repository, number, title, body, state, \
      draft, head, head_commit, base, author, created_at, updated_at) \
-     SELECT $1, COALESCE(MAX(number), 0) + 1, $2, $3, 'open', $4, $5, $6, $7, $8, $9, $9 \
+     SELECT $1, CASE WHEN COALESCE(MAX(number), 0) > $10 THEN MAX(number) ELSE $10 END + 1, \
+     $2, $3, 'open', $4, $5, $6, $7, $8, $9, $9 \
      FROM pulls WHERE repository = $1 RETURNING number";
 
 pub(crate) const CHANGE_PULL: &str = "UPDATE pulls SET title = $3, body = $4, state = $5, \

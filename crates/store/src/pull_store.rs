@@ -25,6 +25,8 @@ pub struct NewPull {
     pub draft: bool,
     /// Who opens it.
     pub author: String,
+    /// Numbers up to this one are taken, though the store does not know by whom.
+    pub above: u64,
 }
 
 /// A change to a pull request. `None` leaves a field as it is.

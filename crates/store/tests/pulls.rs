@@ -57,6 +57,7 @@ fn new(head: &str) -> NewPull {
         body: "All of \u{fc}ber\r\n".to_owned(),
         draft: true,
         author: "Ada".to_owned(),
+        above: 0,
     }
 }
 

@@ -85,8 +85,14 @@ impl AgentRunner {
         let result = agent.run(prompt, control.cancel.clone()).await;
         drop(agent);
         let left = after();
+        let mut outcome = told(&result, control);
+        // The conversation knows what the calls of a process that died have cost; we do not.
+        if let Ok(session) = self.hub.sessions().session(order.agent_session).await {
+            outcome.usage = session.usage - control.record.usage;
+            outcome.cost = session.cost - control.record.cost_usd;
+        }
         Ok(Attempt {
-            outcome: with_words(told(&result, control), left),
+            outcome: with_words(outcome, left),
             text: result.result,
         })
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use codespar_agent::Sink;
-use codespar_protocol::{Event, SessionId, TaskId, TaskRecord, ToolUseId};
+use codespar_protocol::{Event, SessionId, TaskId, TaskRecord, ToolUseId, Usd};
 use codespar_store::{Notify, Store, StoreError, TaskChange, TaskFilter, TaskStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -60,6 +60,8 @@ pub struct AgentLaunch {
     pub model: Option<String>,
     /// Its limit on turns, if not the kind's.
     pub max_turns: Option<u32>,
+    /// The most it may cost, over all its attempts.
+    pub max_budget: Option<Usd>,
     /// `worktree` or nothing.
     pub isolation: Option<String>,
     /// A name to send messages to.

@@ -59,6 +59,7 @@ impl TaskHub {
             prompt: launch.prompt,
             subagent_type: kind.name.clone(),
             model: launch.model.clone(),
+            max_budget_usd: launch.max_budget,
             max_turns: launch.max_turns,
             name: launch.name,
             isolation: launch.isolation,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use codespar_protocol::{SessionId, ToolUseId};
+use codespar_protocol::{SessionId, ToolUseId, Usd};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
@@ -30,6 +30,9 @@ pub struct AgentOrder {
     /// Its limit on turns, if not the kind's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
+    /// The most it may cost, over all its attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_budget_usd: Option<Usd>,
     /// A name to send messages to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

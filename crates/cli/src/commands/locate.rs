@@ -23,8 +23,8 @@ pub(crate) struct LocateArgs {
     repo: Option<PathBuf>,
 
     /// How many files.
-    #[arg(short = 'n', long, default_value_t = 5, value_name = "N")]
-    number: usize,
+    #[arg(short = 'n', long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    number: u16,
 
     /// Print JSON.
     #[arg(long)]
@@ -34,6 +34,9 @@ pub(crate) struct LocateArgs {
 /// Runs it.
 pub(crate) async fn run(args: LocateArgs, place: &Place) -> Result<ExitCode, CommandError> {
     let began = Instant::now();
+    if args.instruction.trim().is_empty() {
+        return Err(CommandError::Usage("the instruction is empty".to_owned()));
+    }
     let root = match &args.repo {
         Some(dir) => dir
             .canonicalize()
@@ -41,7 +44,7 @@ pub(crate) async fn run(args: LocateArgs, place: &Place) -> Result<ExitCode, Com
         None => place.root.clone(),
     };
     let cache = place.state.join("dev/index");
-    let (instruction, number) = (args.instruction.clone(), args.number);
+    let (instruction, number) = (args.instruction.clone(), usize::from(args.number));
     let ranked = tokio::task::spawn_blocking(move || {
         Locator::open(&root, Some(&cache)).map(|locator| locator.rank(&instruction, number))
     })

@@ -100,6 +100,12 @@ fn show(rows: &[serde_json::Value], problems: &[String]) -> Result<(), CommandEr
         if let Some(error) = row["error"].as_str() {
             super::print(format_args!("  {error}\n"))?;
         }
+        if word("status") == "needs-approval" {
+            super::print(format_args!(
+                "  it comes with the project: allow it when a session asks, or add its name to \
+                 enabledMcpServers in your own settings\n"
+            ))?;
+        }
     }
     for problem in problems {
         super::print(format_args!("{} {problem}\n", style::error("error:")))?;

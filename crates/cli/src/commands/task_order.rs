@@ -112,6 +112,7 @@ async fn agent(
         prompt,
         subagent_type: kind.to_owned(),
         model: None,
+        max_budget_usd: None,
         max_turns: None,
         name: None,
         isolation: None,

@@ -202,6 +202,18 @@ fn moved(new: &NewCommit, found: &CommitId, expected: &CommitId) -> ForgeError {
 
 impl LocalForge {
     /// Keeps a head's commits from being swept away when its branch is gone.
+    /// The highest number that the repository keeps a head for: of another state directory, or of
+    /// the time before it was moved.
+    pub(super) async fn highest_kept(&self) -> Result<u64, ForgeError> {
+        let run = Run::new(["for-each-ref", "--format=%(refname)", "refs/codespar/pull/"]);
+        let names = self.git.text("list kept heads", run).await?;
+        let number = |name: &str| -> Option<u64> {
+            let rest = name.strip_prefix("refs/codespar/pull/")?;
+            rest.split('/').next()?.parse().ok()
+        };
+        Ok(names.lines().filter_map(number).max().unwrap_or(0))
+    }
+
     pub(super) async fn keep_head(&self, number: u64, head: &CommitId) -> Result<(), ForgeError> {
         let name = format!("refs/codespar/pull/{number}/head");
         let run = Run::new(["update-ref", "--no-deref", &name, &head.0]).committer(&self.who);

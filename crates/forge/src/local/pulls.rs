@@ -20,6 +20,7 @@ impl LocalForge {
             body: new.body.clone(),
             draft: new.draft == Draft::Draft,
             author: self.who.name.clone(),
+            above: self.highest_kept().await?,
         };
         if new.head == new.base || self.is_within(&head_commit, &base).await? {
             return Err(ForgeError::Refused(format!(

@@ -281,6 +281,7 @@ async fn a_merge_that_was_not_recorded_is_found_again() {
         let (repo, _, head) = parted().await;
         // Its store knows of the pull request but never hears of the merge, as after a crash.
         let crashed = forge_of(&repo.home.path().join("crashed"), &repo.root).await;
+        repo.git(&["update-ref", "-d", "refs/codespar/pull/1/head"]);
         crashed.open_pull_request(&request("one")).await.unwrap();
         let merged = repo.forge.merge(1, &order(strategy, &head)).await.unwrap();
         repo.git(&["switch", "-q", "main"]);

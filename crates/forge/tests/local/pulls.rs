@@ -358,3 +358,18 @@ async fn branches_are_deleted_unless_someone_needs_them() {
     );
     assert!(repo.forge.head("mine").await.unwrap().is_some());
 }
+
+#[tokio::test]
+async fn a_number_that_the_repository_keeps_a_head_for_is_not_given_again() {
+    let repo = Repository::new().await;
+    let first = repo.pull("one", vec![added("c", "c")]).await;
+    let moved = repo.root.with_file_name("moved");
+    std::fs::rename(&repo.root, &moved).unwrap();
+    let forge = forge_of(repo.home.path(), &moved).await;
+    assert_eq!(forge.pull_requests(None).await.unwrap(), []);
+    let again = forge.open_pull_request(&request("one")).await.unwrap();
+    assert_eq!(
+        (first.number, again.number, again.head_commit),
+        (1, 2, first.head_commit)
+    );
+}

@@ -117,6 +117,7 @@ mod tests {
             prompt: String::new(),
             subagent_type: "dream".into(),
             model: None,
+            max_budget_usd: None,
             max_turns: None,
             name: None,
             isolation: None,

@@ -65,6 +65,7 @@ impl TaskHub {
                 prompt: member.prompt.unwrap_or_default(),
                 subagent_type: kind.name.clone(),
                 model: member.model,
+                max_budget_usd: None,
                 max_turns: Some(kind.max_turns.saturating_mul(PIECES)),
                 name: Some(member.name.clone()),
                 isolation: None,

@@ -150,6 +150,7 @@ impl TaskTool {
                 kind: self.kind(&input),
                 model: input.model.clone(),
                 max_turns: input.max_turns,
+                max_budget: None,
                 isolation: input.isolation.clone(),
                 name: input.name.clone(),
                 cwd: context.cwd(),

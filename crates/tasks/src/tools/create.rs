@@ -180,6 +180,7 @@ impl TaskCreate {
                 .to_owned(),
             model: None,
             max_turns: None,
+            max_budget: None,
             isolation: None,
             name: None,
             cwd: cwd.clone(),

@@ -139,6 +139,7 @@ impl<'a> View<'a> {
             prompt: template::fill(prompt, |id| self.record(id).map(result)),
             subagent_type: agent.clone(),
             model: model.clone(),
+            max_budget_usd: None,
             max_turns: None,
             name: None,
             isolation: None,

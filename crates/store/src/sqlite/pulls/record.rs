@@ -32,6 +32,7 @@ pub(super) async fn create(
         .bind(new.base.as_str())
         .bind(new.author.as_str())
         .bind(at.as_microsecond())
+        .bind(int(new.above))
         .fetch_one(&mut *connection)
         .await?;
     let number = count(&row, "number").map_err(damaged(0))?;

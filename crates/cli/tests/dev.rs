@@ -448,6 +448,7 @@ fn a_change_that_breaks_a_test_is_repaired_or_becomes_a_draft() {
 #[test]
 fn killed_after_any_step_the_run_goes_on_and_publishes_once() {
     let steps = [
+        "simulated",
         "base",
         "made answer-pick",
         "answer-pick",
@@ -459,6 +460,8 @@ fn killed_after_any_step_the_run_goes_on_and_publishes_once() {
         "before",
         "made after-1",
         "after-1",
+        "made proven",
+        "proven",
         "made commit",
         "commit",
         "made pull_request",
@@ -542,11 +545,21 @@ fn paths_that_leave_the_repository_or_are_protected_are_refused_by_name() {
             "--allow-protected",
         ),
         ("===DELETE: nowhere.txt===\n", "nowhere.txt"),
+        (
+            "===FILE: vendor/lib/x.c===\nx\n===END===\n",
+            "`vendor/lib` is a repository of its own",
+        ),
     ] {
         let turns = (0..3).map(|_| answer("Do it", block)).collect::<Vec<_>>();
         let bench = greeting(script(&["greet.sh"], turns));
         std::os::unix::fs::symlink("/tmp", bench.work().join("link")).unwrap();
         git(&bench.work(), &["add", "link"]);
+        let head = git(&bench.work(), &["rev-parse", "HEAD"]);
+        let submodule = format!("160000,{},vendor/lib", head.trim());
+        git(
+            &bench.work(),
+            &["update-index", "--add", "--cacheinfo", &submodule],
+        );
         git(
             &bench.work(),
             &["commit", "--quiet", "--no-gpg-sign", "-m", "Link"],
@@ -681,6 +694,18 @@ fn a_secret_in_an_answer_does_not_reach_the_pull_request() {
     assert!(!pull(&bench, 1).to_string().contains(key));
     let branch = report["branch"].as_str().unwrap();
     assert!(!git(&bench.work(), &["log", "-1", "--format=%B", branch]).contains(key));
+
+    // Nor does the part of one that is left where words are cut.
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let instruction = format!("{} {key}", "hi ".repeat(62));
+    let (report, code) = dev(&bench, &[&instruction]);
+    assert_eq!(code, Some(0), "{report}");
+    let branch = report["branch"].as_str().unwrap();
+    let message = git(&bench.work(), &["log", "-1", "--format=%B", branch]);
+    assert!(
+        message.contains("hi") && !message.contains("sk-test"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -709,8 +734,12 @@ fn a_review_keeps_only_findings_that_stand_on_the_diff() {
         reviewed["findings"],
         json!([{"path": "greet.sh", "line": 2, "severity": "high", "text": "hi is rude"}])
     );
-    let again = bench.run(&["review", "1"]);
-    assert_eq!(again.status.code(), Some(0), "{}", again.stderr);
+    let asked = bench.server.request_count();
+    let again = parsed(&bench.run(&["review", "1", "--json"]).stdout);
+    assert_eq!(again["findings"], reviewed["findings"]);
+    assert_eq!(again["review"], reviewed["review"]);
+    // It is there already, so nobody is asked and paid again.
+    assert_eq!(bench.server.request_count(), asked);
     let shown = pull(&bench, 1);
     assert_eq!(shown["reviews"].as_array().unwrap().len(), 1, "{shown}");
     assert_eq!(shown["reviews"][0]["comments"][0]["line"], 2);
@@ -778,13 +807,13 @@ fn what_is_wrong_with_the_call_is_said_before_there_is_a_task() {
     }
     let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
     assert_eq!(tasks, json!({"tasks": []}));
-    let missing = bench.run(&["dev", "x", "--base", "nowhere"]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(
-        missing.stderr.contains("no branch `nowhere`"),
-        "{}",
-        missing.stderr
-    );
+    git(&bench.work(), &["tag", "v1"]);
+    for base in ["nowhere", "main~0", "v1", "-x"] {
+        let missing = bench.run(&["dev", "x", &format!("--base={base}")]);
+        assert_eq!(missing.status.code(), Some(1));
+        let words = format!("no branch `{base}`");
+        assert!(missing.stderr.contains(&words), "{}", missing.stderr);
+    }
 }
 
 #[test]
@@ -968,4 +997,226 @@ fn the_result_before_the_change_is_known_the_second_time() {
     let (other, code) = dev(&bench, &["make it say hi", "--verify", "sh test.sh"]);
     assert_eq!(code, Some(0), "{other}");
     assert_eq!(cached(&other), json!(false));
+}
+
+fn without_a_key(bench: &Bench, args: &[&str]) -> codespar_testkit::process::Finished {
+    let mut command = bench.command(args);
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .env_remove("ANTHROPIC_BASE_URL");
+    codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(PATIENCE)
+        .unwrap()
+}
+
+/// A run that was killed after a step; the id of its task.
+fn killed_after(bench: &Bench, step: &str, args: &[&str]) -> String {
+    let mut command = bench.command(&[&["dev", "make it say hi"], args].concat());
+    command.env("CODESPAR_TEST_DIE_AFTER", step);
+    let died = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(PATIENCE)
+        .unwrap();
+    assert_eq!(died.status.code(), None, "{step}: {}", died.stderr);
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let tasks = tasks["tasks"].as_array().unwrap();
+    let run = tasks
+        .iter()
+        .find(|task| task["task_type"] == "local_workflow")
+        .unwrap();
+    run["task_id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_run_with_a_model_is_not_finished_as_a_simulation_by_a_process_without_one() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let id = killed_after(&bench, "answer-write-1", &[]);
+    let resumed = without_a_key(&bench, &["dev", "--resume", &id]);
+    assert_eq!(resumed.status.code(), Some(1), "{}", resumed.stdout);
+    assert!(
+        resumed.stderr.contains("begun with a model"),
+        "{}",
+        resumed.stderr
+    );
+    assert_eq!(branches(&bench), Vec::<String>::new());
+
+    // What is settled needs no model any more.
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let id = killed_after(&bench, "commit", &[]);
+    let resumed = without_a_key(&bench, &["dev", "--json", "--resume", &id]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", resumed.stderr);
+    let report = parsed(&resumed.stdout);
+    assert_eq!(report["simulated"], false);
+    assert_eq!(report["pull_request"]["title"], "Say hi");
+    assert_eq!(
+        report["verification"]["after"]["counts"],
+        json!({"passed": 1, "failed": 0})
+    );
+}
+
+#[test]
+fn a_change_whose_repair_is_declined_becomes_a_draft_and_every_call_is_paid_for() {
+    let bad = FIX.replace("greeting=hi", "greeting=ho");
+    let declined = || Turn::text("No.").stop(StopReason::Refusal);
+    let bench = greeting(script(&["greet.sh"], [answer("Say ho", &bad), declined()]));
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["pull_request"]["draft"], true);
+    assert_eq!(report["pull_request"]["title"], "Say ho");
+
+    // One file, named: no picker is asked, so the writer's refusal is all that was paid for.
+    let bench = greeting(script(&["greet.sh"], [declined()]));
+    bench.file(".codespar/settings.json", r#"{"dev": {"maxFiles": 1}}"#);
+    let (report, code) = dev(&bench, &["make greet.sh say hi"]);
+    assert_eq!(code, Some(1), "{report}");
+    assert_eq!(bench.server.request_count(), 1);
+    assert!(report["cost_usd"].as_f64().unwrap() > 0.0, "{report}");
+}
+
+#[test]
+fn a_limit_on_money_needs_a_price() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let args = ["--model", "nobody-knows-9", "--max-budget-usd", "5"];
+    let (report, code) = dev(&bench, &[&["make it say hi"], &args[..]].concat());
+    assert_eq!(code, Some(1), "{report}");
+    let error = report["error"].as_str().unwrap();
+    assert!(
+        error.contains("`nobody-knows-9` has no known price"),
+        "{error}"
+    );
+    assert_eq!(branches(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn a_secret_in_a_file_is_not_published() {
+    let key = "sk-test-key-of-the-bench-0001";
+    let blocks = format!("===FILE: key.txt===\nthe key is {key}\n===END===\n");
+    let bench = greeting(script(&["greet.sh"], [answer("Add it", &blocks)]));
+    let (report, code) = dev(&bench, &["add a file", "--no-verify"]);
+    assert_eq!(code, Some(1), "{report}");
+    let error = report["error"].as_str().unwrap();
+    assert!(
+        error.contains("line 1 of `key.txt` would hold a secret"),
+        "{error}"
+    );
+    assert!(!error.contains(key), "{error}");
+    assert_eq!(branches(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn a_directory_within_a_repository_and_an_endless_instruction_are_fine() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let below = bench.work().join("below");
+    std::fs::create_dir(&below).unwrap();
+    let endless = "make it say hi ".repeat(6_000);
+    let (report, code) = dev(&bench, &[&endless, "--repo", below.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(
+        report["verification"]["after"]["counts"],
+        json!({"passed": 1, "failed": 0})
+    );
+    let shown = pull(&bench, 1);
+    assert!(shown["pull_request"]["body"].as_str().unwrap().len() <= 65_536);
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let subject = tasks["tasks"][0]["subject"].as_str().unwrap();
+    assert!(subject.len() < 100, "{subject}");
+}
+
+#[test]
+fn a_simulated_review_does_not_stand_in_the_way_of_a_real_one() {
+    let script = script(&["greet.sh"], [answer("Say hi", FIX)]).conversation(
+        Conversation::new(
+            "reviewer",
+            Matcher::system_contains("You review a pull request"),
+        )
+        .turn(Turn::text("{\"summary\": \"Fine.\", \"findings\": []}")),
+    );
+    let bench = greeting(script);
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    for _ in 0..2 {
+        let simulated = parsed(&without_a_key(&bench, &["review", "1", "--json"]).stdout);
+        assert_eq!(simulated["simulated"], true);
+    }
+    let real = parsed(&bench.run(&["review", "1", "--json"]).stdout);
+    assert_eq!(real["simulated"], false);
+    assert!(
+        real["review"]["body"]
+            .as_str()
+            .unwrap()
+            .starts_with("Fine.")
+    );
+    let late = parsed(&without_a_key(&bench, &["review", "1", "--json"]).stdout);
+    assert_eq!(late["simulated"], false);
+    let shown = pull(&bench, 1);
+    assert_eq!(shown["reviews"].as_array().unwrap().len(), 2, "{shown}");
+}
+
+#[test]
+fn killed_while_it_starts_its_agent_the_run_goes_on_with_that_one() {
+    let agent = Conversation::new(
+        "agent",
+        Matcher::first_user_contains("throw-away copy at one commit"),
+    )
+    .turn(Turn::tool("Read", &json!({"file_path": "crlf.txt"})))
+    .turn(Turn::tool(
+        "Edit",
+        &json!({"file_path": "crlf.txt", "old_string": "two", "new_string": "TWO"}),
+    ))
+    .turn(Turn::text("Shout two"));
+    let picker = Conversation::new("picker", Matcher::system_contains("You choose the files"))
+        .turn(Turn::text("[\"crlf.txt\"]"));
+    let bench = repository(
+        Script::new().conversation(picker).conversation(agent),
+        &[
+            // On disk with other line ends than in git.
+            (".gitattributes", "crlf.txt text eol=crlf\n"),
+            ("crlf.txt", "one\ntwo\n"),
+        ],
+    );
+    let args = ["--engine", "agent", "--no-verify"];
+    let id = killed_after(&bench, "made agent_task", &args);
+    let (report, code) = dev_resume(&bench, &id);
+    assert_eq!(code, Some(0), "{report}");
+    let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let agents = tasks["tasks"].as_array().unwrap().iter();
+    let agents = agents.filter(|task| task["task_type"] == "local_agent");
+    assert_eq!(agents.count(), 1, "{tasks}");
+    let branch = report["branch"].as_str().unwrap();
+    assert_eq!(
+        git(&bench.work(), &["show", &format!("{branch}:crlf.txt")]),
+        "one\nTWO\n"
+    );
+}
+
+#[test]
+fn a_process_that_is_terminated_leaves_run_and_agent_to_the_next() {
+    let slow = std::time::Duration::from_secs(3);
+    let agent = Conversation::new(
+        "agent",
+        Matcher::first_user_contains("throw-away copy at one commit"),
+    )
+    .turn(Turn::tool("Read", &json!({"file_path": "greet.sh"})).latency(slow))
+    .turn(Turn::tool(
+        "Edit",
+        &json!({"file_path": "greet.sh", "old_string": "hello", "new_string": "hi"}),
+    ))
+    .turn(Turn::text("Say hi"));
+    let picker = Conversation::new("picker", Matcher::system_contains("You choose the files"))
+        .turn(Turn::text("[\"greet.sh\"]"));
+    let bench = greeting(Script::new().conversation(picker).conversation(agent));
+    let mut running = bench.start(&["dev", "make it say hi", "--engine", "agent"]);
+    running.wait_for_output("works on it", PATIENCE).unwrap();
+    running.terminate().unwrap();
+    let ended = running.wait(PATIENCE).unwrap();
+    assert!(ended.stderr.contains("is not over"), "{}", ended.stderr);
+    let (_, id) = ended.stderr.trim_end().rsplit_once(' ').unwrap();
+    let (report, code) = dev_resume(&bench, id);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["pull_request"]["title"], "Say hi");
+    assert_eq!(
+        bench.room.wait_until_empty(PATIENCE).unwrap(),
+        Vec::<u32>::new()
+    );
 }

@@ -47,7 +47,7 @@ struct Hub {
     bench: Bench,
     github: FakeGitHub,
     bare: std::path::PathBuf,
-    _runtime: tokio::runtime::Runtime,
+    runtime: tokio::runtime::Runtime,
 }
 
 impl Hub {
@@ -88,7 +88,7 @@ impl Hub {
             bench,
             github,
             bare,
-            _runtime: runtime,
+            runtime,
         }
     }
 
@@ -300,4 +300,70 @@ fn a_bad_token_is_said_to_be_one() {
         "{}",
         finished.stderr
     );
+}
+
+#[test]
+fn a_run_that_was_proved_is_published_as_such_though_the_clone_is_out_of_reach_later() {
+    let hub = Hub::new(script());
+    let mut command = hub.command("alice", &["dev", "make it say hi", "--repo", "acme/shop"]);
+    command.env("CODESPAR_TEST_DIE_AFTER", "commit");
+    let died = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
+    assert_eq!(died.status.code(), None, "{}", died.stderr);
+    let tasks = parsed(&hub.bench.run(&["task", "list", "--json"]).stdout);
+    let id = tasks["tasks"][0]["task_id"].as_str().unwrap().to_owned();
+    let mut command = hub.command("alice", &["dev", "--json", "--resume", &id]);
+    command.env("GITHUB_SERVER_URL", "http://127.0.0.1:9");
+    let resumed = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
+    assert_eq!(resumed.status.code(), Some(0), "{}", resumed.stderr);
+    let report = parsed(&resumed.stdout);
+    assert_eq!(
+        report["verification"]["after"]["counts"],
+        json!({"passed": 1, "failed": 0})
+    );
+}
+
+#[test]
+fn looking_at_pull_requests_clones_nothing() {
+    let hub = Hub::new(script());
+    let listed = hub.run_as("alice", &["pr", "list", "--repo", "acme/shop"]);
+    assert_eq!(listed.status.code(), Some(0), "{}", listed.stderr);
+    assert!(!hub.bench.room.codespar_home().join("clones").exists());
+}
+
+#[test]
+fn a_commit_that_the_clone_does_not_get_is_read_through_the_api() {
+    let hub = Hub::new(script());
+    // Git is served from a copy that lags behind.
+    let late = hub.bench.room.home().join("late.git");
+    git(
+        &hub.bare,
+        &["clone", "--quiet", "--bare", ".", late.to_str().unwrap()],
+    );
+    let served = hub
+        .runtime
+        .block_on(FakeGitHub::start(&late, GitHubOptions::default()))
+        .unwrap();
+    let seed = hub.bench.room.home().join("seed");
+    let commit = ["commit", "--quiet", "--no-gpg-sign", "--allow-empty"];
+    git(&seed, &[&commit[..], &["-m", "Later"]].concat());
+    git(
+        &seed,
+        &["push", "--quiet", hub.bare.to_str().unwrap(), "main"],
+    );
+    let mut command = hub.command(
+        "alice",
+        &["dev", "make it say hi", "--repo", "acme/shop", "--json"],
+    );
+    command.env("GITHUB_SERVER_URL", &served.base_url);
+    let finished = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let report = parsed(&finished.stdout);
+    assert!(
+        report["not_verified"]
+            .as_str()
+            .unwrap()
+            .contains("could not be cloned"),
+        "{report}"
+    );
+    assert_eq!(hub.github.pull_count(), 1);
 }

@@ -6,7 +6,12 @@ use codespar_model::{Catalogue, Model};
 use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Failure, asking::Asker, images, order::ImageRef};
+use crate::{
+    Failure,
+    asking::{Asker, Bill},
+    images,
+    order::ImageRef,
+};
 
 const SYSTEM: &str = include_str!("prompts/ask.md");
 const MOST_ROUNDS: u32 = 4;
@@ -57,7 +62,9 @@ pub async fn ask(question: Question<'_>, cancel: &CancellationToken) -> Result<R
     let mut message = Message::user(question.text);
     let pictures: Vec<ContentBlock> = images::blocks(&question.images)?;
     message.content.extend(pictures);
-    let asked = asker.ask(SYSTEM.trim(), vec![message]).await?;
+    let asked = asker
+        .ask(SYSTEM.trim(), vec![message], &mut Bill::default())
+        .await?;
     Ok(Reply {
         cost: asked.cost(),
         text: asked.text,

@@ -40,6 +40,28 @@ impl Asked {
     }
 }
 
+/// What calls have come to, whether or not they led to an answer.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bill {
+    pub(crate) usage: Usage,
+    pub(crate) cost: Cost,
+    pub(crate) rounds: u32,
+}
+
+impl Bill {
+    /// As an answer of this model.
+    pub(crate) fn answer(&self, text: String, model: String) -> Asked {
+        Asked {
+            text,
+            model,
+            usage: self.usage,
+            usd: self.cost.at_least(),
+            is_priced: self.cost.known().is_some(),
+            rounds: self.rounds,
+        }
+    }
+}
+
 /// A model that can be asked.
 pub(crate) struct Asker<'a> {
     pub(crate) model: &'a Arc<dyn Model>,
@@ -55,18 +77,23 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Asks, and joins the parts of an answer that was cut.
-    pub(crate) async fn ask(&self, system: &str, messages: Vec<Message>) -> Result<Asked, Failure> {
+    /// Asks, and joins the parts of an answer that was cut. What it cost is on the bill in any
+    /// case.
+    pub(crate) async fn ask(
+        &self,
+        system: &str,
+        messages: Vec<Message>,
+        bill: &mut Bill,
+    ) -> Result<Asked, Failure> {
         let mut messages: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
         let mut parts: Vec<String> = Vec::new();
-        let (mut usage, mut cost, mut rounds) = (Usage::default(), Cost::default(), 0);
         let model = loop {
-            self.afford(system, &messages, cost.at_least())?;
+            self.afford(system, &messages, bill.cost.at_least())?;
             let response = self.call(system, messages.clone()).await?;
-            rounds += 1;
-            usage += response.usage;
-            cost += self.catalogue.cost(&response.model, &response.usage);
-            let text = response.message.text();
+            bill.rounds += 1;
+            bill.usage += response.usage;
+            bill.cost += self.cost(&response);
+            let (rounds, text) = (bill.rounds, response.message.text());
             match response.stop_reason {
                 StopReason::Refusal => {
                     return Err(Failure::Refused(format!(
@@ -92,14 +119,15 @@ impl Asker<'_> {
             messages.push(Arc::new(Message::user(CONTINUE.trim())));
             parts.push(text);
         };
-        Ok(Asked {
-            text: answer::join(&parts),
-            model,
-            usage,
-            usd: cost.at_least(),
-            is_priced: cost.known().is_some(),
-            rounds,
-        })
+        Ok(bill.answer(answer::join(&parts), model))
+    }
+
+    /// By the name that the provider gives the model, or else by ours.
+    fn cost(&self, response: &Response) -> Cost {
+        match self.catalogue.cost(&response.model, &response.usage) {
+            Cost::Unknown(_) => self.catalogue.cost(&self.id, &response.usage),
+            known => known,
+        }
     }
 
     async fn call(&self, system: &str, messages: Vec<Arc<Message>>) -> Result<Response, Failure> {
@@ -137,16 +165,22 @@ impl Asker<'_> {
             output_tokens: u64::from(self.max_tokens),
             ..Usage::default()
         };
+        let Cost::Known(price) = self.catalogue.cost(&self.id, &next) else {
+            return Err(Failure::Budget(format!(
+                "`{}` has no known price, so --max-budget-usd cannot be kept: add it to `models.toml` \
+                 in the state directory, or leave the limit out",
+                self.id
+            )));
+        };
         let mut spent = self.spent;
         spent += here;
         let mut after = spent;
-        after += self.catalogue.cost(&self.id, &next).at_least();
+        after += price;
         if after > max {
             return Err(Failure::Budget(format!(
-                "stopped at {spent} of {max} (--max-budget-usd): the next call of {} could cost up to {}, \
-                 and nothing was published",
+                "stopped at {spent} of {max} (--max-budget-usd): the next call of {} could cost up to \
+                 {price}, and nothing was published",
                 self.id,
-                self.catalogue.cost(&self.id, &next).at_least()
             )));
         }
         Ok(())

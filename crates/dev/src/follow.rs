@@ -192,12 +192,12 @@ async fn wait_for_news(
             .map_err(|error| Failure::Broken(format!("the record of step `news`: {error}")))?,
         None => {
             let order = FollowOrder::read(&control.record.metadata)?;
-            let link = ground
+            let forge = ground
                 .linker
-                .link(&order.repository)
+                .forge(&order.repository)
                 .await
                 .map_err(Failure::Refused)?;
-            let news = watch(&*link.forge, order, control).await?;
+            let news = watch(&*forge, order, control).await?;
             // On record before it is told: whoever takes over tells the same.
             let value =
                 serde_json::to_value(&news).map_err(|error| Failure::Broken(error.to_string()))?;

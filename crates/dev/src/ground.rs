@@ -25,6 +25,9 @@ pub struct Link {
 /// Reaches repositories.
 #[async_trait]
 pub trait Linker: Send + Sync {
+    /// Its forge alone: no clone is made or brought up to date.
+    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<dyn Forge>, String>;
+
     /// Opens one; the words of an error are for the person.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
 }

@@ -51,6 +51,11 @@ impl Ledger {
         })
     }
 
+    /// Whether a step is over.
+    pub(crate) fn has(&self, step: &str) -> bool {
+        self.done.lock().contains_key(step)
+    }
+
     /// Does a step, or gives what it came to before. Its result is on record when this returns.
     pub(crate) async fn once<T, F>(
         &self,

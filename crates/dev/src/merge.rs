@@ -76,8 +76,10 @@ pub async fn merge(
         expected_head: pull.head_commit.clone(),
         title: None,
     };
+    // A fork can have a branch of the same name, which is not the one here.
+    let is_ours = pull.head.starts_with(OWN_BRANCHES)
+        && forge.head(&pull.head).await.map_err(refused)?.as_ref() == Some(&pull.head_commit);
     let commit = forge.merge(number, &order).await.map_err(refused)?;
-    let is_ours = pull.head.starts_with(OWN_BRANCHES);
     let deleted_branch = match is_ours.then(|| forge.delete_branch(&pull.head)) {
         // The merge stands, whether or not the branch goes.
         Some(deleting) => deleting.await.ok().map(|()| pull.head.clone()),

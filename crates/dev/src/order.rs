@@ -6,6 +6,8 @@ use codespar_protocol::Usd;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::pull_text::shorten;
+
 /// The key that tells a built-in workflow from one of a file.
 pub(crate) const BUILTIN: &str = "builtin";
 /// The dev agent's name as a built-in workflow.
@@ -180,5 +182,10 @@ impl DevOrder {
             .next()
             .unwrap_or_default()
             .trim()
+    }
+
+    /// The first line, short enough for a list.
+    pub fn headline(&self) -> String {
+        shorten(self.subject())
     }
 }

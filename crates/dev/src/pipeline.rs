@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_protocol::TaskStatus;
+use codespar_store::StoreError;
 use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunner};
 use serde_json::Map;
 
@@ -13,7 +14,8 @@ use crate::{
     follow::{self, FOLLOW},
     order::{BUILTIN, DEV},
     report,
-    run::Run,
+    run::{PROVEN, Run, dir_of},
+    steps::{Base, Located, Proven, Reading, Written},
 };
 
 /// Runs workflows: those of files and the dev agent.
@@ -56,46 +58,74 @@ pub struct DevRunner {
 impl Runner for DevRunner {
     async fn run(&self, control: Control) -> Outcome {
         let opened = Run::open(self.ground.clone(), self.hub.clone(), control.clone()).await;
-        let run = match opened {
-            Ok(run) => run,
-            Err(failure) => return Outcome::failed(failure.to_string()),
+        let (outcome, lost) = match opened {
+            Ok(mut run) => match run.through().await {
+                Ok(report) => (success(&run, &report), false),
+                Err(Failure::Stopped) => (stopped(&run), false),
+                Err(failure) => (failed(&run, &failure), lost(&failure)),
+            },
+            Err(failure) => {
+                let words = failure.to_string();
+                let words = self.ground.redactor.redact(&words).into_owned();
+                (Outcome::failed(words), lost(&failure))
+            }
         };
-        let outcome = match run.through().await {
-            Ok(report) => success(&run, &report),
-            Err(Failure::Stopped) => stopped(&run),
-            Err(failure) => failed(&run, &failure),
-        };
-        let goes_on_elsewhere = matches!(
+        let leaves = matches!(
             &*control.stop_reason.lock(),
             Some(StopReason::Leaving | StopReason::LeaseLost)
         );
-        if !goes_on_elsewhere {
-            run.clean();
+        // Whoever goes on with it needs its files.
+        if !leaves && !lost {
+            let dir = dir_of(&self.ground, &control);
+            // Build output can be large. What stays, `codespar gc` takes away.
+            let removing = move || std::fs::remove_dir_all(dir);
+            let _ = tokio::task::spawn_blocking(removing).await;
         }
         outcome
     }
 }
 
+/// Another runner has the task; this may be known before we are told to stop.
+fn lost(failure: &Failure) -> bool {
+    matches!(failure, Failure::Store(StoreError::LeaseLost(_)))
+}
+
 impl Run {
-    async fn through(&self) -> Result<DevReport, Failure> {
+    async fn through(&mut self) -> Result<DevReport, Failure> {
         let base = self.base().await?;
+        self.fetch(&base.commit).await?;
         let located = self.locate(&base).await?;
         let reading = self.read(&base, &located).await?;
-        let (written, conversation) = if self.is_simulated() {
-            (self.simulate(), None)
-        } else if self.order.engine == Engine::Agent {
-            (self.write_by_agent(&base, &located).await?, None)
-        } else {
-            let mut conversation = self.begin(&base, &reading)?;
-            let written = self.write(&base, &reading, &mut conversation).await?;
-            (written, Some(conversation))
-        };
-        let (written, proven) = self.prove(&base, &reading, written, conversation).await?;
+        // On record before anything is published: a later attempt, which may have another model or
+        // no clone, publishes the same.
+        let (written, proven) = self
+            .ledger
+            .once(PROVEN, || self.make(&base, &located, &reading))
+            .await?;
         let published = self.publish(&base, &written, &proven).await?;
         let report = report::of(self, &base, &located, &written, &proven, &published);
         self.say("report", &report.text());
         self.ledger.record("report", &report).await?;
         Ok(report)
+    }
+
+    /// The change and its proof.
+    async fn make(
+        &self,
+        base: &Base,
+        located: &Located,
+        reading: &Reading,
+    ) -> Result<(Written, Proven), Failure> {
+        let (written, conversation) = if self.is_simulated() {
+            (self.simulate(), None)
+        } else if self.order.engine == Engine::Agent {
+            (self.write_by_agent(base, located).await?, None)
+        } else {
+            let mut conversation = self.begin(base, reading)?;
+            let written = self.write(base, reading, &mut conversation).await?;
+            (written, Some(conversation))
+        };
+        self.prove(base, reading, written, conversation).await
     }
 }
 

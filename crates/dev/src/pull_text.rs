@@ -7,6 +7,8 @@ use codespar_protocol::{ChangeSet, Cost, FileChange, TaskId};
 use crate::{DevOrder, Evidence, Risk};
 
 const MOST_TITLE: usize = 72;
+/// Files that are listed.
+const MOST_FILES: usize = 200;
 
 /// How the change was proved, for the text.
 pub(crate) enum Verified<'a> {
@@ -97,9 +99,14 @@ impl PullText<'_> {
             )?;
         }
         writeln!(out, "## Task\n")?;
-        for line in shorten_to(self.order.instruction.trim(), text_limit).lines() {
-            writeln!(out, "> {line}")?;
-        }
+        let task: Vec<String> = self
+            .order
+            .instruction
+            .trim()
+            .lines()
+            .map(|line| format!("> {line}"))
+            .collect();
+        writeln!(out, "{}", shorten_to(&task.join("\n"), text_limit))?;
         writeln!(
             out,
             "\n## Changes\n\n{}\n",
@@ -112,15 +119,7 @@ impl PullText<'_> {
         for path in self.located.iter().filter(|_| self.is_simulated) {
             writeln!(out, "- `{path}` (read)")?;
         }
-        for change in self.changes.0.iter().take(200) {
-            match change {
-                FileChange::Moved { from, to, .. } => writeln!(out, "- `{from}` → `{to}` (moved)")?,
-                _ => writeln!(out, "- `{}` ({})", change.path(), change.word())?,
-            }
-        }
-        if self.changes.0.len() > 200 {
-            writeln!(out, "- and {} more", self.changes.0.len() - 200)?;
-        }
+        self.files(out, text_limit)?;
         writeln!(out, "\n## Verification\n")?;
         self.verification(out, output_limit)?;
         writeln!(out, "\n## Risk: {}\n", self.risk.level)?;
@@ -136,6 +135,23 @@ impl PullText<'_> {
             "\n---\nMade by CodeSpar for {} · task `{}` · {} · {cost}",
             self.order.requested_by, self.task, self.model
         )
+    }
+
+    /// Not more than fits: what comes after it matters more.
+    fn files(&self, out: &mut String, text_limit: usize) -> std::fmt::Result {
+        let mut room = text_limit;
+        for (index, change) in self.changes.0.iter().enumerate() {
+            let line = match change {
+                FileChange::Moved { from, to, .. } => format!("- `{from}` → `{to}` (moved)"),
+                _ => format!("- `{}` ({})", change.path(), change.word()),
+            };
+            room = room.saturating_sub(line.chars().count() + 1);
+            if index == MOST_FILES || room == 0 {
+                return writeln!(out, "- and {} more", self.changes.0.len() - index);
+            }
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
     }
 
     fn verification(&self, out: &mut String, output_limit: usize) -> std::fmt::Result {
@@ -170,5 +186,84 @@ impl PullText<'_> {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use codespar_protocol::{RepoPath, TaskType, Usd};
+
+    use super::*;
+    use crate::{
+        DevLimits, Engine, Leave, OnFailure, RepositoryRef, RiskLevel, TestRun, VerifyChoice,
+    };
+
+    fn run(exit_code: i32) -> TestRun {
+        TestRun {
+            exit_code: Some(exit_code),
+            problem: None,
+            counts: None,
+            duration_ms: 1,
+            tail: "x".repeat(6_000),
+            from_cache: false,
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_too_long_loses_words_and_no_facts() {
+        let order = DevOrder {
+            instruction: "\n.".repeat(60_000),
+            repository: RepositoryRef::Local { path: "/r".into() },
+            base: None,
+            pull_request: None,
+            images: Vec::new(),
+            verify: VerifyChoice::Detect,
+            on_failure: OnFailure::Draft,
+            draft: Leave::Withheld,
+            protected: Leave::Withheld,
+            protected_globs: None,
+            max_budget: None,
+            requested_by: "Ada".to_owned(),
+            engine: Engine::Generate,
+            task_model: "m".to_owned(),
+            picker_model: "m".to_owned(),
+            limits: DevLimits::default(),
+        };
+        let changes = (0..300).map(|number| FileChange::Deleted {
+            path: RepoPath::new(&format!("{}/{number}", "ä".repeat(400))).unwrap(),
+        });
+        let evidence = Evidence {
+            command: "make test".to_owned(),
+            before: run(0),
+            after: run(1),
+        };
+        let risk = Risk {
+            level: RiskLevel::High,
+            reasons: vec!["the tests fail".to_owned()],
+        };
+        let text = PullText {
+            order: &order,
+            task: &TaskId::new(TaskType::LocalWorkflow),
+            summary: &"long words ".repeat(10_000),
+            changes: &ChangeSet(changes.collect()),
+            verified: Verified::By(&evidence),
+            risk: &risk,
+            model: "m",
+            cost: Cost::Known(Usd::ZERO),
+            is_simulated: false,
+            located: &[],
+        };
+        let body = text.body(65_536);
+        assert!(body.chars().count() <= 65_536);
+        for words in [
+            "## Task",
+            "## Changes",
+            " more\n",
+            "**The tests do not pass with this change.**",
+            "## Risk: high\n\n- the tests fail",
+            "Made by CodeSpar for Ada",
+        ] {
+            assert!(body.contains(words), "{words}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, Risk,
-    asking::Asker,
+    asking::{Asker, Bill},
     diff::{self, DiffFile},
     diff_stat::touched_by_diff,
     risk::{Proof, risk},
@@ -122,6 +122,9 @@ impl Reviewer<'_> {
         let diff = forge.diff(number).await?;
         let files = diff::parse(&diff);
         let risk = self.risk(forge, &pull, &diff).await?;
+        if let Some(earlier) = self.earlier(forge, &pull, &risk).await? {
+            return Ok(earlier);
+        }
         let (said, cost) = match self.model {
             Some(model) => {
                 let (said, cost) = self.ask(model, &pull, &diff, cancel).await?;
@@ -132,16 +135,17 @@ impl Reviewer<'_> {
         let simulated = said.is_none();
         let said = said.unwrap_or_default();
         let (findings, dropped) = sort_out(said.findings, &files);
-        let key = format!("review-{}", pull.head_commit);
-        let body = self.body(
-            &said.summary,
-            &findings,
-            dropped,
-            &files,
-            &risk,
-            simulated,
-            &key,
-        );
+        let key = match simulated {
+            true => simulated_key(&pull),
+            false => key_of(&pull),
+        };
+        // Over the limit it would be rejected, after all the cost.
+        let summary: String = said
+            .summary
+            .chars()
+            .take(forge.max_body_chars() / 2)
+            .collect();
+        let body = self.body(&summary, &findings, dropped, &files, &risk, simulated, &key);
         let new = NewReview {
             commit: pull.head_commit.clone(),
             verdict: Verdict::Comment,
@@ -166,6 +170,42 @@ impl Reviewer<'_> {
             review,
             cost_usd: cost.known(),
         })
+    }
+
+    /// Our review of this commit, which is not paid for again. One without a model stands in the
+    /// way of another such only.
+    async fn earlier(
+        &self,
+        forge: &dyn Forge,
+        pull: &PullRequest,
+        risk: &Risk,
+    ) -> Result<Option<Reviewed>, Failure> {
+        let mut keys = vec![(key_of(pull), false)];
+        if self.model.is_none() {
+            keys.push((simulated_key(pull), true));
+        }
+        let reviews = forge.reviews(pull.number).await?;
+        let found = keys.iter().find_map(|(key, simulated)| {
+            let mark = mark(key);
+            let review = reviews.iter().find(|review| review.body.contains(&mark))?;
+            Some((review, *simulated))
+        });
+        // Anyone can copy a mark into a text.
+        let Some((review, simulated)) = found else {
+            return Ok(None);
+        };
+        if review.author != forge.whoami().await? {
+            return Ok(None);
+        }
+        Ok(Some(Reviewed {
+            number: pull.number,
+            findings: review.comments.iter().map(finding).collect(),
+            dropped: 0,
+            risk: risk.clone(),
+            simulated,
+            review: review.clone(),
+            cost_usd: Cost::default().known(),
+        }))
     }
 
     async fn risk(
@@ -222,7 +262,13 @@ impl Reviewer<'_> {
             pull.body,
             &diff[..cut]
         );
-        let asked = asker.ask(SYSTEM.trim(), vec![Message::user(text)]).await?;
+        let asked = asker
+            .ask(
+                SYSTEM.trim(),
+                vec![Message::user(text)],
+                &mut Bill::default(),
+            )
+            .await?;
         let said = read(&asked.text).ok_or_else(|| {
             Failure::Refused(format!(
                 "the review is not in the form that was asked for; nothing was posted. The model said:\n\n{}",
@@ -269,13 +315,41 @@ impl Reviewer<'_> {
                 "{dropped} more stood on lines that the diff does not show and were left out."
             );
         }
-        let _ = write!(out, "\n<!-- codespar-key: {key} -->");
+        let _ = write!(out, "\n{}", mark(key));
         out
     }
 }
 
+fn key_of(pull: &PullRequest) -> String {
+    format!("review-{}", pull.head_commit)
+}
+
+fn simulated_key(pull: &PullRequest) -> String {
+    format!("review-simulated-{}", pull.head_commit)
+}
+
+fn mark(key: &str) -> String {
+    format!("<!-- codespar-key: {key} -->")
+}
+
 fn comment(finding: &Finding) -> String {
     format!("**{}**: {}", finding.severity.as_str(), finding.text.trim())
+}
+
+/// The other way round.
+fn finding(comment: &ReviewComment) -> Finding {
+    let all = [Severity::Low, Severity::Medium, Severity::High];
+    let known = all.into_iter().find_map(|severity| {
+        let start = format!("**{}**: ", severity.as_str());
+        Some((severity, comment.body.strip_prefix(&start)?))
+    });
+    let (severity, text) = known.unwrap_or((Severity::Medium, &comment.body));
+    Finding {
+        path: comment.path.clone(),
+        line: comment.line,
+        severity,
+        text: text.to_owned(),
+    }
 }
 
 /// The object in an answer; models put words or a fence around it at times.

@@ -2,16 +2,20 @@
 
 use std::{io::Write as _, path::PathBuf, sync::Arc};
 
-use codespar_protocol::{ContentBlock, Cost, Event, Message, Role, Usage, Usd};
-use codespar_tasks::{Control, TaskHub};
+use codespar_protocol::{CommitId, ContentBlock, Cost, Event, Message, Role, Usage, Usd};
+use codespar_tasks::{Control, StopReason, TaskHub};
 use parking_lot::Mutex;
 
 use crate::{
     DevGround, DevOrder, Failure, Link,
-    asking::{Asked, Asker},
+    asking::{Asked, Asker, Bill},
     ledger::Ledger,
+    steps::blocking,
+    verify::git,
 };
 
+/// The step after which the change and its proof are settled.
+pub(crate) const PROVEN: &str = "proven";
 /// Names of answers on record; the picker's is one of them.
 pub(crate) const ANSWER: &str = "answer-";
 
@@ -22,6 +26,8 @@ pub(crate) struct Run {
     pub(crate) order: DevOrder,
     pub(crate) ledger: Ledger,
     pub(crate) link: Link,
+    /// No model is asked, in this attempt as in those before it.
+    is_simulated: bool,
     /// What was said already in an earlier attempt is not said again.
     said: Mutex<Vec<String>>,
 }
@@ -41,6 +47,16 @@ impl Run {
             ground.hook.clone(),
         )
         .await?;
+        let is_simulated = ledger
+            .once("simulated", || async { Ok(ground.model.is_none()) })
+            .await?;
+        if !is_simulated && ground.model.is_none() && !ledger.has(PROVEN) {
+            return Err(Failure::Refused(
+                "this run was begun with a model, and here is none to go on with; set its key \
+                 (ANTHROPIC_API_KEY) and give the instruction again"
+                    .to_owned(),
+            ));
+        }
         let link = ground
             .linker
             .link(&order.repository)
@@ -54,8 +70,15 @@ impl Run {
             order,
             ledger,
             link,
+            is_simulated,
             said: Mutex::new(said.lines().map(str::to_owned).collect()),
         })
+    }
+
+    /// Without secrets. A text is cut after that, never before: part of a secret would not be known
+    /// for one.
+    pub(crate) fn redacted(&self, text: &str) -> String {
+        self.ground.redactor.redact(text).into_owned()
     }
 
     /// Says something to whoever listens, and writes it to the task's output.
@@ -105,9 +128,44 @@ impl Run {
         Ok(())
     }
 
+    /// Whether it is to end, rather than to go on in another process.
+    pub(crate) fn was_asked_to_stop(&self) -> bool {
+        matches!(
+            &*self.control.stop_reason.lock(),
+            Some(StopReason::Asked(_))
+        )
+    }
+
+    /// Sees to it that the clone has a commit: the branch may have moved after it was fetched. A
+    /// clone that does not get it is none.
+    pub(crate) async fn fetch(&mut self, commit: &CommitId) -> Result<(), Failure> {
+        if self.has(commit).await? {
+            return Ok(());
+        }
+        self.link = self
+            .ground
+            .linker
+            .link(&self.order.repository)
+            .await
+            .map_err(Failure::Refused)?;
+        if !self.has(commit).await? {
+            self.link.clone = None;
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to fetch for it.
+    async fn has(&self, commit: &CommitId) -> Result<bool, Failure> {
+        let Some(clone) = self.link.clone.clone() else {
+            return Ok(true);
+        };
+        let object = format!("{commit}^{{commit}}");
+        blocking(move || Ok(git(&clone, &["cat-file", "-e", &object]).is_ok())).await
+    }
+
     /// Whether no model is there to be asked.
     pub(crate) fn is_simulated(&self) -> bool {
-        self.ground.model.is_none()
+        self.is_simulated
     }
 
     /// What all answers on record cost.
@@ -143,23 +201,46 @@ impl Run {
             cancel: &self.control.cancel,
         };
         let step = format!("{ANSWER}{step}");
-        self.ledger
-            .once(&step, || asker.ask(system, messages))
-            .await
+        if let Some(known) = self.ledger.known(&step)? {
+            return Ok(known);
+        }
+        let mut bill = Bill::default();
+        match asker.ask(system, messages, &mut bill).await {
+            Ok(asked) => {
+                self.ledger.record(&step, &asked).await?;
+                Ok(asked)
+            }
+            Err(failure) => {
+                self.note_bill(&step, &bill, asker.id).await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// What was paid for no answer counts too.
+    async fn note_bill(&self, step: &str, bill: &Bill, model: String) {
+        if bill.rounds == 0 {
+            return;
+        }
+        let earlier = self.ledger.all::<Asked>(&format!("{step}-lost-")).len();
+        let spent = bill.answer(String::new(), model);
+        // Whoever cannot record it has lost the task, or the store, and hears of that elsewhere.
+        let _ = self
+            .ledger
+            .record(&format!("{step}-lost-{}", earlier + 1), &spent)
+            .await;
     }
 
     /// Where this run keeps files of its own.
     pub(crate) fn dir(&self) -> PathBuf {
-        self.ground
-            .dir
-            .join("runs")
-            .join(self.control.record.task_id.as_str())
+        dir_of(&self.ground, &self.control)
     }
+}
 
-    /// Takes away what the run kept beside the store.
-    pub(crate) fn clean(&self) {
-        let _ = std::fs::remove_dir_all(self.dir());
-    }
+/// Where a run keeps files of its own.
+pub(crate) fn dir_of(ground: &DevGround, control: &Control) -> PathBuf {
+    let task = control.record.task_id.as_str();
+    ground.dir.join("runs").join(task)
 }
 
 /// A conversation with the model that writes the change.

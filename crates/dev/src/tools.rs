@@ -45,15 +45,15 @@ impl Subscriptions {
     async fn act(&self, verb: Verb, number: u64) -> Result<String, Failure> {
         match verb {
             Verb::Subscribe => {
-                let link = self
+                let forge = self
                     .linker
-                    .link(&self.repository)
+                    .forge(&self.repository)
                     .await
                     .map_err(Failure::Refused)?;
                 let task = follow::subscribe(
                     &self.hub,
                     &self.caller,
-                    &*link.forge,
+                    &*forge,
                     self.repository.clone(),
                     number,
                     self.interval,

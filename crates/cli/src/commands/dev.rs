@@ -145,7 +145,7 @@ async fn begin(args: &DevArgs, works: &Works, progress: &Progress) -> Result<Tas
         root: ground.place.root.clone(),
     };
     listen(works, &id, progress);
-    let subject = format!("dev: {}", order.subject());
+    let subject = format!("dev: {}", order.headline());
     works
         .hub
         .create_builtin(
@@ -200,8 +200,8 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
         store: ground.store.clone(),
     };
     // What is wrong with the repository is said before there is a task.
-    let link = linker
-        .link(&repository)
+    let forge = linker
+        .forge(&repository)
         .await
         .map_err(CommandError::Usage)?;
     let (dev, verify) = (&ground.settings.dev, &ground.settings.verify);
@@ -234,7 +234,7 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
         protected: leave(args.allow_protected),
         protected_globs: dev.protected.clone(),
         max_budget: args.max_budget_usd,
-        requested_by: requester(&ground.place, &*link.forge).await,
+        requested_by: requester(&ground.place, &*forge).await,
         engine: match args.engine {
             Some(EngineName::Generate) => Engine::Generate,
             Some(EngineName::Agent) => Engine::Agent,

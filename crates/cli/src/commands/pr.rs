@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand, ValueEnum};
-use codespar_dev::{Link, Linker, merge};
+use codespar_dev::{Linker, merge};
 use codespar_forge::{Forge, PullRequestChange};
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
 use codespar_store::SqliteStore;
@@ -116,13 +116,13 @@ pub(crate) async fn run(command: PrCommand, place: &Place) -> Result<ExitCode, C
 
 /// A forge, and the store that must be closed after.
 pub(crate) struct Reached {
-    pub(crate) link: Link,
+    forge: Arc<dyn Forge>,
     store: Arc<SqliteStore>,
 }
 
 impl Reached {
     pub(crate) fn forge(&self) -> &dyn Forge {
-        &*self.link.forge
+        &*self.forge
     }
 
     pub(crate) async fn close(self) {
@@ -139,11 +139,11 @@ pub(crate) async fn reach(at: &At, place: &Place) -> Result<Reached, CommandErro
         place: place.clone(),
         store: store.clone(),
     };
-    let link = linker
-        .link(&repository)
+    let forge = linker
+        .forge(&repository)
         .await
         .map_err(CommandError::Usage)?;
-    Ok(Reached { link, store })
+    Ok(Reached { forge, store })
 }
 
 pub(crate) fn failed(error: impl std::fmt::Display) -> CommandError {

@@ -9,11 +9,11 @@ use std::{
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_dev::{Link, Linker, RepositoryRef};
-use codespar_forge::{GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
+use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
 use codespar_store::SqliteStore;
 use secrecy::SecretString;
 
-use super::repository::{server, token};
+use super::repository::{ELSEWHERE, server, token};
 use crate::place::Place;
 
 /// Reaches repositories with what the environment gives.
@@ -24,31 +24,33 @@ pub(crate) struct CliLinker {
 
 #[async_trait]
 impl Linker for CliLinker {
-    async fn link(&self, repository: &RepositoryRef) -> Result<Link, String> {
-        match repository {
+    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<dyn Forge>, String> {
+        Ok(match repository {
             RepositoryRef::Local { path } => {
-                let forge = LocalForge::open(path, self.store.clone(), None)
-                    .await
-                    .map_err(|error| error.to_string())?;
-                Ok(Link {
-                    forge: Arc::new(forge),
-                    clone: Some(path.clone()),
-                    key: path.display().to_string(),
-                })
+                let forge = LocalForge::open(path, self.store.clone(), None).await;
+                Arc::new(forge.map_err(|error| error.to_string())?)
             }
-            RepositoryRef::GitHub { owner, name } => {
-                let forge = self.github(owner, name)?;
-                let clone = self.clone_of(owner, name).await;
-                if let Err(reason) = &clone {
-                    tracing::warn!("{owner}/{name} could not be cloned: {reason}");
-                }
-                Ok(Link {
-                    forge: Arc::new(forge),
-                    clone: clone.ok(),
-                    key: format!("{}/{owner}/{name}", server(&self.place)),
-                })
-            }
+            RepositoryRef::GitHub { owner, name } => Arc::new(self.github(owner, name)?),
+        })
+    }
+
+    async fn link(&self, repository: &RepositoryRef) -> Result<Link, String> {
+        let forge = self.forge(repository).await?;
+        let (clone, key) = match repository {
+            RepositoryRef::Local { path } => (Ok(path.clone()), path.display().to_string()),
+            RepositoryRef::GitHub { owner, name } => (
+                self.clone_of(owner, name).await,
+                format!("{}/{owner}/{name}", server(&self.place)),
+            ),
+        };
+        if let Err(reason) = &clone {
+            tracing::warn!("{key} could not be cloned: {reason}");
         }
+        Ok(Link {
+            forge,
+            clone: clone.ok(),
+            key,
+        })
     }
 }
 
@@ -113,10 +115,15 @@ fn api_of(server: &str) -> String {
     }
 }
 
+/// One process at a time: two that fetch at once would be in each other's way, and the one that
+/// loses would have no clone.
 fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
+    let parent = dir.parent().unwrap_or(Path::new("."));
+    let words = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(parent).map_err(words)?;
+    let lock = std::fs::File::create(dir.with_extension("lock")).map_err(words)?;
+    lock.lock().map_err(words)?;
     if !dir.join("HEAD").exists() {
-        let parent = dir.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
         git(
             parent,
             &["init", "--quiet", "--bare", &dir.to_string_lossy()],
@@ -124,11 +131,27 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
         )?;
     }
     let refs = "+refs/heads/*:refs/heads/*";
-    git(
-        dir,
-        &["fetch", "--quiet", "--prune", "--no-tags", url, refs],
-        Some(header),
-    )
+    let args = ["fetch", "--quiet", "--prune", "--no-tags", url, refs];
+    loop {
+        let failed = match git(dir, &args, Some(header)) {
+            Ok(()) => return Ok(()),
+            Err(words) => words,
+        };
+        // Nobody else is at it, so it was left by a git that was killed.
+        let stale = left_lock(dir, &failed).filter(|lock| std::fs::remove_file(lock).is_ok());
+        if stale.is_none() {
+            return Err(failed);
+        }
+    }
+}
+
+/// The lock file of git's that is in the way, if it is below `dir`.
+fn left_lock(dir: &Path, words: &str) -> Option<PathBuf> {
+    let (_, rest) = words.split_once("Unable to create '")?;
+    let (path, _) = rest.split_once("': File exists")?;
+    let path = dir.join(path).canonicalize().ok()?;
+    let is_lock = path.extension().is_some_and(|ending| ending == "lock");
+    (is_lock && path.starts_with(dir.canonicalize().ok()?)).then_some(path)
 }
 
 /// The token is in the environment of this one git, not among its arguments.
@@ -138,10 +161,19 @@ fn git(dir: &Path, args: &[&str], header: Option<&str>) -> Result<(), String> {
         .arg("-C")
         .arg(dir)
         .args(["-c", "core.hooksPath=/dev/null", "-c", "credential.helper="])
+        // What it tidies up it does before it ends, not in a process that outlives us.
+        .args([
+            "-c",
+            "gc.autoDetach=false",
+            "-c",
+            "maintenance.autoDetach=false",
+        ])
         .args(args)
         .env("GIT_TERMINAL_PROMPT", "0")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE");
+        .env("LC_ALL", "C");
+    for name in ELSEWHERE {
+        command.env_remove(name);
+    }
     if let Some(header) = header {
         command
             .env("GIT_CONFIG_COUNT", "1")
@@ -153,4 +185,54 @@ fn git(dir: &Path, args: &[&str], header: Option<&str>) -> Result<(), String> {
         return Ok(());
     }
     Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn upstream(dir: &Path) -> String {
+        let run = |args: &[&str]| git(dir, args, None).unwrap();
+        run(&["init", "--quiet", "-b", "main", "up"]);
+        let up = dir.join("up");
+        let who = ["-c", "user.name=A", "-c", "user.email=a@example.invalid"];
+        let commit = [
+            "commit",
+            "--quiet",
+            "--no-gpg-sign",
+            "--allow-empty",
+            "-m",
+            "x",
+        ];
+        git(&up, &[&who[..], &commit].concat(), None).unwrap();
+        for number in 0..20 {
+            git(&up, &["branch", &format!("b{number}")], None).unwrap();
+        }
+        up.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn many_can_fetch_at_once_and_a_lock_that_a_killed_git_left_is_taken_away() {
+        let room = tempfile::tempdir().unwrap();
+        let url = upstream(room.path());
+        let dir = room.path().join("clones/o+n.git");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert_eq!(fetch(&dir, &url, "X-A: b"), Ok(())));
+            }
+        });
+        git(Path::new(&url), &["branch", "--delete", "b1"], None).unwrap();
+        git(Path::new(&url), &["branch", "fresh"], None).unwrap();
+        std::fs::write(dir.join("packed-refs.lock"), "").unwrap();
+        std::fs::write(dir.join("refs/heads/fresh.lock"), "").unwrap();
+        assert_eq!(fetch(&dir, &url, "X-A: b"), Ok(()));
+        let known = |name: &str| {
+            let name = format!("refs/heads/{name}");
+            git(&dir, &["rev-parse", "--quiet", "--verify", &name], None).is_ok()
+        };
+        assert_eq!(
+            (known("fresh"), known("b1"), known("b2")),
+            (true, false, true)
+        );
+    }
 }

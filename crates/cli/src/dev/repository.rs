@@ -76,8 +76,22 @@ pub(super) fn server(place: &Place) -> String {
         .to_owned()
 }
 
+/// What would make git speak of another repository than the one we name: hooks have it set.
+pub(super) const ELSEWHERE: [&str; 6] = [
+    "GIT_DIR",
+    "GIT_COMMON_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_CONFIG",
+];
+
 fn origin(dir: &Path) -> Option<String> {
-    let output = std::process::Command::new("git")
+    let mut command = std::process::Command::new("git");
+    for name in ELSEWHERE {
+        command.env_remove(name);
+    }
+    let output = command
         .arg("-C")
         .arg(dir)
         .args(["config", "--get", "remote.origin.url"])

@@ -5,9 +5,9 @@ use std::{path::Path, sync::Arc};
 
 use codespar_protocol::{
     Bytes, ChangeSet, CommitId, FileChange, FileMode, RepoPath, SessionId, TaskId, TaskStatus,
-    ToolUseId,
+    TaskType, ToolUseId, Usd,
 };
-use codespar_store::Notify;
+use codespar_store::{Notify, TaskFilter};
 use codespar_tasks::{AgentLaunch, Caller, TaskExtra, WORKER, Waited};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::{
     asking::Asked,
     pull_text::shorten,
     run::{ANSWER, Run},
-    verify::{Tree, git},
+    verify::{SUBMODULE, Tree, git, git_bytes},
 };
 
 const PROMPT: &str = include_str!("../prompts/agent.md");
@@ -38,7 +38,11 @@ impl Run {
             )
         })?;
         let path = self.dir().join(TREE);
-        let task: TaskId = match self.ledger.known("agent_task")? {
+        let known = match self.ledger.known("agent_task")? {
+            Some(task) => Some(task),
+            None => self.launched().await?,
+        };
+        let task: TaskId = match known {
             // Its tree is as it left it.
             Some(task) => task,
             None => {
@@ -54,7 +58,10 @@ impl Run {
         let record = match self.hub.wait(&task, &self.control.cancel).await {
             Ok(Waited::Ended(record)) => record,
             Ok(Waited::GaveUp) => {
-                let _ = self.hub.stop(&task, "the dev task was stopped").await;
+                // Where the run only changes hands, its agent goes on too.
+                if self.was_asked_to_stop() {
+                    let _ = self.hub.stop(&task, "the dev task was stopped").await;
+                }
                 return Err(Failure::Stopped);
             }
             Err(error) => return Err(Failure::Broken(error.to_string())),
@@ -63,8 +70,8 @@ impl Run {
             .metadata
             .get("result")
             .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+            .unwrap_or_default();
+        let said = self.redacted(said);
         let spent = Asked {
             text: String::new(),
             model: (self.ground.names)(&self.order.task_model),
@@ -89,8 +96,9 @@ impl Run {
         }
         self.check_protected(&changes)?;
         let first = said.trim().lines().next().unwrap_or_default();
+        let subject = self.redacted(self.order.subject());
         let title = if first.is_empty() {
-            self.order.subject()
+            subject.as_str()
         } else {
             first
                 .trim_start_matches(['#', ' ', '*'])
@@ -105,8 +113,23 @@ impl Run {
             is_simulated: false,
         };
         self.ledger.record("agent", &written).await?;
-        let _ = std::fs::remove_dir_all(&path);
+        blocking(move || {
+            let _ = std::fs::remove_dir_all(&path);
+            Ok(())
+        })
+        .await?;
         Ok(written)
+    }
+
+    /// The agent of an earlier attempt that ended before it was on record.
+    async fn launched(&self) -> Result<Option<TaskId>, Failure> {
+        let filter = TaskFilter {
+            parent_task_id: Some(self.control.record.task_id.clone()),
+            task_type: Some(TaskType::LocalAgent),
+            ..TaskFilter::default()
+        };
+        let found = self.hub.store().tasks(filter).await?;
+        Ok(found.into_iter().next().map(|record| record.task_id))
     }
 
     fn check_protected(&self, changes: &ChangeSet) -> Result<(), Failure> {
@@ -130,6 +153,13 @@ impl Run {
             "{}; give --allow-protected to allow it",
             refused.join("; ")
         )))
+    }
+
+    /// What of the budget is left for the agent.
+    fn left_to_spend(&self) -> Option<Usd> {
+        let spent = self.spent().1.at_least();
+        let max = self.order.max_budget?;
+        Some(Usd::from_nanos(max.nanos().saturating_sub(spent.nanos())))
     }
 
     async fn launch(&self, tree: &Path, located: &Located) -> Result<TaskId, Failure> {
@@ -161,6 +191,7 @@ impl Run {
             kind: WORKER.to_owned(),
             model: Some(self.order.task_model.clone()),
             max_turns: None,
+            max_budget: self.left_to_spend(),
             isolation: None,
             name: None,
             cwd: tree.to_path_buf(),
@@ -181,7 +212,7 @@ impl Run {
 fn collect(tree: &Path, commit: &CommitId) -> Result<ChangeSet, Failure> {
     // The index is a throw-away too: everything that is not ignored goes into it.
     git(tree, &["add", "--all", "."])?;
-    let listed = git(
+    let listed = git_bytes(
         tree,
         &[
             "diff",
@@ -193,38 +224,51 @@ fn collect(tree: &Path, commit: &CommitId) -> Result<ChangeSet, Failure> {
             &commit.0,
         ],
     )?;
-    let mut fields = listed.split('\0').filter(|field| !field.is_empty());
+    let mut fields = listed
+        .split(|byte| *byte == 0)
+        .filter(|field| !field.is_empty());
     let mut changes = Vec::new();
     while let (Some(head), Some(name)) = (fields.next(), fields.next()) {
-        let bad = |reason: String| Failure::NotApplied(format!("`{name}`: {reason}"));
-        let path = RepoPath::new(name).map_err(|error| bad(error.reason.to_owned()))?;
-        let mut words = head.trim_start_matches(':').split(' ');
-        let (old, new) = (
-            words.next().unwrap_or_default(),
-            words.next().unwrap_or_default(),
-        );
-        if new == "000000" {
-            changes.push(FileChange::Deleted { path });
-            continue;
-        }
-        let mode = FileMode::from_git(new)
-            .filter(|mode| *mode != FileMode::Symlink)
-            .ok_or_else(|| bad("is a link or a repository of its own".to_owned()))?;
-        let content = std::fs::read(tree.join(name)).map_err(|error| bad(error.to_string()))?;
-        let content = Bytes(content);
-        changes.push(if old == "000000" {
-            FileChange::Added {
-                path,
-                content,
-                mode,
-            }
-        } else {
-            FileChange::Modified {
-                path,
-                content,
-                mode,
-            }
-        });
+        changes.push(change(tree, head, name)?);
     }
     Ok(ChangeSet(changes))
+}
+
+/// `:<old mode> <new mode> <old object> <new object> <letter>` and a name.
+fn change(tree: &Path, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> {
+    let bad = |reason: &str| {
+        let name = String::from_utf8_lossy(name);
+        Failure::NotApplied(format!("`{name}`: {reason}"))
+    };
+    let name = std::str::from_utf8(name).map_err(|_| bad("its name is not UTF-8"))?;
+    let path = RepoPath::new(name).map_err(|error| bad(error.reason))?;
+    let head = String::from_utf8_lossy(head);
+    let words: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
+    let [old, new, _, object, ..] = words[..] else {
+        return Err(Failure::Broken(format!("git diff said `{head}`")));
+    };
+    if old == SUBMODULE {
+        return Err(bad("is a repository of its own"));
+    }
+    if new == "000000" {
+        return Ok(FileChange::Deleted { path });
+    }
+    let mode = FileMode::from_git(new)
+        .filter(|mode| *mode != FileMode::Symlink)
+        .ok_or_else(|| bad("is a link or a repository of its own"))?;
+    // As git keeps it: on disk it may have other line ends, or be what a pointer stands for.
+    let content = Bytes(git_bytes(tree, &["cat-file", "blob", object])?);
+    Ok(if old == "000000" {
+        FileChange::Added {
+            path,
+            content,
+            mode,
+        }
+    } else {
+        FileChange::Modified {
+            path,
+            content,
+            mode,
+        }
+    })
 }

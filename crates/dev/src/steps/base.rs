@@ -39,7 +39,13 @@ impl Run {
             Some(base) => base.clone(),
             None => forge.default_branch().await?,
         };
-        let commit = forge.head(&base).await?.ok_or_else(|| {
+        // Git would take `main~1` and the like for a commit; no branch has such a name.
+        let is_name = !base.contains(['~', '^', ':', '\\', ' ']) && !base.contains("@{");
+        let commit = match is_name {
+            true => forge.head(&base).await?,
+            false => None,
+        };
+        let commit = commit.ok_or_else(|| {
             Failure::Refused(format!("{} has no branch `{base}`", forge.describe()))
         })?;
         let task = self.control.record.task_id.as_str();
@@ -71,6 +77,15 @@ impl Run {
         let commit = forge.head(&pull.head).await?.ok_or_else(|| {
             Failure::Refused(format!("the branch `{}` of #{number} is gone", pull.head))
         })?;
+        if commit != pull.head_commit {
+            return Err(Failure::Refused(format!(
+                "pull request #{number} is at {}, but the branch `{}` here is at {}: it comes from a fork, \
+                 or was pushed to just now; look at it and try again",
+                pull.head_commit.short(),
+                pull.head,
+                commit.short()
+            )));
+        }
         Ok(Base {
             base: pull.base,
             commit,

@@ -44,7 +44,9 @@ impl LazyTree<'_> {
             return Ok(tree.clone());
         }
         let clone = self.run.link.clone.clone().unwrap_or_default();
-        let (path, commit) = (self.run.dir().join("tree"), self.base.commit.clone());
+        // Another attempt may still be ending, and takes its own tree away.
+        let name = format!("tree-{}", self.run.control.epoch);
+        let (path, commit) = (self.run.dir().join(name), self.base.commit.clone());
         let tree = blocking(move || Tree::open(&clone, &path, &commit)).await?;
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
@@ -55,6 +57,12 @@ impl LazyTree<'_> {
         blocking(move || same.set(&changes)).await?;
         Ok(tree)
     }
+
+    /// Takes it away, where that may take its time.
+    async fn close(mut self) {
+        let tree = self.tree.take();
+        let _ = tokio::task::spawn_blocking(move || drop(tree)).await;
+    }
 }
 
 impl Run {
@@ -63,8 +71,8 @@ impl Run {
         &self,
         base: &Base,
         reading: &Reading,
-        mut written: Written,
-        mut conversation: Option<Conversation>,
+        written: Written,
+        conversation: Option<Conversation>,
     ) -> Result<(Written, Proven), Failure> {
         if let Some(reason) = self.no_proof(&written) {
             self.say("verify", &format!("🧪 Not verified: {reason}"));
@@ -75,13 +83,28 @@ impl Run {
             base,
             tree: None,
         };
-        let Some(command) = self.test_command(&mut tree).await? else {
+        let outcome = self
+            .prove_in(&mut tree, reading, written, conversation)
+            .await;
+        tree.close().await;
+        outcome
+    }
+
+    async fn prove_in(
+        &self,
+        tree: &mut LazyTree<'_>,
+        reading: &Reading,
+        mut written: Written,
+        mut conversation: Option<Conversation>,
+    ) -> Result<(Written, Proven), Failure> {
+        let base = tree.base;
+        let Some(command) = self.test_command(tree).await? else {
             let reason =
                 "no test command was found; set `verify.command` or give --verify".to_owned();
             self.say("verify", &format!("🧪 Not verified: {reason}"));
             return Ok((written, Proven::Not(reason)));
         };
-        let before = self.before(base, &command, &mut tree).await?;
+        let before = self.before(base, &command, tree).await?;
         if before.was_not_run() {
             let reason = format!(
                 "`{command}` cannot be run here: {}",
@@ -93,7 +116,7 @@ impl Run {
         let mut round = 0;
         loop {
             round += 1;
-            let after = self.after(round, &command, &written, &mut tree).await?;
+            let after = self.after(round, &command, &written, tree).await?;
             let evidence = Evidence {
                 command: command.clone(),
                 before: before.clone(),
@@ -117,7 +140,14 @@ impl Run {
             match self.write(base, reading, talk).await {
                 Ok(mended) => written = mended,
                 // The change before it stands, with what the tests say of it.
-                Err(Failure::NotApplied(_) | Failure::NoChanges(_)) => {
+                Err(
+                    failure @ (Failure::NotApplied(_)
+                    | Failure::NoChanges(_)
+                    | Failure::Refused(_)
+                    | Failure::Budget(_)
+                    | Failure::Model(_)),
+                ) => {
+                    self.say("verify", &format!("   it was not repaired: {failure}"));
                     return self.conclude(written, evidence);
                 }
                 Err(other) => return Err(other),

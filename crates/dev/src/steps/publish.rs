@@ -1,12 +1,14 @@
 //! One commit on a branch of its own, and one pull request; found again after a crash.
 
 use codespar_forge::{Draft, NewCommit, NewPullRequest, PullRequestChange};
-use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
+use codespar_protocol::{
+    ChangeSet, Check, CheckState, CommitId, FileChange, PullRequest, RepoPath,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Located, Proven, Written};
 use crate::{
-    Failure, Risk, RiskLevel,
+    DevOrder, Failure, Risk, RiskLevel,
     diff_stat::touched,
     order::Leave,
     pull_text::{PullText, Verified, commit_message, shorten},
@@ -33,6 +35,9 @@ impl Run {
         proven: &Proven,
     ) -> Result<Published, Failure> {
         self.check_stop()?;
+        if !self.ledger.has("commit") {
+            self.check_secrets(&written.changes)?;
+        }
         let commit: CommitId = self
             .ledger
             .once("commit", || self.commit(base, written))
@@ -51,9 +56,28 @@ impl Run {
         Ok(Published { commit, pull, risk })
     }
 
+    /// Files are committed as they are, so one that holds a secret of this machine stays here.
+    fn check_secrets(&self, changes: &ChangeSet) -> Result<(), Failure> {
+        for (path, content, _) in changes.0.iter().filter_map(FileChange::after) {
+            let text = String::from_utf8_lossy(&content.0);
+            for (number, line) in (1..).zip(text.lines()) {
+                // Only what is known by its value: test data often has the shape of a secret.
+                let redacted = self.ground.redactor.redact(line);
+                let mark = "[redacted:";
+                if redacted.matches(mark).count() > line.matches(mark).count() {
+                    return Err(Failure::Refused(format!(
+                        "line {number} of `{path}` would hold a secret of this machine, and nothing was \
+                         published: {redacted}"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
     async fn commit(&self, base: &Base, written: &Written) -> Result<CommitId, Failure> {
         let key = self.control.record.task_id.to_string();
-        let message = commit_message(&self.order, &self.control.record.task_id, &key);
+        let message = commit_message(&self.clean_order(), &self.control.record.task_id, &key);
         let new = NewCommit {
             branch: base.branch.clone(),
             parent: base.commit.clone(),
@@ -63,6 +87,14 @@ impl Run {
             key,
         };
         Ok(self.link.forge.commit(&new).await?)
+    }
+
+    /// The order as others may read it.
+    fn clean_order(&self) -> DevOrder {
+        DevOrder {
+            instruction: self.redacted(&self.order.instruction),
+            ..self.order.clone()
+        }
     }
 
     async fn risk(&self, base: &Base, written: &Written, proven: &Proven) -> Result<Risk, Failure> {
@@ -121,8 +153,9 @@ impl Run {
             .flatten()
             .map(|located| located.paths().map(str::to_owned).collect())
             .unwrap_or_default();
+        let order = self.clean_order();
         let text = PullText {
-            order: &self.order,
+            order: &order,
             task: &self.control.record.task_id,
             summary: &written.summary,
             changes: &written.changes,
@@ -156,13 +189,17 @@ impl Run {
             base: base.base.clone(),
             title: self.ground.redactor.redact(&title).into_owned(),
             body: self.body(written, proven, risk),
-            draft: if self.order.draft == Leave::Granted || proven.failed() {
+            draft: if self.is_draft(proven) {
                 Draft::Draft
             } else {
                 Draft::Ready
             },
         };
         Ok(self.link.forge.open_pull_request(&new).await?)
+    }
+
+    fn is_draft(&self, proven: &Proven) -> bool {
+        self.order.draft == Leave::Granted || proven.failed()
     }
 
     /// Adds a section to the body of a pull request that has got another commit.
@@ -194,7 +231,7 @@ impl Run {
             .collect();
         let change = PullRequestChange {
             body: Some(format!("{kept}{section}")),
-            draft: proven.failed().then_some(Draft::Draft),
+            draft: self.is_draft(proven).then_some(Draft::Draft),
             ..PullRequestChange::default()
         };
         let changed = forge.change_pull_request(number, &change).await?;

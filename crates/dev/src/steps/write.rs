@@ -3,7 +3,7 @@
 use codespar_protocol::{ChangeSet, RepoPath};
 use serde::{Deserialize, Serialize};
 
-use super::{Base, Reading};
+use super::{Base, Reading, blocking};
 use crate::{
     Failure, answer,
     apply::{self, MapSource, Protected, Refusal, Rules, SourceFile},
@@ -11,6 +11,7 @@ use crate::{
     order::Leave,
     pull_text::shorten,
     run::{Conversation, Run},
+    verify::submodules,
 };
 
 const SYSTEM: &str = include_str!("../prompts/generate.md");
@@ -40,7 +41,7 @@ enum Tried {
 impl Run {
     /// What stands in for a change when no model can be asked.
     pub(crate) fn simulate(&self) -> Written {
-        let words = format!("[Simulated] Would fix: {}", self.order.subject());
+        let words = self.redacted(&format!("[Simulated] Would fix: {}", self.order.subject()));
         Written {
             changes: ChangeSet::default(),
             title: shorten(&words),
@@ -88,12 +89,13 @@ impl Run {
                 );
             }
             let problem = match self.try_answer(&asked.text, base, reading).await? {
-                Tried::Fits(changes, answer) => {
+                Tried::Fits(changes, mut answer) => {
+                    answer.summary = self.redacted(&answer.summary);
                     return Ok(Written {
                         changes,
                         title: answer
                             .title()
-                            .unwrap_or_else(|| shorten(self.order.subject())),
+                            .unwrap_or_else(|| shorten(&self.redacted(self.order.subject()))),
                         summary: answer.summary,
                         model: asked.model,
                         answer: asked.text,
@@ -154,6 +156,15 @@ impl Run {
             // A name that could not be changed cannot be in the way either.
             if let Ok(path) = RepoPath::new(&entry.path) {
                 source.list(path, entry.mode);
+            }
+        }
+        // The forge leaves them out, and a file below one would take its place.
+        if let Some(clone) = self.link.clone.clone() {
+            let commit = base.commit.clone();
+            for path in blocking(move || submodules(&clone, &commit)).await? {
+                if let Ok(path) = RepoPath::new(&path) {
+                    source.insert_repository(path);
+                }
             }
         }
         for path in answer.paths() {

@@ -7,7 +7,7 @@ mod tree;
 
 pub use counts::Counts;
 pub(crate) use detect::detect;
-pub(crate) use tree::{Tree, git};
+pub(crate) use tree::{SUBMODULE, Tree, git, git_bytes, submodules};
 
 use std::{path::Path, sync::Arc, time::Duration};
 

@@ -11,6 +11,7 @@ mod interactive;
 mod maker;
 mod mcp;
 mod place;
+mod plain;
 mod provider;
 mod session_dirs;
 mod settings;

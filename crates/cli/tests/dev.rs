@@ -1220,3 +1220,123 @@ fn a_process_that_is_terminated_leaves_run_and_agent_to_the_next() {
         Vec::<u32>::new()
     );
 }
+
+#[test]
+fn a_run_that_failed_goes_on_where_it_failed() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    // The branch cannot be made while something else has its name.
+    let heads = bench.work().join(".git/refs/heads/codespar");
+    std::fs::write(&heads, "nonsense\n").unwrap();
+    let (failed, code) = dev(&bench, &["make", "it", "say", "hi"]);
+    assert_eq!(code, Some(1), "{failed}");
+    assert_eq!(failed["status"], "failed");
+    let asked = bench.server.request_count();
+    std::fs::remove_file(&heads).unwrap();
+    let id = failed["task_id"].as_str().unwrap();
+    let (report, code) = dev_resume(&bench, &id[..6]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(
+        bench.server.request_count(),
+        asked,
+        "nothing is paid for twice"
+    );
+    assert_eq!(
+        report["verification"]["after"]["counts"],
+        json!({"passed": 1, "failed": 0})
+    );
+    assert!(report["cost_usd"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!(branches(&bench), [format!("codespar/task-{}", &id[2..])]);
+}
+
+#[test]
+fn tests_that_were_red_before_are_said_to_be_and_a_missing_program_is_no_failure() {
+    let red = "test:\n\t@echo '2 failed, 3 passed'; exit 1\n";
+    let turns = (0..3).map(|_| answer("Say hi", FIX)).collect::<Vec<_>>();
+    let bench = repository(
+        script(&["greet.sh"], turns),
+        &[("greet.sh", GREET), ("Makefile", red)],
+    );
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let repair = bench.server.last_request().unwrap().json().to_string();
+    assert!(repair.contains("failed in the same way before"), "{repair}");
+    let shown = pull(&bench, 1);
+    let body = shown["pull_request"]["body"].as_str().unwrap();
+    assert!(
+        body.contains("They failed in the same way before it."),
+        "{body}"
+    );
+
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let missing = "echo '/usr/bin/python3: No module named pytest'; exit 1";
+    let (report, code) = dev(&bench, &["make it say hi", "--verify", missing]);
+    assert_eq!(code, Some(0), "{report}");
+    assert!(
+        report["not_verified"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be run here"),
+        "{report}"
+    );
+    assert_eq!(bench.server.request_count(), 2);
+}
+
+#[test]
+fn a_simulated_pull_request_is_not_merged_and_an_unchecked_one_is_said_to_be() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let mut command = bench.command(&["dev", "make it say hi"]);
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .env_remove("ANTHROPIC_BASE_URL");
+    let simulated = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(PATIENCE)
+        .unwrap();
+    assert_eq!(simulated.status.code(), Some(0), "{}", simulated.stderr);
+    let refused = bench.run(&["merge", "1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.stderr.contains("it changes nothing"),
+        "{}",
+        refused.stderr
+    );
+    let (report, code) = dev(&bench, &["make it say hi", "--no-verify"]);
+    assert_eq!(code, Some(0), "{report}");
+    let merged = bench.run(&["merge", "2"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", merged.stderr);
+    assert!(
+        merged.stdout.contains("no check had looked at"),
+        "{}",
+        merged.stdout
+    );
+    assert_eq!(
+        bench
+            .run(&["session", "list", "--json"])
+            .stdout
+            .matches("\"id\"")
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn what_a_pull_request_says_is_shown_and_not_obeyed() {
+    let bench = greeting(script(
+        &["greet.sh"],
+        [answer("Say hi \u{1b}]0;gotcha\u{7}", FIX)],
+    ));
+    let (report, code) = dev(&bench, &["make it say hi", "--no-verify"]);
+    assert_eq!(code, Some(0), "{report}");
+    for args in [
+        &["pr", "show", "1"][..],
+        &["pr", "list"],
+        &["pr", "diff", "1"],
+    ] {
+        let finished = bench.run(args);
+        assert!(
+            !finished.stdout.contains('\u{1b}'),
+            "{args:?}: {}",
+            finished.stdout
+        );
+    }
+}

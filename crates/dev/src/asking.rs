@@ -178,8 +178,7 @@ impl Asker<'_> {
         after += price;
         if after > max {
             return Err(Failure::Budget(format!(
-                "stopped at {spent} of {max} (--max-budget-usd): the next call of {} could cost up to \
-                 {price}, and nothing was published",
+                "stopped at {spent} of {max} (--max-budget-usd): the next call of {} could cost up to {price}",
                 self.id,
             )));
         }

@@ -22,14 +22,19 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the record of a task as earlier attempts left it.
+    /// Opens the record of a task as earlier attempts left it, with those of failed runs that it
+    /// goes on from.
     pub(crate) async fn open(
         store: Arc<dyn TaskStore>,
         task: TaskId,
         epoch: u64,
+        resumes: &[TaskId],
         hook: Option<StepHook>,
     ) -> Result<Self, Failure> {
-        let done = store.steps(&task).await?.into_iter().collect();
+        let mut done = HashMap::new();
+        for earlier in resumes.iter().chain([&task]) {
+            done.extend(store.steps(earlier).await?);
+        }
         Ok(Self {
             store,
             task,

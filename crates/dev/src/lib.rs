@@ -23,6 +23,7 @@ mod run;
 mod steps;
 mod tools;
 mod verify;
+mod words;
 
 pub use ask::{Question, Reply, ask};
 pub use failure::Failure;
@@ -39,4 +40,4 @@ pub use report::{DevReport, ReportedFile, ReportedPull};
 pub use review::{Finding, Reviewed, Reviewer, Severity};
 pub use risk::{Proof, Risk, RiskLevel, Touched, risk};
 pub use tools::Subscriptions;
-pub use verify::{Counts, Evidence, TestRun};
+pub use verify::{Counts, Evidence, TestRun, detect as detect_tests};

@@ -19,9 +19,14 @@ pub struct Merged {
     pub strategy: MergeStrategy,
     /// The branch it went to.
     pub base: String,
+    /// No check has looked at what was merged.
+    pub unchecked: bool,
     /// The branch that was taken away after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_branch: Option<String>,
+    /// The one that could not be, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept_branch: Option<String>,
 }
 
 /// Why there was no merge.
@@ -66,6 +71,8 @@ pub async fn merge(
     if !reasons.is_empty() {
         return Err(MergeRefusal::Checks { number, reasons });
     }
+    let checks = forge.checks(&pull.head_commit).await.map_err(refused)?;
+    let unchecked = checks.is_empty();
     let strategy = match strategy {
         Some(strategy) => strategy,
         None => forge.default_strategy().await.map_err(refused)?,
@@ -80,17 +87,22 @@ pub async fn merge(
     let is_ours = pull.head.starts_with(OWN_BRANCHES)
         && forge.head(&pull.head).await.map_err(refused)?.as_ref() == Some(&pull.head_commit);
     let commit = forge.merge(number, &order).await.map_err(refused)?;
-    let deleted_branch = match is_ours.then(|| forge.delete_branch(&pull.head)) {
-        // The merge stands, whether or not the branch goes.
-        Some(deleting) => deleting.await.ok().map(|()| pull.head.clone()),
-        None => None,
-    };
+    // The merge stands, whether or not the branch goes.
+    let (mut deleted_branch, mut kept_branch) = (None, None);
+    if is_ours {
+        match forge.delete_branch(&pull.head).await {
+            Ok(()) => deleted_branch = Some(pull.head.clone()),
+            Err(error) => kept_branch = Some(format!("{}: {error}", pull.head)),
+        }
+    }
     Ok(Merged {
         number,
         commit,
         strategy,
         base: pull.base,
+        unchecked,
         deleted_branch,
+        kept_branch,
     })
 }
 
@@ -119,6 +131,9 @@ async fn objections(
                 reasons.push(format!("check `{}` is not over{detail}", check.name));
             }
         }
+    }
+    if forge.diff(pull.number).await?.trim().is_empty() {
+        reasons.push("it changes nothing".to_owned());
     }
     match forge.mergeability(pull.number).await? {
         Mergeability::Clean => {}

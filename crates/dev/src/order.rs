@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use codespar_protocol::Usd;
+use codespar_protocol::{TaskId, Usd};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -152,6 +152,9 @@ pub struct DevOrder {
     pub picker_model: String,
     /// Limits.
     pub limits: DevLimits,
+    /// Runs that came to nothing and whose steps this one goes on from, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumes: Vec<TaskId>,
 }
 
 impl DevOrder {
@@ -167,8 +170,14 @@ impl DevOrder {
         map
     }
 
+    /// The order of a run that goes on where this one, of task `id`, failed.
+    pub fn again(mut self, id: TaskId) -> Self {
+        self.resumes.push(id);
+        self
+    }
+
     /// From the metadata of a task.
-    pub(crate) fn read(metadata: &Map<String, Value>) -> Result<Self, String> {
+    pub fn of(metadata: &Map<String, Value>) -> Result<Self, String> {
         let value = metadata.get("dev").cloned().unwrap_or_default();
         serde_json::from_value(value)
             .map_err(|error| format!("the task's metadata is not a complete order: {error}"))

@@ -181,7 +181,11 @@ impl PullText<'_> {
             // A fence that the output cannot close.
             writeln!(
                 out,
-                "\n**The tests do not pass with this change.**\n\n~~~~~~~~\n{}\n~~~~~~~~",
+                "\n**The tests do not pass with this change.**{}\n\n~~~~~~~~\n{}\n~~~~~~~~",
+                match evidence.after.failed_like(&evidence.before) {
+                    true => " They failed in the same way before it.",
+                    false => "",
+                },
                 &tail[from..]
             )?;
         }
@@ -228,6 +232,7 @@ mod tests {
             task_model: "m".to_owned(),
             picker_model: "m".to_owned(),
             limits: DevLimits::default(),
+            resumes: Vec::new(),
         };
         let changes = (0..300).map(|number| FileChange::Deleted {
             path: RepoPath::new(&format!("{}/{number}", "ä".repeat(400))).unwrap(),

@@ -134,6 +134,9 @@ impl DevReport {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let headline = match (&self.verification, self.simulated) {
             (_, true) => "✅ Simulated: no model is configured, no file was changed",
+            (Some(evidence), _) if evidence.after.failed_like(&evidence.before) => {
+                "⚠️  Draft ready: the tests fail as they did before it"
+            }
             (Some(evidence), _) if !evidence.after.passed() => {
                 "⚠️  Draft ready: the tests do not pass with it"
             }

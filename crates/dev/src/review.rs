@@ -9,6 +9,7 @@ use codespar_protocol::{
     CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     diff::{self, DiffFile},
     diff_stat::touched_by_diff,
     risk::{Proof, risk},
+    words::counted,
 };
 
 const SYSTEM: &str = include_str!("prompts/review.md");
@@ -93,21 +95,42 @@ pub struct Reviewer<'a> {
     pub redactor: &'a Redactor,
 }
 
+/// An answer, read as far as it can be: one finding in another form does not take the others along.
 #[derive(Debug, Default, Deserialize)]
 struct Said {
     #[serde(default)]
-    summary: String,
+    summary: Option<String>,
     #[serde(default)]
-    findings: Vec<RawFinding>,
+    findings: Option<Vec<Value>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug)]
 struct RawFinding {
     path: String,
     line: u32,
-    #[serde(default)]
     severity: String,
     text: String,
+}
+
+impl RawFinding {
+    /// Models have other names for the same things, and write numbers as words.
+    fn read(value: &Value) -> Option<Self> {
+        let word = |names: &[&str]| {
+            let found = names.iter().find_map(|name| value.get(name)?.as_str());
+            found.map(str::to_owned)
+        };
+        let line = value.get("line").or_else(|| value.get("line_number"))?;
+        let line = match line {
+            Value::String(text) => text.trim().parse().ok()?,
+            other => u32::try_from(other.as_u64()?).ok()?,
+        };
+        Some(Self {
+            path: word(&["path", "file", "filename"])?,
+            line,
+            severity: word(&["severity", "level"]).unwrap_or_default(),
+            text: word(&["text", "message", "body", "comment"])?,
+        })
+    }
 }
 
 impl Reviewer<'_> {
@@ -134,7 +157,7 @@ impl Reviewer<'_> {
         };
         let simulated = said.is_none();
         let said = said.unwrap_or_default();
-        let (findings, dropped) = sort_out(said.findings, &files);
+        let (findings, dropped) = sort_out(&said.findings.unwrap_or_default(), &files);
         let key = match simulated {
             true => simulated_key(&pull),
             false => key_of(&pull),
@@ -142,6 +165,7 @@ impl Reviewer<'_> {
         // Over the limit it would be rejected, after all the cost.
         let summary: String = said
             .summary
+            .unwrap_or_default()
             .chars()
             .take(forge.max_body_chars() / 2)
             .collect();
@@ -301,18 +325,23 @@ impl Reviewer<'_> {
             out.push_str("\n\n");
         }
         // Writing to a string cannot fail.
-        let _ = writeln!(out, "{} files, +{added} −{removed} lines.\n", files.len());
+        let _ = writeln!(
+            out,
+            "{}, +{added} −{removed} lines.\n",
+            counted(files.len(), "file")
+        );
         let _ = writeln!(out, "**Risk: {}**", risk.level);
         for reason in &risk.reasons {
             let _ = writeln!(out, "- {reason}");
         }
         if !simulated {
-            let _ = writeln!(out, "\n{} findings.", findings.len());
+            let _ = writeln!(out, "\n{}.", counted(findings.len(), "finding"));
         }
         if dropped > 0 {
             let _ = writeln!(
                 out,
-                "{dropped} more stood on lines that the diff does not show and were left out."
+                "{dropped} more could not be placed on a line that the diff shows and {} left out.",
+                if dropped == 1 { "was" } else { "were" }
             );
         }
         let _ = write!(out, "\n{}", mark(key));
@@ -356,15 +385,17 @@ fn finding(comment: &ReviewComment) -> Finding {
 fn read(answer: &str) -> Option<Said> {
     answer.match_indices('{').find_map(|(at, _)| {
         let mut stream = serde_json::Deserializer::from_str(&answer[at..]).into_iter::<Said>();
-        stream.next()?.ok()
+        let said = stream.next()?.ok()?;
+        // Any object can be read so; one that has neither is not the answer.
+        (said.summary.is_some() || said.findings.is_some()).then_some(said)
     })
 }
 
 /// Keeps what stands on a line that the diff shows.
-fn sort_out(raw: Vec<RawFinding>, files: &[DiffFile]) -> (Vec<Finding>, usize) {
-    let all = raw.len();
+fn sort_out(raw: &[Value], files: &[DiffFile]) -> (Vec<Finding>, usize) {
     let findings: Vec<Finding> = raw
-        .into_iter()
+        .iter()
+        .filter_map(RawFinding::read)
         .filter(|finding| {
             files
                 .iter()
@@ -381,6 +412,40 @@ fn sort_out(raw: Vec<RawFinding>, files: &[DiffFile]) -> (Vec<Finding>, usize) {
             text: finding.text,
         })
         .collect();
-    let dropped = all - findings.len();
+    let dropped = raw.len() - findings.len();
     (findings, dropped)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_finding_in_another_form_does_not_take_the_others_along() {
+        let answer = r#"Here: {"summary": "Bad", "findings": [
+            {"path": "a.rs", "line": 2, "severity": "high", "text": "drops the table"},
+            {"file": "a.rs", "line": "3", "message": "and this"},
+            {"path": "a.rs", "line": 900, "text": "nowhere"},
+            "words alone"]}"#;
+        let said = read(answer).unwrap();
+        let file = DiffFile {
+            path: "a.rs".to_owned(),
+            shown: [2, 3].into(),
+            ..DiffFile::default()
+        };
+        let (findings, dropped) = sort_out(&said.findings.unwrap(), &[file]);
+        let found: Vec<(u32, Severity, &str)> = findings
+            .iter()
+            .map(|finding| (finding.line, finding.severity, finding.text.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (2, Severity::High, "drops the table"),
+                (3, Severity::Medium, "and this")
+            ]
+        );
+        assert_eq!((dropped, said.summary.as_deref()), (2, Some("Bad")));
+        assert!(read(r#"{"foo": 1}"#).is_none() && read("fine").is_none());
+    }
 }

@@ -39,11 +39,12 @@ impl Run {
         hub: Arc<TaskHub>,
         control: Control,
     ) -> Result<Self, Failure> {
-        let order = DevOrder::read(&control.record.metadata).map_err(Failure::Broken)?;
+        let order = DevOrder::of(&control.record.metadata).map_err(Failure::Broken)?;
         let ledger = Ledger::open(
             control.store.clone(),
             control.record.task_id.clone(),
             control.epoch,
+            &order.resumes,
             ground.hook.clone(),
         )
         .await?;

@@ -59,6 +59,13 @@ fn vital_signs(process: u32) -> Option<(String, String)> {
     Some((start, state))
 }
 
+fn is_gone(process: u32) -> bool {
+    let id = i32::try_from(process)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    id.is_some_and(|id| rustix::process::test_kill_process(id) == Err(rustix::io::Errno::SRCH))
+}
+
 /// A fresh name with the certificate of this process.
 pub(crate) fn name() -> String {
     let fresh = uuid::Uuid::now_v7();
@@ -97,7 +104,8 @@ fn dead(runners: Vec<RunnerId>) -> Vec<RunnerId> {
         within_sight
             && match vital_signs(birth.process) {
                 Some((start, state)) => start != birth.start || matches!(&*state, "Z" | "X"),
-                None => true,
+                // It may be hidden from us; only a process that nobody can signal is gone.
+                None => is_gone(birth.process),
             }
     };
     runners.into_iter().filter(is_dead).collect()

@@ -22,8 +22,9 @@ const MOST_TOKENS: u32 = 4_096;
 /// Example: codespar ask "what does HTTP status 409 mean for a merge?"
 #[derive(Args)]
 pub(crate) struct AskArgs {
-    /// The question.
-    question: String,
+    /// The question; quotes may be left out.
+    #[arg(required = true)]
+    question: Vec<String>,
 
     /// A picture that goes with it. May be repeated.
     #[arg(long, value_name = "FILE")]
@@ -44,6 +45,10 @@ pub(crate) struct AskArgs {
 
 /// Runs it.
 pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, CommandError> {
+    let text = args.question.join(" ");
+    if text.trim().is_empty() {
+        return Err(CommandError::Usage("the question is empty".to_owned()));
+    }
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let settings = Settings::load(place)?;
@@ -69,7 +74,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
         model_id: provider.choice.id.clone(),
         max_tokens: MOST_TOKENS,
         max_budget: args.max_budget_usd,
-        text: args.question,
+        text,
         images,
     };
     let outcome = ask(question, &cancel).await;

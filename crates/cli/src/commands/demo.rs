@@ -12,7 +12,7 @@ use codespar_dev::{
     DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
 };
-use codespar_protocol::{TaskId, TaskStatus, TaskType};
+use codespar_protocol::{SessionId, TaskId, TaskStatus, TaskType};
 use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited};
 use tokio_util::sync::CancellationToken;
@@ -167,6 +167,7 @@ async fn change(
         task_model: "sonnet".to_owned(),
         picker_model: "haiku".to_owned(),
         limits: DevLimits::default(),
+        resumes: Vec::new(),
     };
     let progress = Progress::for_people();
     let shown = progress.clone();
@@ -174,7 +175,7 @@ async fn change(
         .hub
         .hear(&id, Arc::new(move |event| shown.event(&event)));
     let caller = Caller {
-        session: works.ground.new_session().await?,
+        session: SessionId::new(),
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),
@@ -248,9 +249,20 @@ fn write_sample(repo: &Path) -> Result<(), CommandError> {
 }
 
 fn git(repo: &Path, args: &[&str]) -> Result<String, CommandError> {
-    let output = Command::new("git")
+    let mut command = Command::new("git");
+    // Run from a hook, these would point at somebody's own repository.
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_COMMON_DIR",
+    ] {
+        command.env_remove(name);
+    }
+    let output = command
         .arg("-C")
         .arg(repo)
+        .args(["-c", "core.hooksPath=/dev/null"])
         .args(args)
         .output()
         .map_err(|error| {

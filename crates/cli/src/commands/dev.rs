@@ -4,11 +4,13 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use codespar_agent::NobodyThere;
-use codespar_dev::{DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, keep_images};
+use codespar_dev::{
+    DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, detect_tests, keep_images,
+};
 use codespar_policy::Mode;
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType, Usd};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usd};
 use codespar_store::{Notify, TaskStore};
-use codespar_tasks::{Caller, TaskExtra, Waited};
+use codespar_tasks::{Caller, TaskExtra, Waited, find_task};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -39,9 +41,9 @@ use crate::{
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DevArgs {
-    /// What is to be done.
+    /// What is to be done; quotes may be left out.
     #[arg(required_unless_present = "resume")]
-    instruction: Option<String>,
+    instruction: Vec<String>,
 
     /// owner/name on GitHub, or a directory; this one by default.
     #[arg(long, value_name = "REPO")]
@@ -89,9 +91,20 @@ pub(crate) struct DevArgs {
     #[arg(long, value_enum, value_name = "ENGINE")]
     engine: Option<EngineName>,
 
-    /// Go on with a run that was interrupted, by the id of its task.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "max_budget_usd", "model", "engine"])]
-    resume: Option<TaskId>,
+    /// With the agent engine: allow these tools without asking, as for a session:
+    /// `"Bash(make *)"`. May be repeated.
+    #[arg(
+        long = "allowedTools",
+        visible_alias = "allowed-tools",
+        value_name = "RULES",
+        num_args = 1
+    )]
+    allowed_tools: Vec<String>,
+
+    /// Go on with a run that was interrupted or that failed, by the id of its task or the
+    /// beginning of it.
+    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "model", "engine"])]
+    resume: Option<String>,
 
     /// Print one JSON object at the end.
     #[arg(long)]
@@ -108,7 +121,8 @@ enum EngineName {
 pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
-    let ground = Ground::prepare(place, session_args(&args)).await?;
+    let session = session_args(&args, &place);
+    let ground = Ground::prepare(place, session).await?;
     for warning in &ground.warnings {
         anstream::eprintln!("{} {warning}", crate::style::warning("warning:"));
     }
@@ -119,7 +133,7 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
         Progress::for_people()
     };
     let begun = match &args.resume {
-        Some(id) => resume(&works, id, &progress, &args).await,
+        Some(text) => resume(&works, text, &progress, &args).await,
         None => begin(&args, &works, &progress).await,
     };
     let outcome = match begun {
@@ -133,16 +147,24 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
 
 /// Records the task; from here on it outlives us.
 async fn begin(args: &DevArgs, works: &Works, progress: &Progress) -> Result<TaskId, CommandError> {
-    let ground = &works.ground;
     let id = TaskId::new(TaskType::LocalWorkflow);
-    let order = order(args, ground, &id).await?;
-    let session = ground.new_session().await?;
+    let order = order(args, &works.ground, &id).await?;
+    record_task(works, id, &order, progress).await
+}
+
+async fn record_task(
+    works: &Works,
+    id: TaskId,
+    order: &DevOrder,
+    progress: &Progress,
+) -> Result<TaskId, CommandError> {
     let caller = Caller {
-        session,
+        // Nobody is told of its end, so there need not be a conversation.
+        session: SessionId::new(),
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),
-        root: ground.place.root.clone(),
+        root: works.ground.place.root.clone(),
     };
     listen(works, &id, progress);
     let subject = format!("dev: {}", order.headline());
@@ -163,11 +185,16 @@ async fn begin(args: &DevArgs, works: &Works, progress: &Progress) -> Result<Tas
 
 async fn resume(
     works: &Works,
-    id: &TaskId,
+    text: &str,
     progress: &Progress,
     args: &DevArgs,
 ) -> Result<TaskId, CommandError> {
-    let record = works.ground.store.task(id).await?;
+    let store = &*works.ground.store;
+    let found = find_task(store, text)
+        .await
+        .map_err(|error| CommandError::Usage(error.to_string()))?;
+    let id = &found.ok_or_else(|| CommandError::Usage(format!("there is no task `{text}`")))?;
+    let record = store.task(id).await?;
     if let (Some(report), false) = (report_of(&record), args.json) {
         // Nobody will say it again.
         progress.line(&report.text());
@@ -176,6 +203,18 @@ async fn resume(
         return Err(CommandError::Usage(format!(
             "{id} is not a run of the dev agent"
         )));
+    }
+    if matches!(record.status, TaskStatus::Failed | TaskStatus::Killed) {
+        let order = DevOrder::of(&record.metadata).map_err(CommandError::Failed)?;
+        let mut order = order.again(id.clone());
+        order.max_budget = args.max_budget_usd.or(order.max_budget);
+        return record_task(
+            works,
+            TaskId::new(TaskType::LocalWorkflow),
+            &order,
+            progress,
+        )
+        .await;
     }
     listen(works, id, progress);
     works.hub.scheduler().nudge();
@@ -190,7 +229,16 @@ fn listen(works: &Works, id: &TaskId, progress: &Progress) {
 }
 
 async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder, CommandError> {
-    let instruction = args.instruction.clone().unwrap_or_default();
+    let instruction = args.instruction.join(" ");
+    if args
+        .verify
+        .as_ref()
+        .is_some_and(|command| command.trim().is_empty())
+    {
+        return Err(CommandError::Usage(
+            "--verify needs a command; --no-verify runs no tests".to_owned(),
+        ));
+    }
     if instruction.trim().is_empty() {
         return Err(CommandError::Usage("the instruction is empty".to_owned()));
     }
@@ -248,6 +296,7 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
         ),
         picker_model: named(None, "PICKER_MODEL", dev.picker_model.as_ref(), "haiku"),
         limits: dev.limits(verify),
+        resumes: Vec::new(),
     })
 }
 
@@ -323,15 +372,19 @@ fn report_of(record: &TaskRecord) -> Option<DevReport> {
 }
 
 /// The agent engine works in a throw-away tree, where edits need no asking.
-fn session_args(args: &DevArgs) -> SessionArgs {
+fn session_args(args: &DevArgs, place: &Place) -> SessionArgs {
+    // The project's own tests may be run by whoever is to make them pass.
+    let command = args.verify.clone().or_else(|| detect_tests(&place.root));
+    let mut allowed_tools = args.allowed_tools.clone();
+    allowed_tools.extend(
+        command
+            .filter(|command| !command.trim().is_empty())
+            .map(|command| format!("Bash({command})")),
+    );
     SessionArgs {
         permission_mode: Some(Mode::AcceptEdits),
         max_budget_usd: args.max_budget_usd,
-        allowed_tools: args
-            .verify
-            .iter()
-            .map(|command| format!("Bash({command})"))
-            .collect(),
+        allowed_tools,
         ..SessionArgs::plain()
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     dev::{CliLinker, requester, which},
     error::CommandError,
     place::Place,
+    plain::plain,
     settings::Settings,
     style,
 };
@@ -188,8 +189,8 @@ fn line(pull: &PullRequest) -> String {
     format!(
         "{:>5}  {state}  {}  {}",
         format!("#{}", pull.number),
-        pull.title,
-        style::faint(format!("{} → {}", pull.head, pull.base))
+        plain(&pull.title),
+        style::faint(plain(&format!("{} → {}", pull.head, pull.base)))
     )
 }
 
@@ -212,7 +213,7 @@ async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandEr
             pull.author,
             pull.head_commit.short()
         )),
-        pull.body.trim_end()
+        shown(&pull.body)
     ))?;
     for check in &checks {
         let state = serde_json::to_value(check.state).unwrap_or_default();
@@ -231,12 +232,14 @@ async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandEr
             "\n\n{} by {}\n{}",
             style::strong("review"),
             review.author,
-            review.body.trim_end()
+            shown(&review.body)
         ))?;
         for comment in &review.comments {
             super::print(format_args!(
                 "\n  {}:{}  {}",
-                comment.path, comment.line, comment.body
+                plain(&comment.path),
+                comment.line,
+                plain(&comment.body)
             ))?;
         }
     }
@@ -256,10 +259,19 @@ async fn diff(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandEr
     Ok(ExitCode::SUCCESS)
 }
 
+/// A text from outside for a terminal: without notes to ourselves, and nothing in it is obeyed.
+pub(crate) fn shown(text: &str) -> String {
+    let lines = text.lines().filter(|line| {
+        let line = line.trim();
+        !(line.starts_with("<!-- codespar-") && line.ends_with("-->"))
+    });
+    plain(lines.collect::<Vec<_>>().join("\n").trim_end()).into_owned()
+}
+
 /// A diff in colours, which pipes do not get.
 pub(crate) fn coloured(diff: &str) -> String {
     let mut out = String::new();
-    for line in diff.lines() {
+    for line in plain(diff).lines() {
         let shown = match line.as_bytes().first() {
             Some(b'+') => style::good(line),
             Some(b'-') => style::error(line),
@@ -326,6 +338,15 @@ pub(crate) async fn merge_one(args: &MergeArgs, place: &Place) -> Result<ExitCod
         merged.strategy,
         merged.commit.short()
     ))?;
+    if merged.unchecked {
+        super::print(format_args!(
+            "{}\n",
+            style::warning("no check had looked at what was merged")
+        ))?;
+    }
+    if let Some(kept) = &merged.kept_branch {
+        super::print(format_args!("kept {kept}\n"))?;
+    }
     if let Some(branch) = &merged.deleted_branch {
         super::print(format_args!("deleted {branch}\n"))?;
     }

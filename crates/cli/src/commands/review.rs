@@ -7,10 +7,10 @@ use codespar_dev::{Reviewed, Reviewer};
 use codespar_protocol::Usd;
 use tokio_util::sync::CancellationToken;
 
-use super::pr::{At, failed, reach};
+use super::pr::{At, failed, reach, shown};
 use crate::{
-    args::dollars, error::CommandError, gather, place::Place, provider, settings::Settings,
-    signals::Signals, style,
+    args::dollars, error::CommandError, gather, place::Place, plain::plain, provider,
+    settings::Settings, signals::Signals, style,
 };
 
 /// Review a pull request and post what was found.
@@ -71,24 +71,17 @@ pub(crate) async fn run(args: ReviewArgs, place: &Place) -> Result<ExitCode, Com
 }
 
 pub(crate) fn show(reviewed: &Reviewed) -> Result<(), CommandError> {
-    let words = reviewed
-        .review
-        .body
-        .lines()
-        .filter(|line| !line.starts_with("<!--"))
-        .collect::<Vec<_>>()
-        .join("\n");
     super::print(format_args!(
         "{} #{}\n{}\n",
         style::strong("reviewed"),
         reviewed.number,
-        words.trim()
+        shown(&reviewed.review.body)
     ))?;
     for comment in &reviewed.review.comments {
         super::print(format_args!(
             "\n{}  {}\n",
-            style::strong(format!("{}:{}", comment.path, comment.line)),
-            comment.body
+            style::strong(plain(&format!("{}:{}", comment.path, comment.line))),
+            plain(&comment.body)
         ))?;
     }
     Ok(())

@@ -9,6 +9,8 @@ use std::{
 use codespar_protocol::Event;
 use parking_lot::Mutex;
 
+use crate::plain::plain;
+
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const TICK: Duration = Duration::from_millis(120);
 /// Nothing turns for what is quick.
@@ -87,7 +89,7 @@ impl Progress {
             Event::Notice { text, .. } => text.clone(),
             _ => return,
         };
-        self.line(&text);
+        self.line(&plain(&text));
     }
 
     /// Shows a line.

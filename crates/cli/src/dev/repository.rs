@@ -17,6 +17,11 @@ pub(crate) fn which(
     let dir = match repo {
         None => place.root.clone(),
         Some(text) if Path::new(text).is_dir() => PathBuf::from(text).canonicalize()?,
+        Some(text) if text.starts_with(['.', '/', '~']) => {
+            return Err(CommandError::Usage(format!(
+                "--repo {text}: there is no such directory"
+            )));
+        }
         Some(text) => return at_github(place, text),
     };
     let forge = settings.forge.unwrap_or(ForgeName::Auto);

@@ -5,11 +5,8 @@ use std::time::{Duration, Instant};
 use codespar_protocol::{Cost, TaskId};
 use unicode_width::UnicodeWidthChar;
 
-use super::{
-    page::{Page, Row},
-    plain::plain,
-};
-use crate::style;
+use super::page::{Page, Row};
+use crate::{plain::plain, style};
 
 const WIDTH: usize = 76;
 const NARROWEST: usize = 24;

@@ -5,7 +5,6 @@ mod boxes;
 mod commands;
 mod input;
 mod page;
-mod plain;
 mod screen;
 mod servers;
 mod tasks;

@@ -12,9 +12,8 @@ use parking_lot::Mutex;
 use super::{
     boxes::{self, Boxes, End},
     page::Page,
-    plain::plain,
 };
-use crate::{assemble::Ground, error::CommandError, place::Place, style};
+use crate::{assemble::Ground, error::CommandError, place::Place, plain::plain, style};
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 4;

@@ -4,7 +4,7 @@ use codespar_locate::{Locator, by_path, keywords, named_paths};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, blocking};
-use crate::{Failure, images, picking, run::Run};
+use crate::{Failure, images, picking, run::Run, words::counted};
 
 /// The whole tree is shown to the picker up to this many paths.
 const WHOLE_TREE: usize = 4_000;
@@ -73,7 +73,11 @@ impl Run {
             .collect();
         self.say(
             "locate",
-            &format!("🔍 Found {} relevant files:{}", found.len(), found.concat()),
+            &format!(
+                "🔍 Found {}:{}",
+                counted(found.len(), "relevant file"),
+                found.concat()
+            ),
         );
         Ok(located)
     }

@@ -13,6 +13,9 @@ use crate::{
 };
 
 const REPAIR: &str = include_str!("../prompts/repair_tests.md");
+/// Added where the change may not be at fault.
+const RED_BEFORE: &str = "They failed in the same way before the change. If the instruction has nothing to do \
+                          with that, answer with the same change again.\n\n";
 
 /// What the proof came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -130,9 +133,13 @@ impl Run {
             };
             self.say("verify", "🔧 The tests fail; asking for a repair…");
             let words = format!(
-                "{}\n\n$ {command}\n{}: {}\n\n{}",
+                "{}\n\n{}$ {command}\nresult: {}\n\n{}",
                 REPAIR.trim(),
-                "result",
+                if evidence.after.failed_like(&evidence.before) {
+                    RED_BEFORE
+                } else {
+                    ""
+                },
                 evidence.after.words(),
                 evidence.after.tail
             );
@@ -244,6 +251,7 @@ impl Run {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
             &self.ground.shell,
+            &self.dir(),
             path,
             command,
             limit,

@@ -76,7 +76,9 @@ impl Run {
     }
 
     async fn commit(&self, base: &Base, written: &Written) -> Result<CommitId, Failure> {
-        let key = self.control.record.task_id.to_string();
+        // The first run of several may have made it.
+        let first = self.order.resumes.first();
+        let key = first.unwrap_or(&self.control.record.task_id).to_string();
         let message = commit_message(&self.clean_order(), &self.control.record.task_id, &key);
         let new = NewCommit {
             branch: base.branch.clone(),

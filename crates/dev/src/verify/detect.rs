@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The project's own test command, if its files tell.
-pub(crate) fn detect(root: &Path) -> Option<String> {
+pub fn detect(root: &Path) -> Option<String> {
     let has = |name: &str| root.join(name).is_file();
     let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
     if has("Cargo.toml") {

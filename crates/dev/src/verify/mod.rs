@@ -6,7 +6,7 @@ mod detect;
 mod tree;
 
 pub use counts::Counts;
-pub(crate) use detect::detect;
+pub use detect::detect;
 pub(crate) use tree::{SUBMODULE, Tree, git, git_bytes, submodules};
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -53,7 +53,25 @@ impl TestRun {
 
     /// The command itself could not be found or started: this says nothing of the change.
     pub fn was_not_run(&self) -> bool {
-        matches!(self.exit_code, Some(126 | 127))
+        let is_missing = |line: &str| {
+            // A module that the program itself is, not one that a test wants.
+            line.ends_with("No module named pytest") || line.ends_with("Missing script: \"test\"")
+        };
+        match self.exit_code {
+            Some(126 | 127) => true,
+            Some(0) | None => false,
+            Some(_) => self.counts.is_none() && self.tail.lines().any(is_missing),
+        }
+    }
+
+    /// Whether another run failed in the same way, as far as one can tell.
+    pub fn failed_like(&self, other: &Self) -> bool {
+        let same_counts = match (self.counts, other.counts) {
+            (Some(ours), Some(theirs)) => ours.failed == theirs.failed,
+            (None, None) => true,
+            _ => false,
+        };
+        !self.passed() && same_counts && self.exit_code == other.exit_code
     }
 
     /// In a few words: `214 passed`, `2 of 14 failed`, `exit code 1`.
@@ -92,6 +110,7 @@ pub struct Evidence {
 /// Runs a command in a tree.
 pub(crate) async fn run(
     shell: &ShellGround,
+    temp_dir: &Path,
     tree: &Path,
     command: &str,
     limit: Duration,
@@ -100,7 +119,7 @@ pub(crate) async fn run(
     let broken = |error: &dyn std::fmt::Display| Failure::Broken(format!("`{command}`: {error}"));
     let temp = tempfile::Builder::new()
         .prefix("verify-")
-        .tempdir_in(made(&shell.temp_dir)?)
+        .tempdir_in(made(temp_dir)?)
         .map_err(|error| broken(&error))?;
     let context = Context::new(ContextParts {
         root: tree.to_path_buf(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Escapes what could move the cursor, hide words or turn their order round. Line ends and tabs
 /// stay.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_treacherous) {
         return Cow::Borrowed(text);
     }

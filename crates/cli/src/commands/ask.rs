@@ -1,6 +1,6 @@
 //! `codespar ask`.
 
-use std::{path::PathBuf, process::ExitCode, sync::Arc};
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
 use codespar_dev::{Question, ask, keep_images};
@@ -8,10 +8,7 @@ use codespar_protocol::Usd;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    args::dollars, error::CommandError, gather, place::Place, provider, settings::Settings,
-    signals::Signals,
-};
+use crate::{args::dollars, error::CommandError, place::Place, signals::Signals};
 
 const MOST_TOKENS: u32 = 4_096;
 
@@ -51,14 +48,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
     }
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
-    let settings = Settings::load(place)?;
-    let redactor = Arc::new(gather::redactor(place));
-    let asked = args
-        .model
-        .as_deref()
-        .or_else(|| place.var("TASK_MODEL"))
-        .or(settings.dev.task_model.as_deref());
-    let provider = provider::choose(place, &settings, asked, &redactor)?;
+    let (provider, _) = crate::dev::provider(place, args.model.as_deref())?;
     if provider.is_simulated() {
         return Err(CommandError::Usage(format!(
             "a question needs a model: {}",

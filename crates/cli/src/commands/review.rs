@@ -1,6 +1,6 @@
 //! `codespar review`.
 
-use std::{process::ExitCode, sync::Arc};
+use std::process::ExitCode;
 
 use clap::Args;
 use codespar_dev::{Reviewed, Reviewer};
@@ -9,8 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pr::{At, failed, reach, shown};
 use crate::{
-    args::dollars, error::CommandError, gather, place::Place, plain::plain, provider,
-    settings::Settings, signals::Signals, style,
+    args::dollars, error::CommandError, place::Place, plain::plain, signals::Signals, style,
 };
 
 /// Review a pull request and post what was found.
@@ -40,14 +39,7 @@ pub(crate) struct ReviewArgs {
 pub(crate) async fn run(args: ReviewArgs, place: &Place) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
-    let settings = Settings::load(place)?;
-    let redactor = Arc::new(gather::redactor(place));
-    let asked = args
-        .model
-        .as_deref()
-        .or_else(|| place.var("TASK_MODEL"))
-        .or(settings.dev.task_model.as_deref());
-    let provider = provider::choose(place, &settings, asked, &redactor)?;
+    let (provider, redactor) = crate::dev::provider(place, args.model.as_deref())?;
     let reached = reach(&args.at, place).await?;
     let reviewer = Reviewer {
         model: (!provider.is_simulated()).then_some(&provider.model),

@@ -13,10 +13,18 @@ pub(crate) use settings::{DevSettings, ForgeName, VerifySettings};
 use std::{sync::Arc, time::Duration};
 
 use codespar_dev::{DevGround, RepositoryRef, Subscriptions};
+use codespar_policy::Redactor;
 use codespar_tasks::{Caller, ShellGround, TaskHub};
 use codespar_tools::{Tool, sandbox::Network};
 
-use crate::{assemble::Ground, gather};
+use crate::{
+    assemble::Ground,
+    error::CommandError,
+    gather,
+    place::Place,
+    provider::{self, Provider},
+    settings::Settings,
+};
 
 /// What this process lends to the dev agent.
 pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
@@ -45,6 +53,20 @@ pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
         dir: ground.place.state.join("dev"),
         hook: hook(&ground.place),
     }
+}
+
+/// The provider of a command that asks once, and what takes secrets out of its texts.
+pub(crate) fn provider(
+    place: &Place,
+    model: Option<&str>,
+) -> Result<(Provider, Arc<Redactor>), CommandError> {
+    let settings = Settings::load(place)?;
+    let redactor = Arc::new(gather::redactor(place));
+    let asked = model
+        .or_else(|| place.var("TASK_MODEL"))
+        .or(settings.dev.task_model.as_deref());
+    let provider = provider::choose(place, &settings, asked, &redactor)?;
+    Ok((provider, redactor))
 }
 
 /// How often a local repository is looked at; it costs a few milliseconds.
@@ -84,7 +106,7 @@ pub(crate) fn subscriptions(
 }
 
 /// Tests of durability want the process to die right after a step; only development builds do.
-fn hook(place: &crate::place::Place) -> Option<codespar_dev::StepHook> {
+fn hook(place: &Place) -> Option<codespar_dev::StepHook> {
     if !cfg!(debug_assertions) {
         return None;
     }

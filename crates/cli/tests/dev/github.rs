@@ -1,46 +1,21 @@
-//! The dev agent against a GitHub: real HTTP, real git behind it, through the real binary.
+//! The dev agent against a GitHub: real HTTP, real git behind it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "these are tests"
-)]
-
-mod common;
-
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use codespar_testkit::{
     Conversation, Matcher, Script, Turn,
     github::{FakeGitHub, GitHubFault, GitHubOptions},
     process::{Finished, spawn},
 };
-use common::{Bench, PATIENCE, parsed};
 use serde_json::{Value, json};
 
-const GREET: &str = "#!/bin/sh\ngreeting=hello\necho \"$greeting world\"\n";
-const TEST: &str = "#!/bin/sh\n[ \"$(sh greet.sh)\" = \"hi world\" ] && echo \"1 passed\" || { echo \"1 failed\"; exit 1; }\n";
+use crate::{
+    common::{Bench, PATIENCE, parsed},
+    repository::{GREET, TEST, git},
+};
+
 const FIX: &str = "Say hi\n\n===FILE: greet.sh===\n<<<SEARCH\ngreeting=hello\n>>>REPLACE\ngreeting=hi\n===END===\n\
                    ===MOVE: old.txt -> new/name.txt===\n===DELETE: gone.txt===\n";
-
-fn git(dir: &Path, args: &[&str]) -> String {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args([
-            "-c",
-            "user.name=Ada",
-            "-c",
-            "user.email=ada@example.invalid",
-        ])
-        .args(args)
-        .output()
-        .unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {args:?}: {words}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// A bench, a GitHub over a bare repository, and the runtime it lives on.
 struct Hub {

@@ -1,0 +1,19 @@
+//! The dev agent, through the real binary: real git, scripted model, real tests in the sandbox.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod calls;
+mod changes;
+mod crash;
+mod github;
+mod proof;
+mod pulls;
+mod repository;

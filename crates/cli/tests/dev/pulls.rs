@@ -1,0 +1,271 @@
+//! Reviews, merges, follow-ups and following.
+
+use codespar_testkit::{Conversation, Matcher, Script, Turn};
+use serde_json::json;
+
+use crate::{
+    common::{PATIENCE, parsed},
+    repository::{FIX, GREET, answer, branches, dev, git, greeting, pull, script, without_a_key},
+};
+
+#[test]
+fn a_follow_up_adds_a_commit_to_the_same_pull_request() {
+    let more = "===FILE: greet.sh===\n<<<SEARCH\ngreeting=hi\n>>>REPLACE\ngreeting=hi # short\n===END===\n";
+    let first = Conversation::new(
+        "first",
+        Matcher::system_contains("turns an instruction into")
+            .and(Matcher::first_user_contains("make it say hi")),
+    )
+    .turn(answer("Say hi", FIX));
+    let second = Conversation::new(
+        "second",
+        Matcher::system_contains("turns an instruction into")
+            .and(Matcher::first_user_contains("also say why")),
+    )
+    .turn(answer("Say why", more));
+    let picker = Conversation::new("picker", Matcher::system_contains("You choose the files"))
+        .turn(Turn::text("[\"greet.sh\"]"));
+    let bench = greeting(
+        Script::new()
+            .conversation(picker)
+            .conversation(first)
+            .conversation(second),
+    );
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let (follow, code) = dev(&bench, &["--pr", "1", "also say why"]);
+    assert_eq!(code, Some(0), "{follow}");
+    assert_eq!(follow["branch"], report["branch"]);
+    assert_eq!(follow["pull_request"]["number"], 1);
+    let branch = report["branch"].as_str().unwrap();
+    assert_eq!(
+        git(
+            &bench.work(),
+            &["rev-list", "--count", &format!("main..{branch}")]
+        ),
+        "2\n"
+    );
+    let shown = pull(&bench, 1);
+    let body = shown["pull_request"]["body"].as_str().unwrap();
+    assert!(
+        body.contains("> make it say hi") && body.contains("> also say why"),
+        "{body}"
+    );
+
+    let merged = bench.run(&["merge", "1", "--squash"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", merged.stderr);
+    assert_eq!(branches(&bench), Vec::<String>::new());
+    assert_eq!(
+        std::fs::read_to_string(bench.work().join("greet.sh")).unwrap(),
+        GREET.replace("hello", "hi # short")
+    );
+    let closed = bench.run(&["dev", "--pr", "1", "again"]);
+    assert_eq!(closed.status.code(), Some(1));
+    assert!(closed.stderr.contains("#1 is merged"), "{}", closed.stderr);
+}
+
+#[test]
+fn a_review_keeps_only_findings_that_stand_on_the_diff() {
+    let said = json!({
+        "summary": "Fine but for one thing.",
+        "findings": [
+            {"path": "greet.sh", "line": 2, "severity": "high", "text": "hi is rude"},
+            {"path": "greet.sh", "line": 900, "severity": "low", "text": "nowhere"},
+            {"path": "other.sh", "line": 1, "severity": "low", "text": "nowhere"},
+        ],
+    });
+    let script = script(&["greet.sh"], [answer("Say hi", FIX)]).conversation(
+        Conversation::new(
+            "reviewer",
+            Matcher::system_contains("You review a pull request"),
+        )
+        .turn(Turn::text(said.to_string())),
+    );
+    let bench = greeting(script);
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let reviewed = parsed(&bench.run(&["review", "1", "--json"]).stdout);
+    assert_eq!(reviewed["dropped"], 2);
+    assert_eq!(
+        reviewed["findings"],
+        json!([{"path": "greet.sh", "line": 2, "severity": "high", "text": "hi is rude"}])
+    );
+    let asked = bench.server.request_count();
+    let again = parsed(&bench.run(&["review", "1", "--json"]).stdout);
+    assert_eq!(again["findings"], reviewed["findings"]);
+    assert_eq!(again["review"], reviewed["review"]);
+    // It is there already, so nobody is asked and paid again.
+    assert_eq!(bench.server.request_count(), asked);
+    let shown = pull(&bench, 1);
+    assert_eq!(shown["reviews"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["reviews"][0]["comments"][0]["line"], 2);
+}
+
+#[test]
+fn a_merge_is_refused_for_a_conflict_and_a_closed_pull_request() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    bench.file("greet.sh", &GREET.replace("hello", "good day"));
+    git(
+        &bench.work(),
+        &["commit", "--quiet", "--no-gpg-sign", "-am", "Other"],
+    );
+    let refused = bench.run(&["merge", "1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused
+            .stderr
+            .contains("it conflicts with main in greet.sh"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(bench.run(&["pr", "close", "1"]).status.code(), Some(0));
+    let refused = bench.run(&["merge", "1"]);
+    assert!(
+        refused.stderr.contains("it is closed"),
+        "{}",
+        refused.stderr
+    );
+    let missing = bench.run(&["merge", "7"]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(missing.stderr.contains("#7"), "{}", missing.stderr);
+}
+
+#[test]
+fn a_coordinator_that_follows_a_pull_request_is_told_of_each_thing_once() {
+    let coordinator = Conversation::new(
+        "coordinator",
+        Matcher::first_user_contains("follow number one"),
+    )
+    .turn(Turn::tool("subscribe_pr_activity", &json!({"number": 1})))
+    .turn(Turn::text("I wait."))
+    .turn(Turn::text("A review came."))
+    .turn(Turn::text("It is merged."));
+    let script = script(&["greet.sh"], [answer("Say hi", FIX)])
+        .conversation(coordinator)
+        .conversation(
+            Conversation::new(
+                "reviewer",
+                Matcher::system_contains("You review a pull request"),
+            )
+            .turn(Turn::text("{\"summary\": \"Fine.\", \"findings\": []}")),
+        );
+    let bench = greeting(script);
+    bench.file(".codespar/settings.json", r#"{"dev": {"pollSeconds": 1}}"#);
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let mut session = bench.start(&[
+        "-p",
+        "follow number one",
+        "--coordinator",
+        "--output-format",
+        "stream-json",
+    ]);
+    session.wait_for_output("I wait.", PATIENCE).unwrap();
+    assert_eq!(bench.run(&["review", "1"]).status.code(), Some(0));
+    session.wait_for_output("A review came.", PATIENCE).unwrap();
+    assert_eq!(bench.run(&["merge", "1"]).status.code(), Some(0));
+    let finished = session.wait(PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let requests = bench.server.requests();
+    let last = requests
+        .iter()
+        .rev()
+        .find(|request| request.json().to_string().contains("follow number one"))
+        .unwrap();
+    let text = last.json()["messages"].to_string();
+    assert_eq!(text.matches("<task-notification>").count(), 2, "{text}");
+    assert_eq!(text.matches("Fine.").count(), 1, "{text}");
+    assert!(text.contains("merged"), "{text}");
+}
+
+#[test]
+fn a_simulated_review_does_not_stand_in_the_way_of_a_real_one() {
+    let script = script(&["greet.sh"], [answer("Say hi", FIX)]).conversation(
+        Conversation::new(
+            "reviewer",
+            Matcher::system_contains("You review a pull request"),
+        )
+        .turn(Turn::text("{\"summary\": \"Fine.\", \"findings\": []}")),
+    );
+    let bench = greeting(script);
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    for _ in 0..2 {
+        let simulated = parsed(&without_a_key(&bench, &["review", "1", "--json"]).stdout);
+        assert_eq!(simulated["simulated"], true);
+    }
+    let real = parsed(&bench.run(&["review", "1", "--json"]).stdout);
+    assert_eq!(real["simulated"], false);
+    assert!(
+        real["review"]["body"]
+            .as_str()
+            .unwrap()
+            .starts_with("Fine.")
+    );
+    let late = parsed(&without_a_key(&bench, &["review", "1", "--json"]).stdout);
+    assert_eq!(late["simulated"], false);
+    let shown = pull(&bench, 1);
+    assert_eq!(shown["reviews"].as_array().unwrap().len(), 2, "{shown}");
+}
+
+#[test]
+fn a_simulated_pull_request_is_not_merged_and_an_unchecked_one_is_said_to_be() {
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+    let mut command = bench.command(&["dev", "make it say hi"]);
+    command
+        .env_remove("ANTHROPIC_API_KEY")
+        .env_remove("ANTHROPIC_BASE_URL");
+    let simulated = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(PATIENCE)
+        .unwrap();
+    assert_eq!(simulated.status.code(), Some(0), "{}", simulated.stderr);
+    let refused = bench.run(&["merge", "1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.stderr.contains("it changes nothing"),
+        "{}",
+        refused.stderr
+    );
+    let (report, code) = dev(&bench, &["make it say hi", "--no-verify"]);
+    assert_eq!(code, Some(0), "{report}");
+    let merged = bench.run(&["merge", "2"]);
+    assert_eq!(merged.status.code(), Some(0), "{}", merged.stderr);
+    assert!(
+        merged.stdout.contains("no check had looked at"),
+        "{}",
+        merged.stdout
+    );
+    assert_eq!(
+        bench
+            .run(&["session", "list", "--json"])
+            .stdout
+            .matches("\"id\"")
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn what_a_pull_request_says_is_shown_and_not_obeyed() {
+    let bench = greeting(script(
+        &["greet.sh"],
+        [answer("Say hi \u{1b}]0;gotcha\u{7}", FIX)],
+    ));
+    let (report, code) = dev(&bench, &["make it say hi", "--no-verify"]);
+    assert_eq!(code, Some(0), "{report}");
+    for args in [
+        &["pr", "show", "1"][..],
+        &["pr", "list"],
+        &["pr", "diff", "1"],
+    ] {
+        let finished = bench.run(args);
+        assert!(
+            !finished.stdout.contains('\u{1b}'),
+            "{args:?}: {}",
+            finished.stdout
+        );
+    }
+}

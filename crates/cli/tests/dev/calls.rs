@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     common::{Bench, PATIENCE, parsed},
-    repository::{FIX, answer, branches, dev, git, greeting, pull, script},
+    repository::{FIX, answer, branches, dev, git, greeting, pull, repository, script},
 };
 
 #[test]
@@ -169,5 +169,46 @@ fn without_a_key_a_simulated_pull_request_is_made_and_the_work_tree_is_untouched
         git(&bench.work(), &["status", "--porcelain"]),
         " M greet.sh\n"
     );
+    assert_eq!(bench.server.request_count(), 0);
+}
+
+#[test]
+fn files_are_located_offline_with_reasons_and_bad_calls_are_refused() {
+    let bench = repository(
+        Script::new(),
+        &[
+            (
+                "src/auth/login.ts",
+                "export function sessionTimeout() { return 5 }\n",
+            ),
+            ("src/cart.ts", "export const total = 1\n"),
+            ("test/login.test.ts", "sessionTimeout()\n"),
+        ],
+    );
+    for _ in 0..2 {
+        let found = bench.run(&["locate", "sessions expire too fast in login.ts", "--json"]);
+        assert_eq!(found.status.code(), Some(0), "{}", found.stderr);
+        let found = parsed(&found.stdout);
+        let first = &found["files"][0];
+        assert_eq!(first["path"], "src/auth/login.ts", "{found}");
+        assert!(first["score"].as_f64().unwrap() > 0.0, "{found}");
+        let reasons = first["reasons"].as_array().unwrap();
+        assert!(reasons.contains(&json!("named")), "{found}");
+        assert!(found["elapsed_ms"].is_u64(), "{found}");
+    }
+    let one = parsed(
+        &bench
+            .run(&["locate", "login timeout", "--json", "-n", "1"])
+            .stdout,
+    );
+    assert_eq!(one["files"].as_array().unwrap().len(), 1, "{one}");
+    for args in [
+        &["locate", " "][..],
+        &["locate", "x", "-n", "0"],
+        &["locate", "x", "--repo", "nowhere"],
+        &["locate"],
+    ] {
+        assert_eq!(bench.run(args).status.code(), Some(2), "{args:?}");
+    }
     assert_eq!(bench.server.request_count(), 0);
 }

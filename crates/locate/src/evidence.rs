@@ -22,6 +22,8 @@ const SYMBOL_SATURATION: f32 = 0.5;
 pub(crate) struct Evidence {
     /// The terms in the text.
     pub(crate) body: f32,
+    /// The terms of the first line in the text.
+    pub(crate) title: f32,
     /// The terms in the best window of about 60 lines.
     pub(crate) window: f32,
     /// The terms in names that are defined.
@@ -113,7 +115,11 @@ pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [Evidence]) {
             let length = files[file].summary.length as f32 / average;
             let body = f32::from(posting.body);
             let scale = SATURATION * (1.0 - LENGTH + LENGTH * length);
-            evidence.body += wanted.weight * rare * body / (body + scale);
+            let share = wanted.weight * rare * body / (body + scale);
+            evidence.body += share;
+            if wanted.titled {
+                evidence.title += share;
+            }
             let symbols = f32::from(posting.symbols);
             evidence.symbols += symbol * symbols / (symbols + SYMBOL_SATURATION);
             if posting.place & IN_DIRECTORY != 0 {

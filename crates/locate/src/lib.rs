@@ -18,6 +18,7 @@ mod keywords;
 mod kind;
 mod locator;
 mod named;
+mod neighbours;
 mod overview;
 mod past;
 mod postings;

@@ -17,6 +17,8 @@ pub(crate) struct Wanted {
     pub(crate) term: Term,
     pub(crate) extent: Extent,
     pub(crate) weight: f32,
+    /// Whether it stands in the first line.
+    pub(crate) titled: bool,
 }
 
 /// An instruction as the ranking sees it.
@@ -53,6 +55,9 @@ impl Query {
                 continue;
             }
             reading.line(line, is_title, is_fenced);
+            if is_title {
+                reading.titled = reading.order.len();
+            }
             is_title = false;
         }
         let title = text.lines().find(|line| !line.trim().is_empty());
@@ -67,6 +72,8 @@ impl Query {
 struct Reading {
     weights: HashMap<Term, (f32, Extent)>,
     order: Vec<Term>,
+    /// So many of the order stand in the first line.
+    titled: usize,
 }
 
 impl Reading {
@@ -126,7 +133,7 @@ impl Reading {
 
     /// What is said again counts for more, but not as often as it is said.
     fn finish(self) -> Vec<Wanted> {
-        let wanted = |term: &Term| {
+        let wanted = |(number, term): (usize, &Term)| {
             let (sum, extent) = self.weights.get(term)?;
             let factor = match extent {
                 Extent::Part => 1.0,
@@ -136,9 +143,10 @@ impl Reading {
                 term: *term,
                 extent: *extent,
                 weight: sum.sqrt() * factor,
+                titled: number < self.titled,
             })
         };
-        self.order.iter().filter_map(wanted).collect()
+        self.order.iter().enumerate().filter_map(wanted).collect()
     }
 }
 
@@ -212,6 +220,20 @@ mod tests {
         assert_eq!(weight(&query, "session"), Some(1.0));
         assert_eq!(weight(&query, "stack"), Some(0.75f32.sqrt()));
         assert_eq!(weight(&query, "the"), None);
+    }
+
+    #[test]
+    fn the_terms_of_the_first_line_are_known_apart() {
+        let query = Query::read("\nLogin broken\n\nThe session of a login\n");
+        let titled = |word: &str| {
+            let term = words::term(word.as_bytes());
+            let mut terms = query.terms.iter();
+            terms.find(|one| one.term == term).map(|one| one.titled)
+        };
+        assert_eq!(
+            ["login", "broken", "session"].map(titled),
+            [Some(true), Some(true), Some(false)]
+        );
     }
 
     #[test]

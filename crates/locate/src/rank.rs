@@ -5,13 +5,21 @@ use crate::{
     index::Index,
     kind::FileKind,
     named::{Manner, Names},
+    neighbours,
     past::past,
     query::Query,
 };
 
 /// How much each kind of evidence weighs.
+///
+/// Set by hand on issues and commit messages with known fixes, then held against some 800 commits
+/// of 61 repositories that had no part in it: half or twice of any one weight gains nothing over
+/// all of them. The share of the first line was chosen on both: it takes from what the text alone
+/// weighed, so an instruction of one line does not know the difference; for a longer one, from
+/// 0.4 to 0.7 is all the same.
 const WEIGHTS: Evidence = Evidence {
-    body: 1.0,
+    body: 0.6,
+    title: 0.4,
     window: 0.4,
     symbols: 0.4,
     directory: 0.3,
@@ -24,6 +32,8 @@ const WEIGHTS: Evidence = Evidence {
 };
 /// How many files are looked at closely.
 const CANDIDATES: usize = 200;
+/// So many stand on their own; behind them come their neighbours.
+const FIRST: usize = 5;
 /// What a kind of file that the instruction speaks of weighs at least.
 const SPOKEN_OF: f32 = 0.5;
 /// A reason is worth telling from this share of the score on.
@@ -91,8 +101,9 @@ pub(crate) fn rank(index: &Index, instruction: &str, n: usize) -> Vec<Ranked> {
             Manner::Traced => all[file].traced = 1.0,
         }
     }
-    let normalised: [fn(&mut Evidence) -> &mut f32; 7] = [
+    let normalised: [fn(&mut Evidence) -> &mut f32; 8] = [
         |one| &mut one.body,
+        |one| &mut one.title,
         |one| &mut one.symbols,
         |one| &mut one.directory,
         |one| &mut one.base,
@@ -104,18 +115,24 @@ pub(crate) fn rank(index: &Index, instruction: &str, n: usize) -> Vec<Ranked> {
         normalise(&mut all, of);
     }
     let candidates = in_order(&all, &priors, CANDIDATES.max(n));
+    let candidates: Vec<usize> = candidates.into_iter().map(|(_, file)| file).collect();
     evidence::windows(&hits, &candidates, &mut all);
     normalise(&mut all, |one| &mut one.window);
-    let ranked = in_order(&all, &priors, n).into_iter().map(|file| Ranked {
+    let mut order = in_order(&all, &priors, CANDIDATES.max(n));
+    if n > FIRST && order.len() > FIRST {
+        let (first, rest) = order.split_at_mut(FIRST);
+        neighbours::raise(index, &priors, first, rest);
+    }
+    let ranked = order.into_iter().take(n).map(|(score, file)| Ranked {
         path: index.files[file].listed.path.clone(),
-        score: total(&all[file]) * priors[file],
+        score,
         reasons: reasons(&all[file]),
     });
     ranked.collect()
 }
 
-/// Files for which something speaks, the best first, then by path.
-fn in_order(all: &[Evidence], priors: &[f32], n: usize) -> Vec<usize> {
+/// Files for which something speaks with their scores, the best first, then by path.
+fn in_order(all: &[Evidence], priors: &[f32], n: usize) -> Vec<(f32, usize)> {
     let speaks = |one: &Evidence| {
         one.body + one.symbols + one.directory + one.base + one.written + one.traced + one.similar
             > 0.0
@@ -128,7 +145,7 @@ fn in_order(all: &[Evidence], priors: &[f32], n: usize) -> Vec<usize> {
         .collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     order.truncate(n);
-    order.into_iter().map(|(_, file)| file).collect()
+    order
 }
 
 /// Most instructions are about source; the rest counts when they speak of it.
@@ -148,8 +165,7 @@ fn prior(kind: FileKind, query: &Query) -> f32 {
 
 fn total(one: &Evidence) -> f32 {
     let w = &WEIGHTS;
-    one.body * w.body
-        + one.window * w.window
+    text(one)
         + one.symbols * w.symbols
         + one.directory * w.directory
         + one.base * w.base
@@ -158,6 +174,11 @@ fn total(one: &Evidence) -> f32 {
         + one.similar * w.similar
         + one.busy * w.busy
         + one.recent * w.recent
+}
+
+fn text(one: &Evidence) -> f32 {
+    let w = &WEIGHTS;
+    one.body * w.body + one.title * w.title + one.window * w.window
 }
 
 fn reasons(one: &Evidence) -> Vec<Reason> {
@@ -173,7 +194,7 @@ fn reasons(one: &Evidence) -> Vec<Reason> {
             Reason::Path,
             one.directory * w.directory + one.base * w.base,
         ),
-        (Reason::Content, one.body * w.body + one.window * w.window),
+        (Reason::Content, text(one)),
         (Reason::History, one.similar * w.similar),
     ];
     let telling = shares.iter().filter(|(_, share)| *share > least);

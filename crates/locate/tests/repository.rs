@@ -132,6 +132,38 @@ fn past_commits_lead_to_the_files_they_changed() {
 }
 
 #[test]
+fn a_file_that_the_best_ones_use_comes_before_its_equals_but_not_before_the_best() {
+    let repository = Repository::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        let text = "export function expireSession(timeout) {\n  zetaStore()\n}\n";
+        repository.write(&format!("src/auth/session_{name}.ts"), text);
+    }
+    for name in ["alpha_store", "zeta_store"] {
+        repository.write(&format!("src/{name}.ts"), "let timeout = 1\n");
+    }
+    let locator = repository.open();
+    let found = locator.rank(INSTRUCTION, 30);
+    let place = |name: &str| found.iter().position(|one| one.path.ends_with(name));
+    assert!(
+        place("zeta_store.ts") < place("alpha_store.ts"),
+        "{found:?}"
+    );
+    assert!(found[..5].iter().all(|one| one.path.contains("session")));
+    assert_eq!(found[..5], locator.rank(INSTRUCTION, 5));
+    assert!(found.is_sorted_by(|a, b| a.score >= b.score), "{found:?}");
+}
+
+#[test]
+fn the_first_line_of_a_long_instruction_outweighs_what_follows() {
+    let repository = Repository::new();
+    repository.write("src/one.ts", "let canvas = easel\n");
+    repository.write("src/two.ts", "let kettle = teapot\n");
+    let locator = repository.open();
+    let found = ranked(&locator, "the canvas tears\n\nkettle kettle kettle teapot");
+    assert_eq!(found[..2], ["src/one.ts", "src/two.ts"]);
+}
+
+#[test]
 fn an_instruction_without_a_trace_in_the_repository_finds_nothing() {
     let repository = Repository::new();
     assert_eq!(ranked(&repository.open(), "zyzzyva quux"), [""; 0]);

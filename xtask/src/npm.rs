@@ -62,6 +62,8 @@ fn install(package: &Package, folder: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--prefix", ".", "--no-save"])
         .args(["--no-audit", "--no-fund", "--silent", "--ignore-scripts"])
+        // A registry that does not answer is no reason to wait for long.
+        .args(["--fetch-retries=1", "--fetch-timeout=60000"])
         .arg(format!("{}@{}", package.name, package.version))
         .current_dir(folder);
     steps::run(&mut npm)?;

@@ -53,6 +53,8 @@ pub(crate) struct Ground {
     pub(crate) mcp: Arc<McpServers>,
     /// What was wrong with files that are not vital.
     pub(crate) warnings: Vec<String>,
+    /// Whom the dev agent can ask.
+    pub(crate) person: Option<Arc<dyn codespar_dev::Person>>,
 }
 
 /// Who listens to an agent and who answers its questions.
@@ -144,6 +146,7 @@ impl Ground {
             sandbox,
             mcp: Arc::new(mcp),
             warnings,
+            person: None,
         })
     }
 

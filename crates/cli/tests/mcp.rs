@@ -11,9 +11,9 @@ mod common;
 
 use std::{
     fs::{self, OpenOptions},
-    io::{Read, Write},
+    io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -23,7 +23,7 @@ use codespar_testkit::{
     mcp::program,
     process::{MARK, Running, spawn},
 };
-use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results};
+use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results, type_into};
 use serde_json::{Value, json};
 
 const KEY: &str = "sk-test-key-of-the-bench-0001";
@@ -251,31 +251,10 @@ fn a_server_of_the_project_waits_for_approval() {
     assert_eq!(status(&[]), "needs-approval", "it is another program now");
 }
 
-/// Types lines into a session on a terminal, each when its cue has been shown.
 fn typed(bench: &Bench, cues: &[(&str, &str)]) -> String {
-    let mut command = bench.room.command("script");
     let program = env!("CARGO_BIN_EXE_codespar");
-    let mut child = command
-        .args(["-qec", program, "/dev/null"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut shown = String::new();
-    for (cue, line) in cues {
-        let from = shown.len();
-        while !shown[from..].contains(cue) {
-            let mut buffer = [0; 4096];
-            let count = output.read(&mut buffer).unwrap();
-            assert!(count > 0, "no `{cue}` in {shown}");
-            shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
-        }
-        writeln!(input, "{line}").unwrap();
-    }
-    output.read_to_string(&mut shown).unwrap();
-    child.wait().unwrap();
-    shown
+    let mut command = bench.room.command("script");
+    type_into(command.args(["-qec", program, "/dev/null"]), cues)
 }
 
 #[test]

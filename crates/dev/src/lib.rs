@@ -28,7 +28,7 @@ mod words;
 pub use ask::{Question, Reply, ask};
 pub use failure::Failure;
 pub use follow::{FollowOrder, subscribe, unsubscribe};
-pub use ground::{DevGround, Link, Linker, ModelNames};
+pub use ground::{DevGround, Link, Linker, ModelNames, Person};
 pub use images::keep_images;
 pub use ledger::StepHook;
 pub use merge::{MergeRefusal, Merged, merge};

@@ -250,6 +250,8 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
     /// Answers so far.
     pub(crate) answers: u32,
+    /// One question is enough.
+    pub(crate) person_was_asked: bool,
 }
 
 impl Conversation {
@@ -263,6 +265,7 @@ impl Conversation {
                 content,
             }],
             answers: 0,
+            person_was_asked: false,
         }
     }
 

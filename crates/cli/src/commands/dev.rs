@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     args::{SessionArgs, dollars},
     assemble::Ground,
-    dev::{CliLinker, Progress, requester, which},
+    dev::{AtTerminal, CliLinker, Progress, requester, which},
     error::CommandError,
     place::Place,
     signals::Signals,
@@ -122,16 +122,18 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let session = session_args(&args, &place);
-    let ground = Ground::prepare(place, session).await?;
+    let mut ground = Ground::prepare(place, session).await?;
     for warning in &ground.warnings {
         anstream::eprintln!("{} {warning}", crate::style::warning("warning:"));
     }
-    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
     let progress = if args.json {
         Progress::beside_json()
     } else {
-        Progress::for_people()
+        let progress = Progress::for_people();
+        ground.person = AtTerminal::find(&progress).map(|person| Arc::new(person) as Arc<_>);
+        progress
     };
+    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
     let begun = match &args.resume {
         Some(text) => resume(&works, text, &progress, &args).await,
         None => begin(&args, &works, &progress).await,

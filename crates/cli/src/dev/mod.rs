@@ -1,11 +1,13 @@
 //! The dev agent's surroundings: which repository, how it is reached, what the settings say.
 
 mod link;
+mod person;
 mod progress;
 mod repository;
 mod settings;
 
 pub(crate) use link::CliLinker;
+pub(crate) use person::AtTerminal;
 pub(crate) use progress::Progress;
 pub(crate) use repository::{requester, which};
 pub(crate) use settings::{DevSettings, ForgeName, VerifySettings};
@@ -51,6 +53,7 @@ pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
         },
         redactor: ground.redactor.clone(),
         dir: ground.place.state.join("dev"),
+        person: ground.person.clone(),
         hook: hook(&ground.place),
     }
 }

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 use std::{
+    io::{Read, Write},
     path::PathBuf,
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -112,4 +113,29 @@ pub(crate) fn ended(bench: &Bench, id: &str) -> Value {
         assert!(began.elapsed() < PATIENCE, "{record}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Types lines into a program on a terminal, each when its cue has been shown, and gives all that
+/// was shown.
+pub(crate) fn type_into(command: &mut Command, cues: &[(&str, &str)]) -> String {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut shown = String::new();
+    for (cue, line) in cues {
+        let from = shown.len();
+        while !shown[from..].contains(cue) {
+            let mut buffer = [0; 4096];
+            let count = output.read(&mut buffer).unwrap();
+            assert!(count > 0, "no `{cue}` in {shown}");
+            shown.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+        writeln!(input, "{line}").unwrap();
+    }
+    output.read_to_string(&mut shown).unwrap();
+    child.wait().unwrap();
+    shown
 }

@@ -5,7 +5,7 @@ use codespar_testkit::{Conversation, Matcher, Script, Turn};
 use serde_json::json;
 
 use crate::{
-    common::parsed,
+    common::{Bench, parsed, type_into},
     repository::{FIX, GREET, answer, branches, dev, git, greeting, pull, repository, script},
 };
 
@@ -354,4 +354,44 @@ fn a_directory_within_a_repository_and_an_endless_instruction_are_fine() {
     let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
     let subject = tasks["tasks"][0]["subject"].as_str().unwrap();
     assert!(subject.len() < 100, "{subject}");
+}
+
+#[test]
+fn a_person_at_a_terminal_is_asked_once_and_a_pipe_is_not() {
+    let unclear = || Turn::text("Should it say hi or hey?");
+    let bench = greeting(script(&["greet.sh"], [unclear(), answer("Say hi", FIX)]));
+    let piped = bench.run(&["dev", "make it friendlier", "--no-verify"]);
+    assert_eq!(piped.status.code(), Some(1));
+    assert!(
+        piped.stderr.contains("Should it say hi or hey?"),
+        "{}",
+        piped.stderr
+    );
+    assert_eq!(branches(&bench), Vec::<String>::new());
+
+    let line = format!(
+        "{} dev 'make it friendlier' --no-verify",
+        env!("CARGO_BIN_EXE_codespar")
+    );
+    let on_terminal = |bench: &Bench, cues: &[(&str, &str)]| {
+        let mut command = bench.room.command("script");
+        command
+            .current_dir(bench.work())
+            .env("ANTHROPIC_BASE_URL", bench.server.url())
+            .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
+            .args(["-qec", &line, "/dev/null"]);
+        type_into(&mut command, cues)
+    };
+    let shown = on_terminal(&bench, &[("your answer", "hi, please")]);
+    assert!(shown.contains("PR #1: Say hi"), "{shown}");
+    let last = bench.server.last_request().unwrap().json().to_string();
+    assert!(last.contains("hi, please"), "{last}");
+
+    let stubborn = greeting(script(&["greet.sh"], [unclear(), unclear()]));
+    let shown = on_terminal(&stubborn, &[("your answer", "hi")]);
+    assert!(shown.contains("no changes were generated"), "{shown}");
+    let silent = greeting(script(&["greet.sh"], [unclear()]));
+    let shown = on_terminal(&silent, &[("your answer", "")]);
+    assert!(shown.contains("no changes were generated"), "{shown}");
+    assert_eq!(silent.server.request_count(), 2);
 }

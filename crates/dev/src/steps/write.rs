@@ -88,7 +88,15 @@ impl Run {
                     &format!("   the answer came in {} parts", asked.rounds),
                 );
             }
-            let problem = match self.try_answer(&asked.text, base, reading).await? {
+            let tried = match self.try_answer(&asked.text, base, reading).await {
+                Err(Failure::NoChanges(words)) => {
+                    let reply = self.ask_person(words, talk).await?;
+                    talk.reply(&asked.text, reply);
+                    continue;
+                }
+                other => other?,
+            };
+            let problem = match tried {
                 Tried::Fits(changes, mut answer) => {
                     answer.summary = self.redacted(&answer.summary);
                     return Ok(Written {
@@ -117,6 +125,30 @@ impl Run {
             );
             talk.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
         }
+    }
+
+    /// An answer without a change may be a question. The person is asked once; without them, or
+    /// without their answer, there is no change.
+    async fn ask_person(&self, words: String, talk: &mut Conversation) -> Result<String, Failure> {
+        const STEP: &str = "reply";
+        if talk.person_was_asked {
+            return Err(Failure::NoChanges(words));
+        }
+        talk.person_was_asked = true;
+        let reply: Option<String> = match (self.ledger.known(STEP)?, &self.ground.person) {
+            (Some(known), _) => known,
+            (None, None) => return Err(Failure::NoChanges(words)),
+            (None, Some(person)) => {
+                let question = self.redacted(&words);
+                let reply = tokio::select! {
+                    reply = person.answer(&question) => reply,
+                    () = self.control.cancel.cancelled() => return Err(Failure::Stopped),
+                };
+                self.ledger.record(STEP, &reply).await?;
+                reply
+            }
+        };
+        reply.ok_or(Failure::NoChanges(words))
     }
 
     /// Tries an answer on the files as they are at the commit.

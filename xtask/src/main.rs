@@ -7,6 +7,7 @@ mod eval_edits;
 mod licences;
 mod metadata;
 mod npm;
+mod redteam;
 mod rooms;
 mod steps;
 mod test;
@@ -35,6 +36,7 @@ enum Command {
     Dependencies(dependencies::Args),
     Bench(bench::Args),
     Eval(eval::Args),
+    Redteam(redteam::Args),
     #[command(hide = true)]
     Measure(bench::cost::Args),
 }
@@ -56,6 +58,7 @@ fn run() -> Result<()> {
         Command::Dependencies(args) => dependencies::run(&args, &root),
         Command::Bench(args) => bench::run(&args, &root),
         Command::Eval(args) => eval::run(&args, &root),
+        Command::Redteam(args) => redteam::run(&args, &root),
         Command::Measure(args) => bench::cost::run(&args),
     }
 }

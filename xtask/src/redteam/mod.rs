@@ -1,0 +1,185 @@
+//! `cargo xtask redteam`: attacks on the release binary, each of which must fail.
+//!
+//! Every case runs under bubblewrap and under Landlock, as an ordinary user and as root. Cases
+//! that attack the sandbox from a command also run with the sandbox off, where they must succeed:
+//! an attack that does nothing proves nothing.
+
+mod case;
+mod profile;
+mod stage;
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{metadata::Metadata, steps};
+use case::Case;
+use profile::Profile;
+use stage::{Outcome, Stage};
+
+/// Attack the release binary with the cases in redteam/; fail if one escapes.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only cases whose name contains this
+    filter: Option<String>,
+    /// Attack this binary instead of building one
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+    /// Print each case with its outcome
+    #[arg(long)]
+    verbose: bool,
+    /// How many attacks run at once
+    #[arg(long, default_value_t = 3)]
+    jobs: usize,
+}
+
+impl Args {
+    /// As the test command runs it.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            filter: None,
+            binary: None,
+            verbose: false,
+            jobs: 3,
+        }
+    }
+}
+
+struct Attempt<'a> {
+    case: &'a Case,
+    profile: Profile,
+}
+
+pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
+    let mut cases = case::load(&root.join("redteam"))?;
+    if let Some(filter) = &args.filter {
+        cases.retain(|case| case.name.contains(filter.as_str()));
+    }
+    let directory = tempfile::Builder::new()
+        .prefix("redteam-programs-")
+        .tempdir()?;
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
+    let programs = install(args, root, directory.path())?;
+    let template = stage::template(directory.path())?;
+    let attempts = attempts(&cases);
+    let failures = attack_all(&attempts, args, &programs, &template)?;
+    report(&cases, &attempts, &failures)
+}
+
+/// The binary in a directory that every user can read.
+fn install(args: &Args, root: &Path, directory: &Path) -> Result<PathBuf> {
+    let binary = match &args.binary {
+        Some(binary) => binary.clone(),
+        None => {
+            steps::run(steps::cargo(root).args(["build", "--release", "--workspace", "--bins"]))?;
+            Metadata::read(root)?
+                .target_directory
+                .join("release/codespar")
+        }
+    };
+    let programs = directory.join("bin");
+    fs::create_dir(&programs)?;
+    fs::copy(&binary, programs.join("codespar"))
+        .with_context(|| format!("cannot copy {}", binary.display()))?;
+    Ok(programs)
+}
+
+fn attempts(cases: &[Case]) -> Vec<Attempt<'_>> {
+    let is_root = rustix::process::geteuid().is_root();
+    let profiles = Profile::CONFINED
+        .into_iter()
+        .chain([Profile::Unconfined])
+        .filter(|profile| is_root || !profile.is_root());
+    let mut attempts = Vec::new();
+    for profile in profiles {
+        let fitting = cases.iter().filter(|case| case.runs_under(profile));
+        attempts.extend(fitting.map(|case| Attempt { case, profile }));
+    }
+    attempts
+}
+
+/// Name of the case, profile, and what was seen.
+type Failure = (String, Profile, String);
+
+fn attack_all(
+    attempts: &[Attempt<'_>],
+    args: &Args,
+    programs: &Path,
+    template: &Path,
+) -> Result<Vec<Failure>> {
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(attempt) = attempts.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = attack(attempt, programs, template);
+            if args.verbose {
+                let word = if outcome.is_none() { "held" } else { "ESCAPED" };
+                println!("{word:8}{:18}{}", attempt.profile.name(), attempt.case.name);
+            }
+            if let Some(reason) = outcome {
+                let failure = (attempt.case.name.clone(), attempt.profile, reason);
+                if let Ok(mut failures) = failures.lock() {
+                    failures.push(failure);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..args.jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
+    let mut failures = failures.into_inner().unwrap_or_default();
+    failures.sort();
+    Ok(failures)
+}
+
+/// What is wrong, if something is.
+fn attack(attempt: &Attempt<'_>, programs: &Path, template: &Path) -> Option<String> {
+    let outcome = Stage::new(attempt.profile, template)
+        .and_then(|stage| stage.attack(attempt.case, programs));
+    match (attempt.profile, outcome) {
+        (_, Err(error)) => Some(format!("cannot be tried: {error:#}")),
+        (Profile::Unconfined, Ok(Outcome::Held)) => {
+            Some("has no effect without a sandbox, so it proves nothing".to_owned())
+        }
+        (Profile::Unconfined, Ok(Outcome::Escaped(_))) => None,
+        (_, Ok(Outcome::Held)) => None,
+        (_, Ok(Outcome::Escaped(reason))) => Some(reason),
+    }
+}
+
+fn report(cases: &[Case], attempts: &[Attempt<'_>], failures: &[Failure]) -> Result<()> {
+    for (name, profile, reason) in failures {
+        println!("\nESCAPED {name} ({}): {}", profile.name(), reason.trim());
+    }
+    println!();
+    for profile in Profile::CONFINED {
+        let tried = attempts.iter().filter(|a| a.profile == profile).count();
+        let escaped = failures.iter().filter(|f| f.1 == profile).count();
+        match tried {
+            0 => println!("{:18}skipped: needs root", profile.name()),
+            _ => println!("{:18}{tried} attacks, {escaped} escaped", profile.name()),
+        }
+    }
+    let controls = attempts.iter().filter(|a| a.profile == Profile::Unconfined);
+    println!(
+        "{} cases, {} attacks shown to work without a sandbox",
+        cases.len(),
+        controls.count()
+    );
+    if !failures.is_empty() {
+        bail!("{} of {} attacks escaped", failures.len(), attempts.len());
+    }
+    println!("{} passed, 0 failed", attempts.len());
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! Under which sandbox and as whom an attack is tried.
+
+use serde::Deserialize;
+
+/// The user that attacks run as when this program is root; nobody on every Linux system.
+pub(super) const ORDINARY_USER: u32 = 65_534;
+
+/// A sandbox and a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Profile {
+    Bubblewrap,
+    Landlock,
+    BubblewrapRoot,
+    LandlockRoot,
+    /// The sandbox is off: an attack on it must succeed here, or the case proves nothing.
+    Unconfined,
+}
+
+impl Profile {
+    pub(super) const CONFINED: [Self; 4] = [
+        Self::Bubblewrap,
+        Self::Landlock,
+        Self::BubblewrapRoot,
+        Self::LandlockRoot,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Bubblewrap => "bubblewrap",
+            Self::Landlock => "landlock",
+            Self::BubblewrapRoot => "bubblewrap-root",
+            Self::LandlockRoot => "landlock-root",
+            Self::Unconfined => "unconfined",
+        }
+    }
+
+    /// The value of `sandbox.mode` in the person's settings.
+    pub(super) const fn sandbox_mode(self) -> &'static str {
+        match self {
+            Self::Bubblewrap | Self::BubblewrapRoot => "bubblewrap",
+            Self::Landlock | Self::LandlockRoot => "landlock",
+            Self::Unconfined => "off",
+        }
+    }
+
+    pub(super) const fn is_root(self) -> bool {
+        matches!(self, Self::BubblewrapRoot | Self::LandlockRoot)
+    }
+}

@@ -92,6 +92,7 @@
 //!   {"end_after_events": 3},
 //!   {"error_after_events": 3, "error": {"type": "overloaded_error", "message": "Overloaded"}},
 //!   {"hang_after_events": 3},
+//!   {"ping_after_events": 3},
 //!   {"hang": "before_headers"},
 //!   {"garbage": "json", "after_events": 3},
 //!   {"garbage": "sse", "after_events": 3},

@@ -105,6 +105,14 @@ impl Room {
 
     fn decide(&self, wire: Wire, request: &Request) -> Result<(Asked, Chosen), Refused> {
         let bytes = request.body.len();
+        if let Some(most) = self.script.longest_request
+            && bytes > most
+        {
+            let (tokens, window) = (bytes / 4, most / 4);
+            return Err(Refused::invalid(format!(
+                "prompt is too long: {tokens} tokens > {window} maximum"
+            )));
+        }
         match wire {
             Wire::Anthropic => {
                 let read = MessagesRequest::read(&request.body)?;

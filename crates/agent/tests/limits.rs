@@ -197,7 +197,10 @@ async fn agents_of_one_tree_cannot_pass_its_budget_together() {
         .iter_mut()
         .map(|agent| agent.run(Some(Message::user("go")), CancellationToken::new()));
     let results = futures::future::join_all(runs).await;
-    let outcomes: Vec<Outcome> = results.iter().map(|result| result.outcome.clone()).collect();
+    let outcomes: Vec<Outcome> = results
+        .iter()
+        .map(|result| result.outcome.clone())
+        .collect();
     assert!(outcomes.contains(&Outcome::Success), "{outcomes:?}");
     assert!(
         outcomes.contains(&Outcome::ErrorMaxBudgetUsd),

@@ -222,7 +222,10 @@ impl Settings {
             .map(|dir| expand(dir, home, &place.root));
         self.sandbox.allow_write.extend(writable);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
-        self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        // The state directory is the person's: no project says what is removed from it.
+        if author == Author::Person {
+            self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        }
         self.max_agents = file.max_agents.or(self.max_agents);
         self.max_shells = file.max_shells.or(self.max_shells);
         self.max_tokens = file.max_tokens.or(self.max_tokens);

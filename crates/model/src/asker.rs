@@ -82,19 +82,30 @@ impl Asker<'_> {
         mut watch: impl FnMut(ModelEvent) + Send,
     ) -> Exchange {
         let mut lost = Vec::new();
-        let result = self
-            .exchange(request, input_tokens, &mut lost, &mut watch)
-            .await;
+        let result = loop {
+            let attempt = self.attempt(request.clone(), input_tokens, &mut lost, &mut watch);
+            match attempt.await {
+                Ok(answered) => break Ok(answered),
+                Err(Stopped::For(error)) => break Err(error),
+                // What was lost was paid for: there is less for the next answer.
+                Err(Stopped::ToReserveAnew(delay)) => {
+                    tokio::select! {
+                        () = self.cancel.cancelled() => break Err(ModelError::Cancelled),
+                        () = tokio::time::sleep(delay) => {}
+                    }
+                }
+            }
+        };
         Exchange { result, lost }
     }
 
-    async fn exchange(
+    async fn attempt(
         &self,
         mut request: Request,
         input_tokens: u64,
         lost: &mut Vec<LostCall>,
         watch: &mut (impl FnMut(ModelEvent) + Send),
-    ) -> Result<Answered, ModelError> {
+    ) -> Result<Answered, Stopped> {
         let reservation = self.reserve(&request, input_tokens).await?;
         request.max_tokens = reservation.max_tokens;
         let mut call = UnderWay {
@@ -128,6 +139,10 @@ impl Asker<'_> {
                     if let Some(Ok(event)) = event {
                         watch(event);
                     }
+                    if !call.reservation.still_fits() {
+                        call.on_the_way_from = None;
+                        return Err(Stopped::ToReserveAnew(delay));
+                    }
                 }
                 Some(Ok(event)) => watch(event),
                 Some(Err(error)) => {
@@ -135,14 +150,15 @@ impl Asker<'_> {
                         lost.extend(call.lose());
                     }
                     call.on_the_way_from = None;
-                    return Err(error);
+                    return Err(error.into());
                 }
                 None => {
                     lost.extend(call.lose());
                     return Err(ModelError::BrokenStream {
                         provider: self.model.provider(),
                         message: "it ended without an answer".to_owned(),
-                    });
+                    }
+                    .into());
                 }
             }
         }
@@ -175,6 +191,19 @@ impl Asker<'_> {
             Cost::Unknown(_) => self.catalogue.cost(asked, usage),
             known => known,
         }
+    }
+}
+
+/// Why a call came to no answer.
+enum Stopped {
+    For(ModelError),
+    /// The next try, after this time, must make do with less.
+    ToReserveAnew(Duration),
+}
+
+impl From<ModelError> for Stopped {
+    fn from(error: ModelError) -> Self {
+        Self::For(error)
     }
 }
 
@@ -228,9 +257,6 @@ impl UnderWay<'_> {
     fn wait(&mut self, delay: Duration, reason: &str) -> Result<(), ModelError> {
         self.counted = Usage::default();
         self.on_the_way_from = None;
-        self.reservation
-            .check()
-            .map_err(|message| ModelError::BudgetExceeded { message })?;
         let next = Instant::now() + delay;
         if self.asker.deadline.is_some_and(|deadline| next >= deadline) {
             return Err(ModelError::OutOfTime {

@@ -133,9 +133,6 @@ impl Budget {
         for (level, state) in levels.iter().zip(&states) {
             max_tokens = max_tokens.min(level.room(state, wanted)?);
         }
-        let is_limited = levels
-            .iter()
-            .any(|level| level.max_usd.is_some() || level.max_tokens.is_some());
         let usd = wanted.price(max_tokens).unwrap_or_default();
         let tokens = wanted.input_tokens + u64::from(max_tokens);
         for state in &mut states {
@@ -149,7 +146,6 @@ impl Budget {
             max_tokens,
             usd,
             tokens,
-            is_limited,
         })
     }
 
@@ -261,40 +257,20 @@ pub(crate) struct Reservation {
     pub(crate) max_tokens: u32,
     usd: Usd,
     tokens: u64,
-    is_limited: bool,
 }
 
 impl Reservation {
     /// Whether what is reserved still fits beside what has been booked meanwhile: a try that was
     /// paid for and lost leaves less for the next.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        if !self.is_limited {
-            return Ok(());
-        }
-        for level in self.budget.levels() {
+    pub(crate) fn still_fits(&self) -> bool {
+        self.budget.levels().all(|level| {
             let state = level.state.lock();
-            let mut sum = state.spent;
-            sum += state.reserved;
-            if let Some(max) = level.max_usd
-                && sum > max
-            {
-                let (spent, usd) = (state.spent, self.usd);
-                return Err(format!(
-                    "stopped at {spent} of {max} (--max-budget-usd): another try could cost {usd}"
-                ));
-            }
+            let mut usd = state.spent;
+            usd += state.reserved;
             let tokens = state.tokens.saturating_add(state.reserved_tokens);
-            if let Some(max) = level.max_tokens
-                && tokens > max
-            {
-                return Err(format!(
-                    "stopped at {} of {max} tokens for this agent and those it started: another \
-                     try could take {}",
-                    state.tokens, self.tokens
-                ));
-            }
-        }
-        Ok(())
+            level.max_usd.is_none_or(|max| usd <= max)
+                && level.max_tokens.is_none_or(|max| tokens <= max)
+        })
     }
 }
 

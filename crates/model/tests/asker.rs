@@ -175,6 +175,24 @@ async fn a_refusal_by_status_is_not_charged() {
 }
 
 #[tokio::test]
+async fn a_retry_makes_do_with_what_a_lost_try_has_left() {
+    let turn = Turn::text("hello")
+        .usage(usage(4_000, 1))
+        .fault(Fault::CutAfterEvents(1));
+    let bench = Bench::new(turn, Some(0.01)).await;
+    assert!(bench.ask("hello").await.result.is_ok());
+    let limits: Vec<u64> = bench
+        .server
+        .requests()
+        .iter()
+        .map(|request| request.json()["max_tokens"].as_u64().unwrap())
+        .collect();
+    // The lost try cost 0.4 cents, which would have paid for 800 tokens of output.
+    assert_eq!(limits[0] - limits[1], 801);
+    assert_eq!(bench.booked().0.input_tokens, 8_000);
+}
+
+#[tokio::test]
 async fn a_retry_that_could_pass_the_limit_is_not_made() {
     let turn = Turn::text("hello")
         .usage(usage(9_000, 1))
@@ -183,7 +201,8 @@ async fn a_retry_that_could_pass_the_limit_is_not_made() {
     let exchange = bench.ask("hello").await;
     let error = exchange.result.unwrap_err();
     assert!(
-        matches!(&error, ModelError::BudgetExceeded { message } if message.contains("another try")),
+        matches!(&error, ModelError::BudgetExceeded { message }
+            if message.starts_with("stopped at $0.0090 of $0.0100")),
         "{error}"
     );
     assert_eq!(bench.server.request_count(), 1);

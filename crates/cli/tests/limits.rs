@@ -189,7 +189,7 @@ fn broken_streams_are_booked_and_the_budget_holds_over_them() {
     assert_eq!(result["subtype"], "error_max_budget_usd", "{result}");
     let cost = result["total_cost_usd"].as_f64().unwrap();
     assert!(cost > 0.0 && cost <= 0.08, "{result}");
-    let sent = u64::try_from(bench.server.request_count()).unwrap();
+    let sent = bench.server.request_count();
     assert_eq!(result["usage"]["input_tokens"], sent * 10_000);
 }
 
@@ -235,9 +235,21 @@ fn old_sessions_are_removed_by_itself_once_a_day() {
 #[test]
 fn a_project_does_not_say_what_is_removed() {
     let bench = Bench::new(Script::new().turn(Turn::text("hi")));
-    bench.file(".codespar/settings.json", r#"{"cleanupPeriodDays": 0}"#);
     bench.run(&["-p", "one"]);
-    let list = || parsed(&bench.run(&["session", "list", "--json"]).stdout);
+    let planted = bench.file(".codespar/settings.json", r#"{"cleanupPeriodDays": 0}"#);
     bench.run(&["gc"]);
-    assert_eq!(list()["sessions"].as_array().unwrap().len(), 1);
+    std::fs::remove_file(planted).unwrap();
+    let list = parsed(&bench.run(&["session", "list", "--json"]).stdout);
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_project_does_not_loosen_a_limit_of_the_person() {
+    let bench = Bench::new(always(Turn::text("never"), &Fault::HangBeforeHeaders));
+    bench.file(".codespar/settings.json", r#"{"maxWallSeconds": 600}"#);
+    let result = run_out_of_time(&bench, &[]);
+    assert_eq!(
+        result["result"],
+        "stopped after 2 s of wall time (maxWallSeconds)"
+    );
 }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Budget, Catalogue, Model, ModelError, ModelEvent, Request, Response,
     budget::{Reservation, Wanted},
+    retry::seconds,
 };
 
 /// Someone who may ask a model.
@@ -261,8 +262,8 @@ impl UnderWay<'_> {
         if self.asker.deadline.is_some_and(|deadline| next >= deadline) {
             return Err(ModelError::OutOfTime {
                 message: format!(
-                    "{reason}; the next try would be in {} s, after the limit on wall time",
-                    delay.as_secs_f32()
+                    "{reason}; the next try would be in {}, after the limit on wall time",
+                    seconds(delay)
                 ),
             });
         }

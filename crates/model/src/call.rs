@@ -17,6 +17,7 @@ use crate::{
     ModelError, ModelEvent,
     endpoint::{Endpoint, Events},
     failure::{Failure, Retry},
+    retry::seconds,
     wire::Accumulator,
 };
 
@@ -138,13 +139,13 @@ impl Call {
         let delay = policy.delay(self.attempt, named);
         let since = *self.failing_since.get_or_insert_with(Instant::now);
         if since.elapsed() + delay > policy.patience {
-            let patience = policy.patience.as_secs_f32();
+            let patience = seconds(policy.patience);
             let note = match named {
                 Some(named) => format!(
-                    "it asks to wait {} s, and a call waits {patience} s in all",
-                    named.as_secs_f32()
+                    "it asks to wait {}, and a call waits {patience} in all",
+                    seconds(named)
                 ),
-                None => format!("gave up after {patience} s of retries"),
+                None => format!("gave up after {patience} of retries"),
             };
             return Err(failure.error.with_note(&note));
         }

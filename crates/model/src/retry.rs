@@ -47,6 +47,15 @@ impl RetryPolicy {
     }
 }
 
+/// A time for people: whole seconds, or tenths of a short one.
+pub(crate) fn seconds(time: Duration) -> String {
+    if time.subsec_millis() == 0 || time.as_secs() >= 10 {
+        format!("{} s", time.as_secs())
+    } else {
+        format!("{:.1} s", time.as_secs_f32())
+    }
+}
+
 /// A random number from 0 to 1; the standard library's hash keys are random enough for this.
 fn chance() -> f64 {
     let bits = RandomState::new().hash_one(());

@@ -3,25 +3,26 @@
 use std::{sync::Arc, time::Instant};
 
 use codespar_model::{
-    Catalogue, Effort, Model, ModelError, ModelEvent, Request, Response, ToolSpec,
+    Answered, Budget, Catalogue, Effort, Meter, Model, ModelError, Response, ToolSpec,
 };
 use codespar_policy::{Mode, Redactor, RuleSet, Scope};
 use codespar_protocol::{
     ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, PermissionDenial,
-    RunResult, SessionId, StopReason, ToolUse, Usage, Usd,
+    RunResult, SessionId, StopReason, ToolUse, Usage,
 };
 use codespar_tools::{Context, Registry};
-use futures::StreamExt;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     AgentError, Approver, Briefing, Gate, Inbox, Limits, SideCalls, Transcript, TreeShare,
-    limits::Reached, tally::Tally, tree::TreeBudget,
+    limits::Reached, stop::Stop, tally::Tally,
 };
 
-/// How often an answer that reached the limit on output is asked to go on.
+/// How often in a row an answer that reached the limit on output is asked to go on.
 const MAX_CONTINUATIONS: u32 = 8;
+/// How often in a row the provider may pause a turn.
+const MAX_PAUSES: u32 = 16;
 const GO_ON: &str = "Your answer reached the limit on its length. Go on exactly where it stopped.";
 const INTERRUPTED: &str = "[The person interrupted here.]";
 
@@ -85,15 +86,16 @@ pub struct Agent {
     pub(crate) transcript: Transcript,
     pub(crate) system: Arc<str>,
     pub(crate) context_tokens: u64,
-    last_cost: Usd,
-    specs: Arc<[ToolSpec]>,
+    pub(crate) meter: Meter,
+    pub(crate) budget: Arc<Budget>,
+    pub(crate) specs: Arc<[ToolSpec]>,
 }
 
 /// How a run comes to its end.
 enum Ending {
     Answer(String),
     Limit(Reached),
-    Refused,
+    Failed(String),
     Interrupted,
 }
 
@@ -109,12 +111,15 @@ impl Agent {
                 input_schema: tool.input_schema(),
             })
             .collect();
+        let budget = parts.limits.budget();
+        parts.side_calls.pay_from(&budget);
         let mut agent = Self {
             parts,
             transcript,
             system: Arc::from(""),
             context_tokens: 0,
-            last_cost: Usd::ZERO,
+            meter: Meter::default(),
+            budget,
             specs,
         };
         agent.refresh_briefing();
@@ -136,14 +141,15 @@ impl Agent {
     /// come to its end already, the last answer is given again.
     pub async fn run(&mut self, prompt: Option<Message>, cancel: CancellationToken) -> RunResult {
         let started = Instant::now();
-        let tree = self.parts.limits.tree.as_ref().map(TreeShare::budget);
+        let stop = Stop::new(&cancel, self.parts.limits.max_wall);
+        let tree = self.parts.limits.tree.as_ref().map(TreeShare::tree);
         let mut tally = Tally {
-            tree_before: tree.map(TreeBudget::account),
-            denied_before: tree.map_or(0, TreeBudget::denied),
+            account_before: self.counted_budget().account(),
+            denied_before: tree.map_or(0, |tree| tree.denied()),
             ..Tally::default()
         };
-        let ending = self.converse(prompt, &mut tally, started, &cancel).await;
-        let result = self.conclude(ending, tally, started).await;
+        let ending = self.converse(prompt, &mut tally, &stop).await;
+        let result = self.conclude(ending, tally, started, &stop).await;
         self.emit(Event::Finished(Box::new(result.clone())));
         result
     }
@@ -152,8 +158,7 @@ impl Agent {
         &mut self,
         prompt: Option<Message>,
         tally: &mut Tally,
-        started: Instant,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<Ending, AgentError> {
         if let Some(message) = prompt {
             let message = self.without_secrets(message);
@@ -168,124 +173,74 @@ impl Agent {
         while !self.transcript.is_unfinished() {
             // It had come to its end before it was interrupted: the answer is there, unless
             // something is still to come.
-            if !self.parts.inbox.wait(cancel).await {
+            if !self.parts.inbox.wait(stop.token()).await {
                 return Ok(Ending::Answer(self.transcript.last_answer()));
             }
             self.parts.inbox.deliver(&mut self.transcript).await?;
         }
         let mut answer = String::new();
-        let mut continuations = 0;
+        let (mut cut_off, mut paused) = (0, 0);
         loop {
-            if cancel.is_cancelled() {
+            if stop.token().is_cancelled() {
                 return Ok(Ending::Interrupted);
             }
             self.parts.inbox.deliver(&mut self.transcript).await?;
-            if let Some(reached) = self.parts.limits.reached(tally, started, self.least_cost()) {
+            if let Some(reached) = self.parts.limits.reached(tally.turns) {
                 return Ok(Ending::Limit(reached));
             }
-            self.compact_when_full(tally, cancel).await?;
-            let response = self.ask_with_room(tally, cancel).await?;
-            let (calls, stop) = self.record(response, tally, &mut answer).await?;
-            if !calls.is_empty() {
-                self.run_tools(calls, tally, cancel).await?;
-                answer.clear();
-                continue;
-            }
-            match stop {
-                StopReason::PauseTurn => {}
+            self.compact_when_full(stop).await?;
+            let answered = self.ask_with_room(tally, stop).await?;
+            let (calls, reason) = self.record(answered, tally, &mut answer).await?;
+            let is_cut_off = matches!(
+                reason,
                 StopReason::MaxTokens | StopReason::ContextWindowExceeded
-                    if continuations < MAX_CONTINUATIONS =>
-                {
-                    continuations += 1;
-                    if stop == StopReason::ContextWindowExceeded {
-                        self.compact(tally, cancel).await?;
+            );
+            cut_off = if is_cut_off { cut_off + 1 } else { 0 };
+            paused = match reason {
+                StopReason::PauseTurn => paused + 1,
+                _ => 0,
+            };
+            let has_calls = !calls.is_empty();
+            if has_calls {
+                self.run_tools(calls, tally, stop).await?;
+                answer.clear();
+            }
+            if cut_off > MAX_CONTINUATIONS || paused > MAX_PAUSES {
+                return Ok(Ending::Failed(format!(
+                    "gave up: the model stopped with `{}` {} times in a row and came to no end",
+                    reason.as_str(),
+                    cut_off.max(paused)
+                )));
+            }
+            match reason {
+                _ if has_calls => {}
+                StopReason::PauseTurn => {}
+                StopReason::MaxTokens | StopReason::ContextWindowExceeded => {
+                    if reason == StopReason::ContextWindowExceeded {
+                        self.compact(stop).await?;
                     }
                     self.say_for_the_person(GO_ON).await?;
                 }
-                StopReason::Refusal => return Ok(Ending::Refused),
-                _ if self.parts.inbox.wait(cancel).await => answer.clear(),
+                StopReason::Refusal => {
+                    return Ok(Ending::Failed(
+                        "the model declined to answer (stop reason `refusal`)".to_owned(),
+                    ));
+                }
+                _ if self.parts.inbox.wait(stop.token()).await => answer.clear(),
+                _ if stop.out_of_time().is_some() => return Ok(Ending::Interrupted),
                 _ => return Ok(Ending::Answer(answer)),
             }
-        }
-    }
-
-    /// Asks; when the conversation turns out not to fit, summarises and asks once more.
-    async fn ask_with_room(
-        &mut self,
-        tally: &mut Tally,
-        cancel: &CancellationToken,
-    ) -> Result<Response, AgentError> {
-        match self.ask(tally, cancel).await {
-            Err(AgentError::Model(ModelError::ContextWindowExceeded { message })) => {
-                if !self.compact(tally, cancel).await? {
-                    return Err(ModelError::ContextWindowExceeded { message }.into());
-                }
-                self.ask(tally, cancel).await
-            }
-            other => other,
-        }
-    }
-
-    async fn ask(
-        &self,
-        tally: &mut Tally,
-        cancel: &CancellationToken,
-    ) -> Result<Response, AgentError> {
-        tally.turns += 1;
-        self.emit(Event::TurnStarted { turn: tally.turns });
-        let asked = Instant::now();
-        let mut events = self.parts.model.stream(self.request(), cancel.clone());
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(ModelEvent::TextDelta(text)) => self.emit(Event::TextDelta { text }),
-                Ok(ModelEvent::ThinkingDelta(text)) => self.emit(Event::ThinkingDelta { text }),
-                Ok(ModelEvent::Retrying {
-                    attempt,
-                    delay,
-                    reason,
-                }) => {
-                    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-                    self.emit(Event::Retrying {
-                        attempt,
-                        delay_ms,
-                        reason,
-                    });
-                }
-                Ok(ModelEvent::Finished(response)) => {
-                    tally.waiting += asked.elapsed();
-                    return Ok(response);
-                }
-                Err(error) => {
-                    tally.waiting += asked.elapsed();
-                    return Err(error.into());
-                }
-            }
-        }
-        let provider = self.parts.model.provider();
-        let message = "it ended without an answer".to_owned();
-        Err(ModelError::BrokenStream { provider, message }.into())
-    }
-
-    fn request(&self) -> Request {
-        Request {
-            model: self.parts.choice.id.clone(),
-            system: self.system.clone(),
-            messages: self.transcript.messages().to_vec(),
-            tools: self.specs.clone(),
-            max_tokens: self.parts.choice.max_tokens,
-            temperature: None,
-            effort: self.parts.choice.effort,
-            stop_sequences: Vec::new(),
         }
     }
 
     /// Puts the answer on record before anything is done about it.
     async fn record(
         &mut self,
-        response: Response,
+        answered: Answered,
         tally: &mut Tally,
         answer: &mut String,
     ) -> Result<(Vec<ToolUse>, StopReason), AgentError> {
+        let Answered { response, cost } = answered;
         let Response {
             id,
             model,
@@ -293,15 +248,6 @@ impl Agent {
             stop_reason,
             usage,
         } = response;
-        // Prices are looked up by the name we asked for where the provider's own is unknown.
-        let catalogue = &self.parts.catalogue;
-        let mut cost = catalogue.cost(&model, &usage);
-        if cost.known().is_none() {
-            cost = catalogue.cost(&self.parts.choice.id, &usage);
-        }
-        tally.add(&model, usage, cost);
-        self.count_in_tree(&model, usage, cost);
-        self.last_cost = cost.at_least();
         tally.stop_reason = Some(stop_reason.clone());
         answer.push_str(&message.text());
         let calls = message.tool_uses().cloned().collect();
@@ -344,28 +290,33 @@ impl Agent {
         ending: Result<Ending, AgentError>,
         tally: Tally,
         started: Instant,
+        stop: &Stop,
     ) -> RunResult {
         let ending = match ending {
             Err(error) if error.is_interrupt() => Ok(Ending::Interrupted),
             other => other,
         };
+        let ending = match (ending, stop.out_of_time()) {
+            (Ok(Ending::Interrupted), Some(reached)) => Ok(Ending::Limit(reached)),
+            (ending, _) => ending,
+        };
         let interrupted = matches!(ending, Ok(Ending::Interrupted));
         let (outcome, result) = match ending {
             Ok(Ending::Answer(text)) => (Outcome::Success, text),
             Ok(Ending::Limit(reached)) => (reached.outcome, reached.message),
-            Ok(Ending::Refused) => (
-                Outcome::ErrorDuringExecution,
-                "the model declined to answer (stop reason `refusal`)".to_owned(),
-            ),
+            Ok(Ending::Failed(message)) => (Outcome::ErrorDuringExecution, message),
             Ok(Ending::Interrupted) => {
                 // A failure here changes nothing for the person: the run is over either way, and
                 // what is on record is whole without these words.
                 let _ = self.say_for_the_person(INTERRUPTED).await;
                 (Outcome::ErrorDuringExecution, "interrupted".to_owned())
             }
+            Err(AgentError::Model(ModelError::BudgetExceeded { message })) => {
+                (Outcome::ErrorMaxBudgetUsd, message)
+            }
             Err(error) => (Outcome::ErrorDuringExecution, error.to_string()),
         };
-        let by_model = self.sums(&tally);
+        let by_model = self.counted_budget().since(&tally.account_before);
         let (mut usage, mut cost) = (Usage::default(), Cost::default());
         for (_, model_usage, model_cost) in &by_model {
             usage += *model_usage;
@@ -388,21 +339,12 @@ impl Agent {
         }
     }
 
-    pub(crate) fn count_in_tree(&self, model: &str, usage: Usage, cost: Cost) {
-        if let Some(tree) = &self.parts.limits.tree {
-            tree.budget().add(model, usage, cost);
-        }
-    }
-
-    /// Sums of this run by model; for the agent at the top of a tree, with all it started.
-    fn sums(&self, tally: &Tally) -> Vec<(String, Usage, Cost)> {
-        match (&self.parts.limits.tree, &tally.tree_before) {
-            (Some(TreeShare::Root(tree)), Some(before)) => tree.since(before),
-            _ => {
-                let own = tally.by_model.iter();
-                own.map(|(model, (usage, cost))| (model.clone(), *usage, *cost))
-                    .collect()
-            }
+    /// What the run's result tells the sums of: for the agent at the top of a tree, with all that
+    /// it started.
+    fn counted_budget(&self) -> &Budget {
+        match &self.parts.limits.tree {
+            Some(TreeShare::Root(tree)) => tree.budget(),
+            _ => &self.budget,
         }
     }
 
@@ -413,18 +355,6 @@ impl Agent {
             Some(TreeShare::Root(tree)) => tree.denials_since(tally.denied_before),
             _ => tally.denials,
         }
-    }
-
-    /// What another call will cost at the least: the context read from the cache, or what the last
-    /// call cost, since the next one has more before it.
-    fn least_cost(&self) -> Usd {
-        let usage = Usage {
-            cache_read_input_tokens: self.context_tokens,
-            ..Usage::default()
-        };
-        let catalogue = &self.parts.catalogue;
-        let floor = catalogue.cost(&self.parts.choice.id, &usage).at_least();
-        floor.max(self.last_cost)
     }
 
     fn without_secrets(&self, mut message: Message) -> Message {

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use codespar_model::{Answered, ModelError};
 use codespar_protocol::{
-    ContentBlock, EntryBody, Event, Message, NoticeLevel, Role, Todo, TodoStatus,
+    ContentBlock, Cost, EntryBody, Event, Message, NoticeLevel, Role, Todo, TodoStatus, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentError, side_call, tally::Tally};
+use crate::{Agent, AgentError, side_call, stop::Stop};
 
 const COMPACT_PROMPT: &str = include_str!("prompts/compact.md");
 const SUMMARY_TOKENS: u32 = 8_192;
@@ -15,70 +16,121 @@ const SUMMARY_TOKENS: u32 = 8_192;
 const KEPT_SHARE: u64 = 4;
 /// How much of one call or result the summariser sees.
 const EXCERPT: usize = 2_000;
+/// A text of this size fits any window; when even that is refused, no summary can be had.
+const SHORTEST: usize = 8_000;
+/// How often a conversation that does not fit is cut, each time to half of the size before.
+pub(crate) const MAX_CUTS: u32 = 4;
 
 impl Agent {
-    pub(crate) async fn compact_when_full(
-        &mut self,
-        tally: &mut Tally,
-        cancel: &CancellationToken,
-    ) -> Result<(), AgentError> {
+    pub(crate) async fn compact_when_full(&mut self, stop: &Stop) -> Result<(), AgentError> {
         if self.context_tokens >= self.parts.choice.compact_at {
-            self.compact(tally, cancel).await?;
+            self.compact(stop).await?;
         }
         Ok(())
     }
 
     /// Replaces older turns by a summary. False when there is nothing that could be replaced.
     pub async fn compact_now(&mut self, cancel: &CancellationToken) -> Result<bool, AgentError> {
-        self.compact(&mut Tally::default(), cancel).await
+        self.compact(&Stop::new(cancel, None)).await
     }
 
-    pub(crate) async fn compact(
-        &mut self,
-        tally: &mut Tally,
-        cancel: &CancellationToken,
-    ) -> Result<bool, AgentError> {
+    pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<bool, AgentError> {
         let Some((keep_from, older)) = self.older_turns() else {
             return Ok(false);
         };
-        let tokens_before = self.context_tokens;
-        let id = self.parts.choice.id.clone();
-        let response = side_call::ask(
-            &*self.parts.model,
-            &id,
-            COMPACT_PROMPT,
-            older,
-            SUMMARY_TOKENS.min(self.parts.choice.max_tokens),
-            cancel.clone(),
-        )
-        .await?;
-        let cost = self.parts.catalogue.cost(&response.model, &response.usage);
-        tally.add(&response.model, response.usage, cost);
-        self.count_in_tree(&response.model, response.usage, cost);
-        let text = response.message.text();
-        if text.trim().is_empty() {
-            self.notice(
-                NoticeLevel::Warning,
-                "the summary of older turns came back empty; they stay",
-            );
-            return Ok(false);
-        }
-        let body = EntryBody::Compaction {
-            summary: summary_message(&text, &self.parts.context.todos()),
-            keep_from,
-            usage: response.usage,
-            cost,
-            model: response.model,
+        let body = match self.summarise(&older, stop).await? {
+            Some(Answered { response, cost }) => {
+                let text = response.message.text();
+                if text.trim().is_empty() {
+                    self.notice(
+                        NoticeLevel::Warning,
+                        "the summary of older turns came back empty; they stay",
+                    );
+                    return Ok(false);
+                }
+                EntryBody::Compaction {
+                    summary: summary_message(&text, &self.parts.context.todos()),
+                    keep_from,
+                    usage: response.usage,
+                    cost,
+                    model: response.model,
+                }
+            }
+            None => self.excerpt_entry(&older, SHORTEST, keep_from),
         };
+        self.replace(body).await?;
+        Ok(true)
+    }
+
+    /// A summary of the text, or of its ends where all of it is too much for the model. `None`
+    /// when the model refuses even the shortest.
+    async fn summarise(&mut self, text: &str, stop: &Stop) -> Result<Option<Answered>, AgentError> {
+        let id = self.parts.choice.id.clone();
+        let max_tokens = SUMMARY_TOKENS.min(self.parts.choice.max_tokens);
+        let mut size = usize::try_from(self.parts.choice.context_window)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(3)
+            .min(text.len());
+        loop {
+            let question = ends(text, size);
+            let asker = self.asker(stop);
+            let exchange = side_call::ask(asker, &id, COMPACT_PROMPT, question, max_tokens).await;
+            self.record_lost(exchange.lost).await?;
+            match exchange.result {
+                Ok(answered) => return Ok(Some(answered)),
+                Err(ModelError::ContextWindowExceeded { .. }) if size > SHORTEST => {
+                    size = (size / 2).max(SHORTEST);
+                }
+                Err(ModelError::ContextWindowExceeded { .. }) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Replaces the whole conversation by excerpts of it, without a model: the last resort when it
+    /// does not fit and no summary makes it fit.
+    pub(crate) async fn cut(&mut self, times: u32) -> Result<(), AgentError> {
+        let mut text = String::new();
+        for message in self.transcript.messages() {
+            render(message, &mut text);
+        }
+        let window = usize::try_from(self.parts.choice.context_window).unwrap_or(usize::MAX);
+        let size = window >> times.min(16);
+        let body = self.excerpt_entry(&text, size, self.transcript.next_seq());
+        self.replace(body).await?;
+        self.notice(
+            NoticeLevel::Warning,
+            "the conversation did not fit the model's context window; it was cut to excerpts",
+        );
+        Ok(())
+    }
+
+    fn excerpt_entry(&self, text: &str, size: usize, keep_from: u64) -> EntryBody {
+        let summary = format!(
+            "[It was too long to be summarised; these are its beginning and its end.]\n\n{}",
+            ends(text, size)
+        );
+        EntryBody::Compaction {
+            summary: summary_message(&summary, &self.parts.context.todos()),
+            keep_from,
+            usage: Usage::default(),
+            cost: Cost::default(),
+            model: self.parts.choice.id.clone(),
+        }
+    }
+
+    async fn replace(&mut self, body: EntryBody) -> Result<(), AgentError> {
+        let tokens_before = self.context_tokens;
         self.transcript.append(body).await?;
         self.refresh_briefing();
+        self.meter.reset();
         self.context_tokens = self.estimate_context();
         let entries_kept = self.transcript.messages().len() as u64 - 1;
         self.emit(Event::Compacted {
             tokens_before,
             entries_kept,
         });
-        Ok(true)
+        Ok(())
     }
 
     /// Where to cut, and everything before the cut as text. A cut falls before an answer or a
@@ -178,13 +230,17 @@ fn render(message: &Message, out: &mut String) {
     }
 }
 
-/// Head and tail of a long text.
 fn excerpt(text: &str) -> String {
-    if text.len() <= EXCERPT {
+    ends(text, EXCERPT)
+}
+
+/// Head and tail of a text that is longer than this.
+fn ends(text: &str, size: usize) -> String {
+    if text.len() <= size {
         return text.to_owned();
     }
-    let head = text.floor_char_boundary(EXCERPT * 2 / 3);
-    let tail = text.ceil_char_boundary(text.len() - EXCERPT / 3);
+    let head = text.floor_char_boundary(size * 2 / 3);
+    let tail = text.ceil_char_boundary(text.len() - size / 3);
     format!(
         "{}\n[… {} bytes left out …]\n{}",
         &text[..head],

@@ -10,9 +10,8 @@ use codespar_protocol::{
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound};
 use futures::FutureExt;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentError, tally::Tally};
+use crate::{Agent, AgentError, stop::Stop, tally::Tally};
 
 /// A call that may be made.
 struct Permitted {
@@ -26,7 +25,7 @@ impl Agent {
         &mut self,
         calls: Vec<ToolUse>,
         tally: &mut Tally,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<(), AgentError> {
         tally.tool_uses += u32::try_from(calls.len()).unwrap_or(u32::MAX);
         let mut waiting = Vec::new();
@@ -36,24 +35,24 @@ impl Agent {
                 .as_ref()
                 .is_none_or(|tool| tool.effect() == Effect::Changes);
             if is_alone {
-                self.run_side_by_side(std::mem::take(&mut waiting), cancel)
+                self.run_side_by_side(std::mem::take(&mut waiting), stop)
                     .await?;
             }
-            match self.permit(call, tool, tally, cancel).await {
-                Ok(permitted) if is_alone => self.run_alone(permitted, cancel).await?,
+            match self.permit(call, tool, tally, stop).await {
+                Ok(permitted) if is_alone => self.run_alone(permitted, stop).await?,
                 Ok(permitted) => waiting.push(permitted),
                 Err((call, refusal)) => self.record_result(&call, refusal).await?,
             }
         }
-        self.run_side_by_side(waiting, cancel).await?;
+        self.run_side_by_side(waiting, stop).await?;
         self.announce_results();
-        self.count_side_calls(tally).await
+        self.record_side_calls().await
     }
 
     async fn run_side_by_side(
         &mut self,
         waiting: Vec<Permitted>,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<(), AgentError> {
         // Tasks of their own, not futures polled from here: one that waits for the store must go
         // on while a result of another is being recorded. Dropping the set stops them.
@@ -65,7 +64,7 @@ impl Agent {
                     .append(EntryBody::ToolStarted { tool_use_id })
                     .await?;
             }
-            running.spawn(self.start(permitted, cancel));
+            running.spawn(self.start(permitted, stop));
         }
         while let Some(joined) = running.join_next().await {
             // A panic is caught inside, and nobody else stops these tasks.
@@ -76,17 +75,13 @@ impl Agent {
         Ok(())
     }
 
-    async fn run_alone(
-        &mut self,
-        permitted: Permitted,
-        cancel: &CancellationToken,
-    ) -> Result<(), AgentError> {
+    async fn run_alone(&mut self, permitted: Permitted, stop: &Stop) -> Result<(), AgentError> {
         let tool_use_id = permitted.call.id.clone();
         self.transcript
             .append(EntryBody::ToolStarted { tool_use_id })
             .await?;
         let todos_before = self.parts.context.todos();
-        let (call, output) = self.start(permitted, cancel).await;
+        let (call, output) = self.start(permitted, stop).await;
         self.record_result(&call, output).await?;
         let todos = self.parts.context.todos();
         if todos != todos_before {
@@ -99,12 +94,13 @@ impl Agent {
     fn start(
         &self,
         permitted: Permitted,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> impl Future<Output = (ToolUse, ToolOutput)> + Send + use<> {
         let Permitted { call, tool } = permitted;
         let context = self.parts.context.clone();
         let sink = self.parts.sink.clone();
-        let cancel = cancel.child_token();
+        let cancel = stop.token().child_token();
+        let abandon = stop.abandon();
         async move {
             let input = Call {
                 id: call.id.clone(),
@@ -112,15 +108,19 @@ impl Agent {
                 cancel,
             };
             let began = Instant::now();
-            let output = match AssertUnwindSafe(tool.run(input, &context))
-                .catch_unwind()
-                .await
-            {
-                Ok(output) => bounded(output, &context, tool.name()),
-                Err(_) => ToolOutput::error(format!(
-                    "{} failed inside: this is a defect of CodeSpar, not of the call",
-                    tool.name()
-                )),
+            let running = AssertUnwindSafe(tool.run(input, &context)).catch_unwind();
+            let output = tokio::select! {
+                ran = running => match ran {
+                    Ok(output) => bounded(output, &context, tool.name()),
+                    Err(_) => ToolOutput::error(format!(
+                        "{} failed inside: this is a defect of CodeSpar, not of the call",
+                        tool.name()
+                    )),
+                },
+                () = abandon => ToolOutput::error(
+                    "stopped: the limit on wall time was reached. What it had done by then was \
+                     not undone.",
+                ),
             };
             sink(Event::ToolFinished {
                 tool_use_id: call.id.clone(),
@@ -138,10 +138,11 @@ impl Agent {
         call: ToolUse,
         tool: Option<Arc<dyn Tool>>,
         tally: &mut Tally,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<Permitted, (ToolUse, ToolOutput)> {
-        if cancel.is_cancelled() {
-            return Err((call, ToolOutput::error("not run: the person interrupted")));
+        if stop.token().is_cancelled() {
+            let refusal = ToolOutput::error(format!("not run: {}", stop.reason()));
+            return Err((call, refusal));
         }
         let Some(tool) = tool else {
             let known = self.parts.tools.names().join(", ");
@@ -162,7 +163,7 @@ impl Agent {
             Ok(intent) => intent,
             Err(error) => return Err((call, error.into())),
         };
-        match self.allowed(&call, &*tool, &intent, cancel).await {
+        match self.allowed(&call, &*tool, &intent, stop).await {
             Ok(()) => {
                 if let Err(holder) = self.claim_writes(&intent).await {
                     return Err((call, ToolOutput::error(holder)));
@@ -183,7 +184,7 @@ impl Agent {
                 };
                 tally.denials.push(denial.clone());
                 if let Some(tree) = &self.parts.limits.tree {
-                    tree.budget().deny(denial.clone());
+                    tree.tree().deny(denial.clone());
                 }
                 self.emit(Event::PermissionDenied(denial));
                 Err((
@@ -212,7 +213,7 @@ impl Agent {
         call: &ToolUse,
         tool: &dyn Tool,
         intent: &Intent,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<(), String> {
         let request = Request {
             tool: tool.name(),
@@ -239,7 +240,7 @@ impl Agent {
         });
         let answer = tokio::select! {
             answer = self.parts.approver.ask(question) => answer,
-            () = cancel.cancelled() => Answer::No { reason: Some("interrupted".to_owned()) },
+            () = stop.token().cancelled() => Answer::No { reason: Some("interrupted".to_owned()) },
         };
         match answer {
             Answer::Once => Ok(()),
@@ -313,10 +314,8 @@ impl Agent {
         }
     }
 
-    async fn count_side_calls(&mut self, tally: &mut Tally) -> Result<(), AgentError> {
+    async fn record_side_calls(&mut self) -> Result<(), AgentError> {
         for call in self.parts.side_calls.take() {
-            tally.add(&call.model, call.usage, call.cost);
-            self.count_in_tree(&call.model, call.usage, call.cost);
             self.transcript.append(call.entry()).await?;
         }
         Ok(())

@@ -3,6 +3,7 @@
 
 mod agent;
 mod approver;
+mod ask;
 mod briefing;
 mod compaction;
 mod context_files;
@@ -15,6 +16,7 @@ mod limits;
 pub mod mcp;
 mod memory;
 mod side_call;
+mod stop;
 mod tally;
 mod transcript;
 mod tree;

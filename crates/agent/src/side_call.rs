@@ -1,12 +1,13 @@
 //! Model calls beside the conversation: asked by tools, counted by the loop.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use codespar_model::{Catalogue, Model, ModelError, ModelEvent, Request, Response};
+use codespar_model::{
+    Answered, Asker, Budget, Catalogue, Counted, Exchange, LostCall, Model, Request, request_tokens,
+};
 use codespar_protocol::{Cost, EntryBody, Message, Usage};
 use codespar_tools::PageReader;
-use futures::StreamExt;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -15,47 +16,74 @@ const PAGE_ANSWER_TOKENS: u32 = 4_096;
 
 /// Calls made but not yet written to the transcript. Tools add, the loop takes.
 #[derive(Debug, Default)]
-pub struct SideCalls(Mutex<Vec<SideCall>>);
+pub struct SideCalls {
+    calls: Mutex<Vec<SideCall>>,
+    /// Of the agent whose tools make them.
+    budget: OnceLock<Arc<Budget>>,
+}
 
 /// One such call.
 #[derive(Debug, Clone)]
 pub(crate) struct SideCall {
-    pub(crate) purpose: &'static str,
-    pub(crate) model: String,
-    pub(crate) usage: Usage,
-    pub(crate) cost: Cost,
+    purpose: &'static str,
+    model: String,
+    usage: Usage,
+    cost: Cost,
 }
 
 impl SideCall {
-    pub(crate) fn entry(&self) -> EntryBody {
+    pub(crate) fn entry(self) -> EntryBody {
         EntryBody::SideCall {
             purpose: self.purpose.to_owned(),
-            model: self.model.clone(),
+            model: self.model,
             usage: self.usage,
             cost: self.cost,
         }
     }
 }
 
+impl From<LostCall> for SideCall {
+    fn from(lost: LostCall) -> Self {
+        Self {
+            purpose: match lost.counted {
+                Counted::ByProvider => "an answer that broke off",
+                Counted::Estimated => "an answer that broke off (input estimated)",
+            },
+            model: lost.model,
+            usage: lost.usage,
+            cost: lost.cost,
+        }
+    }
+}
+
 impl SideCalls {
-    fn add(&self, call: SideCall) {
-        self.0.lock().push(call);
+    /// Says what the calls are paid from.
+    pub(crate) fn pay_from(&self, budget: &Arc<Budget>) {
+        // An agent has its side calls to itself, so there is no other budget.
+        let _ = self.budget.set(budget.clone());
+    }
+
+    fn budget(&self) -> &Arc<Budget> {
+        self.budget.get_or_init(Arc::default)
+    }
+
+    fn add(&self, calls: impl IntoIterator<Item = SideCall>) {
+        self.calls.lock().extend(calls);
     }
 
     pub(crate) fn take(&self) -> Vec<SideCall> {
-        std::mem::take(&mut *self.0.lock())
+        std::mem::take(&mut *self.calls.lock())
     }
 }
 
 /// One question, one answer, no tools.
 pub(crate) async fn ask(
-    model: &dyn Model,
+    asker: Asker<'_>,
     id: &str,
     system: &str,
     question: String,
     max_tokens: u32,
-    cancel: CancellationToken,
-) -> Result<Response, ModelError> {
+) -> Exchange {
     let request = Request {
         model: id.to_owned(),
         system: system.into(),
@@ -66,16 +94,8 @@ pub(crate) async fn ask(
         effort: None,
         stop_sequences: Vec::new(),
     };
-    let mut events = model.stream(request, cancel);
-    while let Some(event) = events.next().await {
-        if let ModelEvent::Finished(response) = event? {
-            return Ok(response);
-        }
-    }
-    Err(ModelError::BrokenStream {
-        provider: model.provider(),
-        message: "it ended without an answer".to_owned(),
-    })
+    let tokens = request_tokens(&request);
+    asker.ask(request, tokens, |_| {}).await
 }
 
 /// Reads fetched pages with a (small) model.
@@ -99,22 +119,32 @@ impl PageReader for ModelPageReader {
         cancel: CancellationToken,
     ) -> Result<String, String> {
         let question = format!("<page>\n{page}\n</page>\n\n{prompt}");
-        let response = ask(
-            &*self.model,
+        let asker = Asker {
+            model: &*self.model,
+            catalogue: &self.catalogue,
+            budget: self.side_calls.budget(),
+            cancel: &cancel,
+            deadline: None,
+        };
+        let exchange = ask(
+            asker,
             &self.model_id,
             PAGE_PROMPT,
             question,
             PAGE_ANSWER_TOKENS,
-            cancel,
         )
-        .await
-        .map_err(|error| format!("the page was fetched but could not be read: {error}"))?;
-        self.side_calls.add(SideCall {
+        .await;
+        self.side_calls
+            .add(exchange.lost.into_iter().map(SideCall::from));
+        let Answered { response, cost } = exchange
+            .result
+            .map_err(|error| format!("the page was fetched but could not be read: {error}"))?;
+        self.side_calls.add([SideCall {
             purpose: "read a page",
-            cost: self.catalogue.cost(&response.model, &response.usage),
-            model: response.model.clone(),
+            model: response.model,
             usage: response.usage,
-        });
+            cost,
+        }]);
         Ok(response.message.text())
     }
 }

@@ -64,6 +64,11 @@ impl Transcript {
         self.last_entry
     }
 
+    /// The place of the entry that comes next.
+    pub(crate) fn next_seq(&self) -> u64 {
+        self.last_seq + 1
+    }
+
     /// The conversation waits for the model: there is something it has not answered.
     pub fn is_unfinished(&self) -> bool {
         self.messages

@@ -222,11 +222,14 @@ impl Settings {
             .map(|dir| expand(dir, home, &place.root));
         self.sandbox.allow_write.extend(writable);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
-        self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        // The state directory is the person's: no project says what is removed from it.
+        if author == Author::Person {
+            self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        }
         self.max_agents = file.max_agents.or(self.max_agents);
         self.max_shells = file.max_shells.or(self.max_shells);
-        self.max_tokens = file.max_tokens.or(self.max_tokens);
-        self.max_wall_seconds = file.max_wall_seconds.or(self.max_wall_seconds);
+        self.max_tokens = limit(self.max_tokens, file.max_tokens, author);
+        self.max_wall_seconds = limit(self.max_wall_seconds, file.max_wall_seconds, author);
         self.disable_background_tasks = file
             .disable_background_tasks
             .or(self.disable_background_tasks);
@@ -384,6 +387,14 @@ fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Command
     })
 }
 
+/// A limit after another file had its say: a project can only make the person's stricter.
+fn limit(before: Option<u64>, named: Option<u64>, author: Author) -> Option<u64> {
+    match (before, named) {
+        (Some(before), Some(named)) if author != Author::Person => Some(before.min(named)),
+        (before, named) => named.or(before),
+    }
+}
+
 /// Files that come with a repository are other people's words: they may add rules, but not take
 /// the walls down.
 fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
@@ -410,6 +421,8 @@ fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
         Some("enabledMcpServers")
     } else if file.enable_all_project_mcp_servers == Some(true) {
         Some("enableAllProjectMcpServers")
+    } else if file.cleanup_period_days.is_some() {
+        Some("cleanupPeriodDays")
     } else {
         None
     };

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use codespar_model::{Catalogue, Model};
+use codespar_model::{Asker, Budget, Catalogue, Model};
 use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure,
-    asking::{Asker, Bill},
+    asking::{Asking, Bill},
     images,
     order::ImageRef,
 };
@@ -49,20 +49,23 @@ pub struct Reply {
 
 /// Asks.
 pub async fn ask(question: Question<'_>, cancel: &CancellationToken) -> Result<Reply, Failure> {
-    let asker = Asker {
-        model: question.model,
-        catalogue: question.catalogue,
+    let budget = Arc::new(Budget::new(question.max_budget, None));
+    let asking = Asking {
+        asker: Asker {
+            model: &**question.model,
+            catalogue: question.catalogue,
+            budget: &budget,
+            cancel,
+            deadline: None,
+        },
         id: question.model_id,
         max_tokens: question.max_tokens,
         max_rounds: MOST_ROUNDS,
-        max_budget: question.max_budget,
-        spent: Usd::ZERO,
-        cancel,
     };
     let mut message = Message::user(question.text);
     let pictures: Vec<ContentBlock> = images::blocks(&question.images)?;
     message.content.extend(pictures);
-    let asked = asker
+    let asked = asking
         .ask(SYSTEM.trim(), vec![message], &mut Bill::default())
         .await?;
     Ok(Reply {

@@ -1,20 +1,14 @@
-//! Asking a model within a budget, and going on where its answer was cut.
+//! One answer, however many calls it takes: going on where it was cut, with all of them on the bill.
 
 use std::sync::Arc;
 
-use codespar_model::{Catalogue, Model, ModelEvent, Request, Response};
+use codespar_model::{Answered, Asker, Exchange, Meter, ModelError, Request};
 use codespar_protocol::{ContentBlock, Cost, Message, StopReason, Usage, Usd};
-use futures::StreamExt;
 use serde::{Deserialize, Serialize};
-use tokio_util::sync::CancellationToken;
 
 use crate::{Failure, answer};
 
 const CONTINUE: &str = include_str!("prompts/continue.md");
-/// Bytes of a token, at the fewest: a budget is estimated on the dear side.
-const BYTES_PER_TOKEN: u64 = 3;
-/// What a picture costs in tokens, about.
-const IMAGE_TOKENS: u64 = 1_600;
 
 /// A whole answer and what it cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +43,16 @@ pub(crate) struct Bill {
 }
 
 impl Bill {
+    fn add(&mut self, usage: Usage, cost: Cost) {
+        self.usage += usage;
+        self.cost += cost;
+    }
+
+    /// Whether something was paid for.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rounds == 0 && self.usage.total_tokens() == 0
+    }
+
     /// As an answer of this model.
     pub(crate) fn answer(&self, text: String, model: String) -> Asked {
         Asked {
@@ -62,21 +66,16 @@ impl Bill {
     }
 }
 
-/// A model that can be asked.
-pub(crate) struct Asker<'a> {
-    pub(crate) model: &'a Arc<dyn Model>,
-    pub(crate) catalogue: &'a Catalogue,
+/// A model that is asked for an answer of any length.
+pub(crate) struct Asking<'a> {
+    pub(crate) asker: Asker<'a>,
     /// The provider's id.
     pub(crate) id: String,
     pub(crate) max_tokens: u32,
     pub(crate) max_rounds: u32,
-    pub(crate) max_budget: Option<Usd>,
-    /// What the run has spent before.
-    pub(crate) spent: Usd,
-    pub(crate) cancel: &'a CancellationToken,
 }
 
-impl Asker<'_> {
+impl Asking<'_> {
     /// Asks, and joins the parts of an answer that was cut. What it cost is on the bill in any
     /// case.
     pub(crate) async fn ask(
@@ -85,14 +84,21 @@ impl Asker<'_> {
         messages: Vec<Message>,
         bill: &mut Bill,
     ) -> Result<Asked, Failure> {
+        let system: Arc<str> = system.into();
         let mut messages: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
+        let mut meter = Meter::default();
         let mut parts: Vec<String> = Vec::new();
         let model = loop {
-            self.afford(system, &messages, bill.cost.at_least())?;
-            let response = self.call(system, messages.clone()).await?;
+            let request = self.request(system.clone(), messages.clone());
+            let tokens = meter.measure(&request);
+            let Exchange { result, lost } = self.asker.ask(request, tokens, |_| {}).await;
+            for call in lost {
+                bill.add(call.usage, call.cost);
+            }
+            let Answered { response, cost } = result.map_err(failure)?;
+            meter.correct(&response.usage);
             bill.rounds += 1;
-            bill.usage += response.usage;
-            bill.cost += self.cost(&response);
+            bill.add(response.usage, cost);
             let (rounds, text) = (bill.rounds, response.message.text());
             match response.stop_reason {
                 StopReason::Refusal => {
@@ -122,77 +128,24 @@ impl Asker<'_> {
         Ok(bill.answer(answer::join(&parts), model))
     }
 
-    /// By the name that the provider gives the model, or else by ours.
-    fn cost(&self, response: &Response) -> Cost {
-        match self.catalogue.cost(&response.model, &response.usage) {
-            Cost::Unknown(_) => self.catalogue.cost(&self.id, &response.usage),
-            known => known,
-        }
-    }
-
-    async fn call(&self, system: &str, messages: Vec<Arc<Message>>) -> Result<Response, Failure> {
-        let request = Request {
+    fn request(&self, system: Arc<str>, messages: Vec<Arc<Message>>) -> Request {
+        Request {
             model: self.id.clone(),
-            system: system.into(),
+            system,
             messages,
             tools: Arc::from([]),
             max_tokens: self.max_tokens,
             temperature: None,
             effort: None,
             stop_sequences: Vec::new(),
-        };
-        let mut events = self.model.stream(request, self.cancel.clone());
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(ModelEvent::Finished(response)) => return Ok(response),
-                Ok(_) => {}
-                Err(_) if self.cancel.is_cancelled() => return Err(Failure::Stopped),
-                Err(error) => return Err(error.into()),
-            }
         }
-        Err(Failure::Broken(
-            "the model's stream ended without an answer".to_owned(),
-        ))
-    }
-
-    /// Refuses a call that could pass the limit.
-    fn afford(&self, system: &str, messages: &[Arc<Message>], here: Usd) -> Result<(), Failure> {
-        let Some(max) = self.max_budget else {
-            return Ok(());
-        };
-        let next = Usage {
-            input_tokens: input_tokens(system, messages),
-            output_tokens: u64::from(self.max_tokens),
-            ..Usage::default()
-        };
-        let Cost::Known(price) = self.catalogue.cost(&self.id, &next) else {
-            return Err(Failure::Budget(format!(
-                "`{}` has no known price, so --max-budget-usd cannot be kept: add it to `models.toml` \
-                 in the state directory, or leave the limit out",
-                self.id
-            )));
-        };
-        let mut spent = self.spent;
-        spent += here;
-        let mut after = spent;
-        after += price;
-        if after > max {
-            return Err(Failure::Budget(format!(
-                "stopped at {spent} of {max} (--max-budget-usd): the next call of {} could cost up to {price}",
-                self.id,
-            )));
-        }
-        Ok(())
     }
 }
 
-fn input_tokens(system: &str, messages: &[Arc<Message>]) -> u64 {
-    let blocks = messages.iter().flat_map(|message| &message.content);
-    let tokens: u64 = blocks
-        .map(|block| match block {
-            ContentBlock::Text(text) => text.text.len() as u64 / BYTES_PER_TOKEN + 4,
-            _ => IMAGE_TOKENS,
-        })
-        .sum();
-    tokens + system.len() as u64 / BYTES_PER_TOKEN
+fn failure(error: ModelError) -> Failure {
+    match error {
+        ModelError::BudgetExceeded { message } => Failure::Budget(message),
+        ModelError::Cancelled => Failure::Stopped,
+        other => Failure::Model(other),
+    }
 }

@@ -3,7 +3,7 @@
 use std::{fmt::Write as _, sync::Arc};
 
 use codespar_forge::{Forge, NewReview};
-use codespar_model::{Catalogue, Model};
+use codespar_model::{Asker, Budget, Catalogue, Model};
 use codespar_policy::Redactor;
 use codespar_protocol::{
     CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict,
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, Risk,
-    asking::{Asker, Bill},
+    asking::{Asking, Bill},
     diff::{self, DiffFile},
     diff_stat::touched_by_diff,
     risk::{Proof, risk},
@@ -263,15 +263,18 @@ impl Reviewer<'_> {
         diff: &str,
         cancel: &CancellationToken,
     ) -> Result<(Said, Cost), Failure> {
-        let asker = Asker {
-            model,
-            catalogue: self.catalogue,
+        let budget = Arc::new(Budget::new(self.max_budget, None));
+        let asking = Asking {
+            asker: Asker {
+                model: &**model,
+                catalogue: self.catalogue,
+                budget: &budget,
+                cancel,
+                deadline: None,
+            },
             id: self.model_id.clone(),
             max_tokens: MOST_TOKENS,
             max_rounds: MOST_ROUNDS,
-            max_budget: self.max_budget,
-            spent: Usd::ZERO,
-            cancel,
         };
         let cut = diff.floor_char_boundary(MOST_DIFF);
         let rest = diff.len() - cut;
@@ -286,7 +289,7 @@ impl Reviewer<'_> {
             pull.body,
             &diff[..cut]
         );
-        let asked = asker
+        let asked = asking
             .ask(
                 SYSTEM.trim(),
                 vec![Message::user(text)],

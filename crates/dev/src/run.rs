@@ -2,13 +2,14 @@
 
 use std::{io::Write as _, path::PathBuf, sync::Arc};
 
+use codespar_model::{Asker, Budget};
 use codespar_protocol::{CommitId, ContentBlock, Cost, Event, Message, Role, Usage, Usd};
 use codespar_tasks::{Control, StopReason, TaskHub};
 use parking_lot::Mutex;
 
 use crate::{
     DevGround, DevOrder, Failure, Link,
-    asking::{Asked, Asker, Bill},
+    asking::{Asked, Asking, Bill},
     ledger::Ledger,
     steps::blocking,
     verify::git,
@@ -191,28 +192,32 @@ impl Run {
         let Some(answering) = &self.ground.model else {
             return Err(Failure::Broken("there is no model to ask".to_owned()));
         };
-        let asker = Asker {
-            model: answering,
-            catalogue: &self.ground.catalogue,
+        let spent = self.spent().1.at_least();
+        let budget = Arc::new(Budget::new(self.order.max_budget, None).with_spent(spent));
+        let asking = Asking {
+            asker: Asker {
+                model: &**answering,
+                catalogue: &self.ground.catalogue,
+                budget: &budget,
+                cancel: &self.control.cancel,
+                deadline: None,
+            },
             id: (self.ground.names)(model),
             max_tokens: self.order.limits.max_tokens,
             max_rounds: self.order.limits.max_rounds,
-            max_budget: self.order.max_budget,
-            spent: self.spent().1.at_least(),
-            cancel: &self.control.cancel,
         };
         let step = format!("{ANSWER}{step}");
         if let Some(known) = self.ledger.known(&step)? {
             return Ok(known);
         }
         let mut bill = Bill::default();
-        match asker.ask(system, messages, &mut bill).await {
+        match asking.ask(system, messages, &mut bill).await {
             Ok(asked) => {
                 self.ledger.record(&step, &asked).await?;
                 Ok(asked)
             }
             Err(failure) => {
-                self.note_bill(&step, &bill, asker.id).await;
+                self.note_bill(&step, &bill, asking.id).await;
                 Err(failure)
             }
         }
@@ -220,7 +225,7 @@ impl Run {
 
     /// What was paid for no answer counts too.
     async fn note_bill(&self, step: &str, bill: &Bill, model: String) {
-        if bill.rounds == 0 {
+        if bill.is_empty() {
             return;
         }
         let earlier = self.ledger.all::<Asked>(&format!("{step}-lost-")).len();

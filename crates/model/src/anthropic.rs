@@ -61,6 +61,7 @@ impl AnthropicModel {
             provider: PROVIDER,
             client: http.client_for(&url)?,
             silence: http.silence(),
+            stall: http.stall(),
             url,
             headers: headers(config)?,
             secrets: searchable([config.api_key.as_ref(), config.auth_token.as_ref()]),
@@ -103,8 +104,11 @@ impl Model for AnthropicModel {
             Ok(body) => Bytes::from(body),
             Err(error) => return unwritable(PROVIDER, &error),
         };
-        let model = request.model;
-        let begin = move || Box::new(AnthropicAnswer::new(model.clone())) as Box<_>;
+        let Request {
+            model, messages, ..
+        } = request;
+        let begin =
+            move || Box::new(AnthropicAnswer::new(model.clone(), messages.clone())) as Box<_>;
         call::run(self.endpoint.clone(), body, Box::new(begin), cancel)
     }
 

@@ -1,9 +1,15 @@
 //! One call to a provider: tries, waits between them, and what comes out of the last one.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
+use codespar_protocol::Usage;
 use futures::{StreamExt, stream, stream::BoxStream};
+use sse_stream::Sse;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -11,12 +17,16 @@ use crate::{
     ModelError, ModelEvent,
     endpoint::{Endpoint, Events},
     failure::{Failure, Retry},
+    retry::seconds,
     wire::Accumulator,
 };
 
 /// After the last event the body is read to its end, so that the connection can be used again;
 /// a server that does not end it in this time loses the connection instead.
 const LINGER: Duration = Duration::from_millis(50);
+
+/// Output tokens between two counts.
+const COUNT_EVERY: u64 = 64;
 
 /// Makes the accumulator of one try.
 pub(crate) type Begin = Box<dyn Fn() -> Box<dyn Accumulator> + Send + Sync>;
@@ -34,6 +44,7 @@ pub(crate) fn run(
         begin,
         cancel,
         attempt: 0,
+        failing_since: None,
         state: State::Ready,
     });
     stream::unfold(call, |mut call| async move {
@@ -49,6 +60,7 @@ struct Call {
     begin: Begin,
     cancel: CancellationToken,
     attempt: u32,
+    failing_since: Option<Instant>,
     state: State,
 }
 
@@ -56,6 +68,7 @@ enum State {
     Ready,
     Waiting(Duration),
     Streaming(Answer),
+    Failed(Failure),
     Ended,
 }
 
@@ -88,11 +101,9 @@ impl Call {
                     self.attempt += 1;
                     match self.endpoint.send(self.body.clone()).await {
                         Ok(events) => {
-                            self.state = State::Streaming(Answer {
-                                events,
-                                accumulator: (self.begin)(),
-                                ready: VecDeque::new(),
-                            });
+                            let accumulator = (self.begin)();
+                            self.state =
+                                State::Streaming(Answer::new(&self.endpoint, events, accumulator));
                         }
                         Err(failure) => return self.retry_or_fail(failure),
                     }
@@ -100,10 +111,18 @@ impl Call {
                 State::Streaming(answer) => match answer.next().await {
                     Ok(event) => return Ok(event),
                     Err(error) => {
-                        let failure = self.endpoint.broken(error);
-                        return self.retry_or_fail(failure);
+                        let counted = answer.accumulator.counted();
+                        self.state = State::Failed(self.endpoint.broken(error));
+                        return Ok(ModelEvent::Counted(counted));
                     }
                 },
+                State::Failed(_) => {
+                    let State::Failed(failure) = std::mem::replace(&mut self.state, State::Ended)
+                    else {
+                        return Err(ModelError::Cancelled);
+                    };
+                    return self.retry_or_fail(failure);
+                }
                 State::Ended => return Err(ModelError::Cancelled),
             }
         }
@@ -118,6 +137,18 @@ impl Call {
             return Err(failure.error);
         }
         let delay = policy.delay(self.attempt, named);
+        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        if since.elapsed() + delay > policy.patience {
+            let patience = seconds(policy.patience);
+            let note = match named {
+                Some(named) => format!(
+                    "it asks to wait {}, and a call waits {patience} in all",
+                    seconds(named)
+                ),
+                None => format!("gave up after {patience} of retries"),
+            };
+            return Err(failure.error.with_note(&note));
+        }
         let reason = failure.error.to_string();
         tracing::debug!(attempt = self.attempt, ?delay, reason, "model call failed");
         self.state = State::Waiting(delay);
@@ -125,18 +156,37 @@ impl Call {
             attempt: self.attempt,
             delay,
             reason,
+            may_be_charged: failure.error.may_be_charged(),
         })
     }
 }
 
 /// An answer as it comes in.
 struct Answer {
+    provider: &'static str,
     events: Events,
     accumulator: Box<dyn Accumulator>,
     ready: VecDeque<ModelEvent>,
+    /// What was last told of the tokens.
+    told: Usage,
+    stall: Duration,
+    /// How long it was waited for since content last came.
+    waited: Duration,
 }
 
 impl Answer {
+    fn new(endpoint: &Endpoint, events: Events, accumulator: Box<dyn Accumulator>) -> Self {
+        Self {
+            provider: endpoint.provider,
+            events,
+            accumulator,
+            ready: VecDeque::new(),
+            told: Usage::default(),
+            stall: endpoint.stall,
+            waited: Duration::ZERO,
+        }
+    }
+
     async fn next(&mut self) -> Result<ModelEvent, ModelError> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -145,14 +195,47 @@ impl Answer {
                 }
                 return Ok(event);
             }
-            match self.events.next().await.transpose()? {
+            match self.wait().await?.transpose()? {
                 Some(event) => {
+                    let before = self.accumulator.counted();
                     let data = event.data.as_deref().unwrap_or_default();
                     let name = event.event.as_deref();
                     self.accumulator.accept(name, data, &mut self.ready)?;
+                    self.tell(before);
                 }
                 None => self.ready.push_back(self.accumulator.end()?),
             }
+        }
+    }
+
+    /// The next event. Keep-alive events do not stop the clock of the stall, and it runs only
+    /// while somebody waits.
+    async fn wait(&mut self) -> Result<Option<Result<Sse, ModelError>>, ModelError> {
+        let began = Instant::now();
+        let left = self.stall.saturating_sub(self.waited);
+        let next = timeout(left, self.events.next()).await;
+        self.waited += began.elapsed();
+        next.map_err(|_| ModelError::BrokenStream {
+            provider: self.provider,
+            message: format!(
+                "no content came for {} seconds, only keep-alive events",
+                self.stall.as_secs_f32()
+            ),
+        })
+    }
+
+    /// Notes progress, and passes the count on when it has moved enough.
+    fn tell(&mut self, before: Usage) {
+        let now = self.accumulator.counted();
+        if now == before {
+            return;
+        }
+        self.waited = Duration::ZERO;
+        let is_new_input = now.context_tokens() != self.told.context_tokens();
+        let is_more = now.output_tokens >= self.told.output_tokens + COUNT_EVERY;
+        if is_new_input || is_more {
+            self.told = now;
+            self.ready.push_front(ModelEvent::Counted(now));
         }
     }
 

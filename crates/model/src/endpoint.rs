@@ -42,6 +42,8 @@ pub(crate) struct Endpoint {
     pub(crate) retry: RetryPolicy,
     pub(crate) client: reqwest::Client,
     pub(crate) silence: Duration,
+    /// How long an answer may go without content, whatever else is sent.
+    pub(crate) stall: Duration,
 }
 
 impl fmt::Debug for Endpoint {
@@ -102,7 +104,8 @@ impl Endpoint {
 
     async fn wrong_content(&self, kind: &str, response: Response) -> Failure {
         let text = self.read_text(response).await;
-        Failure::in_stream(ModelError::Malformed {
+        // A login page or a wrong base URL: the same would come again.
+        Failure::never(ModelError::Malformed {
             provider: self.provider,
             message: format!("{kind} instead of an event stream: {}", excerpt(&text)),
         })

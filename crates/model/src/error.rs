@@ -24,6 +24,8 @@ pub enum ModelError {
         url: String,
         /// What the network said.
         message: String,
+        /// Whether the request may have reached the provider.
+        may_have_arrived: bool,
     },
     /// The stream ended before the answer did, or went silent.
     #[error("the answer from {provider} broke off: {message}")]
@@ -55,9 +57,51 @@ pub enum ModelError {
         /// What.
         message: String,
     },
+    /// The call could pass the limit on money or tokens, so it was not made.
+    #[error("{message}")]
+    BudgetExceeded {
+        /// The limit, what was used of it and what the call could use.
+        message: String,
+    },
+    /// The next try would come after the time that the caller has.
+    #[error("{message}")]
+    OutOfTime {
+        /// What was waited for.
+        message: String,
+    },
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
+}
+
+impl ModelError {
+    /// Whether the provider may charge for the try that failed so.
+    pub fn may_be_charged(&self) -> bool {
+        match self {
+            Self::Api { status, .. } => *status == 200,
+            Self::Connection {
+                may_have_arrived, ..
+            } => *may_have_arrived,
+            Self::BrokenStream { .. } | Self::Malformed { .. } | Self::Cancelled => true,
+            Self::ContextWindowExceeded { .. }
+            | Self::Cassette { .. }
+            | Self::BudgetExceeded { .. }
+            | Self::OutOfTime { .. } => false,
+        }
+    }
+
+    /// Adds to what a person reads.
+    pub(crate) fn with_note(mut self, note: &str) -> Self {
+        if let Self::Api { message, .. }
+        | Self::Connection { message, .. }
+        | Self::BrokenStream { message, .. }
+        | Self::Malformed { message, .. } = &mut self
+        {
+            message.push_str("; ");
+            message.push_str(note);
+        }
+        self
+    }
 }
 
 /// A provider that cannot be set up as asked.

@@ -33,6 +33,7 @@ impl Failure {
         let error = error.without_url();
         let untrusted = certificate_was_refused(&error);
         let hopeless = untrusted || error.is_builder();
+        let may_have_arrived = !hopeless && !error.is_connect();
         let mut message = chain(&error);
         if untrusted {
             message.push_str(
@@ -45,6 +46,7 @@ impl Failure {
                 provider,
                 url,
                 message,
+                may_have_arrived,
             },
             retry: if hopeless {
                 Retry::Never
@@ -88,7 +90,7 @@ impl Failure {
     /// What the wire layer, or the stream under it, ran into.
     pub(crate) fn in_stream(error: ModelError) -> Self {
         let again = match &error {
-            ModelError::BrokenStream { .. } => true,
+            ModelError::BrokenStream { .. } | ModelError::Malformed { .. } => true,
             ModelError::Api { kind, .. } => kind_is_transient(kind),
             _ => false,
         };
@@ -102,7 +104,8 @@ impl Failure {
         }
     }
 
-    fn never(error: ModelError) -> Self {
+    /// Not worth another try.
+    pub(crate) fn never(error: ModelError) -> Self {
         Self {
             error,
             retry: Retry::Never,

@@ -15,6 +15,9 @@ pub struct HttpOptions {
     /// An answer that sends nothing for this long is broken. It also bounds the wait for the
     /// first byte, so a slow local server may need more.
     pub silence_timeout: Duration,
+    /// An answer that sends no content for this long is broken too, even when the server keeps
+    /// the connection alive. Models that think without showing it may take minutes.
+    pub stall_timeout: Duration,
     /// A proxy for every request; without it connections are direct.
     pub proxy: Option<BaseUrl>,
 }
@@ -24,6 +27,7 @@ impl Default for HttpOptions {
         Self {
             connect_timeout: Duration::from_secs(10),
             silence_timeout: Duration::from_secs(120),
+            stall_timeout: Duration::from_secs(600),
             proxy: None,
         }
     }
@@ -61,6 +65,10 @@ impl HttpClient {
 
     pub(crate) fn silence(&self) -> Duration {
         self.0.options.silence_timeout
+    }
+
+    pub(crate) fn stall(&self) -> Duration {
+        self.0.options.stall_timeout
     }
 
     /// The client for requests to this address.

@@ -2,12 +2,15 @@
 //! reads the environment: the binary hands in keys, addresses and the catalogue.
 
 mod anthropic;
+mod asker;
 mod base_url;
+mod budget;
 mod call;
 mod cassette;
 mod catalogue;
 mod endpoint;
 mod error;
+mod estimate;
 mod failure;
 mod http;
 mod openai;
@@ -17,10 +20,13 @@ mod simulated;
 mod wire;
 
 pub use anthropic::{AnthropicConfig, AnthropicModel};
+pub use asker::{Answered, Asker, Counted, Exchange, LostCall};
 pub use base_url::BaseUrl;
+pub use budget::{Account, Budget};
 pub use cassette::{CassettePlayer, CassetteRecorder, Redaction};
 pub use catalogue::{Catalogue, CatalogueError, ModelEntry, Prices, Resolved};
 pub use error::{ModelError, SetupError};
+pub use estimate::{Meter, request_tokens, tokens_at_most};
 pub use http::{HttpClient, HttpOptions};
 pub use openai::{OpenAiConfig, OpenAiModel};
 pub use request::{Effort, ModelEvent, Request, Response, ToolSpec};
@@ -35,6 +41,8 @@ pub trait Model: Send + Sync {
     /// Sends the request and yields what happens. The stream ends with exactly one
     /// `ModelEvent::Finished`, or with one error and nothing after it. Cancelling the token or
     /// dropping the stream drops the connection.
+    ///
+    /// `Asker` is the one caller: it keeps to the budget and books what a call came to.
     fn stream(
         &self,
         request: Request,

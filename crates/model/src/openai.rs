@@ -65,6 +65,7 @@ impl OpenAiModel {
             provider: PROVIDER,
             client: http.client_for(&url)?,
             silence: http.silence(),
+            stall: http.stall(),
             url,
             headers,
             secrets: searchable([config.api_key.as_ref(), None]),

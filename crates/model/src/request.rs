@@ -71,7 +71,13 @@ pub enum ModelEvent {
         delay: Duration,
         /// What went wrong, in one line.
         reason: String,
+        /// Whether the provider may charge for the failed try.
+        may_be_charged: bool,
     },
+    /// Tokens of the try under way so far. Input is zero until the provider has counted it;
+    /// output is estimated on the high side until then. Comes now and then, and before a
+    /// failure.
+    Counted(Usage),
     /// A piece of text.
     TextDelta(String),
     /// A piece of reasoning.

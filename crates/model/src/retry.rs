@@ -17,8 +17,9 @@ pub struct RetryPolicy {
     pub first_delay: Duration,
     /// What the doubling stops at.
     pub longest_delay: Duration,
-    /// What a delay named by the server is cut to.
-    pub longest_server_delay: Duration,
+    /// From the first failure of a call to the start of its last try. A server that names a
+    /// delay beyond it is not waited for.
+    pub patience: Duration,
 }
 
 impl Default for RetryPolicy {
@@ -28,7 +29,7 @@ impl Default for RetryPolicy {
             max_tries: 8,
             first_delay: Duration::from_millis(500),
             longest_delay: Duration::from_secs(32),
-            longest_server_delay: Duration::from_secs(300),
+            patience: Duration::from_secs(300),
         }
     }
 }
@@ -38,11 +39,20 @@ impl RetryPolicy {
     /// at random so that a thousand agents do not come back at once.
     pub(crate) fn delay(&self, attempt: u32, named: Option<Duration>) -> Duration {
         if let Some(named) = named {
-            return named.min(self.longest_server_delay);
+            return named;
         }
         let doublings = attempt.saturating_sub(1).min(16);
         let full = self.first_delay.saturating_mul(1 << doublings);
         full.min(self.longest_delay).mul_f64(1.0 - chance() / 4.0)
+    }
+}
+
+/// A time for people: whole seconds, or tenths of a short one.
+pub(crate) fn seconds(time: Duration) -> String {
+    if time.subsec_millis() == 0 || time.as_secs() >= 10 {
+        format!("{} s", time.as_secs())
+    } else {
+        format!("{:.1} s", time.as_secs_f32())
     }
 }
 
@@ -161,10 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_named_by_the_server_is_taken_as_it_is_up_to_five_minutes() {
-        let delay = |secs| RetryPolicy::default().delay(3, Some(Duration::from_secs(secs)));
-        assert_eq!(delay(77), Duration::from_secs(77));
-        assert_eq!(delay(3600), Duration::from_secs(300));
+    fn a_delay_named_by_the_server_is_taken_as_it_is() {
+        let named = Duration::from_secs(77);
+        assert_eq!(RetryPolicy::default().delay(3, Some(named)), named);
     }
 
     #[test]

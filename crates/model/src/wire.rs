@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::VecDeque};
 
-use codespar_protocol::ToolUse;
+use codespar_protocol::{ToolUse, ToolUseId, Usage};
 use serde_json::value::RawValue;
 
 use crate::{ModelError, ModelEvent};
@@ -20,8 +20,32 @@ pub(crate) trait Accumulator: Send {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<(), ModelError>;
 
+    /// Tokens so far: as the provider counted them, and at least what the pieces come to. It
+    /// changes with every event that carries content.
+    fn counted(&self) -> Usage;
+
     /// The stream ended. That is an error unless the answer was whole by then.
     fn end(&mut self) -> Result<ModelEvent, ModelError>;
+}
+
+/// A call whose id another call has: results could not be told apart, and providers refuse such
+/// a conversation for ever.
+pub(crate) fn repeated_id<'a>(
+    calls: impl Iterator<Item = &'a ToolUse>,
+    earlier: impl Iterator<Item = &'a ToolUse>,
+) -> Option<&'a ToolUseId> {
+    let calls: Vec<&ToolUseId> = calls.map(|call| &call.id).collect();
+    let within = calls
+        .iter()
+        .enumerate()
+        .find(|(at, id)| calls[..*at].contains(id));
+    if let Some((_, id)) = within {
+        return Some(id);
+    }
+    if calls.is_empty() {
+        return None;
+    }
+    earlier.map(|call| &call.id).find(|id| calls.contains(id))
 }
 
 /// The input of a call as the model wrote it: empty becomes `{}`; what is not JSON (the answer

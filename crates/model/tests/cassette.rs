@@ -41,6 +41,7 @@ impl Model for Echo {
                 attempt: 1,
                 delay: std::time::Duration::ZERO,
                 reason: "Overloaded".to_owned(),
+                may_be_charged: false,
             },
             ModelEvent::ThinkingDelta("hm".to_owned()),
             ModelEvent::TextDelta("You ".to_owned()),

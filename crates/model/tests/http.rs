@@ -11,7 +11,7 @@ use codespar_model::{
     OpenAiConfig, OpenAiModel, Request, RetryPolicy, SetupError,
 };
 use codespar_protocol::{Message, StopReason};
-use futures::StreamExt;
+use futures::{StreamExt, future::ready};
 use secrecy::SecretString;
 use server::{Reply, Server, answer, begun, stream};
 use tokio_util::sync::CancellationToken;
@@ -62,9 +62,11 @@ fn anthropic(url: &str) -> AnthropicModel {
     AnthropicModel::new(&config(url), &http()).unwrap()
 }
 
+/// Everything that happens but the counting of tokens.
 async fn collect(model: &dyn Model) -> Vec<Result<ModelEvent, ModelError>> {
     model
         .stream(request(), CancellationToken::new())
+        .filter(|event| ready(!matches!(event, Ok(ModelEvent::Counted(_)))))
         .collect()
         .await
 }
@@ -78,6 +80,7 @@ async fn summary(model: &dyn Model) -> Vec<String> {
         Ok(ModelEvent::TextDelta(text)) => format!("text {text}"),
         Ok(ModelEvent::ThinkingDelta(text)) => format!("thinking {text}"),
         Ok(ModelEvent::Finished(response)) => format!("finished {}", response.message.text()),
+        Ok(ModelEvent::Counted(usage)) => format!("counted {usage:?}"),
         Err(error) => format!("error: {error}"),
     });
     events.collect()
@@ -164,7 +167,9 @@ async fn the_delay_that_the_server_names_is_the_delay_reported() {
             attempt,
             delay,
             reason,
+            may_be_charged,
         }) => {
+            assert!(!may_be_charged);
             assert_eq!((*attempt, *delay), (1, Duration::from_millis(7)));
             assert_eq!(reason, "anthropic answered 429: slow down");
         }
@@ -361,13 +366,68 @@ async fn what_is_no_event_stream_is_refused_with_a_look_at_it() {
              text/html instead of an event stream: <h1>Log in</h1>"
         ]
     );
-    let server = Server::start(vec![stream("data: {\"type\":\n\n")]).await;
+}
+
+#[tokio::test]
+async fn a_malformed_event_is_tried_again_like_a_broken_stream() {
+    let malformed = || stream("data: {\"type\":\n\n");
+    let said = "anthropic sent something that is not its wire format: event: \
+                EOF while parsing a value at line 1 column 8";
+    let server = Server::start(vec![malformed(), hello()]).await;
+    assert_eq!(
+        summary(&anthropic(&server.url)).await,
+        [&format!("retry 1: {said}"), "text hello", "finished hello"]
+    );
+    let server = Server::start(vec![malformed(), malformed(), malformed()]).await;
+    let events = summary(&anthropic(&server.url)).await;
+    assert_eq!(events[2..], [format!("error: {said}")]);
+}
+
+#[tokio::test]
+async fn two_calls_with_one_id_are_an_answer_to_be_tried_again() {
+    let call = |index: u32| {
+        format!(
+            "data: {{\"type\":\"content_block_start\",\"index\":{index},\"content_block\":\
+             {{\"type\":\"tool_use\",\"id\":\"same\",\"name\":\"LS\",\"input\":{{}}}}}}\n\n"
+        )
+    };
+    let doubled = stream(&format!("{START}{}{}{END}", call(1), call(2)));
+    let server = Server::start(vec![doubled, hello()]).await;
+    let events = summary(&anthropic(&server.url)).await;
+    assert_eq!(
+        events[1],
+        "retry 1: anthropic sent something that is not its wire format: message_stop: the call id \
+         `same` was used before"
+    );
+    assert_eq!(events[2..], ["text hello", "finished hello"]);
+}
+
+#[tokio::test]
+async fn a_delay_beyond_all_patience_is_not_waited_for() {
+    let later = answer("429 Too Many", "retry-after: 3600\r\n", &overloaded());
+    let server = Server::start(vec![later]).await;
     assert_eq!(
         summary(&anthropic(&server.url)).await,
         [
-            "error: anthropic sent something that is not its wire format: event: \
-             EOF while parsing a value at line 1 column 8"
+            "error: anthropic answered 429: Overloaded; it asks to wait 3600 s, and a call waits \
+             300 s in all"
         ]
+    );
+}
+
+#[tokio::test]
+async fn the_waits_of_a_call_are_bounded_together() {
+    let failing = || answer("503 Unavailable", "retry-after-ms: 150\r\n", &overloaded());
+    let server = Server::start(vec![failing(), failing(), failing(), failing()]).await;
+    let mut config = config(&server.url);
+    config.retry.max_tries = 100;
+    config.retry.patience = Duration::from_millis(400);
+    let model = AnthropicModel::new(&config, &http()).unwrap();
+    let events = summary(&model).await;
+    assert!(events.len() <= 3, "{events:?}");
+    assert!(
+        events.last().unwrap().contains("a call waits 0.4 s in all"),
+        "{events:?}"
     );
 }
 
@@ -402,6 +462,11 @@ async fn cancelling_in_mid_stream_ends_the_call_and_drops_the_connection() {
     let server = Server::start(vec![Reply::Hold(begun(START))]).await;
     let cancel = CancellationToken::new();
     let mut events = anthropic(&server.url).stream(request(), cancel.clone());
+    let counted = events.next().await;
+    assert!(
+        matches!(counted, Some(Ok(ModelEvent::Counted(usage))) if usage.input_tokens == 3),
+        "{counted:?}"
+    );
     let first = events.next().await;
     assert!(
         matches!(first, Some(Ok(ModelEvent::TextDelta(_)))),

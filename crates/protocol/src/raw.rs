@@ -51,6 +51,15 @@ impl RawObject {
         self.0.is_empty()
     }
 
+    /// The size of its keys and values as they are written.
+    pub fn bytes(&self) -> usize {
+        let sizes = self
+            .0
+            .iter()
+            .map(|(key, value)| key.len() + value.get().len());
+        sizes.sum()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(key, value)| (key.as_str(), &**value))
     }

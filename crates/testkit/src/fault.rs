@@ -26,6 +26,8 @@ pub enum Fault {
     },
     /// Silence after this many events, until the client goes away.
     HangAfterEvents(usize),
+    /// Nothing but keep-alive events after this many events, until the client goes away.
+    PingAfterEvents(usize),
     /// Silence in place of an answer, until the client goes away.
     HangBeforeHeaders,
     /// Status 200 with a body that makes no sense.
@@ -142,6 +144,7 @@ pub(crate) struct FaultForm {
     end_after_events: Option<usize>,
     error_after_events: Option<usize>,
     hang_after_events: Option<usize>,
+    ping_after_events: Option<usize>,
     hang: Option<HangForm>,
     garbage: Option<GarbageForm>,
     after_events: Option<usize>,
@@ -207,6 +210,7 @@ impl FaultForm {
                     message,
                 }),
             self.hang_after_events.map(Fault::HangAfterEvents),
+            self.ping_after_events.map(Fault::PingAfterEvents),
             self.hang.map(|_| Fault::HangBeforeHeaders),
             self.garbage.map(|form| {
                 Fault::Garbage(match form {
@@ -222,7 +226,8 @@ impl FaultForm {
             (Some(fault), None) => Ok(fault),
             (None, _) => Err(
                 "a fault needs one of: status, cut_after_bytes, cut_after_events, \
-                 end_after_events, error_after_events, hang_after_events, hang, garbage, reset"
+                 end_after_events, error_after_events, hang_after_events, ping_after_events, hang, garbage, \
+                 reset"
                     .to_owned(),
             ),
             (Some(_), Some(_)) => {

@@ -74,6 +74,7 @@
 //! - A tool call without `id` gets one from [`tool_use_id`].
 //! - Templates in texts, inputs and ids: `{{turn}}`, `{{last_tool_result}}`, `{{last_user_text}}`,
 //!   `{{task_id}}` (the first in the last user text).
+//! - `longest_request`: a request with a larger body, in bytes, is refused as too long.
 //! - `strict: false` turns the rules of the real API off.
 //!
 //! # Faults
@@ -92,6 +93,7 @@
 //!   {"end_after_events": 3},
 //!   {"error_after_events": 3, "error": {"type": "overloaded_error", "message": "Overloaded"}},
 //!   {"hang_after_events": 3},
+//!   {"ping_after_events": 3},
 //!   {"hang": "before_headers"},
 //!   {"garbage": "json", "after_events": 3},
 //!   {"garbage": "sse", "after_events": 3},

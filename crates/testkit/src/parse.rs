@@ -72,6 +72,7 @@ struct ScriptForm<'a> {
     #[serde(borrow, default)]
     conversations: Vec<&'a RawValue>,
     strict: Option<bool>,
+    longest_request: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -201,6 +202,7 @@ impl<'a> Source<'a> {
             named,
             default,
             validation,
+            longest_request: form.longest_request,
         })
     }
 

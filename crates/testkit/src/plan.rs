@@ -32,6 +32,8 @@ pub(crate) enum Ending {
     KeepAlive,
     Cut,
     Hang,
+    /// Keep-alive events until the client goes away.
+    Ping,
     Reset,
 }
 
@@ -121,7 +123,9 @@ impl Plan {
         let (kept, ending) = match fault {
             Some(Fault::CutAfterBytes(bytes)) => ((*bytes).min(body.len()), Ending::Cut),
             Some(Fault::CutAfterEvents(events)) => (half_after(*events), Ending::Cut),
-            Some(Fault::HangAfterEvents(events)) => (half_after(*events), Ending::Hang),
+            Some(Fault::HangAfterEvents(events) | Fault::PingAfterEvents(events)) => {
+                (half_after(*events), Ending::Hang)
+            }
             Some(Fault::EndAfterEvents(events)) => {
                 let body = &body[..half_after(*events)];
                 return self.with_whole(200, "application/json", &[], body);
@@ -164,6 +168,10 @@ impl Plan {
             Some(Fault::HangAfterEvents(count)) => {
                 events.truncate(*count);
                 ending = Ending::Hang;
+            }
+            Some(Fault::PingAfterEvents(count)) => {
+                events.truncate(*count);
+                ending = Ending::Ping;
             }
             Some(Fault::EndAfterEvents(count)) => events.truncate(*count),
             Some(Fault::Garbage(Garbage::Sse(count))) => {
@@ -220,6 +228,13 @@ impl Plan {
         }
         self.send(bytes);
     }
+}
+
+/// A keep-alive event, as one chunk of a body.
+pub(crate) fn ping() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push_chunk(&mut bytes, b"event: ping\ndata: {\"type\": \"ping\"}\n\n");
+    bytes
 }
 
 fn push_chunk(out: &mut Vec<u8>, data: &[u8]) {

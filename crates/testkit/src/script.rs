@@ -14,6 +14,7 @@ pub struct Script {
     pub(crate) named: Vec<Conversation>,
     pub(crate) default: Option<Conversation>,
     pub(crate) validation: Validation,
+    pub(crate) longest_request: Option<usize>,
 }
 
 /// Whether requests are held to the rules of the real API.
@@ -192,6 +193,13 @@ impl Script {
     /// Says whether requests are held to the rules of the real API; they are by default.
     pub fn validation(mut self, validation: Validation) -> Self {
         self.validation = validation;
+        self
+    }
+
+    /// Refuses requests with a larger body than this, as a model does whose context window they
+    /// do not fit.
+    pub fn longest_request(mut self, bytes: usize) -> Self {
+        self.longest_request = Some(bytes);
         self
     }
 

@@ -1,6 +1,11 @@
 //! Answers the requests of one connection after another.
 
-use std::{collections::HashMap, io, sync::Arc, time::Instant};
+use std::{
+    collections::HashMap,
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use codespar_protocol::StopReason;
 use parking_lot::Mutex;
@@ -19,8 +24,10 @@ use crate::{
     capture::Kept,
     http::{Connection, Gone, Request},
     openai_request::ChatRequest,
-    plan::{Ending, Plan, Step},
+    plan::{Ending, Plan, Step, ping},
 };
+
+const BETWEEN_PINGS: Duration = Duration::from_millis(20);
 
 /// Takes one line for each request.
 pub type Log = Box<dyn Fn(&str) + Send + Sync>;
@@ -98,6 +105,14 @@ impl Room {
 
     fn decide(&self, wire: Wire, request: &Request) -> Result<(Asked, Chosen), Refused> {
         let bytes = request.body.len();
+        if let Some(most) = self.script.longest_request
+            && bytes > most
+        {
+            let (tokens, window) = (bytes / 4, most / 4);
+            return Err(Refused::invalid(format!(
+                "prompt is too long: {tokens} tokens > {window} maximum"
+            )));
+        }
         match wire {
             Wire::Anthropic => {
                 let read = MessagesRequest::read(&request.body)?;
@@ -215,6 +230,13 @@ async fn converse(stream: TcpStream, room: Arc<Room>) {
             Ending::KeepAlive => {}
             Ending::Cut => return,
             Ending::Reset => return connection.reset(),
+            Ending::Ping => {
+                while connection.send(&ping()).await.is_ok()
+                    && connection.pause(BETWEEN_PINGS).await.is_ok()
+                {}
+                room.counts.send_modify(|counts| counts.dropped += 1);
+                return;
+            }
             Ending::Hang => {
                 connection.gone().await;
                 room.counts.send_modify(|counts| counts.dropped += 1);

@@ -103,10 +103,13 @@ impl Stage {
             .flat_map(|request| format!("{}\n", request.json()).into_bytes())
             .collect();
         fs::write(self.path("model"), requests)?;
-        let results = model.requests().iter().flat_map(|r| r.newest_tool_results()).fold(
-            String::new(),
-            |all, result| format!("{all}{}\n", result.text),
-        );
+        let results = model
+            .requests()
+            .iter()
+            .flat_map(|r| r.newest_tool_results())
+            .fold(String::new(), |all, result| {
+                format!("{all}{}\n", result.text)
+            });
         fs::write(self.path("results"), results)?;
         self.give_away()?;
         if case.bash.is_some() && model.request_count() < 2 {
@@ -156,8 +159,9 @@ impl Stage {
             (None, Some(turns)) => {
                 Script::from_json(&self.fill(turns)).context("the script of the model")
             }
-            (None, None) => Ok(Script::of([Turn::text("done")])
-                .after_last(codespar_testkit::AfterLast::Repeat)),
+            (None, None) => Ok(
+                Script::of([Turn::text("done")]).after_last(codespar_testkit::AfterLast::Repeat)
+            ),
         }
     }
 
@@ -211,11 +215,9 @@ impl Stage {
             }
             false => Command::new("sh"),
         };
-        let path = std::env::join_paths(
-            std::iter::once(programs.to_path_buf()).chain(std::env::split_paths(
-                &std::env::var_os("PATH").unwrap_or_default(),
-            )),
-        )?;
+        let path = std::env::join_paths(std::iter::once(programs.to_path_buf()).chain(
+            std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()),
+        ))?;
         command
             .args(["-eu", "-c", line])
             .env_clear()

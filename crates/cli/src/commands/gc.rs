@@ -1,6 +1,12 @@
-//! `codespar gc`.
+//! `codespar gc`, and the same once a day by itself.
 
-use std::{path::Path, process::ExitCode, time::Duration};
+mod daily;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
 
 use clap::Args;
 use codespar_protocol::{SessionId, TaskId};
@@ -8,13 +14,15 @@ use codespar_store::{SessionFilter, SqliteStore, Store, TaskStore};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
+pub(crate) use self::daily::{daily, for_as_long};
 use crate::{error::CommandError, place::Place, session_dirs::SessionDirs, settings::Settings};
 
 const DEFAULT_DAYS: u32 = 30;
 
 /// Remove sessions, tasks and outputs that are past their time.
 ///
-/// The time is 30 days, or `cleanupPeriodDays` of the settings. A session in use is left alone.
+/// The time is 30 days, or `cleanupPeriodDays` of your own settings. A session in use is left
+/// alone. Sessions and workers do the same by themselves, once a day.
 /// Indexes, clones and test results of the dev agent go too when they were not used for so long.
 ///
 /// Example: codespar gc --days 7
@@ -34,13 +42,10 @@ pub(crate) struct GcArgs {
 /// Runs it.
 pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(place)?;
-    let days = args
-        .days
-        .or(settings.cleanup_period_days)
-        .unwrap_or(DEFAULT_DAYS);
-    let before = Timestamp::now() - (24 * i64::from(days)).hours();
+    let days = args.days.unwrap_or_else(|| days_of(&settings));
     let store = SqliteStore::open(&place.state).await?;
     if args.dry_run {
+        let before = limit(days);
         let all = store.sessions(SessionFilter::default()).await?;
         let old: Vec<SessionId> = all
             .iter()
@@ -49,31 +54,55 @@ pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, Comman
             .collect();
         return report(args, &old, None, days);
     }
+    let (sessions, bytes) = collect(&store, place, days).await?;
+    store.close().await;
+    daily::note(place);
+    report(args, &sessions, Some(bytes), days)
+}
+
+fn days_of(settings: &Settings) -> u32 {
+    settings.cleanup_period_days.unwrap_or(DEFAULT_DAYS)
+}
+
+fn limit(days: u32) -> Timestamp {
+    Timestamp::now() - (24 * i64::from(days)).hours()
+}
+
+/// Removes what is older; gives the sessions that are gone and the bytes they and the rest took.
+async fn collect(
+    store: &SqliteStore,
+    place: &Place,
+    days: u32,
+) -> Result<(Vec<SessionId>, u64), CommandError> {
+    let before = limit(days);
     let removed = store.remove_sessions_before(before).await?;
+    let mut bytes = removed.bytes;
+    for id in store.remove_tasks_before(before).await? {
+        bytes += remove_file(&place.state.join("task-output").join(format!("{id}.txt")));
+    }
+    // Listed before the sessions are: a directory of a session that begins now is not taken for
+    // one whose session is gone.
+    let dirs: Vec<PathBuf> = ["outputs", "tmp", "scratchpads"]
+        .iter()
+        .flat_map(|name| entries(&place.state.join(name)))
+        .collect();
     let known: Vec<SessionId> = store
         .sessions(SessionFilter::default())
         .await?
         .iter()
         .map(|session| session.id)
         .collect();
-    let mut bytes = removed.bytes;
-    for id in store.remove_tasks_before(before).await? {
-        bytes += remove_file(&place.state.join("task-output").join(format!("{id}.txt")));
-    }
-    for name in ["outputs", "tmp", "scratchpads"] {
-        bytes += remove_strays(&place.state.join(name), &known);
-    }
-    bytes += remove_dead_temps(place, &store, &known).await;
+    bytes += remove_strays(&dirs, &known);
+    bytes += remove_dead_temps(place, store, &known).await;
     for name in ["tmp", "dev/runs"] {
-        bytes += remove_task_temps(&place.state.join(name), &store).await;
+        bytes += remove_task_temps(&place.state.join(name), store).await;
     }
     for name in ["dev/before", "dev/index", "clones"] {
         bytes += remove_older(&place.state.join(name), days);
     }
     // Of test runs that were killed; a living one is never that old.
     bytes += remove_verify_temps(&place.state.join("tmp"));
-    store.close().await;
-    report(args, &removed.sessions, Some(bytes), days)
+    Ok((removed.sessions, bytes))
 }
 
 fn report(
@@ -104,16 +133,22 @@ fn report(
     Ok(ExitCode::SUCCESS)
 }
 
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten();
+    entries
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .collect()
+}
+
 /// Directories of sessions that are no longer there.
-fn remove_strays(dir: &Path, known: &[SessionId]) -> u64 {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return 0;
-    };
-    let strays = entries.filter_map(Result::ok).filter(|entry| {
-        let id = entry.file_name().to_string_lossy().parse::<SessionId>();
-        id.is_ok_and(|id| !known.contains(&id))
+fn remove_strays(dirs: &[PathBuf], known: &[SessionId]) -> u64 {
+    let strays = dirs.iter().filter(|dir| {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        name.parse::<SessionId>()
+            .is_ok_and(|id| !known.contains(&id))
     });
-    strays.map(|entry| remove_dir(&entry.path())).sum()
+    strays.map(|dir| remove_dir(dir)).sum()
 }
 
 /// Temporary files of sessions that no process holds: left by a kill.

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     args::SessionArgs,
     assemble::Ground,
+    commands::gc,
     error::CommandError,
     place::Place,
     signals::Signals,
@@ -47,6 +48,7 @@ pub(crate) async fn run(
         "codespar: taking tasks of {}",
         works.ground.place.state.display()
     );
+    gc::daily(&works.ground.place, &works.ground.settings);
     let mut idle = 0;
     while idle < IDLE_LOOKS {
         tokio::select! {

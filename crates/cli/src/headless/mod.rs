@@ -3,7 +3,7 @@
 mod lines;
 mod output;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use codespar_agent::{NobodyThere, Recovered};
 use codespar_protocol::{Message, Outcome, RunResult, SessionMode};
@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     args::Cli,
     assemble::{Company, Ground, OpenSession},
+    commands::gc,
     error::CommandError,
     headless::output::Printer,
     mcp,
@@ -26,6 +27,9 @@ use crate::{
 /// So that the model does not end in a question that nobody will see.
 const NOTE: &str = "This is a headless run: nobody can answer a question. Decide yourself what is \
                     not said, say what you assumed, and finish the work.";
+
+/// How long a run that is over may clean up, once a day.
+const CLEANING: Duration = Duration::from_secs(2);
 
 /// Runs it.
 pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
@@ -68,6 +72,9 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     SessionDirs::of(&ground.place.state, id).clean();
     works.close().await;
     printer.finish(&result)?;
+    if signals.exit_code().is_none() {
+        gc::for_as_long(&ground.place, &ground.settings, CLEANING).await;
+    }
     Ok(exit_code(&result, &signals))
 }
 

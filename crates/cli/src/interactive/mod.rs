@@ -29,6 +29,7 @@ use self::{
 use crate::{
     args::Cli,
     assemble::{Company, Ground},
+    commands::gc,
     error::CommandError,
     headless::{mode_notice, recovery_notices},
     place::Place,
@@ -70,6 +71,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         terminate: signal(SignalKind::terminate())?,
         is_terminated: false,
     };
+    gc::daily(&talk.works.ground.place, &talk.works.ground.settings);
     talk.ask_about_servers().await;
     if wants_session {
         talk.open().await?;

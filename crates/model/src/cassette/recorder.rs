@@ -82,7 +82,7 @@ impl Model for CassetteRecorder {
                             let written = tokio::task::spawn_blocking(write).await;
                             written.map_err(|error| fault(&path, error))??;
                         }
-                        Err(_) => {}
+                        Ok(ModelEvent::Counted(_)) | Err(_) => {}
                     }
                     event
                 }

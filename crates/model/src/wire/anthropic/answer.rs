@@ -1,6 +1,9 @@
 //! Streamed events into a whole answer. Nothing but `message_stop` makes it whole.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
 
 use codespar_protocol::{Message, StopReason, Usage};
 use serde::Deserialize;
@@ -11,7 +14,12 @@ use super::{
     block::Building,
     event::{BlockDelta, Event, MessageDelta, MessageStart},
 };
-use crate::{ModelError, ModelEvent, Response, failure::ErrorBody, wire::Accumulator};
+use crate::{
+    ModelError, ModelEvent, Response,
+    estimate::tokens_at_most,
+    failure::ErrorBody,
+    wire::{Accumulator, repeated_id},
+};
 
 /// An answer as its events come in.
 #[derive(Default)]
@@ -22,13 +30,18 @@ pub(crate) struct AnthropicAnswer {
     blocks: BTreeMap<u32, Building>,
     stop_reason: Option<StopReason>,
     usage: Usage,
+    /// Output by what came, for when the provider's count does not.
+    written: u64,
+    /// The conversation it answers.
+    earlier: Vec<Arc<Message>>,
 }
 
 impl AnthropicAnswer {
-    /// For the answer of this model.
-    pub(crate) fn new(asked: String) -> Self {
+    /// For the answer of this model to these messages.
+    pub(crate) fn new(asked: String, earlier: Vec<Arc<Message>>) -> Self {
         Self {
             asked,
+            earlier,
             ..Self::default()
         }
     }
@@ -49,6 +62,7 @@ impl AnthropicAnswer {
             .ok_or_else(|| malformed(NAME, "missing field `content_block`"))?;
         let building = Building::start(raw).map_err(|error| malformed(NAME, error))?;
         let opening = building.opening();
+        self.written += tokens_at_most(raw.get());
         if self.blocks.insert(event.index, building).is_some() {
             let message = format!("block {} starts twice", event.index);
             return Err(malformed(NAME, message));
@@ -64,6 +78,9 @@ impl AnthropicAnswer {
             .blocks
             .get_mut(&at)
             .ok_or_else(|| malformed(NAME, format!("block {at} never started")))?;
+        for piece in [&delta.text, &delta.thinking, &delta.partial_json] {
+            self.written += tokens_at_most(piece);
+        }
         block
             .add(&delta)
             .map_err(|kind| malformed(NAME, format!("`{kind}` for block {at} of another kind")))
@@ -95,6 +112,13 @@ impl AnthropicAnswer {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| malformed(NAME, error))?;
         let message = Message::assistant(content);
+        let earlier = self.earlier.iter().flat_map(|message| message.tool_uses());
+        if let Some(id) = repeated_id(message.tool_uses(), earlier) {
+            return Err(malformed(
+                NAME,
+                format!("the call id `{id}` was used before"),
+            ));
+        }
         // Some local servers end a message without saying why.
         let stop_reason = self.stop_reason.take().unwrap_or_else(|| {
             if message.tool_uses().next().is_some() {
@@ -137,6 +161,13 @@ impl Accumulator for AnthropicAnswer {
             _ => {}
         }
         Ok(())
+    }
+
+    fn counted(&self) -> Usage {
+        Usage {
+            output_tokens: self.usage.output_tokens.max(self.written),
+            ..self.usage
+        }
     }
 
     fn end(&mut self) -> Result<ModelEvent, ModelError> {

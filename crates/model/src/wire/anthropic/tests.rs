@@ -60,7 +60,7 @@ const RICH_CONTENT: &str = concat!(
 );
 
 fn feed(events: &[&str]) -> (VecDeque<ModelEvent>, Result<(), ModelError>) {
-    let mut answer = AnthropicAnswer::new("asked".to_owned());
+    let mut answer = AnthropicAnswer::new("asked".to_owned(), Vec::new());
     let mut out = VecDeque::new();
     for data in events {
         if let Err(error) = answer.accept(None, data, &mut out) {
@@ -226,7 +226,7 @@ fn an_error_event_is_an_error_with_the_providers_words() {
 
 #[test]
 fn garbage_is_refused_by_the_name_of_its_event() {
-    let mut answer = AnthropicAnswer::new(String::new());
+    let mut answer = AnthropicAnswer::new(String::new(), Vec::new());
     let error = answer
         .accept(Some("message_start"), "{\"type\":", &mut VecDeque::new())
         .unwrap_err();
@@ -444,7 +444,7 @@ fn as_bytes(ending: &str) -> Vec<u8> {
 fn decoded(chunks: Vec<Bytes>) -> Response {
     let bytes = stream::iter(chunks.into_iter().map(Ok::<_, Break>));
     let mut events = decode(PROVIDER, bytes).boxed();
-    let mut answer = AnthropicAnswer::new(String::new());
+    let mut answer = AnthropicAnswer::new(String::new(), Vec::new());
     let mut out = VecDeque::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

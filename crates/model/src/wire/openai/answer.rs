@@ -9,7 +9,12 @@ use super::{
     calls::Calls,
     chunk::{Chunk, Delta},
 };
-use crate::{ModelError, ModelEvent, Response, failure::ErrorBody, wire::Accumulator};
+use crate::{
+    ModelError, ModelEvent, Response,
+    estimate::tokens_at_most,
+    failure::ErrorBody,
+    wire::{Accumulator, repeated_id},
+};
 
 /// An answer as its chunks come in. Reasoning is passed on as it comes but is no part of the
 /// message: this format has no place to send it back to.
@@ -21,6 +26,8 @@ pub(crate) struct OpenAiAnswer {
     calls: Calls,
     finish_reason: Option<String>,
     usage: Usage,
+    /// Output by what came: the provider's count comes last.
+    written: u64,
 }
 
 impl OpenAiAnswer {
@@ -56,15 +63,25 @@ impl OpenAiAnswer {
     fn add(&mut self, delta: Delta, out: &mut VecDeque<ModelEvent>) {
         let reasoning = delta.reasoning_content.or(delta.reasoning);
         if let Some(text) = reasoning.filter(|text| !text.is_empty()) {
+            self.written += tokens_at_most(&text);
             out.push_back(ModelEvent::ThinkingDelta(text));
         }
         for text in [delta.content, delta.refusal].into_iter().flatten() {
             if !text.is_empty() {
+                self.written += tokens_at_most(&text);
                 self.text.push_str(&text);
                 out.push_back(ModelEvent::TextDelta(text));
             }
         }
         for piece in delta.tool_calls.into_iter().flatten() {
+            if let Some(function) = &piece.function {
+                let pieces = [&function.name, &function.arguments];
+                let tokens = pieces
+                    .into_iter()
+                    .flatten()
+                    .map(|text| tokens_at_most(text));
+                self.written += tokens.sum::<u64>();
+            }
             self.calls.add(piece);
         }
     }
@@ -90,10 +107,18 @@ impl OpenAiAnswer {
         }
         let calls = std::mem::take(&mut self.calls);
         content.extend(calls.finish(self.id.as_deref().unwrap_or("0")));
+        let message = Message::assistant(content);
+        // Ids of earlier answers do not matter here: servers of this format number anew.
+        if let Some(id) = repeated_id(message.tool_uses(), std::iter::empty()) {
+            return Err(ModelError::Malformed {
+                provider: PROVIDER,
+                message: format!("two calls have the id `{id}`"),
+            });
+        }
         Ok(Response {
             id: self.id.take(),
             model: std::mem::take(&mut self.model),
-            message: Message::assistant(content),
+            message,
             stop_reason,
             usage: self.usage,
         })
@@ -127,6 +152,13 @@ impl Accumulator for OpenAiAnswer {
         }
         self.take(chunk, out);
         Ok(())
+    }
+
+    fn counted(&self) -> Usage {
+        Usage {
+            output_tokens: self.usage.output_tokens.max(self.written),
+            ..self.usage
+        }
     }
 
     /// Some servers end the stream without `[DONE]`; the finish reason is what counts.

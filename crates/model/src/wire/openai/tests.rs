@@ -255,6 +255,19 @@ fn calls_without_numbers_or_ids_are_told_apart() {
 }
 
 #[test]
+fn two_calls_with_one_id_are_no_answer() {
+    let error = feed(&[
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"A","arguments":"{}"}}]}}]}"#,
+        r#"{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"x","function":{"name":"B","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}"#,
+    ])
+    .unwrap_err();
+    assert!(
+        error.to_string().ends_with("two calls have the id `x`"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_cut_stream_is_an_error_not_a_short_answer() {
     for cut in 0..7 {
         let error = feed(&TWO_CALLS[..cut]).unwrap_err();

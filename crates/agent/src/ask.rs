@@ -1,0 +1,111 @@
+//! How the loop asks its model: within the budget, and with room for the conversation.
+
+use std::time::Instant;
+
+use codespar_model::{Answered, Asker, LostCall, ModelError, ModelEvent, Request};
+use codespar_protocol::Event;
+
+use crate::{
+    Agent, AgentError, Sink, compaction::MAX_CUTS, side_call::SideCall, stop::Stop, tally::Tally,
+};
+
+impl Agent {
+    /// Asks; when the conversation turns out not to fit, makes it shorter until it does.
+    pub(crate) async fn ask_with_room(
+        &mut self,
+        tally: &mut Tally,
+        stop: &Stop,
+    ) -> Result<Answered, AgentError> {
+        let mut cuts = 0;
+        let mut is_summarised = false;
+        loop {
+            match self.ask(tally, stop).await {
+                Err(AgentError::Model(ModelError::ContextWindowExceeded { message })) => {
+                    if !is_summarised && self.compact(stop).await? {
+                        is_summarised = true;
+                    } else if cuts < MAX_CUTS {
+                        cuts += 1;
+                        self.cut(cuts).await?;
+                    } else {
+                        return Err(ModelError::ContextWindowExceeded { message }.into());
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn ask(&mut self, tally: &mut Tally, stop: &Stop) -> Result<Answered, AgentError> {
+        tally.turns += 1;
+        self.emit(Event::TurnStarted { turn: tally.turns });
+        let request = self.request();
+        let tokens = self.meter.measure(&request);
+        let asked = Instant::now();
+        let sink = self.parts.sink.clone();
+        let exchange = self
+            .asker(stop)
+            .ask(request, tokens, |event| show(&sink, event))
+            .await;
+        tally.waiting += asked.elapsed();
+        let recorded = self.record_lost(exchange.lost).await;
+        if matches!(exchange.result, Err(ModelError::BudgetExceeded { .. })) {
+            // The turn that was not begun, or not finished, for want of money.
+            tally.turns -= 1;
+        }
+        let answered = exchange.result?;
+        recorded?;
+        self.meter.correct(&answered.response.usage);
+        Ok(answered)
+    }
+
+    /// Whoever asks the model for this agent.
+    pub(crate) fn asker<'a>(&'a self, stop: &'a Stop) -> Asker<'a> {
+        Asker {
+            model: &*self.parts.model,
+            catalogue: &self.parts.catalogue,
+            budget: &self.budget,
+            cancel: stop.token(),
+            deadline: stop.deadline(),
+        }
+    }
+
+    /// Puts on record what was paid for without an answer.
+    pub(crate) async fn record_lost(&mut self, lost: Vec<LostCall>) -> Result<(), AgentError> {
+        for call in lost {
+            self.transcript.append(SideCall::from(call).entry()).await?;
+        }
+        Ok(())
+    }
+
+    fn request(&self) -> Request {
+        Request {
+            model: self.parts.choice.id.clone(),
+            system: self.system.clone(),
+            messages: self.transcript.messages().to_vec(),
+            tools: self.specs.clone(),
+            max_tokens: self.parts.choice.max_tokens,
+            temperature: None,
+            effort: self.parts.choice.effort,
+            stop_sequences: Vec::new(),
+        }
+    }
+}
+
+/// Passes on what a call yields as it comes.
+fn show(sink: &Sink, event: ModelEvent) {
+    match event {
+        ModelEvent::TextDelta(text) => sink(Event::TextDelta { text }),
+        ModelEvent::ThinkingDelta(text) => sink(Event::ThinkingDelta { text }),
+        ModelEvent::Retrying {
+            attempt,
+            delay,
+            reason,
+            ..
+        } => sink(Event::Retrying {
+            attempt,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            reason,
+        }),
+        ModelEvent::Counted(_) | ModelEvent::Finished(_) => {}
+    }
+}

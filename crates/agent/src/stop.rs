@@ -1,0 +1,93 @@
+//! What ends a run from outside: the person or a signal, and the limit on wall time.
+
+use std::time::{Duration, Instant};
+
+use codespar_protocol::Outcome;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::Reached;
+
+/// How long a tool may take to end once the time is up. Then it is dropped, and what it had
+/// started is killed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Stops a run. Whatever the run waits for, it waits with this token.
+pub(crate) struct Stop {
+    asked: CancellationToken,
+    token: CancellationToken,
+    limit: Option<(Duration, Instant)>,
+    timer: Option<AbortHandle>,
+}
+
+impl Stop {
+    /// When `asked` is cancelled, or this much wall time has passed.
+    pub(crate) fn new(asked: &CancellationToken, max_wall: Option<Duration>) -> Self {
+        let token = asked.child_token();
+        let limit = max_wall.and_then(|max| Some((max, Instant::now().checked_add(max)?)));
+        let timer = limit.map(|(_, at)| {
+            let token = token.clone();
+            let timer = async move {
+                tokio::time::sleep_until(at.into()).await;
+                token.cancel();
+            };
+            tokio::spawn(timer).abort_handle()
+        });
+        Self {
+            asked: asked.clone(),
+            token,
+            limit,
+            timer,
+        }
+    }
+
+    /// Cancelled when the run must end.
+    pub(crate) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+
+    /// When the time is up.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.limit.map(|(_, at)| at)
+    }
+
+    /// The limit on wall time, if that is what ended the run.
+    pub(crate) fn out_of_time(&self) -> Option<Reached> {
+        let (max, at) = self.limit?;
+        let is_over = Instant::now() >= at && !self.asked.is_cancelled();
+        is_over.then(|| Reached {
+            outcome: Outcome::ErrorDuringExecution,
+            message: format!(
+                "stopped after {} s of wall time (maxWallSeconds)",
+                max.as_secs()
+            ),
+        })
+    }
+
+    /// Why a call is not made any more.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self.out_of_time() {
+            Some(_) => "the limit on wall time was reached",
+            None => "the person interrupted",
+        }
+    }
+
+    /// Ends when a tool must be left behind: never, unless there is a limit on time.
+    pub(crate) fn abandon(&self) -> impl Future<Output = ()> + Send + use<> {
+        let at = self.limit.map(|(_, at)| at + GRACE);
+        async move {
+            match at {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        if let Some(timer) = &self.timer {
+            timer.abort();
+        }
+    }
+}

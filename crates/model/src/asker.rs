@@ -1,0 +1,279 @@
+//! The one place that asks a model: within a budget, with everything booked that a provider may
+//! charge for, whether or not it came to an answer.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use codespar_protocol::{Cost, Usage};
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Budget, Catalogue, Model, ModelError, ModelEvent, Request, Response,
+    budget::{Reservation, Wanted},
+    retry::seconds,
+};
+
+/// Someone who may ask a model.
+#[derive(Clone, Copy)]
+pub struct Asker<'a> {
+    /// Who answers.
+    pub model: &'a dyn Model,
+    /// Prices.
+    pub catalogue: &'a Catalogue,
+    /// What may be spent.
+    pub budget: &'a Arc<Budget>,
+    /// Ends the call.
+    pub cancel: &'a CancellationToken,
+    /// When the caller is going to cancel, if that is known: a wait that reaches beyond it is not
+    /// begun.
+    pub deadline: Option<Instant>,
+}
+
+/// A whole answer and its price.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The answer.
+    pub response: Response,
+    /// What it cost.
+    pub cost: Cost,
+}
+
+/// A try that was charged for, or may have been, and came to no answer. It is booked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LostCall {
+    /// The model that was asked.
+    pub model: String,
+    /// Tokens.
+    pub usage: Usage,
+    /// What they cost.
+    pub cost: Cost,
+    /// Who counted.
+    pub counted: Counted,
+}
+
+/// Who counted the input of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counted {
+    /// The provider.
+    ByProvider,
+    /// We did, from the size of the request.
+    Estimated,
+}
+
+/// What became of a question.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The answer, or why there is none.
+    pub result: Result<Answered, ModelError>,
+    /// Tries on the way.
+    pub lost: Vec<LostCall>,
+}
+
+impl Asker<'_> {
+    /// Sends the request and waits for its answer. `input_tokens` is the most that its input can
+    /// come to; `max_tokens` is lowered to what the budget leaves. `watch` hears of text,
+    /// reasoning and retries as they come.
+    pub async fn ask(
+        &self,
+        request: Request,
+        input_tokens: u64,
+        mut watch: impl FnMut(ModelEvent) + Send,
+    ) -> Exchange {
+        let mut lost = Vec::new();
+        let result = loop {
+            let attempt = self.attempt(request.clone(), input_tokens, &mut lost, &mut watch);
+            match attempt.await {
+                Ok(answered) => break Ok(answered),
+                Err(Stopped::For(error)) => break Err(error),
+                // What was lost was paid for: there is less for the next answer.
+                Err(Stopped::ToReserveAnew(delay)) => {
+                    tokio::select! {
+                        () = self.cancel.cancelled() => break Err(ModelError::Cancelled),
+                        () = tokio::time::sleep(delay) => {}
+                    }
+                }
+            }
+        };
+        Exchange { result, lost }
+    }
+
+    async fn attempt(
+        &self,
+        mut request: Request,
+        input_tokens: u64,
+        lost: &mut Vec<LostCall>,
+        watch: &mut (impl FnMut(ModelEvent) + Send),
+    ) -> Result<Answered, Stopped> {
+        let reservation = self.reserve(&request, input_tokens).await?;
+        request.max_tokens = reservation.max_tokens;
+        let mut call = UnderWay {
+            asker: *self,
+            model: request.model.clone(),
+            input_tokens,
+            reservation,
+            counted: Usage::default(),
+            on_the_way_from: Some(Instant::now()),
+        };
+        let mut events = self.model.stream(request, self.cancel.clone());
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = self.cancel.cancelled() => Some(Err(ModelError::Cancelled)),
+                event = events.next() => event,
+            };
+            match event {
+                Some(Ok(ModelEvent::Finished(response))) => return Ok(call.finish(response)),
+                Some(Ok(ModelEvent::Counted(usage))) => call.counted = usage,
+                Some(Ok(ModelEvent::Retrying {
+                    delay,
+                    ref reason,
+                    may_be_charged,
+                    ..
+                })) => {
+                    if may_be_charged {
+                        lost.extend(call.lose());
+                    }
+                    call.wait(delay, reason)?;
+                    if let Some(Ok(event)) = event {
+                        watch(event);
+                    }
+                    if !call.reservation.still_fits() {
+                        call.on_the_way_from = None;
+                        return Err(Stopped::ToReserveAnew(delay));
+                    }
+                }
+                Some(Ok(event)) => watch(event),
+                Some(Err(error)) => {
+                    if error.may_be_charged() {
+                        lost.extend(call.lose());
+                    }
+                    call.on_the_way_from = None;
+                    return Err(error.into());
+                }
+                None => {
+                    lost.extend(call.lose());
+                    return Err(ModelError::BrokenStream {
+                        provider: self.model.provider(),
+                        message: "it ended without an answer".to_owned(),
+                    }
+                    .into());
+                }
+            }
+        }
+    }
+
+    async fn reserve(
+        &self,
+        request: &Request,
+        input_tokens: u64,
+    ) -> Result<Reservation, ModelError> {
+        let entry = self.catalogue.resolve(&request.model).entry;
+        let wanted = Wanted {
+            model: &request.model,
+            input_tokens,
+            max_tokens: request.max_tokens,
+            prices: entry.and_then(|entry| entry.prices),
+        };
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(ModelError::Cancelled),
+            reserved = self.budget.reserve(&wanted) => {
+                reserved.map_err(|message| ModelError::BudgetExceeded { message })
+            }
+        }
+    }
+
+    /// By the name that the provider gives the model, or else by the one that was asked for.
+    fn cost(&self, named: &str, asked: &str, usage: &Usage) -> Cost {
+        match self.catalogue.cost(named, usage) {
+            Cost::Unknown(_) => self.catalogue.cost(asked, usage),
+            known => known,
+        }
+    }
+}
+
+/// Why a call came to no answer.
+enum Stopped {
+    For(ModelError),
+    /// The next try, after this time, must make do with less.
+    ToReserveAnew(Duration),
+}
+
+impl From<ModelError> for Stopped {
+    fn from(error: ModelError) -> Self {
+        Self::For(error)
+    }
+}
+
+/// A call that has been sent. Dropped before its end, it is booked as lost.
+struct UnderWay<'a> {
+    asker: Asker<'a>,
+    model: String,
+    input_tokens: u64,
+    reservation: Reservation,
+    /// As far as is known of this try.
+    counted: Usage,
+    /// When the try began, or will.
+    on_the_way_from: Option<Instant>,
+}
+
+impl UnderWay<'_> {
+    fn finish(mut self, response: Response) -> Answered {
+        self.on_the_way_from = None;
+        let asker = self.asker;
+        let cost = asker.cost(&response.model, &self.model, &response.usage);
+        asker.budget.add(&response.model, response.usage, cost);
+        Answered { response, cost }
+    }
+
+    /// Books the try; there is nothing to book while none has begun.
+    fn lose(&mut self) -> Option<LostCall> {
+        let began = self.on_the_way_from.take()?;
+        let mut usage = std::mem::take(&mut self.counted);
+        if began > Instant::now() {
+            return None;
+        }
+        let counted = if usage.context_tokens() == 0 {
+            usage.input_tokens = self.input_tokens;
+            Counted::Estimated
+        } else {
+            Counted::ByProvider
+        };
+        let most = u64::from(self.reservation.max_tokens);
+        usage.output_tokens = usage.output_tokens.min(most);
+        let cost = self.asker.cost(&self.model, &self.model, &usage);
+        self.asker.budget.add(&self.model, usage, cost);
+        Some(LostCall {
+            model: self.model.clone(),
+            usage,
+            cost,
+            counted,
+        })
+    }
+
+    /// Another try is to come after this time, if it still may.
+    fn wait(&mut self, delay: Duration, reason: &str) -> Result<(), ModelError> {
+        self.counted = Usage::default();
+        self.on_the_way_from = None;
+        let next = Instant::now() + delay;
+        if self.asker.deadline.is_some_and(|deadline| next >= deadline) {
+            return Err(ModelError::OutOfTime {
+                message: format!(
+                    "{reason}; the next try would be in {}, after the limit on wall time",
+                    seconds(delay)
+                ),
+            });
+        }
+        self.on_the_way_from = Some(next);
+        Ok(())
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.lose();
+    }
+}

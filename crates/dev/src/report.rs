@@ -174,6 +174,9 @@ impl DevReport {
             (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
             _ => {}
         }
+        for host in self.verification.iter().flat_map(Evidence::blocked) {
+            writeln!(out, "→ blocked: {host}")?;
+        }
         let reasons = match self.risk.reasons.as_slice() {
             [] => String::new(),
             reasons => format!(" ({})", reasons.join("; ")),

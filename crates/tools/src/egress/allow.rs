@@ -2,6 +2,8 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
+use serde::Deserialize;
+
 use super::host::{Destination, HostError, HostName, parse_port, split_port};
 use crate::network_address::{is_loopback, is_private_network, is_public};
 
@@ -9,7 +11,8 @@ use crate::network_address::{is_loopback, is_private_network, is_public};
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// One entry of `sandbox.allowedDomains`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct AllowedDomain {
     pattern: Pattern,
     port: Option<u16>,
@@ -71,6 +74,14 @@ impl FromStr for AllowedDomain {
             Pattern::Exact(name)
         };
         Ok(Self { pattern, port })
+    }
+}
+
+impl TryFrom<String> for AllowedDomain {
+    type Error = DomainError;
+
+    fn try_from(text: String) -> Result<Self, DomainError> {
+        text.parse()
     }
 }
 

@@ -24,6 +24,13 @@ const WITH_ADDRESS: [&str; 12] = [
 /// Hosts that are not asked for through the proxy.
 const WITHOUT_PROXY: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 
+/// Node's own client looks at the variables only when told to. npm's look for a newer version of
+/// itself is a request that nobody made.
+const SWITCHES: [(&str, &str); 2] = [
+    ("NODE_USE_ENV_PROXY", "1"),
+    ("npm_config_update_notifier", "false"),
+];
+
 /// Adds them to a command's environment, in place of what was there.
 pub(crate) fn add_variables(env: &mut Vec<(OsString, OsString)>, allowed: &AllowedDomains) {
     let address = format!("http://127.0.0.1:{PORT}");
@@ -42,8 +49,7 @@ pub(crate) fn add_variables(env: &mut Vec<(OsString, OsString)>, allowed: &Allow
                 .iter()
                 .map(|name| (name.into(), beside.into())),
         )
-        // Node's own client looks at the variables only when told to.
-        .chain([("NODE_USE_ENV_PROXY".into(), "1".into())])
+        .chain(SWITCHES.map(|(name, value)| (name.into(), value.into())))
         .collect();
     // npm takes its variables in any case.
     let is_replaced = |name: &OsString| {

@@ -24,18 +24,14 @@ pub(crate) fn egress(place: &Place, settings: &Settings) -> Result<Option<Egress
     let named = AllowedDomains::new(named.clone());
     let egress = Egress::new(named, place.state.join("egress"));
     Ok(Some(if with_packages {
-        egress.with_packages(package_config(place))
+        egress.with_packages(PackageConfig {
+            home: place.home.clone(),
+            vars: place.vars.clone(),
+            project: place.root.clone(),
+        })
     } else {
         egress
     }))
-}
-
-fn package_config(place: &Place) -> PackageConfig {
-    PackageConfig {
-        home: place.home.clone(),
-        vars: place.vars.clone(),
-        project: place.root.clone(),
-    }
 }
 
 /// What `codespar doctor` says.
@@ -46,11 +42,7 @@ pub(crate) struct NetworkReport {
 }
 
 /// Says which hosts commands reach. `None` where nothing but the sandbox decides.
-pub(crate) async fn report(
-    place: &Place,
-    settings: &Settings,
-    sandbox: &Sandbox,
-) -> Option<NetworkReport> {
+pub(crate) async fn report(settings: &Settings, sandbox: &Sandbox) -> Option<NetworkReport> {
     let is_asked_for = !settings.sandbox.allowed_domains.is_empty()
         || settings.sandbox.allow_package_hosts == Some(true);
     if !is_asked_for {
@@ -66,13 +58,8 @@ pub(crate) async fn report(
             ],
         });
     };
-    let problems = if settings.sandbox.allow_package_hosts == Some(true) {
-        package_config(place).find().await.notes
-    } else {
-        Vec::new()
-    };
     Some(NetworkReport {
         says: format!("commands reach {}", egress.allowed().await),
-        problems,
+        problems: egress.notes().await.to_vec(),
     })
 }

@@ -12,7 +12,7 @@ mod common;
 mod registry;
 
 use codespar_testkit::{Script, ScriptedModel, Turn};
-use common::{Bench, ended, parsed, tool_results};
+use common::{Bench, PATIENCE, ended, parsed, tool_results};
 use registry::Registry;
 use serde_json::json;
 
@@ -96,6 +96,25 @@ fn a_shell_task_has_the_refused_hosts_in_its_output() {
     assert_eq!(record["status"], "failed", "{record}");
     let output = bench.run(&["task", "output", &id]).stdout;
     assert!(output.ends_with("blocked: evil.example\n"), "{output}");
+}
+
+#[test]
+fn a_killed_run_leaves_no_socket_and_no_process() {
+    let registry = Registry::start();
+    let bench = project(&registry, "http://evil.example", "touch begun; sleep 600");
+    let running = bench.start(&["-p", "wait", "--allowedTools", "Bash"]);
+    let began = std::time::Instant::now();
+    while !bench.work().join("begun").exists() {
+        assert!(began.elapsed() < PATIENCE, "the command never began");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    running.kill_9().unwrap();
+    let left = std::fs::read_dir(bench.room.codespar_home().join("egress")).unwrap();
+    assert_eq!(left.count(), 0);
+    assert_eq!(
+        bench.room.wait_until_empty(PATIENCE).unwrap(),
+        Vec::<u32>::new()
+    );
 }
 
 #[test]

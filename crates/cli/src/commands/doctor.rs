@@ -223,7 +223,7 @@ async fn network(place: &Place, settings: &Settings) -> Vec<Finding> {
     let Ok(sandbox) = gather::sandbox(place, settings) else {
         return Vec::new();
     };
-    let Some(report) = crate::network::report(place, settings, &sandbox).await else {
+    let Some(report) = crate::network::report(settings, &sandbox).await else {
         return Vec::new();
     };
     let finding = |health, says| Finding {

@@ -1,5 +1,7 @@
 //! An npm registry with one package, on this machine.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::{
     io::{BufRead, BufReader, Write},
     net::{TcpListener, TcpStream},

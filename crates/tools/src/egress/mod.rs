@@ -21,17 +21,21 @@ mod socks;
 mod tunnel;
 mod variables;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use allow::{AllowedDomain, AllowedDomains, DomainError};
 pub use forward::{FORWARD_COMMAND, forward_main};
 pub(crate) use gateway::Gateway;
-pub(crate) use variables::add_variables;
 
 use gate::{Gate, Resolver, system_resolver};
-use packages::PackageConfig;
+use packages::{PackageConfig, PackageHosts};
 
 /// Connections of all commands together. Each takes two file descriptors of this process.
 const MOST_CONNECTIONS: usize = 256;
@@ -40,11 +44,16 @@ const MOST_CONNECTIONS: usize = 256;
 pub struct Egress {
     named: AllowedDomains,
     packages: Option<PackageConfig>,
-    /// The list with the package managers' hosts, found out at the first command.
-    allowed: OnceCell<Arc<AllowedDomains>>,
+    /// With the package managers' hosts, found out at the first command.
+    found: OnceCell<Found>,
     dir: PathBuf,
     connections: Arc<Semaphore>,
     resolver: Arc<Resolver>,
+}
+
+struct Found {
+    allowed: Arc<AllowedDomains>,
+    packages: PackageHosts,
 }
 
 impl Egress {
@@ -54,7 +63,7 @@ impl Egress {
         Self {
             named,
             packages: None,
-            allowed: OnceCell::new(),
+            found: OnceCell::new(),
             dir,
             connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
             resolver: system_resolver(),
@@ -69,21 +78,42 @@ impl Egress {
     }
 
     /// The hosts that can be reached.
-    pub async fn allowed(&self) -> &Arc<AllowedDomains> {
+    pub async fn allowed(&self) -> &AllowedDomains {
+        &self.found().await.allowed
+    }
+
+    /// Why hosts of package managers that are installed are not among them.
+    pub async fn notes(&self) -> &[String] {
+        &self.found().await.packages.notes
+    }
+
+    async fn found(&self) -> &Found {
         let find = async || {
             let mut allowed = self.named.clone();
-            if let Some(config) = &self.packages {
-                allowed.add_configured(config.find().await.hosts);
+            let packages = match &self.packages {
+                Some(config) => config.find().await,
+                None => PackageHosts::default(),
+            };
+            allowed.add_configured(packages.hosts.iter().cloned());
+            Found {
+                allowed: Arc::new(allowed),
+                packages,
             }
-            Arc::new(allowed)
         };
-        self.allowed.get_or_init(find).await
+        self.found.get_or_init(find).await
+    }
+
+    /// Tells a command's programs of the proxy.
+    pub(crate) async fn add_variables(&self, env: &mut Vec<(OsString, OsString)>, cwd: &Path) {
+        let found = self.found().await;
+        variables::add(env, &found.allowed);
+        variables::add_registries(env, &found.packages.variables, cwd);
     }
 
     /// A way out for one command. It is closed when the gateway is dropped.
     pub(crate) async fn open(&self) -> io::Result<Gateway> {
         let gate = Arc::new(Gate {
-            allowed: Arc::clone(self.allowed().await),
+            allowed: Arc::clone(&self.found().await.allowed),
             resolver: Arc::clone(&self.resolver),
             blocked: blocked::BlockedHosts::default(),
         });

@@ -1,8 +1,8 @@
 //! How programs are told of the proxy: by variables, each family in its own way.
 
-use std::ffi::OsString;
+use std::{ffi::OsString, path::Path};
 
-use super::{AllowedDomains, forward::PORT};
+use super::{AllowedDomains, forward::PORT, packages::npm};
 
 /// The address of the proxy, in the spellings that programs look for. `ALL_PROXY` speaks HTTP
 /// too: some clients fail at once where it says SOCKS and a module is missing.
@@ -32,7 +32,7 @@ const SWITCHES: [(&str, &str); 2] = [
 ];
 
 /// Adds them to a command's environment, in place of what was there.
-pub(crate) fn add_variables(env: &mut Vec<(OsString, OsString)>, allowed: &AllowedDomains) {
+pub(super) fn add(env: &mut Vec<(OsString, OsString)>, allowed: &AllowedDomains) {
     let address = format!("http://127.0.0.1:{PORT}");
     // Servers that a command starts itself are beside it, not behind the proxy. A registry on the
     // machine outside is not.
@@ -66,6 +66,22 @@ pub(crate) fn add_variables(env: &mut Vec<(OsString, OsString)>, allowed: &Allow
     env.extend(added);
 }
 
+/// Adds where package managers find their registries, for those whose files the sandbox hides. A
+/// project's own `.npmrc` goes before a person's, and a variable would go before both.
+pub(super) fn add_registries(
+    env: &mut Vec<(OsString, OsString)>,
+    registries: &[(&'static str, String)],
+    cwd: &Path,
+) {
+    let has_npmrc = || cwd.ancestors().any(|dir| dir.join(".npmrc").is_file());
+    for (name, address) in registries {
+        let is_said = env.iter().any(|(known, _)| known == name);
+        if !is_said && !(*name == npm::REGISTRY && has_npmrc()) {
+            env.push((name.into(), address.into()));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +97,7 @@ mod tests {
             ),
             ("PATH".into(), "/usr/bin".into()),
         ];
-        add_variables(&mut env, &allowed);
+        add(&mut env, &allowed);
         let mut found = env.iter().filter(|(key, _)| key == name);
         let value = found
             .next()
@@ -106,5 +122,31 @@ mod tests {
             value(&["localhost:4873"], "no_proxy").unwrap(),
             "127.0.0.1,::1"
         );
+    }
+
+    #[test]
+    fn a_registry_is_told_unless_the_project_or_the_environment_says_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let registries = [
+            ("npm_config_registry", "https://npm.example/".to_owned()),
+            ("PIP_INDEX_URL", "https://pip.example/simple".to_owned()),
+        ];
+        let told = |env: &[(&str, &str)]| {
+            let mut env: Vec<(OsString, OsString)> = env
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect();
+            add_registries(&mut env, &registries, dir.path());
+            env.into_iter()
+                .map(|(name, _)| name.into_string().unwrap())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[]), ["npm_config_registry", "PIP_INDEX_URL"]);
+        assert_eq!(
+            told(&[("PIP_INDEX_URL", "https://other.example")]),
+            ["PIP_INDEX_URL", "npm_config_registry"]
+        );
+        std::fs::write(dir.path().join(".npmrc"), "").unwrap();
+        assert_eq!(told(&[]), ["PIP_INDEX_URL"]);
     }
 }

@@ -24,7 +24,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    egress::{Gateway, add_variables},
+    egress::Gateway,
     sandbox::{GuardedEnd, Leash, Network, Report, Sandbox, SandboxError, SandboxPolicy, Wrapped},
 };
 
@@ -166,7 +166,7 @@ async fn connect(
     };
     let failed = |error| ProcessError::Sandbox(format!("the network proxy: {error}"));
     let gateway = egress.open().await.map_err(failed)?;
-    add_variables(&mut launch.env, egress.allowed().await);
+    egress.add_variables(&mut launch.env, &launch.cwd).await;
     launch.policy.network = Network::Proxy(gateway.socket().to_path_buf());
     Ok((launch, Some(gateway)))
 }

@@ -17,6 +17,7 @@ pub(super) async fn find(config: &PackageConfig, found: &mut PackageHosts) {
 fn add(said: &str, found: &mut PackageHosts) -> bool {
     let mut lines = said.lines();
     let proxies = lines.next().unwrap_or_default();
+    found.variables.push(("GOPROXY", proxies.to_owned()));
     let mut any = false;
     for proxy in proxies.split([',', '|']) {
         any |= found.add(proxy);

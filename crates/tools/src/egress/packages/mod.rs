@@ -8,7 +8,7 @@ mod ask;
 mod cargo;
 mod go;
 mod maven;
-mod npm;
+pub(super) mod npm;
 mod python;
 
 use std::{
@@ -40,6 +40,9 @@ pub struct PackageConfig {
 pub struct PackageHosts {
     /// The hosts.
     pub hosts: Vec<AllowedDomain>,
+    /// How a manager is told of its registry where it cannot see its own files: a variable and an
+    /// address without credentials.
+    pub variables: Vec<(&'static str, String)>,
     /// Managers that are installed and whose hosts cannot be told.
     pub notes: Vec<String>,
 }
@@ -101,6 +104,15 @@ impl PackageHosts {
         true
     }
 
+    /// Adds the host of a manager's registry, and how the manager is told of it.
+    fn add_registry(&mut self, variable: &'static str, address: &str) -> bool {
+        let is_known = self.variables.iter().any(|(name, _)| *name == variable);
+        if let (false, Some(address)) = (is_known, without_credentials(address)) {
+            self.variables.push((variable, address));
+        }
+        self.add(address)
+    }
+
     /// A manager is there and its hosts are not known.
     fn untold(&mut self, manager: &str, what: &str) {
         self.notes.push(format!(
@@ -119,6 +131,14 @@ fn host_of(address: &str) -> Option<AllowedDomain> {
     }
     let host = HostName::parse(url.host_str()?).ok()?;
     Some(AllowedDomain::exact(host, url.port_or_known_default()?))
+}
+
+/// An http or https address without user name and password.
+fn without_credentials(address: &str) -> Option<String> {
+    let mut url = Url::parse(address.trim().trim_matches(['"', '\''])).ok()?;
+    let is_http = matches!(url.scheme(), "http" | "https");
+    let is_cleared = url.set_username("").is_ok() && url.set_password(None).is_ok();
+    (is_http && is_cleared).then(|| url.into())
 }
 
 /// `key = value` lines of an ini file; an indented line goes on with the value before.

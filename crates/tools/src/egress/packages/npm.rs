@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use super::{PackageConfig, PackageHosts, ini_lines};
 
+/// How npm is told of its registry.
+pub(in crate::egress) const REGISTRY: &str = "npm_config_registry";
+
 /// Where a global configuration usually is.
 const GLOBAL: [&str; 3] = ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"];
 
@@ -15,13 +18,13 @@ pub(super) async fn find(config: &PackageConfig, found: &mut PackageHosts) {
             name.as_str(),
             "npm_config_registry" | "yarn_npm_registry_server"
         ) {
-            has_default |= found.add(&value.to_string_lossy());
+            has_default |= found.add_registry(REGISTRY, &value.to_string_lossy());
         }
     }
     for file in files(config) {
         for (key, value) in ini_lines(&config.read(&file).unwrap_or_default()) {
             if key == "registry" {
-                has_default |= found.add(&value);
+                has_default |= found.add_registry(REGISTRY, &value);
             } else if key.starts_with('@') && key.ends_with(":registry") {
                 found.add(&value);
             }

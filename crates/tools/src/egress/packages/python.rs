@@ -19,7 +19,10 @@ const KEYS: [&str; 3] = ["index-url", "extra-index-url", "find-links"];
 
 pub(super) fn find(config: &PackageConfig, found: &mut PackageHosts) {
     let mut any = false;
-    let mut add_all = |value: &str, found: &mut PackageHosts| {
+    let mut add_all = |key: &str, value: &str, found: &mut PackageHosts| {
+        if matches!(key, "PIP_INDEX_URL" | "index-url") {
+            found.add_registry("PIP_INDEX_URL", value);
+        }
         for word in value.split_whitespace() {
             // uv names an index in front of its address.
             let address = word
@@ -30,13 +33,14 @@ pub(super) fn find(config: &PackageConfig, found: &mut PackageHosts) {
     };
     for name in VARIABLES {
         if let Some(value) = config.var(name) {
-            add_all(value, found);
+            add_all(name, value, found);
         }
     }
     for file in files(config) {
         for (key, value) in ini_lines(&config.read(&file).unwrap_or_default()) {
-            if KEYS.contains(&key.replace('_', "-").as_str()) {
-                add_all(&value, found);
+            let key = key.replace('_', "-");
+            if KEYS.contains(&key.as_str()) {
+                add_all(&key, &value, found);
             }
         }
     }

@@ -53,7 +53,7 @@ async fn every_managers_own_configuration_counts() {
     );
     home.write(
         "home/.config/pip/pip.conf",
-        "[global]\nindex-url = https://pip.example/simple\nextra-index-url =\n  \
+        "[global]\nindex-url = https://me:secret@pip.example/simple\nextra-index-url =\n  \
          https://extra1.example/simple\n  https://extra2.example/simple\n",
     );
     home.write(
@@ -88,6 +88,17 @@ async fn every_managers_own_configuration_counts() {
         ]
     );
     assert_eq!(notes, Vec::<String>::new());
+    // Inside, managers do not see these files; what they are told has no credentials in it.
+    assert_eq!(
+        home.config.find().await.variables,
+        [
+            (
+                "npm_config_registry",
+                "https://npm.example/repo/".to_owned()
+            ),
+            ("PIP_INDEX_URL", "https://pip.example/simple".to_owned()),
+        ]
+    );
 }
 
 #[tokio::test]

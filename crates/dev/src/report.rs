@@ -84,7 +84,7 @@ pub(crate) fn of(
 ) -> DevReport {
     let cost = run.spent().1;
     let (verification, not_verified) = match proven {
-        Proven::By(evidence) => (Some(evidence.clone()), None),
+        Proven::By(evidence) => (Some((**evidence).clone()), None),
         Proven::Not(reason) => (None, Some(reason.clone())),
     };
     DevReport {

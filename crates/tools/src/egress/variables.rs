@@ -76,9 +76,10 @@ pub(super) fn add_registries(
     let has_npmrc = || cwd.ancestors().any(|dir| dir.join(".npmrc").is_file());
     for (name, address) in registries {
         let is_said = env.iter().any(|(known, _)| known == name);
-        if !is_said && !(*name == npm::REGISTRY && has_npmrc()) {
-            env.push((name.into(), address.into()));
+        if is_said || (*name == npm::REGISTRY && has_npmrc()) {
+            continue;
         }
+        env.push((name.into(), address.into()));
     }
 }
 

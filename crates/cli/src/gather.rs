@@ -10,7 +10,7 @@ use codespar_tools::{
     standard_tools,
 };
 
-use crate::{args::SessionArgs, error::CommandError, place::Place, settings::Settings};
+use crate::{args::SessionArgs, error::CommandError, network, place::Place, settings::Settings};
 
 /// Names every tool of this version, for checking agent definitions.
 pub(crate) fn tool_names() -> Vec<String> {
@@ -171,5 +171,8 @@ pub(crate) fn sandbox(place: &Place, settings: &Settings) -> Result<Sandbox, Com
             .with_extra_writable(dir, place.home.as_deref())
             .map_err(|error| CommandError::Usage(format!("sandbox.allowWrite: {error}")))?;
     }
-    Ok(sandbox)
+    Ok(match network::egress(place, settings)? {
+        Some(egress) => sandbox.with_egress(egress),
+        None => sandbox,
+    })
 }

@@ -10,6 +10,7 @@ mod headless;
 mod interactive;
 mod maker;
 mod mcp;
+mod network;
 mod place;
 mod plain;
 mod provider;
@@ -36,6 +37,9 @@ fn main() -> ExitCode {
     match words.next().and_then(|word| word.into_string().ok()) {
         Some(word) if word == codespar_tools::sandbox::CHILD_COMMAND => {
             std::process::exit(codespar_tools::sandbox::child_main(words));
+        }
+        Some(word) if word == codespar_tools::egress::FORWARD_COMMAND => {
+            std::process::exit(codespar_tools::egress::forward_main(words));
         }
         Some(word) if word == codespar_tools::sandbox::SERVER_COMMAND => {
             std::process::exit(codespar_tools::sandbox::server_main(words));

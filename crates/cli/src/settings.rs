@@ -6,7 +6,7 @@ use std::{
 };
 
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
-use codespar_tools::sandbox::SandboxChoice;
+use codespar_tools::{egress::AllowedDomain, sandbox::SandboxChoice};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -82,6 +82,10 @@ pub(crate) struct SandboxSettings {
     pub(crate) mode: Option<SandboxMode>,
     /// Let commands use the network.
     pub(crate) network: Option<bool>,
+    /// Hosts that commands may reach although the network is closed to them.
+    pub(crate) allowed_domains: Vec<AllowedDomain>,
+    /// Let commands reach the hosts that package managers are configured to use.
+    pub(crate) allow_package_hosts: Option<bool>,
     /// More directories that commands may write to.
     pub(crate) allow_write: Vec<PathBuf>,
     /// Variables that reach commands although they look like secrets.
@@ -214,6 +218,12 @@ impl Settings {
         self.env.extend(file.env);
         self.sandbox.mode = file.sandbox.mode.or(self.sandbox.mode);
         self.sandbox.network = file.sandbox.network.or(self.sandbox.network);
+        let domains = &mut self.sandbox.allowed_domains;
+        domains.extend(file.sandbox.allowed_domains);
+        self.sandbox.allow_package_hosts = file
+            .sandbox
+            .allow_package_hosts
+            .or(self.sandbox.allow_package_hosts);
         let home = place.home.as_deref();
         let writable = file
             .sandbox
@@ -404,6 +414,10 @@ fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
         Some("sandbox.mode = off")
     } else if file.sandbox.network == Some(true) {
         Some("sandbox.network = true")
+    } else if !file.sandbox.allowed_domains.is_empty() {
+        Some("sandbox.allowedDomains")
+    } else if file.sandbox.allow_package_hosts == Some(true) {
+        Some("sandbox.allowPackageHosts = true")
     } else if !file.sandbox.allow_write.is_empty() {
         Some("sandbox.allowWrite")
     } else if !file.sandbox.pass_env.is_empty() {

@@ -175,6 +175,13 @@ impl PullText<'_> {
                 run.duration_ms as f64 / 1000.0
             )?;
         }
+        let blocked = evidence.blocked();
+        if !blocked.is_empty() {
+            writeln!(out, "\nHosts that the tests were refused:\n")?;
+            for host in blocked {
+                writeln!(out, "- blocked: `{host}`")?;
+            }
+        }
         if !evidence.after.passed() {
             let tail = &evidence.after.tail;
             let from = tail.ceil_char_boundary(tail.len().saturating_sub(output_limit));
@@ -209,6 +216,7 @@ mod tests {
             counts: None,
             duration_ms: 1,
             tail: "x".repeat(6_000),
+            blocked: vec!["evil.example".to_owned()],
             from_cache: false,
         }
     }
@@ -264,6 +272,7 @@ mod tests {
             "## Task",
             "## Changes",
             " more\n",
+            "- blocked: `evil.example`",
             "**The tests do not pass with this change.**",
             "## Risk: high\n\n- the tests fail",
             "Made by CodeSpar for Ada",

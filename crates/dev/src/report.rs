@@ -84,7 +84,7 @@ pub(crate) fn of(
 ) -> DevReport {
     let cost = run.spent().1;
     let (verification, not_verified) = match proven {
-        Proven::By(evidence) => (Some(evidence.clone()), None),
+        Proven::By(evidence) => (Some((**evidence).clone()), None),
         Proven::Not(reason) => (None, Some(reason.clone())),
     };
     DevReport {
@@ -173,6 +173,9 @@ impl DevReport {
             )?,
             (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
             _ => {}
+        }
+        for host in self.verification.iter().flat_map(Evidence::blocked) {
+            writeln!(out, "→ blocked: {host}")?;
         }
         let reasons = match self.risk.reasons.as_slice() {
             [] => String::new(),

@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use codespar_tools::{
+    egress::{FORWARD_COMMAND, forward_main},
     process::{Capture, Launch, run},
     sandbox::{
         CHILD_COMMAND, Network, Sandbox, SandboxChoice, SandboxPolicy, child_main, harden_self,
@@ -17,6 +18,9 @@ fn main() -> Result<(), Failure> {
     let mode = args.next().unwrap_or_default();
     if mode == CHILD_COMMAND {
         std::process::exit(child_main(args));
+    }
+    if mode == FORWARD_COMMAND {
+        std::process::exit(forward_main(args));
     }
     if mode == "connect" {
         let path = args.next().unwrap_or_default();

@@ -66,6 +66,7 @@ pub(crate) async fn run(
             findings.push(files(&settings, place));
             findings.push(answers(place, &settings, session));
             findings.extend(sandbox(place, &settings));
+            findings.extend(network(place, &settings).await);
             findings.extend(servers(place, &settings));
         }
         Err(error) => findings.push(Finding {
@@ -215,6 +216,25 @@ fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// The hosts that commands reach, where settings name any.
+async fn network(place: &Place, settings: &Settings) -> Vec<Finding> {
+    let Ok(sandbox) = gather::sandbox(place, settings) else {
+        return Vec::new();
+    };
+    let Some(report) = crate::network::report(settings, &sandbox).await else {
+        return Vec::new();
+    };
+    let finding = |health, says| Finding {
+        name: "network",
+        health,
+        says,
+    };
+    let problems = report.problems.into_iter();
+    std::iter::once(finding(Health::Ok, report.says))
+        .chain(problems.map(|problem| finding(Health::Warning, problem)))
+        .collect()
 }
 
 /// What is configured; `codespar mcp list` connects.

@@ -9,11 +9,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/registry.rs"]
+mod registry;
 
 mod calls;
 mod changes;
 mod crash;
 mod github;
+mod network;
 mod proof;
 mod pulls;
 mod repository;

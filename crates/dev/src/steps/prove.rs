@@ -22,7 +22,7 @@ const RED_BEFORE: &str = "They failed in the same way before the change. If the 
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Proven {
     /// The tests were run.
-    By(Evidence),
+    By(Box<Evidence>),
     /// They were not, for this reason.
     Not(String),
 }
@@ -183,7 +183,7 @@ impl Run {
                 evidence.command, evidence.after.tail
             )));
         }
-        Ok((written, Proven::By(evidence)))
+        Ok((written, Proven::By(Box::new(evidence))))
     }
 
     async fn test_command(&self, tree: &mut LazyTree<'_>) -> Result<Option<String>, Failure> {

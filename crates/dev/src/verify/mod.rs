@@ -40,6 +40,9 @@ pub struct TestRun {
     pub duration_ms: u64,
     /// The end of its output.
     pub tail: String,
+    /// Hosts that the network proxy refused it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked: Vec<String>,
     /// Known from an earlier run at the same commit.
     #[serde(default)]
     pub from_cache: bool,
@@ -107,6 +110,19 @@ pub struct Evidence {
     pub after: TestRun,
 }
 
+impl Evidence {
+    /// Hosts that either run was refused, each once.
+    pub fn blocked(&self) -> Vec<&str> {
+        let mut hosts: Vec<&str> = Vec::new();
+        for host in self.after.blocked.iter().chain(&self.before.blocked) {
+            if !hosts.contains(&host.as_str()) {
+                hosts.push(host);
+            }
+        }
+        hosts
+    }
+}
+
 /// Runs a command in a tree.
 pub(crate) async fn run(
     shell: &ShellGround,
@@ -160,6 +176,7 @@ pub(crate) async fn run(
         counts: counts::counts(&text),
         duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
         tail: tail(&text),
+        blocked: ended.blocked,
         from_cache: false,
     })
 }

@@ -68,6 +68,15 @@ impl Capture {
         self.push(text.as_bytes());
     }
 
+    /// Takes a line of our own, after what there is.
+    pub(super) fn add_line(&mut self, line: &str) {
+        if !self.plain.is_at_line_start() {
+            self.push(b"\n");
+        }
+        self.push(line.as_bytes());
+        self.push(b"\n");
+    }
+
     /// Takes the next piece.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut text = String::new();

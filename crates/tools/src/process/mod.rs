@@ -23,7 +23,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::sandbox::{GuardedEnd, Leash, Report, Sandbox, SandboxError, SandboxPolicy, Wrapped};
+use crate::{
+    egress::Gateway,
+    sandbox::{GuardedEnd, Leash, Network, Report, Sandbox, SandboxError, SandboxPolicy, Wrapped},
+};
 
 pub use capture::Capture;
 use hold::Hold;
@@ -79,6 +82,8 @@ pub struct Ended {
     pub leftovers: Vec<String>,
     /// Protected paths it had changed; they were put back.
     pub restored: Vec<PathBuf>,
+    /// Hosts that the network proxy refused it, with the reason where it is not the list.
+    pub blocked: Vec<String>,
 }
 
 /// The command was not run.
@@ -105,7 +110,7 @@ pub enum ProcessError {
     Watch(#[from] io::Error),
 }
 
-/// Runs a command; its output goes to `capture`. When the returned future is dropped, the command
+/// Runs a command; its output goes to `capture`, and `blocked: host` for each host it was refused. When the returned future is dropped, the command
 /// and everything it started are killed.
 pub async fn run(
     launch: &Launch,
@@ -129,8 +134,9 @@ async fn attempt(
     cancel: &CancellationToken,
 ) -> Result<Ended, ProcessError> {
     let started = Instant::now();
+    let (launch, gateway) = connect(launch, sandbox).await?;
     let wrapped = wrap(launch.clone(), Arc::clone(sandbox)).await?;
-    let mut running = Running::start(launch, &wrapped)?;
+    let mut running = Running::start(&launch, &wrapped)?;
     let deadline = started + launch.timeout;
     let stopped = running.follow(deadline, capture, cancel).await?;
     let mut ended = running.conclude(capture).await?;
@@ -139,7 +145,30 @@ async fn attempt(
     }
     ended.restored = sandbox.sort_out(ended.restored);
     ended.duration = started.elapsed();
+    ended.blocked = gateway.map_or_else(Vec::new, |gateway| gateway.blocked());
+    for host in &ended.blocked {
+        capture.add_line(&format!("blocked: {host}"));
+    }
     Ok(ended)
+}
+
+/// Gives the command its way through the network proxy, if there is one.
+async fn connect(
+    launch: &Launch,
+    sandbox: &Arc<Sandbox>,
+) -> Result<(Launch, Option<Gateway>), ProcessError> {
+    let mut launch = launch.clone();
+    // Asking for the kind may try the sandbox.
+    let asked = Arc::clone(sandbox);
+    let egress = tokio::task::spawn_blocking(move || asked.egress().cloned());
+    let Some(egress) = egress.await.map_err(io::Error::other)? else {
+        return Ok((launch, None));
+    };
+    let failed = |error| ProcessError::Sandbox(format!("the network proxy: {error}"));
+    let gateway = egress.open().await.map_err(failed)?;
+    egress.add_variables(&mut launch.env, &launch.cwd).await;
+    launch.policy.network = Network::Proxy(gateway.socket().to_path_buf());
+    Ok((launch, Some(gateway)))
 }
 
 /// Looking at the disk and, the first time, trying the sandbox: off the runtime's threads.
@@ -250,6 +279,7 @@ impl Running {
             duration: Duration::ZERO,
             leftovers,
             restored: Vec::new(),
+            blocked: Vec::new(),
         })
     }
 
@@ -282,6 +312,7 @@ impl Running {
                 duration: Duration::ZERO,
                 leftovers: Vec::new(),
                 restored: Vec::new(),
+                blocked: Vec::new(),
             }),
             Some(Err(_)) => Err(ProcessError::Sandbox(text.trim().to_owned())),
             None => Err(ProcessError::Watch(io::Error::other(format!(
@@ -301,6 +332,7 @@ fn ended(end: GuardedEnd) -> Ended {
         duration: Duration::ZERO,
         leftovers: end.leftovers,
         restored: end.restored,
+        blocked: Vec::new(),
     }
 }
 

@@ -43,6 +43,11 @@ impl PlainText {
         }
     }
 
+    /// Whether the next byte begins a line.
+    pub(super) fn is_at_line_start(&self) -> bool {
+        self.line.is_empty()
+    }
+
     /// The text that is left.
     pub(super) fn finish(mut self, out: &mut String) {
         out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));

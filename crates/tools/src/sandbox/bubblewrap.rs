@@ -99,7 +99,7 @@ impl Bubblewrap {
             words.add(["--proc", "/proc"]);
         }
         words.add(["--unshare-pid", "--unshare-ipc", "--as-pid-1"]);
-        if policy.network == Network::Denied {
+        if policy.network != Network::Allowed {
             words.add(["--unshare-net"]);
         }
         words.add(["--cap-drop", "ALL"]);
@@ -114,6 +114,9 @@ impl Bubblewrap {
         }
         for tree in &policy.writable {
             words.mount("--bind", tree, tree);
+        }
+        if let Network::Proxy(socket) = &policy.network {
+            words.mount("--ro-bind", socket, socket);
         }
         let (covered, uncovered): (Vec<_>, Vec<_>) = policy
             .read_only

@@ -37,7 +37,7 @@ use std::{
 use codespar_policy::Shelter;
 use parking_lot::Mutex;
 
-use crate::Context;
+use crate::{Context, egress::Egress};
 use probe::Probes;
 
 #[cfg(target_os = "linux")]
@@ -114,6 +114,7 @@ pub struct Sandbox {
     guard: Option<PathBuf>,
     probes: Probes,
     network: Network,
+    egress: Option<Arc<Egress>>,
     extra_writable: Vec<PathBuf>,
     own_writes: Mutex<HashMap<PathBuf, Vec<u8>>>,
 }
@@ -137,6 +138,7 @@ impl Sandbox {
             guard,
             probes: Probes::default(),
             network: Network::Denied,
+            egress: None,
             extra_writable: Vec::new(),
             own_writes: Mutex::default(),
         }
@@ -147,6 +149,20 @@ impl Sandbox {
     pub fn with_network(mut self, network: Network) -> Self {
         self.network = network;
         self
+    }
+
+    /// Lets commands reach these hosts, through a proxy.
+    #[must_use]
+    pub fn with_egress(mut self, egress: Egress) -> Self {
+        self.egress = Some(Arc::new(egress));
+        self
+    }
+
+    /// The hosts that commands may reach, where the network as a whole is closed to them and the
+    /// sandbox has a network namespace for each.
+    pub fn egress(&self) -> Option<&Arc<Egress>> {
+        let applies = self.network == Network::Denied && self.kind() == SandboxKind::Bubblewrap;
+        self.egress.as_ref().filter(|_| applies)
     }
 
     /// Makes a directory outside of the workspace writable (a build cache). `home` is the person's
@@ -210,14 +226,17 @@ impl Sandbox {
     }
 
     /// Whether commands may reach the network.
-    pub fn network(&self) -> Network {
-        self.network
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
     /// What a command of this agent may touch.
     pub fn policy(&self, context: &Context) -> Result<SandboxPolicy, SandboxError> {
-        let mut policy =
-            SandboxPolicy::for_workspace(context.workspace(), context.temp_dir(), self.network)?;
+        let mut policy = SandboxPolicy::for_workspace(
+            context.workspace(),
+            context.temp_dir(),
+            self.network.clone(),
+        )?;
         for path in &self.extra_writable {
             policy.add_writable(path.clone());
         }

@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use super::{SandboxError, git_dirs};
 
 /// Whether a command may reach the network.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Network {
     /// It may not.
     #[default]
     Denied,
     /// It may.
     Allowed,
+    /// Only through the proxy that listens on this socket.
+    Proxy(PathBuf),
 }
 
 /// What a command may touch. Everything is readable; what is not named here is not writable.

@@ -26,7 +26,7 @@ fn profile(policy: &SandboxPolicy) -> String {
     for hole in &policy.read_only {
         profile.push_str(&format!("(deny file-write* (subpath {}))\n", quote(hole)));
     }
-    if policy.network == Network::Denied {
+    if policy.network != Network::Allowed {
         profile.push_str("(deny network*)\n(allow network* (local unix))\n");
     }
     profile

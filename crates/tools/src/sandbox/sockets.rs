@@ -35,7 +35,7 @@ const KNOWN: [&str; 5] = [
 pub(super) fn to_cover(policy: &SandboxPolicy) -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let mut paths: Vec<PathBuf> = bound_paths(&table)
-        .filter(|path| policy.network == Network::Denied || is_engine(path))
+        .filter(|path| policy.network != Network::Allowed || is_engine(path))
         .chain(KNOWN.iter().map(Path::new))
         .filter(|path| is_socket(path))
         .filter_map(|path| path.canonicalize().ok())

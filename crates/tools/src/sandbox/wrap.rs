@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::egress::FORWARD_COMMAND;
+
 use super::{
     CHILD_COMMAND, Network, Sandbox, SandboxError, SandboxKind, SandboxPolicy,
     order::{Order, Sockets},
@@ -103,11 +105,15 @@ pub(super) fn in_bubblewrap(
     let order = Order {
         confine: None,
         sockets: match policy.network {
-            Network::Denied => Sockets::NotToHost,
+            Network::Denied | Network::Proxy(_) => Sockets::NotToHost,
             Network::Allowed => Sockets::Any,
         },
         keep: plan.uncovered,
         aside: policy.aside.clone(),
+    };
+    let inner = match &policy.network {
+        Network::Proxy(socket) => behind_forwarder(guard, socket, inner),
+        Network::Denied | Network::Allowed => inner,
     };
     let guarded = under_guard(guard, &order, inner)?;
     let mut arguments = plan.arguments;
@@ -118,6 +124,23 @@ pub(super) fn in_bubblewrap(
         arguments,
         leash: Leash::Guard,
     })
+}
+
+/// `guard __egress-forward <socket> -- command`.
+#[cfg(target_os = "linux")]
+fn behind_forwarder(guard: &Path, socket: &Path, inner: Wrapped) -> Wrapped {
+    let mut words: Vec<OsString> = vec![
+        FORWARD_COMMAND.into(),
+        socket.into(),
+        "--".into(),
+        inner.program.into(),
+    ];
+    words.extend(inner.arguments);
+    Wrapped {
+        program: guard.to_path_buf(),
+        arguments: words,
+        leash: inner.leash,
+    }
 }
 
 /// `guard __sandbox-child <order> -- command`.
@@ -144,7 +167,7 @@ pub(super) fn landlock_order(policy: &SandboxPolicy) -> Order {
     Order {
         confine: Some(policy.writable.clone()),
         sockets: match policy.network {
-            Network::Denied => Sockets::Local,
+            Network::Denied | Network::Proxy(_) => Sockets::Local,
             Network::Allowed => Sockets::Any,
         },
         keep: policy.read_only.clone(),

@@ -1,12 +1,14 @@
 //! Which addresses may be connected to: those of the public internet.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     sync::Arc,
 };
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
+
+use crate::network_address::is_public;
 
 /// Decides about addresses. The exceptions come from a constructor, never from input.
 #[derive(Debug, Clone, Default)]
@@ -95,53 +97,6 @@ impl Resolve for Gate {
             Ok(Box::new(addresses.into_iter()) as Addrs)
         })
     }
-}
-
-pub(super) fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, d] = address.octets();
-    let special = match (a, b, c) {
-        // This network, private, loopback, multicast and what is reserved above it.
-        (0 | 10 | 127 | 224.., _, _) => true,
-        // Between a carrier and its customers.
-        (100, 64..=127, _) => true,
-        // Link-local, with the metadata services of clouds.
-        (169, 254, _) => true,
-        (172, 16..=31, _) | (192, 168, _) => true,
-        // Protocol assignments, documentation, the 6to4 relay, benchmarks.
-        (192, 0, 0 | 2) | (192, 88, 99) | (198, 18 | 19, _) => true,
-        (198, 51, 100) | (203, 0, 113) => true,
-        // A cloud's host agent, at an address that looks public.
-        (168, 63, 129) => d == 16,
-        _ => false,
-    };
-    !special
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let segments = address.segments();
-    if let Some(mapped) = address.to_ipv4_mapped() {
-        return is_public_v4(mapped);
-    }
-    if let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = segments {
-        // Translated on the way: what counts is who gets it.
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
-        return is_public_v4(Ipv4Addr::new(a, b, c, d));
-    }
-    let special = match segments {
-        // Protocol assignments, Teredo among them; documentation; 6to4.
-        [0x2001, 0..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x2002, ..] => true,
-        [0x3fff, 0..=0x0fff, ..] => true,
-        _ => false,
-    };
-    segments[0] & 0xe000 == 0x2000 && !special
 }
 
 #[cfg(test)]

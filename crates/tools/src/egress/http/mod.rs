@@ -1,0 +1,140 @@
+//! The HTTP side of the proxy: `CONNECT host:port`, and `GET http://host/path` for plain HTTP.
+//!
+//! A connection carries one request. So there is no second one that could be hidden in the body
+//! of the first.
+
+mod body;
+mod head;
+mod response;
+
+use std::io;
+
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::{
+    gate::{Gate, Refusal},
+    relay::{Activity, copy},
+    tunnel::{self, HEAD_TIME},
+};
+use head::{BadRequest, LONGEST_HEAD, RequestHead, Target};
+
+/// Serves one connection.
+pub(super) async fn serve(
+    mut reader: impl AsyncBufRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    gate: &Gate,
+) -> io::Result<()> {
+    let head = timeout(HEAD_TIME, read_head(&mut reader)).await??;
+    let head = match RequestHead::parse(&head) {
+        Ok(head) => head,
+        Err(BadRequest(why)) => return answer(&mut writer, "400 Bad Request", why).await,
+    };
+    let (host, port) = match &head.target {
+        Target::Tunnel { host, port } | Target::Plain { host, port, .. } => (host, *port),
+    };
+    let (server, to) = match gate.connect(host, port).await {
+        Ok(connected) => connected,
+        Err(refusal) => {
+            let status = match &refusal {
+                Refusal::Blocked(_) => "403 Forbidden",
+                Refusal::Unreachable(_) => "502 Bad Gateway",
+            };
+            return answer(&mut writer, status, &refusal.to_string()).await;
+        }
+    };
+    match &head.target {
+        Target::Tunnel { .. } => {
+            writer
+                .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                .await?;
+            writer.flush().await?;
+            tunnel::run(reader, writer, server, &to, gate).await
+        }
+        Target::Plain { path, .. } => {
+            let sent = head.for_server(to.host.as_str(), to.port, path);
+            exchange(reader, writer, server, &head, &sent).await
+        }
+    }
+}
+
+/// One request and its answer.
+async fn exchange(
+    mut reader: impl AsyncBufRead + Unpin,
+    mut writer: impl AsyncWrite + Unpin,
+    server: TcpStream,
+    head: &RequestHead,
+    sent: &[u8],
+) -> io::Result<()> {
+    let activity = Activity::new();
+    let (from_server, mut to_server) = server.into_split();
+    let mut from_server = BufReader::new(from_server);
+    let send = async {
+        to_server.write_all(sent).await?;
+        body::pass_on(&mut reader, &mut to_server, head.framing, &activity).await
+    };
+    let receive = async {
+        loop {
+            let bytes = read_head(&mut from_server).await?;
+            let Ok(head) = response::rewrite(&bytes) else {
+                let why = "the server did not answer in HTTP";
+                return answer(&mut writer, "502 Bad Gateway", why).await;
+            };
+            writer.write_all(&head.bytes).await?;
+            writer.flush().await?;
+            if !head.is_interim {
+                return copy(&mut from_server, &mut writer, &activity).await;
+            }
+        }
+    };
+    tokio::pin!(send, receive);
+    let mut is_sending = true;
+    loop {
+        tokio::select! {
+            received = &mut receive => return received,
+            sent = &mut send, if is_sending => match sent {
+                // A server may answer early and close its side; its answer still counts.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
+                _ => is_sending = false,
+            },
+            () = activity.expired() => return Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// Everything up to the empty line.
+async fn read_head(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut limited = reader.take(LONGEST_HEAD as u64);
+    loop {
+        let start = head.len();
+        limited.read_until(b'\n', &mut head).await?;
+        match &head[start..] {
+            b"\r\n" if start > 0 => return Ok(head),
+            line if line.ends_with(b"\n") => {}
+            _ => {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    "the head does not end",
+                ));
+            }
+        }
+    }
+}
+
+async fn answer(
+    writer: &mut (impl AsyncWrite + Unpin),
+    status: &str,
+    text: &str,
+) -> io::Result<()> {
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{text}\n",
+        text.len() + 1
+    );
+    writer.write_all(answer.as_bytes()).await?;
+    writer.shutdown().await
+}

@@ -1,0 +1,125 @@
+//! The network of sandboxed commands: a list of hosts, reached through a proxy in this process.
+//!
+//! A command runs in a network namespace of its own that has only a loopback device. Before it
+//! starts, [`forward_main`] opens a listening socket on that device and hands it out to us
+//! through the unix socket of its [`Gateway`]; connections made inside are accepted here. So
+//! nothing runs inside on our behalf, and there is no other way out.
+
+mod allow;
+mod blocked;
+mod client_hello;
+mod forward;
+mod gate;
+mod gateway;
+mod handover;
+mod host;
+mod http;
+pub mod packages;
+mod relay;
+mod socket_dir;
+mod socks;
+mod tunnel;
+mod variables;
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use tokio::sync::{OnceCell, Semaphore};
+
+pub use allow::{AllowedDomain, AllowedDomains, DomainError};
+pub use forward::{FORWARD_COMMAND, forward_main};
+pub(crate) use gateway::Gateway;
+
+use gate::{Gate, Resolver, system_resolver};
+use packages::{PackageConfig, PackageHosts};
+
+/// Connections of all commands together. Each takes two file descriptors of this process.
+const MOST_CONNECTIONS: usize = 256;
+
+/// Which hosts commands may reach, and how: one for a process.
+pub struct Egress {
+    named: AllowedDomains,
+    packages: Option<PackageConfig>,
+    /// With the package managers' hosts, found out at the first command.
+    found: OnceCell<Found>,
+    dir: PathBuf,
+    connections: Arc<Semaphore>,
+    resolver: Arc<Resolver>,
+}
+
+struct Found {
+    allowed: Arc<AllowedDomains>,
+    packages: PackageHosts,
+}
+
+impl Egress {
+    /// Lets commands reach `named`. Sockets are made in `dir`, which becomes private to the user;
+    /// what a killed process left there is removed.
+    pub fn new(named: AllowedDomains, dir: PathBuf) -> Self {
+        Self {
+            named,
+            packages: None,
+            found: OnceCell::new(),
+            dir,
+            connections: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+            resolver: system_resolver(),
+        }
+    }
+
+    /// Lets them reach the hosts that package managers are configured to use, too.
+    #[must_use]
+    pub fn with_packages(mut self, config: PackageConfig) -> Self {
+        self.packages = Some(config);
+        self
+    }
+
+    /// The hosts that can be reached.
+    pub async fn allowed(&self) -> &AllowedDomains {
+        &self.found().await.allowed
+    }
+
+    /// Why hosts of package managers that are installed are not among them.
+    pub async fn notes(&self) -> &[String] {
+        &self.found().await.packages.notes
+    }
+
+    async fn found(&self) -> &Found {
+        let find = async || {
+            let mut allowed = self.named.clone();
+            let packages = match &self.packages {
+                Some(config) => config.find().await,
+                None => PackageHosts::default(),
+            };
+            allowed.add_configured(packages.hosts.iter().cloned());
+            Found {
+                allowed: Arc::new(allowed),
+                packages,
+            }
+        };
+        self.found.get_or_init(find).await
+    }
+
+    /// Tells a command's programs of the proxy.
+    pub(crate) async fn add_variables(&self, env: &mut Vec<(OsString, OsString)>, cwd: &Path) {
+        let found = self.found().await;
+        variables::add(env, &found.allowed);
+        variables::add_registries(env, &found.packages.variables, cwd);
+    }
+
+    /// A way out for one command. It is closed when the gateway is dropped.
+    pub(crate) async fn open(&self) -> io::Result<Gateway> {
+        let gate = Arc::new(Gate {
+            allowed: Arc::clone(&self.found().await.allowed),
+            resolver: Arc::clone(&self.resolver),
+            blocked: blocked::BlockedHosts::default(),
+        });
+        Gateway::open(&self.dir, gate, Arc::clone(&self.connections))
+    }
+}
+
+#[cfg(test)]
+mod tests;

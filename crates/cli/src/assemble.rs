@@ -77,6 +77,8 @@ pub(crate) struct Outfit {
     pub(crate) root: PathBuf,
     pub(crate) cwd: PathBuf,
     pub(crate) rules: Arc<RwLock<RuleSet>>,
+    /// The session at the top, whose tasks it sees.
+    pub(crate) tree: SessionId,
     /// Directories of the workspace besides the root.
     pub(crate) workspace_dirs: Vec<PathBuf>,
     /// Further ones, which need no asking.
@@ -242,7 +244,10 @@ impl Ground {
         let mut free = vec![
             dirs.temp.clone(),
             dirs.output.clone(),
-            self.place.state.join("task-output"),
+            self.place
+                .state
+                .join("task-output")
+                .join(outfit.tree.to_string()),
         ];
         free.extend(outfit.free_dirs);
         let scope = Scope {

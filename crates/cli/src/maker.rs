@@ -131,6 +131,7 @@ impl AgentMaker for Maker {
             choice: self.choice(spec, kind),
             mode: powers.mode,
             rules: powers.rules,
+            tree: powers.authority.tree,
             limits: Limits {
                 max_turns: Some(spec.max_turns.unwrap_or(kind.max_turns)),
                 max_budget: left,

@@ -83,9 +83,10 @@ impl Works {
             child_env: ground.child_env(),
             temp_dir: ground.place.state.join("tmp"),
         };
-        // Plan mode runs no command and publishes nothing, not even what was approved before in
-        // another mode: that waits for a process that may.
-        if ground.mode != Mode::Plan {
+        // A session in plan mode runs no command and publishes nothing, not even what was approved
+        // before in another mode: that waits for a process that may.
+        let may_change = role == Role::Worker || ground.mode != Mode::Plan;
+        if may_change {
             scheduler.serve(TaskType::LocalBash, Arc::new(ShellRunner(shells)));
         }
         let maker = Maker {
@@ -117,7 +118,7 @@ impl Works {
                 hub: hub.clone(),
             },
         };
-        if ground.mode != Mode::Plan {
+        if may_change {
             scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
         }
         mcp::serve_monitors(&ground, &hub);
@@ -175,6 +176,7 @@ impl Works {
             root: ground.place.root.clone(),
             cwd: ground.place.cwd.clone(),
             rules: ground.rules(),
+            tree: id,
             workspace_dirs: ground.workspace_dirs()?,
             free_dirs: Vec::new(),
             inbox: Arc::new(inbox),

@@ -171,6 +171,7 @@ fn an_agent_finds_no_tasks_but_those_of_its_own_tree() {
         room: bench.room,
     };
     let before = task(&attacker, &id);
+    let output = before["output_file"].as_str().unwrap();
     let (lines, code) = attacker.stream(&["-p", "go", "--dangerously-skip-permissions"]);
     assert_eq!(code, Some(0), "{lines:#?}");
     let results = tool_results(&lines);
@@ -180,6 +181,18 @@ fn an_agent_finds_no_tasks_but_those_of_its_own_tree() {
         assert!(!result.contains("until ["), "{tool} {input}: {result}");
     }
     assert_eq!(task(&attacker, &id), before);
+    // Its output is not read past the tools either.
+    let mut read = attacker.command(&["-p", "read it", "--output-format", "stream-json"]);
+    let peeker = codespar_testkit::ScriptedModel::start_blocking(
+        Script::new()
+            .turn(Turn::tool("Read", &json!({"file_path": output})))
+            .turn(Turn::text("over")),
+    )
+    .unwrap();
+    let finished = spawn(read.env("ANTHROPIC_BASE_URL", peeker.url())).unwrap();
+    let finished = finished.wait(PATIENCE).unwrap();
+    let results = tool_results(&json_lines(&finished.stdout));
+    assert!(results[0].starts_with("permission denied"), "{results:?}");
     // The person sees it, and says when it ends.
     attacker.file("open", "");
     assert_eq!(ended(&attacker, &id)["status"], "completed");

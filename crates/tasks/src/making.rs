@@ -233,11 +233,12 @@ impl TaskHub {
         let start_here = (is_ours && caller.depth > 0 && extra.blocked_by.is_empty())
             .then(|| (self.scheduler.id().clone(), self.scheduler.lease()));
         let starts_at_once = start_here.is_some();
+        let authority = (caller.authority)();
         let new = NewTask {
-            output_file: Some(self.scheduler.output_file(&id)),
+            output_file: Some(self.scheduler.output_file(authority.tree, &id)),
             id,
             spec,
-            authority: (caller.authority)(),
+            authority,
             reserved_for: is_ours.then(|| self.scheduler.id().clone()),
             on_dependency_failure: extra.on_dependency_failure,
             subject: subject.to_owned(),

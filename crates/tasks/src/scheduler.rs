@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{Capacity, Claimed, Projects, RunnerId, StoreError, TaskEnding, TaskStore};
 use futures::FutureExt;
 use parking_lot::{Mutex, RwLock};
@@ -134,9 +134,11 @@ impl Scheduler {
         LEASE
     }
 
-    /// Where a task's output goes.
-    pub fn output_file(&self, id: &TaskId) -> PathBuf {
-        self.output_dir.join(format!("{id}.txt"))
+    /// Where a task's output goes: agents may read the directory of their own tree.
+    pub fn output_file(&self, tree: SessionId, id: &TaskId) -> PathBuf {
+        self.output_dir
+            .join(tree.to_string())
+            .join(format!("{id}.txt"))
     }
 
     /// From now on tasks of this type are taken.
@@ -320,10 +322,10 @@ impl Scheduler {
             cancel: CancellationToken::new(),
             stop_reason: Arc::default(),
             mail: Arc::new(Notify::new()),
-            output: record
-                .output_file
-                .as_ref()
-                .map_or_else(|| self.output_file(&record.task_id), PathBuf::from),
+            output: record.output_file.as_ref().map_or_else(
+                || self.output_dir.join(format!("{}.txt", record.task_id)),
+                PathBuf::from,
+            ),
             store: self.store.clone(),
             record,
         };

@@ -4,7 +4,7 @@ use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
 use codespar_policy::Mode;
-use codespar_protocol::{OnDependencyFailure, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{NewTask, Notify, OwnerRule, SqliteStore, TaskChange, TaskFilter, TaskStore};
 use codespar_tasks::{HubError, TaskHub, find_task};
 use serde_json::{Value, json};
@@ -237,11 +237,12 @@ async fn create(
     }
     let id = TaskId::new(args.task_type);
     let spec = task_spec::of(&args, place, store).await?;
+    let authority = task_spec::authority(&args, &settings, place)?;
     let new = NewTask {
-        output_file: Some(output_file(place, &id)),
+        output_file: Some(output_file(place, authority.tree, &id)),
         id,
         spec,
-        authority: task_spec::authority(&args, &settings, place)?,
+        authority,
         reserved_for: None,
         on_dependency_failure: args.on_dependency_failure,
         subject: args.subject,
@@ -273,8 +274,9 @@ async fn create(
     Ok(ExitCode::SUCCESS)
 }
 
-fn output_file(place: &Place, id: &TaskId) -> PathBuf {
-    place.state.join("task-output").join(format!("{id}.txt"))
+fn output_file(place: &Place, tree: SessionId, id: &TaskId) -> PathBuf {
+    let dir = place.state.join("task-output").join(tree.to_string());
+    dir.join(format!("{id}.txt"))
 }
 
 async fn update(args: UpdateArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {

@@ -115,12 +115,13 @@ impl TaskHub {
 
     fn member_task(&self, caller: &Caller, teammate: TeammateSpec) -> NewTask {
         let id = TaskId::new(TaskType::InProcessTeammate);
+        let authority = (caller.authority)();
         NewTask {
-            output_file: Some(self.scheduler.output_file(&id)),
+            output_file: Some(self.scheduler.output_file(authority.tree, &id)),
             id,
             subject: teammate.name.clone(),
             spec: TaskSpec::Teammate(teammate),
-            authority: (caller.authority)(),
+            authority,
             reserved_for: Some(self.scheduler.id().clone()),
             on_dependency_failure: OnDependencyFailure::Fail,
             description: None,

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Desk, Refusal, answered, as_json};
+use super::{Desk, Refusal, answered, shown};
 use crate::{AgentLaunch, TaskExtra, find_workflow, load_workflow, monitor_spec};
 
 #[derive(Deserialize, JsonSchema)]
@@ -113,7 +113,7 @@ impl Tool for TaskCreate {
 
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let record = self.create(&call, context.cwd()).await;
-        answered(record.map(|record| as_json(&record)))
+        answered(record.map(shown))
     }
 }
 

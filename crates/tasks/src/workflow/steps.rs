@@ -98,7 +98,7 @@ impl<'a> View<'a> {
             .then(|| (scheduler.id().clone(), scheduler.lease()));
         let needs = step.needs.iter();
         Ok(Some(NewTask {
-            output_file: Some(scheduler.output_file(&made.task_id)),
+            output_file: Some(scheduler.output_file(authority.tree, &made.task_id)),
             id: made.task_id,
             spec,
             authority,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use codespar_policy::Mode;
+use codespar_protocol::Isolation;
 use codespar_tools::frontmatter;
 use serde::{Deserialize, Serialize};
 
@@ -20,14 +21,6 @@ pub struct DefinitionSource {
     pub dir: PathBuf,
     /// As a person would say it: `project`, `user`.
     pub origin: &'static str,
-}
-
-/// Where an agent works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Isolation {
-    /// In a git worktree and branch of its own.
-    Worktree,
 }
 
 /// A custom agent.

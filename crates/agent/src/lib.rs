@@ -25,9 +25,7 @@ pub use agent::{Agent, AgentParts, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};
 pub use briefing::Briefing;
 pub use context_files::{ContextFile, ContextFiles, ContextProblem};
-pub use definition::{
-    AgentDefinition, AgentDefinitions, DefinitionProblem, DefinitionSource, Isolation,
-};
+pub use definition::{AgentDefinition, AgentDefinitions, DefinitionProblem, DefinitionSource};
 pub use error::AgentError;
 pub use gate::Gate;
 pub use inbox::{Inbox, NoInbox};

@@ -173,7 +173,7 @@ pub(crate) fn matches_prefix(id: SessionId, text: &str) -> bool {
     id.to_string().starts_with(&text.to_ascii_lowercase())
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
+pub(crate) fn mode(text: &str) -> Result<Mode, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 

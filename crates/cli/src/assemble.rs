@@ -10,8 +10,9 @@ use codespar_agent::{
     ModelPageReader, Recovered, SideCalls, Sink, Transcript, mcp::McpServers,
 };
 use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, Scope, Shelter};
-use codespar_protocol::{SessionId, SessionMode};
+use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, SqliteStore, Store};
+use codespar_tasks::{AuthoritySource, rule_texts};
 use codespar_tools::{
     Context, ContextParts, Hidden, Registry, Skills, child_environment, sandbox::Sandbox,
     standard_tools,
@@ -75,8 +76,13 @@ pub(crate) struct Outfit {
     pub(crate) limits: Limits,
     pub(crate) root: PathBuf,
     pub(crate) cwd: PathBuf,
-    /// Directories of the workspace besides those of the settings.
-    pub(crate) extra_dirs: Vec<PathBuf>,
+    pub(crate) rules: Arc<RwLock<RuleSet>>,
+    /// The session at the top, whose tasks it sees.
+    pub(crate) tree: SessionId,
+    /// Directories of the workspace besides the root.
+    pub(crate) workspace_dirs: Vec<PathBuf>,
+    /// Further ones, which need no asking.
+    pub(crate) free_dirs: Vec<PathBuf>,
     pub(crate) inbox: Arc<dyn Inbox>,
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) company: Company,
@@ -231,16 +237,19 @@ impl Ground {
             }) as Arc<_>
         });
         let dirs = SessionDirs::create(&self.place.state, session.transcript.session())?;
-        let mut extra_dirs = extra_dirs(&self.settings, &self.args)?;
-        extra_dirs.extend(outfit.extra_dirs.iter().cloned());
+        let mut extra_dirs = outfit.workspace_dirs;
+        extra_dirs.extend(outfit.free_dirs.iter().cloned());
         let mut workspace = vec![outfit.root.clone()];
         workspace.extend(extra_dirs.iter().cloned());
         let mut free = vec![
             dirs.temp.clone(),
             dirs.output.clone(),
-            self.place.state.join("task-output"),
+            self.place
+                .state
+                .join("task-output")
+                .join(outfit.tree.to_string()),
         ];
-        free.extend(outfit.extra_dirs);
+        free.extend(outfit.free_dirs);
         let scope = Scope {
             root: outfit.root.clone(),
             cwd: outfit.cwd.clone(),
@@ -260,7 +269,7 @@ impl Ground {
             sandbox: self.sandbox.clone(),
             skills: self.skills.clone(),
             page_reader,
-            hidden: hidden(&self.rules.read(), &scope),
+            hidden: hidden(&outfit.rules.read(), &scope),
         });
         context.set_todos(session.recovered.todos.clone());
         let parts = AgentParts {
@@ -269,7 +278,7 @@ impl Ground {
             catalogue: self.provider.catalogue.clone(),
             tools: outfit.tools,
             context: Arc::new(context),
-            rules: self.rules.clone(),
+            rules: outfit.rules,
             mode: outfit.mode,
             scope,
             redactor: self.redactor.clone(),
@@ -282,6 +291,36 @@ impl Ground {
             gate: outfit.gate,
         };
         Ok(Agent::new(parts, session.transcript))
+    }
+
+    /// The rules in force, shared by the agents that this process starts.
+    pub(crate) fn rules(&self) -> Arc<RwLock<RuleSet>> {
+        self.rules.clone()
+    }
+
+    /// Directories of the workspace besides the root.
+    pub(crate) fn workspace_dirs(&self) -> Result<Vec<PathBuf>, CommandError> {
+        extra_dirs(&self.settings, &self.args)
+    }
+
+    /// What tasks of a conversation of this process may do.
+    pub(crate) fn authority(self: &Arc<Self>, session: SessionId) -> AuthoritySource {
+        let ground = self.clone();
+        Arc::new(move || Authority {
+            session: Some(session),
+            tree: session,
+            project_root: ground.place.root.clone(),
+            mode: ground.mode.to_string(),
+            rules: rule_texts(&ground.rules.read()),
+            // Without them it is the narrower.
+            extra_dirs: ground.workspace_dirs().unwrap_or_default(),
+            max_budget_usd: ground.args.max_budget_usd,
+        })
+    }
+
+    /// The text of a skill that an agent begins with.
+    pub(crate) fn skill_text(&self, name: &str) -> Result<String, String> {
+        self.skills.text(name).map_err(|error| error.0)
     }
 
     fn briefing(

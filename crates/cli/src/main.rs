@@ -13,12 +13,14 @@ mod mcp;
 mod network;
 mod place;
 mod plain;
+mod powers;
 mod provider;
 mod session_dirs;
 mod settings;
 mod signals;
 mod stdin;
 mod style;
+mod trees;
 mod works;
 
 use std::process::ExitCode;

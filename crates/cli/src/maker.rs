@@ -6,21 +6,20 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_agent::{
-    Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeBudget, TreeShare,
-};
-use codespar_policy::Mode;
-use codespar_protocol::{SessionMode, TaskId, TaskType, Usd};
+use codespar_agent::{Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeShare};
+use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
 use codespar_tasks::{
-    AgentKind, AgentMaker, AgentOrder, AtEnd, Caller, Control, MadeAgent, Seat, TaskHub, TaskInbox,
-    TeamInbox, ToolSet, dream_kind, subagent_tools, task_tools, teammate_tools,
+    AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, Seat, TaskHub, TaskInbox, TeamInbox,
+    ToolSet, subagent_tools, task_tools, teammate_tools,
 };
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
 use crate::{
     assemble::{Company, Ground, OpenSession, Outfit},
+    powers::Powers,
     session_dirs::SessionDirs,
+    trees::Trees,
 };
 
 /// Only these, for workers of `CODESPAR_SIMPLE`.
@@ -34,49 +33,45 @@ pub(crate) struct Maker {
     pub(crate) ground: Arc<Ground>,
     pub(crate) hub: Weak<TaskHub>,
     pub(crate) approver: Arc<dyn Approver>,
-    pub(crate) tree: Arc<TreeBudget>,
+    pub(crate) trees: Arc<Trees>,
 }
 
 #[async_trait]
 impl AgentMaker for Maker {
     async fn make(
         &self,
-        order: &AgentOrder,
+        spec: &AgentSpec,
         control: &Control,
         sink: Sink,
     ) -> Result<MadeAgent, String> {
         let hub = self.hub.upgrade().ok_or("the process is leaving")?;
-        let kind = match control.record.task_type {
-            TaskType::Dream => dream_kind(),
-            _ => hub
-                .kind(&order.subagent_type)
-                .map_err(|error| error.to_string())?
-                .clone(),
-        };
+        let powers = Powers::of(spec, control, &self.ground, &hub, &self.trees).await?;
+        let kind = &powers.kind;
         if kind.tools.may_have("mcp__") {
             self.ground.mcp.settled().await;
         }
         let task = &control.record.task_id;
-        let worktree = match order.isolation {
-            Some(_) => Some(self.worktree(order, task).await?),
+        let worktree = match spec.isolation {
+            Some(Isolation::Worktree) => Some(self.worktree(spec, task).await?),
             None => None,
         };
         let (root, cwd) = match &worktree {
             Some(tree) => (
                 tree.path().to_path_buf(),
-                tree.matching(&order.root, &order.cwd),
+                tree.matching(&spec.root, &spec.cwd),
             ),
-            None => (order.root.clone(), order.cwd.clone()),
+            None => (spec.root.clone(), spec.cwd.clone()),
         };
         let caller = Caller {
-            session: order.agent_session,
+            session: spec.agent_session,
             task: Some(task.clone()),
-            depth: order.depth,
+            depth: spec.depth,
             sink: sink.clone(),
             root: root.clone(),
+            authority: powers.authority(spec.agent_session),
         };
         let store: Arc<dyn Store> = self.ground.store.clone();
-        let (transcript, recovered) = Transcript::open(store, order.agent_session)
+        let (transcript, recovered) = Transcript::open(store, spec.agent_session)
             .await
             .map_err(|error| error.to_string())?;
         let session = OpenSession {
@@ -98,7 +93,7 @@ impl AgentMaker for Maker {
             .filter(|pad| pad.is_dir());
         let inbox = TaskInbox {
             hub: hub.clone(),
-            session: order.agent_session,
+            session: spec.agent_session,
             task: Some(task.clone()),
             sink: sink.clone(),
             at_end: AtEnd::Wait,
@@ -112,7 +107,12 @@ impl AgentMaker for Maker {
             }
             None => (Arc::new(inbox), None),
         };
-        let mut role = role(&kind, pad.as_deref());
+        let mut role = role(kind, pad.as_deref());
+        for skill in &kind.skills {
+            let text = self.ground.skill_text(skill);
+            let text = text.map_err(|error| format!("agent `{}`: {error}", kind.name))?;
+            role.push_str(&format!("\n\nSkill {skill}.\n{text}"));
+        }
         if let Some((_, note)) = &team {
             role.push_str("\n\n");
             role.push_str(note);
@@ -124,21 +124,24 @@ impl AgentMaker for Maker {
                 task: task.clone(),
             }) as Arc<dyn Gate>
         });
-        let left = self.left_of_budget(order).await?;
+        let left = self.left_of_budget(spec).await?;
         let outfit = Outfit {
             role: Some(role),
-            tools: self.tools(&hub, &kind, &caller, seat.as_ref()),
-            choice: self.choice(order, &kind),
-            mode: self.mode(&kind),
+            tools: self.tools(&hub, &powers, &caller, seat.as_ref()),
+            choice: self.choice(spec, kind),
+            mode: powers.mode,
+            rules: powers.rules,
+            tree: powers.authority.tree,
             limits: Limits {
-                max_turns: Some(order.max_turns.unwrap_or(kind.max_turns)),
+                max_turns: Some(spec.max_turns.unwrap_or(kind.max_turns)),
                 max_budget: left,
                 max_wall: self.ground.settings.max_wall(),
-                tree: Some(TreeShare::Branch(self.tree.clone())),
+                tree: Some(TreeShare::Branch(powers.budget)),
             },
             root,
             cwd,
-            extra_dirs: pad.into_iter().collect(),
+            workspace_dirs: powers.authority.extra_dirs,
+            free_dirs: pad.into_iter().collect(),
             inbox,
             gate,
             company: Company {
@@ -151,7 +154,7 @@ impl AgentMaker for Maker {
             .ground
             .agent(session, outfit)
             .map_err(|error| error.to_string())?;
-        let dirs = SessionDirs::of(&self.ground.place.state, order.agent_session);
+        let dirs = SessionDirs::of(&self.ground.place.state, spec.agent_session);
         let after = Box::new(move || {
             dirs.clean();
             worktree.and_then(Worktree::settle)
@@ -164,10 +167,11 @@ impl Maker {
     fn tools(
         &self,
         hub: &Arc<TaskHub>,
-        kind: &AgentKind,
+        powers: &Powers,
         caller: &Caller,
         seat: Option<&Seat>,
     ) -> Registry {
+        let kind = &powers.kind;
         let mut all = match &kind.tools {
             ToolSet::Worker => worker_tools(&self.ground, hub, caller),
             _ => {
@@ -197,25 +201,12 @@ impl Maker {
         for tool in team.always {
             all.add(tool);
         }
-        let custom = self.ground.agents.agents.get(&kind.name);
-        let denied = custom
-            .map(|agent| agent.disallowed_tools.clone())
-            .unwrap_or_default();
-        with_aliases(all.filtered(None, &[&denied[..], &self.ground.denied[..]].concat()))
+        let denied = [&powers.denied_tools[..], &self.ground.denied[..]].concat();
+        with_aliases(all.filtered(None, &denied))
     }
 
-    fn mode(&self, kind: &AgentKind) -> Mode {
-        let custom = self.ground.agents.agents.get(&kind.name);
-        let own = custom.and_then(|agent| agent.permission_mode);
-        // A definition comes with the repository: it may be stricter than the person, not looser.
-        match own {
-            Some(Mode::BypassPermissions | Mode::AcceptEdits) | None => self.ground.mode,
-            Some(mode) => mode,
-        }
-    }
-
-    fn choice(&self, order: &AgentOrder, kind: &AgentKind) -> ModelChoice {
-        let wanted = order.model.as_deref().or(kind.model.as_deref());
+    fn choice(&self, spec: &AgentSpec, kind: &AgentKind) -> ModelChoice {
+        let wanted = spec.model.as_deref().or(kind.model.as_deref());
         self.ground
             .provider
             .choice_for(wanted, &self.ground.settings)
@@ -223,25 +214,25 @@ impl Maker {
 
     /// What an agent with a budget of its own may still spend; earlier attempts count, also those
     /// of processes that died.
-    async fn left_of_budget(&self, order: &AgentOrder) -> Result<Option<Usd>, String> {
-        let Some(max) = order.max_budget_usd else {
+    async fn left_of_budget(&self, spec: &AgentSpec) -> Result<Option<Usd>, String> {
+        let Some(max) = spec.max_budget_usd else {
             return Ok(None);
         };
-        let session = self.ground.store.session(order.agent_session).await;
+        let session = self.ground.store.session(spec.agent_session).await;
         let spent = session.map_err(|error| error.to_string())?.cost.at_least();
         Ok(Some(Usd::from_nanos(
             max.nanos().saturating_sub(spent.nanos()),
         )))
     }
 
-    async fn worktree(&self, order: &AgentOrder, task: &TaskId) -> Result<Worktree, String> {
+    async fn worktree(&self, spec: &AgentSpec, task: &TaskId) -> Result<Worktree, String> {
         let path = self
             .ground
             .place
             .state
             .join("worktrees")
             .join(task.as_str());
-        let (root, branch) = (order.root.clone(), format!("codespar/{task}"));
+        let (root, branch) = (spec.root.clone(), format!("codespar/{task}"));
         tokio::task::spawn_blocking(move || Worktree::open(&root, &path, &branch))
             .await
             .map_err(|error| error.to_string())?

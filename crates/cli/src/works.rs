@@ -5,8 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{Agent, Approver, Limits, TreeBudget, TreeShare};
+use codespar_agent::{Agent, AgentDefinition, Approver, Limits, TreeShare};
 use codespar_dev::{DevRunner, Workflows};
+use codespar_policy::Mode;
 use codespar_protocol::{SessionId, SessionMode, TaskType};
 use codespar_store::{Store, TaskStore};
 use codespar_tasks::{
@@ -23,6 +24,7 @@ use crate::{
     mcp,
     place::Place,
     settings::Settings,
+    trees::Trees,
 };
 
 /// What a process is for.
@@ -38,7 +40,7 @@ pub(crate) enum Role {
 pub(crate) struct Works {
     pub(crate) ground: Arc<Ground>,
     pub(crate) hub: Arc<TaskHub>,
-    tree: Arc<TreeBudget>,
+    trees: Arc<Trees>,
 }
 
 impl Works {
@@ -59,7 +61,10 @@ impl Works {
         };
         let output_dir = ground.place.state.join("task-output");
         let scheduler = match role {
-            Role::Session => Scheduler::new(store.clone(), output_dir, limits),
+            Role::Session => {
+                let root = ground.place.root.clone();
+                Scheduler::new(store.clone(), output_dir, limits, root)
+            }
             Role::Worker => Scheduler::of_worker(store.clone(), output_dir, limits),
         };
         let hub = TaskHub::new(
@@ -69,7 +74,7 @@ impl Works {
             kinds(&ground),
             disabled(&ground.place, &ground.settings),
         );
-        let tree = Arc::new(TreeBudget::new(
+        let trees = Arc::new(Trees::new(
             ground.args.max_budget_usd,
             ground.settings.max_tokens,
         ));
@@ -78,12 +83,17 @@ impl Works {
             child_env: ground.child_env(),
             temp_dir: ground.place.state.join("tmp"),
         };
-        scheduler.serve(TaskType::LocalBash, Arc::new(ShellRunner(shells)));
+        // A session in plan mode runs no command and publishes nothing, not even what was approved
+        // before in another mode: that waits for a process that may.
+        let may_change = role == Role::Worker || ground.mode != Mode::Plan;
+        if may_change {
+            scheduler.serve(TaskType::LocalBash, Arc::new(ShellRunner(shells)));
+        }
         let maker = Maker {
             ground: ground.clone(),
             hub: Arc::downgrade(&hub),
             approver,
-            tree: tree.clone(),
+            trees: trees.clone(),
         };
         let agents = Arc::new(AgentRunner {
             maker: Arc::new(maker),
@@ -108,13 +118,15 @@ impl Works {
                 hub: hub.clone(),
             },
         };
-        scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
+        if may_change {
+            scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
+        }
         mcp::serve_monitors(&ground, &hub);
         if role == Role::Session {
             ground.mcp.begin();
         }
         tokio::spawn(scheduler.run());
-        Self { ground, hub, tree }
+        Self { ground, hub, trees }
     }
 
     /// The agent that talks to the person.
@@ -132,6 +144,7 @@ impl Works {
             depth: 0,
             sink: company.sink.clone(),
             root: ground.place.root.clone(),
+            authority: ground.authority(id),
         };
         let (role, tools) = match session.mode {
             SessionMode::Normal => (None, self.own_tools(&caller)),
@@ -158,11 +171,14 @@ impl Works {
                 max_turns: ground.args.max_turns,
                 max_budget: None,
                 max_wall: ground.settings.max_wall(),
-                tree: Some(TreeShare::Root(self.tree.clone())),
+                tree: Some(TreeShare::Root(self.trees.of_session(id))),
             },
             root: ground.place.root.clone(),
             cwd: ground.place.cwd.clone(),
-            extra_dirs: Vec::new(),
+            rules: ground.rules(),
+            tree: id,
+            workspace_dirs: ground.workspace_dirs()?,
+            free_dirs: Vec::new(),
             inbox: Arc::new(inbox),
             gate: None,
             company,
@@ -172,12 +188,14 @@ impl Works {
 
     /// The names of the tools that the person's agent has.
     pub(crate) fn tool_names(&self, session: &OpenSession) -> Vec<String> {
+        let id = session.transcript.session();
         let caller = Caller {
-            session: session.transcript.session(),
+            session: id,
             task: None,
             depth: 0,
             sink: Arc::new(|_| {}),
             root: self.ground.place.root.clone(),
+            authority: self.ground.authority(id),
         };
         let tools = match session.mode {
             SessionMode::Normal => self.own_tools(&caller),
@@ -189,8 +207,11 @@ impl Works {
     /// What a coordinator has; following pull requests too where there is a repository.
     fn directing_tools(&self, caller: &Caller) -> Registry {
         let mut tools = coordinator_tools(&self.hub, caller);
-        for tool in crate::dev::subscriptions(&self.ground, &self.hub, caller) {
-            tools.add(tool);
+        // Followers are workflows, which plan mode does not run.
+        if self.ground.mode != Mode::Plan {
+            for tool in crate::dev::subscriptions(&self.ground, &self.hub, caller) {
+                tools.add(tool);
+            }
         }
         tools
     }
@@ -233,28 +254,29 @@ fn scratchpad(state: &Path, session: SessionId) -> Result<PathBuf, CommandError>
 
 /// Built-in kinds and the definitions of project and person; a definition of the same name wins.
 fn kinds(ground: &Ground) -> Vec<AgentKind> {
-    let custom: Vec<AgentKind> = ground
-        .agents
-        .agents
-        .values()
-        .map(|agent| AgentKind {
-            name: agent.name.clone(),
-            description: agent.description.clone(),
-            tools: match &agent.tools {
-                Some(names) if !names.iter().any(|name| name == "*") => {
-                    ToolSet::Only(names.clone())
-                }
-                _ => ToolSet::All,
-            },
-            model: agent.model.clone(),
-            max_turns: agent.max_turns.unwrap_or(20),
-            prompt: agent.prompt.clone(),
-        })
-        .collect();
+    let custom: Vec<AgentKind> = ground.agents.agents.values().map(kind_of).collect();
     let mut kinds = builtin_kinds();
     kinds.retain(|kind| custom.iter().all(|other| other.name != kind.name));
     kinds.extend(custom);
     kinds
+}
+
+/// The kind that a definition makes.
+pub(crate) fn kind_of(agent: &AgentDefinition) -> AgentKind {
+    AgentKind {
+        name: agent.name.clone(),
+        description: agent.description.clone(),
+        tools: match &agent.tools {
+            Some(names) if !names.iter().any(|name| name == "*") => ToolSet::Only(names.clone()),
+            _ => ToolSet::All,
+        },
+        model: agent.model.clone(),
+        max_turns: agent.max_turns.unwrap_or(20),
+        prompt: agent.prompt.clone(),
+        isolation: agent.isolation,
+        background: agent.background,
+        skills: agent.skills.clone(),
+    }
 }
 
 /// Why no tasks may be made here, if so.

@@ -730,7 +730,8 @@ fn an_agent_starts_a_monitor_and_is_told_of_its_end() {
     );
     let output = bench.room.codespar_home().join("task-output");
     let is_watching = || {
-        let mut files = fs::read_dir(&output).into_iter().flatten().flatten();
+        let list = |dir| fs::read_dir(dir).into_iter().flatten().flatten();
+        let mut files = list(output.clone()).flat_map(|tree| list(tree.path()));
         files.any(|file| read(&file.path()).contains("watching"))
     };
     wait_for("the watch", is_watching);

@@ -69,7 +69,7 @@ fn tasks(bench: &Bench) -> Vec<Value> {
 
 fn items(bench: &Bench) -> Vec<Value> {
     let mut all = tasks(bench);
-    all.retain(|task| task["metadata"]["team"].is_string());
+    all.retain(|task| task["spec"]["kind"] == "team_item");
     all
 }
 
@@ -102,7 +102,7 @@ fn teammates_do_each_item_of_the_shared_list_once_and_in_order() {
         .conversation(diligent("ann"))
         .conversation(diligent("bob"));
     let bench = Bench::new(script);
-    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash,TaskUpdate"]);
     assert_eq!(code, Some(0), "{lines:#?}");
 
     let items = items(&bench);
@@ -244,7 +244,7 @@ fn a_deleted_team_is_stopped_and_its_work_is_free_for_the_next() {
         )))
         .conversation(diligent("dan"));
     let bench = Bench::new(script);
-    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash,TaskUpdate"]);
     assert_eq!(code, Some(0), "{lines:#?}");
     let results = tool_results(&lines);
     let gone = "team red (ann, bob) is gone; stopped at work: t-";
@@ -295,7 +295,7 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
         "-p",
         "go",
         "--allowedTools",
-        "Bash",
+        "Bash,TaskUpdate",
         "--output-format",
         "stream-json",
     ];
@@ -312,7 +312,13 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
     let left = bench.room.wait_until_empty(PATIENCE).unwrap();
     assert_eq!(left, Vec::<u32>::new(), "orphans");
 
-    let (lines, code) = bench.stream(&["-p", "--resume", &session, "--allowedTools", "Bash"]);
+    let (lines, code) = bench.stream(&[
+        "-p",
+        "--resume",
+        &session,
+        "--allowedTools",
+        "Bash,TaskUpdate",
+    ]);
     assert_eq!(code, Some(0), "{lines:#?}");
     let items = items(&bench);
     assert_eq!(items.len(), 6);
@@ -325,7 +331,7 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
     assert_eq!(once.len(), done.len(), "an item was done twice: {done:?}");
     let mut told = String::new();
     for member in tasks(&bench) {
-        if let Some(conversation) = member["metadata"]["agent_session"].as_str() {
+        if let Some(conversation) = member["spec"]["agent"]["agent_session"].as_str() {
             told.push_str(&bench.run(&["session", "export", conversation]).stdout);
         }
     }
@@ -430,7 +436,7 @@ fn a_member_works_on_what_is_its_own_and_the_lead_hands_out() {
                 .after_last(AfterLast::Repeat),
         );
     let bench = Bench::new(script);
-    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash,TaskUpdate"]);
     assert_eq!(code, Some(0), "{lines:#?}");
     let results = tool_results(&lines).join("\n");
     assert!(results.contains(" waits for t-"), "{results}");

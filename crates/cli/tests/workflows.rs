@@ -40,12 +40,12 @@ fn all_tasks(bench: &Bench) -> Vec<Value> {
 
 /// The latest task of a step.
 fn step(bench: &Bench, workflow: &Value, id: &str) -> Value {
-    task(
-        bench,
-        workflow["metadata"]["steps"][id]["task_id"]
-            .as_str()
-            .unwrap(),
-    )
+    let is_of_step = |task: &&Value| {
+        task["parent_task_id"] == workflow["task_id"] && task["metadata"]["workflow_step"] == id
+    };
+    let tasks = all_tasks(bench);
+    let latest = tasks.iter().rev().find(is_of_step);
+    latest.unwrap_or_else(|| panic!("no task of {id}")).clone()
 }
 
 fn wait_for_file(bench: &Bench, name: &str) {

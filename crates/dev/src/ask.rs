@@ -7,10 +7,9 @@ use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Failure,
+    Failure, ImageRef,
     asking::{Asking, Bill},
     images,
-    order::ImageRef,
 };
 
 const SYSTEM: &str = include_str!("prompts/ask.md");

@@ -6,33 +6,17 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use codespar_forge::{Activity, Forge, ForgeError};
-use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
 use codespar_store::{Notify, StoreError, TaskFilter};
 use codespar_tasks::{Caller, Control, HubError, Outcome, StopReason, TaskExtra, TaskHub};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::{DevGround, Failure, RepositoryRef, order::BUILTIN};
+use crate::{DevGround, Failure, FollowOrder, RepositoryRef};
 
-/// The name as a built-in workflow.
-pub(crate) const FOLLOW: &str = "follow_pr";
 /// How long it waits after the forge could not be asked, at most.
 const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How often the forge may fail in a row before the subscription ends with its words.
 const MOST_FAILURES: u32 = 20;
-
-/// A subscription, as it stands in its task's metadata.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FollowOrder {
-    /// Where.
-    pub repository: RepositoryRef,
-    /// Which pull request.
-    pub number: u64,
-    /// What is known already.
-    pub seen: Vec<String>,
-    /// How often it looks.
-    pub interval_ms: u64,
-}
 
 /// News, and the task that waits for the next.
 #[derive(Serialize, Deserialize)]
@@ -42,31 +26,8 @@ struct News {
     next: Option<(TaskId, FollowOrder)>,
 }
 
-impl FollowOrder {
-    fn to_metadata(&self) -> Map<String, Value> {
-        let mut map = Map::new();
-        map.insert(BUILTIN.to_owned(), FOLLOW.into());
-        // Plain values: it is always JSON.
-        map.insert(
-            "follow".to_owned(),
-            serde_json::to_value(self).unwrap_or_default(),
-        );
-        map
-    }
-
-    fn read(metadata: &Map<String, Value>) -> Result<Self, Failure> {
-        serde_json::from_value(metadata.get("follow").cloned().unwrap_or_default()).map_err(
-            |error| {
-                Failure::Broken(format!(
-                    "the task's metadata is not a complete order: {error}"
-                ))
-            },
-        )
-    }
-
-    fn subject(&self) -> String {
-        format!("activity of pull request #{}", self.number)
-    }
+fn subject(order: &FollowOrder) -> String {
+    format!("activity of pull request #{}", order.number)
 }
 
 /// Subscribes the caller's session. What has happened so far is not told.
@@ -129,8 +90,8 @@ async fn subscription(
     let tasks = hub.store().tasks(filter).await?;
     Ok(tasks.into_iter().rev().find(|task| {
         !task.status.is_final()
-            && FollowOrder::read(&task.metadata)
-                .is_ok_and(|order| order.number == number && order.repository == *repository)
+            && matches!(&task.spec, Some(TaskSpec::FollowPullRequest(order))
+                if order.number == number && order.repository == *repository)
     }))
 }
 
@@ -143,8 +104,8 @@ async fn create(
     hub.create_builtin(
         caller,
         id,
-        &order.subject(),
-        order.to_metadata(),
+        &subject(order),
+        TaskSpec::FollowPullRequest(order.clone()),
         TaskExtra::default(),
         Notify::Session,
     )
@@ -185,13 +146,17 @@ async fn wait_for_news(
     control: &Control,
 ) -> Result<Vec<String>, Failure> {
     let id = &control.record.task_id;
+    let authority = control.authority().map_err(Failure::Broken)?.clone();
     let steps = control.store.steps(id).await?;
     let recorded = steps.into_iter().find(|(step, _)| step == "news");
     let news: News = match recorded {
         Some((_, value)) => serde_json::from_value(value)
             .map_err(|error| Failure::Broken(format!("the record of step `news`: {error}")))?,
         None => {
-            let order = FollowOrder::read(&control.record.metadata)?;
+            let spec = control.spec().map_err(Failure::Broken)?.clone();
+            let TaskSpec::FollowPullRequest(order) = spec else {
+                return Err(Failure::Broken(control.wrong_kind()));
+            };
             let forge = ground
                 .linker
                 .forge(&order.repository)
@@ -220,7 +185,8 @@ async fn wait_for_news(
                 task: None,
                 depth: 0,
                 sink: Arc::new(|_| {}),
-                root: std::path::PathBuf::new(),
+                root: authority.project_root.clone(),
+                authority: Arc::new(move || authority.clone()),
             };
             create(hub, &caller, next.clone(), order).await?;
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_protocol::{ContentBlock, Image};
 
-use crate::{Failure, order::ImageRef};
+use crate::{Failure, ImageRef};
 
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 

@@ -12,7 +12,6 @@ mod ground;
 mod images;
 mod ledger;
 mod merge;
-mod order;
 mod picking;
 mod pipeline;
 mod pull_text;
@@ -26,16 +25,18 @@ mod verify;
 mod words;
 
 pub use ask::{Question, Reply, ask};
+pub use codespar_protocol::{
+    DevLimits, DevOrder, Engine, FollowOrder, ImageRef, Leave, OnFailure, RepositoryRef,
+    VerifyChoice,
+};
 pub use failure::Failure;
-pub use follow::{FollowOrder, subscribe, unsubscribe};
+pub use follow::{subscribe, unsubscribe};
 pub use ground::{DevGround, Link, Linker, ModelNames, Person};
 pub use images::keep_images;
 pub use ledger::StepHook;
 pub use merge::{MergeRefusal, Merged, merge};
-pub use order::{
-    DevLimits, DevOrder, Engine, ImageRef, Leave, OnFailure, RepositoryRef, VerifyChoice,
-};
 pub use pipeline::{DevRunner, Workflows};
+pub use pull_text::headline;
 pub use report::{DevReport, ReportedFile, ReportedPull};
 pub use review::{Finding, Reviewed, Reviewer, Severity};
 pub use risk::{Proof, Risk, RiskLevel, Touched, risk};

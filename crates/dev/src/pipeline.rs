@@ -4,16 +4,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use codespar_protocol::TaskStatus;
+use codespar_protocol::{TaskSpec, TaskStatus};
 use codespar_store::StoreError;
 use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunner};
 use serde_json::Map;
 
 use crate::{
-    DevGround, DevReport, Engine, Failure,
-    follow::{self, FOLLOW},
-    order::{BUILTIN, DEV},
-    report,
+    DevGround, DevReport, Engine, Failure, follow, report,
     run::{PROVEN, Run, dir_of},
     steps::{Base, Located, Proven, Reading, Written},
 };
@@ -29,19 +26,13 @@ pub struct Workflows {
 #[async_trait]
 impl Runner for Workflows {
     async fn run(&self, control: Control) -> Outcome {
-        match control
-            .record
-            .metadata
-            .get(BUILTIN)
-            .map(|name| name.as_str())
-        {
-            None => self.files.run(control).await,
-            Some(Some(DEV)) => self.dev.run(control).await,
-            Some(Some(FOLLOW)) => follow::run(&self.dev.ground, &self.dev.hub, &control).await,
-            Some(name) => Outcome::failed(format!(
-                "this program has no built-in workflow `{}`",
-                name.unwrap_or_default()
-            )),
+        match control.spec() {
+            Ok(TaskSpec::Dev(_)) => self.dev.run(control).await,
+            Ok(TaskSpec::FollowPullRequest(_)) => {
+                follow::run(&self.dev.ground, &self.dev.hub, &control).await
+            }
+            Ok(_) => self.files.run(control).await,
+            Err(error) => Outcome::failed(error),
         }
     }
 }

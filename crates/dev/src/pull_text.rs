@@ -48,6 +48,11 @@ pub(crate) fn shorten(title: &str) -> String {
 }
 
 /// The commit's message with its trailers.
+/// The first line of an instruction, short enough for a list.
+pub fn headline(order: &DevOrder) -> String {
+    shorten(order.subject())
+}
+
 pub(crate) fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
     // A trailer is one line, whatever a name is made of.
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

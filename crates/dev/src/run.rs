@@ -3,7 +3,7 @@
 use std::{io::Write as _, path::PathBuf, sync::Arc};
 
 use codespar_model::{Asker, Budget};
-use codespar_protocol::{CommitId, ContentBlock, Cost, Event, Message, Role, Usage, Usd};
+use codespar_protocol::{CommitId, ContentBlock, Cost, Event, Message, Role, TaskSpec, Usage, Usd};
 use codespar_tasks::{Control, StopReason, TaskHub};
 use parking_lot::Mutex;
 
@@ -40,7 +40,11 @@ impl Run {
         hub: Arc<TaskHub>,
         control: Control,
     ) -> Result<Self, Failure> {
-        let order = DevOrder::of(&control.record.metadata).map_err(Failure::Broken)?;
+        control.authority().map_err(Failure::Broken)?;
+        let TaskSpec::Dev(order) = control.spec().map_err(Failure::Broken)?.clone() else {
+            return Err(Failure::Broken(control.wrong_kind()));
+        };
+        let order = *order;
         let ledger = Ledger::open(
             control.store.clone(),
             control.record.task_id.clone(),

@@ -50,6 +50,27 @@ impl Mode {
         }
     }
 
+    /// How much the mode allows, from the strictest up.
+    fn reach(self) -> u8 {
+        match self {
+            Self::Plan => 0,
+            Self::DontAsk => 1,
+            Self::Default => 2,
+            Self::AcceptEdits => 3,
+            Self::BypassPermissions => 4,
+        }
+    }
+
+    /// The stricter of two modes: plan, dontAsk, default, acceptEdits, bypassPermissions.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        if other.reach() < self.reach() {
+            other
+        } else {
+            self
+        }
+    }
+
     fn choices() -> String {
         Self::ALL.map(Self::name).join(", ")
     }
@@ -83,6 +104,23 @@ mod tests {
         for mode in Mode::ALL {
             assert_eq!(mode.to_string().parse(), Ok(mode));
             assert_eq!(serde_json::to_string(&mode).unwrap(), format!("\"{mode}\""));
+        }
+    }
+
+    #[test]
+    fn the_stricter_mode_wins_whoever_names_it() {
+        let order = [
+            Mode::Plan,
+            Mode::DontAsk,
+            Mode::Default,
+            Mode::AcceptEdits,
+            Mode::BypassPermissions,
+        ];
+        for (place, strict) in order.into_iter().enumerate() {
+            for loose in order.into_iter().skip(place) {
+                assert_eq!(strict.stricter(loose), strict);
+                assert_eq!(loose.stricter(strict), strict);
+            }
         }
     }
 

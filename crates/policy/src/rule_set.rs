@@ -104,6 +104,13 @@ impl RuleSet {
             .map(|entry| (&entry.rule, entry.source.name.as_str()))
     }
 
+    /// All rules in the order they were added, each with its list and source.
+    pub fn iter(&self) -> impl Iterator<Item = (RuleKind, &Rule, &RuleSource)> {
+        self.entries
+            .iter()
+            .map(|entry| (entry.kind, &entry.rule, &*entry.source))
+    }
+
     /// Why this file may not be read, if a rule says so. For tools that search below a directory
     /// and have to leave out what is forbidden in it.
     pub fn read_denied(&self, path: &Path, scope: &Scope) -> Option<String> {

@@ -1,8 +1,10 @@
 //! The words every room shares: ids, messages and content blocks, events, usage. No I/O.
 
+mod authority;
 mod change;
 mod content;
 mod cost;
+mod dev_order;
 mod event;
 mod ids;
 mod message;
@@ -10,15 +12,22 @@ mod pull_request;
 mod question;
 mod raw;
 mod task;
+mod task_spec;
 mod todo;
 mod transcript;
 mod usage;
+mod workflow;
 
+pub use authority::{Authority, RuleList, RuleText};
 pub use change::{BadPath, Bytes, ChangeSet, FileChange, FileMode, RepoPath};
 pub use content::{
     ContentBlock, Image, RedactedThinking, Text, Thinking, ToolResult, ToolResultContent, ToolUse,
 };
 pub use cost::{Cost, Usd};
+pub use dev_order::{
+    DevLimits, DevOrder, Engine, FollowOrder, ImageRef, Leave, OnFailure, RepositoryRef,
+    VerifyChoice,
+};
 pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult};
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};
@@ -28,7 +37,13 @@ pub use pull_request::{
 };
 pub use question::{Answer, Question};
 pub use raw::RawObject;
-pub use task::{ParseTaskError, TaskId, TaskRecord, TaskStatus, TaskType, team_list};
+pub use task::{
+    OnDependencyFailure, ParseTaskError, RESULT_KEYS, TaskId, TaskRecord, TaskStatus, TaskType,
+};
+pub use task_spec::{
+    AgentSpec, Isolation, MonitorSpec, ShellSpec, TaskSpec, TeamItemSpec, TeammateSpec,
+};
 pub use todo::{Todo, TodoStatus};
 pub use transcript::{Entry, EntryBody, SessionMode};
 pub use usage::Usage;
+pub use workflow::{StepWork, Workflow, WorkflowSpec, WorkflowStep};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{Cost, SessionId, Usage};
+use crate::{AgentSpec, Authority, Cost, SessionId, TaskSpec, Usage};
 
 /// What a task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -271,7 +271,21 @@ pub struct TaskRecord {
     pub active_form: Option<String>,
     /// Who has taken it, in a team.
     pub owner: Option<String>,
-    /// What it is made from (command, prompt, …) and what callers add.
+    /// What it runs. Absent where an earlier version did not write it down: such a task cannot
+    /// run any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec: Option<TaskSpec>,
+    /// By whose authority it runs. Absent as `spec` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<Authority>,
+    /// The process that alone takes it while that process lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_for: Option<String>,
+    /// What becomes of it when a task it waits for does not complete.
+    #[serde(default)]
+    pub on_dependency_failure: OnDependencyFailure,
+    /// What callers keep with it, and what its runner tells of its end (`result`, `report`, …).
+    /// Nothing in it changes what runs.
     pub metadata: Map<String, Value>,
     /// Tasks that wait for this one.
     pub blocks: Vec<TaskId>,
@@ -307,20 +321,70 @@ impl TaskRecord {
     /// The team on whose list this stands. Such a record is work for a teammate to take, not
     /// something that runs.
     pub fn team_list(&self) -> Option<&str> {
-        team_list(self.task_type, &self.metadata)
+        self.spec.as_ref()?.team_list()
     }
 
     /// Runs an agent loop, which can be resumed and sent messages.
     pub fn runs_agent(&self) -> bool {
-        self.task_type.is_agent() && self.team_list().is_none()
+        self.agent().is_some()
+    }
+
+    /// The agent it runs, if it runs one.
+    pub fn agent(&self) -> Option<&AgentSpec> {
+        self.spec.as_ref()?.agent()
+    }
+
+    /// The name that an agent can be sent messages by.
+    pub fn agent_name(&self) -> Option<&str> {
+        self.agent()?.name.as_deref()
     }
 }
 
-/// The team on whose list a task of this type and metadata stands.
-pub fn team_list(task_type: TaskType, metadata: &Map<String, Value>) -> Option<&str> {
-    match task_type {
-        TaskType::InProcessTeammate => metadata.get("team").and_then(Value::as_str),
-        _ => None,
+/// Metadata that runners write when a task ends. Callers cannot write them: others read them as
+/// the task's own report.
+pub const RESULT_KEYS: [&str; 5] = [
+    "result",
+    "report",
+    "tool_uses",
+    "duration_ms",
+    "memory_file",
+];
+
+/// What becomes of a task when one that it waits for does not complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDependencyFailure {
+    /// It fails with it.
+    #[default]
+    Fail,
+    /// It runs all the same.
+    Run,
+}
+
+impl OnDependencyFailure {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Fail, Self::Run];
+
+    /// The word in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Run => "run",
+        }
+    }
+}
+
+impl FromStr for OnDependencyFailure {
+    type Err = ParseTaskError;
+    fn from_str(text: &str) -> Result<Self, ParseTaskError> {
+        Self::ALL
+            .into_iter()
+            .find(|choice| choice.as_str() == text)
+            .ok_or_else(|| ParseTaskError {
+                kind: "what to do when a dependency fails",
+                text: text.to_owned(),
+                expected: "there are fail, run".to_owned(),
+            })
     }
 }
 

@@ -76,6 +76,22 @@ pub enum StoreError {
     /// No such task.
     #[error("there is no task {0}; `codespar task list` shows those there are")]
     NoSuchTask(TaskId),
+    /// Only runners write these.
+    #[error("`{key}` in the metadata of {id} is what its runner reports; choose another name")]
+    ResultKey {
+        /// Which task.
+        id: TaskId,
+        /// Which key.
+        key: &'static str,
+    },
+    /// What a task runs cannot be written down.
+    #[error("task {id} cannot be recorded: {message}")]
+    NotRecordable {
+        /// Which task.
+        id: TaskId,
+        /// Why.
+        message: String,
+    },
     /// The id is taken.
     #[error("there already is a task {0}")]
     TaskExists(TaskId),

@@ -17,8 +17,8 @@ pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedChec
 pub use records::{NewSession, Removed, Session, SessionFilter};
 pub use sqlite::SqliteStore;
 pub use task_store::{
-    Capacity, Claimed, Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, Renewal,
-    RunnerId, TaskChange, TaskEnding, TaskFilter, TaskStore, Team,
+    Capacity, Claimed, Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, Projects,
+    Renewal, RunnerId, TaskChange, TaskEnding, TaskFilter, TaskStore, Team,
 };
 
 use std::fmt;

@@ -5,7 +5,7 @@ macro_rules! select_task {
     ($which:literal) => {
         concat!(
             "SELECT id, task_type, status, subject, description, active_form, owner, \
-             metadata, output_file, session_id, parent_task_id, notify, unmet, created_at, \
+             metadata, spec, authority, reserved_for, run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, \
              updated_at, started_at, ended_at, error, exit_code, attempt, input_tokens, \
              output_tokens, cache_creation_input_tokens, cache_read_input_tokens, \
              cache_creation_1h_input_tokens, cost_nanos, cost_unknown, lease_owner, lease_epoch, \
@@ -47,12 +47,12 @@ pub(crate) const WAITS_FOR: &str =
 
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_TASKS: &str = "INSERT INTO tasks (id, task_type, status, subject, \
-     description, active_form, metadata, queue, run_anyway, output_file, session_id, \
-     parent_task_id, notify, unmet, created_at, updated_at, started_at, attempt, lease_owner, \
+     description, active_form, metadata, spec, authority, tree, reserved_for, queue, \
+     run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, updated_at, started_at, attempt, lease_owner, \
      lease_epoch, lease_until) VALUES ";
 
 /// The columns of `INSERT_TASKS`.
-pub(crate) const TASK_COLUMNS: usize = 21;
+pub(crate) const TASK_COLUMNS: usize = 25;
 
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_DEPENDENCIES: &str =
@@ -76,7 +76,7 @@ pub(crate) const INSERT_DEPENDENCY: &str = "INSERT INTO task_deps (task_id, bloc
 pub(crate) const WAIT_FOR_MORE: &str = "UPDATE tasks SET unmet = unmet + $2 WHERE id = $1";
 
 pub(crate) const CHANGE_TASK: &str = "UPDATE tasks SET subject = $2, description = $3, \
-     owner = $4, metadata = $5, queue = $6, run_anyway = $7, updated_at = $8 WHERE id = $1";
+     owner = $4, metadata = $5, updated_at = $6 WHERE id = $1";
 
 /// By hand: no lease, and whoever had one before is fenced off.
 pub(crate) const BEGIN_BY_HAND: &str = "UPDATE tasks SET status = 'running', started_at = $2, \
@@ -121,8 +121,8 @@ pub(crate) const END_TASK: &str = "UPDATE tasks SET status = $2, error = $3, end
 
 pub(crate) const SET_OUTCOME: &str = "UPDATE tasks SET exit_code = $2, input_tokens = $3, \
      output_tokens = $4, cache_creation_input_tokens = $5, cache_read_input_tokens = $6, \
-     cache_creation_1h_input_tokens = $7, cost_nanos = $8, cost_unknown = $9, metadata = $10, \
-     queue = $11, run_anyway = $12 WHERE id = $1";
+     cache_creation_1h_input_tokens = $7, cost_nanos = $8, cost_unknown = $9, metadata = $10 \
+     WHERE id = $1";
 
 /// A dependency that no longer holds anyone back. `$2` is whether only those go on that run in
 /// spite of a failure. Each dependency that is not settled is counted in `unmet`, whatever has

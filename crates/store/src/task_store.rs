@@ -1,10 +1,14 @@
 //! Tasks in the store: records, dependencies, leases, mailboxes, notifications, claims, teams.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use codespar_protocol::{
-    Cost, Entry, EntryBody, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage,
+    Authority, Cost, Entry, EntryBody, OnDependencyFailure, SessionId, TaskId, TaskRecord,
+    TaskSpec, TaskStatus, TaskType, Usage,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -33,17 +37,23 @@ impl RunnerId {
 /// What a task starts from.
 #[derive(Debug, Clone)]
 pub struct NewTask {
-    /// Its id; the letter says its type.
+    /// Its id; the letter says its type, which is that of `spec`.
     pub id: TaskId,
-    /// What it runs.
-    pub task_type: TaskType,
+    /// What it runs. Nothing changes it later.
+    pub spec: TaskSpec,
+    /// By whose authority it runs. Nothing changes it later.
+    pub authority: Authority,
+    /// The runner that alone takes it while that runner lives.
+    pub reserved_for: Option<RunnerId>,
+    /// What becomes of it when a task it waits for does not complete.
+    pub on_dependency_failure: OnDependencyFailure,
     /// One line.
     pub subject: String,
     /// More.
     pub description: Option<String>,
     /// What to show while it runs.
     pub active_form: Option<String>,
-    /// What it is made from, and what callers add.
+    /// What callers keep with it.
     pub metadata: Map<String, Value>,
     /// Tasks it waits for.
     pub blocked_by: Vec<TaskId>,
@@ -80,6 +90,8 @@ pub struct TaskFilter {
     pub parent_task_id: Option<TaskId>,
     /// Only of this type.
     pub task_type: Option<TaskType>,
+    /// Only those below this session, however deep.
+    pub tree: Option<SessionId>,
     /// Only those whose id begins so.
     pub id_prefix: Option<String>,
     /// The latest this many.
@@ -96,7 +108,7 @@ pub struct TaskChange {
     pub subject: Option<String>,
     /// More.
     pub description: Option<String>,
-    /// Added key by key; `null` takes a key away.
+    /// Added key by key; `null` takes a key away. What runners report (`RESULT_KEYS`) is refused.
     pub metadata: Map<String, Value>,
     /// More tasks to wait for; only while pending.
     pub add_blocked_by: Vec<TaskId>,
@@ -123,6 +135,28 @@ pub struct Capacity {
     pub by_type: Vec<(TaskType, u32)>,
     /// In all.
     pub total: u32,
+    /// Of which projects.
+    pub projects: Projects,
+}
+
+/// The projects whose tasks a runner takes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Projects {
+    /// Every project: a worker.
+    #[default]
+    All,
+    /// The one with this root.
+    Only(PathBuf),
+}
+
+impl Projects {
+    /// Whether tasks of the project with this root are taken.
+    pub fn include(&self, root: &Path) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(own) => own == root,
+        }
+    }
 }
 
 /// A task taken under a lease.
@@ -219,7 +253,7 @@ pub trait TaskStore: Send + Sync {
     async fn change_task(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, StoreError>;
 
     /// Takes ready tasks in order of creation, within capacity: pending ones that wait for nothing,
-    /// and running ones whose lease ran out. Costs what it takes, not what there is.
+    /// and running ones whose lease ran out, of the projects that `capacity` names. Costs what it takes, not what there is.
     async fn claim_tasks(
         &self,
         runner: &RunnerId,
@@ -237,7 +271,7 @@ pub trait TaskStore: Send + Sync {
 
     /// Ends an attempt, if the epoch still holds. Dependents that waited for nothing else become
     /// ready; if the task did not complete they fail with that reason, and so on down, unless
-    /// their metadata says `on_dependency_failure = "run"`. Notifications are written in the same
+    /// they were made with `OnDependencyFailure::Run`. Notifications are written in the same
     /// transaction. Gives the ids of dependents that failed with it. Path claims are let go. An
     /// agent that completed while a message reached its mailbox is pending again at once. What a
     /// teammate that did not complete had taken goes back to its team's list.
@@ -255,14 +289,6 @@ pub trait TaskStore: Send + Sync {
     /// marked and its runner sees it at the next renewal. A finished one is refused, but a member
     /// of a team that rests is killed as its next attempt: nothing wakes it any more but a message.
     async fn stop_task(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, StoreError>;
-
-    /// Adds to a running task's metadata or usage while the epoch holds (progress).
-    async fn note_progress(
-        &self,
-        id: &TaskId,
-        epoch: u64,
-        metadata: Map<String, Value>,
-    ) -> Result<(), StoreError>;
 
     /// Keeps what a step of a running task gave, while the epoch holds. A step recorded again has
     /// the new result, in its old place.

@@ -6,15 +6,19 @@ mod tasks_common;
 
 use std::path::PathBuf;
 
-use codespar_protocol::{Cost, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage, Usd};
+use codespar_protocol::{
+    Cost, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType,
+    TeamItemSpec, Usage, Usd,
+};
 use codespar_store::{
-    Capacity, NewTask, Notification, Notify, Outstanding, OwnerRule, StoreError, TaskChange,
-    TaskFilter, Team,
+    Capacity, NewTask, Notification, Notify, Outstanding, OwnerRule, Projects, StoreError,
+    TaskChange, TaskFilter, Team,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tasks_common::{
-    LONG, SHORT, Stores, after, claimed, ending, expire, made, runner, said, session, task, told,
+    LONG, SHORT, Stores, after, authority, claimed, ending, expire, made, member, room, runner,
+    said, session, spec, task, told,
 };
 
 use TaskStatus::{Completed, Failed, Killed, Pending, Running};
@@ -53,6 +57,10 @@ on_every_store!(
     only_a_pending_task_can_be_made_to_wait,
     a_failure_fails_each_dependent_once,
     a_dependent_can_run_in_spite_of_a_failure,
+    no_change_of_metadata_changes_what_runs_or_who_runs_it,
+    what_a_runner_reports_is_not_for_others_to_write,
+    a_process_takes_tasks_of_its_own_project_only,
+    a_tree_of_sessions_lists_its_own_tasks,
     a_task_born_behind_a_failed_one_fails_at_once,
     claims_keep_to_capacity_and_the_order_of_creation,
     a_lease_that_ran_out_goes_to_another_and_fences_off_the_first,
@@ -60,7 +68,6 @@ on_every_store!(
     a_released_task_is_as_it_was_before,
     a_task_of_one_runner_is_left_to_it_while_it_lives,
     a_stop_kills_what_waits_and_asks_what_runs,
-    progress_is_noted_while_the_lease_holds,
     steps_are_kept_in_order_and_replaced_in_place,
     only_the_latest_runner_records_steps,
     sums_follow_every_attempt,
@@ -161,6 +168,10 @@ async fn a_new_task_reads_back_as_it_was_made(store: &dyn Stores) {
         description: new.description,
         active_form: new.active_form,
         owner: None,
+        spec: Some(new.spec),
+        authority: Some(new.authority),
+        reserved_for: None,
+        on_dependency_failure: OnDependencyFailure::Fail,
         metadata: new.metadata,
         blocks: Vec::new(),
         blocked_by: vec![parent.clone()],
@@ -184,7 +195,7 @@ async fn a_new_task_reads_back_as_it_was_made(store: &dyn Stores) {
 async fn tasks_are_recorded_all_or_none(store: &dyn Stores) {
     let (good, twin) = (task(LocalBash), task(LocalBash));
     let wrong = NewTask {
-        task_type: LocalAgent,
+        spec: spec(LocalAgent),
         ..task(LocalBash)
     };
     let nobody = TaskId::new(LocalAgent);
@@ -493,7 +504,7 @@ async fn unknown_tasks_are_refused_by_name(store: &dyn Stores) {
             .unwrap_err(),
         store.release_task(&id, 1).await.unwrap_err(),
         store.stop_task(&id, "why").await.unwrap_err(),
-        store.note_progress(&id, 1, Map::new()).await.unwrap_err(),
+        store.record_step(&id, 1, "s", &json!(1)).await.unwrap_err(),
         store.send_mail(&id, "me", "hi").await.unwrap_err(),
         store.mail(&id).await.unwrap_err(),
         store.claim_paths(&id, &["/w".into()]).await.unwrap_err(),
@@ -603,7 +614,7 @@ async fn a_dependent_can_run_in_spite_of_a_failure(store: &dyn Stores) {
         made(store, task(LocalBash)).await,
     ];
     let anyway = NewTask {
-        metadata: map(json!({"on_dependency_failure": "run"})),
+        on_dependency_failure: OnDependencyFailure::Run,
         ..after(LocalBash, &[&a, &b])
     };
     let anyway = made(store, anyway).await;
@@ -616,11 +627,132 @@ async fn a_dependent_can_run_in_spite_of_a_failure(store: &dyn Stores) {
     }
     assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, anyway);
     let late = NewTask {
-        metadata: map(json!({"on_dependency_failure": "run"})),
+        on_dependency_failure: OnDependencyFailure::Run,
         ..after(LocalBash, &[&a])
     };
     let late = made(store, late).await;
     assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, late);
+}
+
+async fn no_change_of_metadata_changes_what_runs_or_who_runs_it(store: &dyn Stores) {
+    let failed = task_that_is(store, Failed).await.0;
+    let behind = made(store, task(LocalBash)).await;
+    let id = made(
+        store,
+        NewTask {
+            reserved_for: Some(runner("ann")),
+            ..after(LocalBash, &[&behind])
+        },
+    )
+    .await;
+    let before = store.task(&id).await.unwrap();
+    let forged = map(json!({
+        "command": "touch ~/owned",
+        "root": "/home/person",
+        "cwd": "/home/person",
+        "builtin": "dev",
+        "team": "red",
+        "kind": "shell",
+        "runner_only": "bob",
+        "on_dependency_failure": "run",
+        "spec": {"kind": "shell", "command": "touch ~/owned", "root": "/", "cwd": "/"},
+        "authority": {"mode": "bypassPermissions"},
+    }));
+    let change = TaskChange {
+        metadata: forged.clone(),
+        ..TaskChange::default()
+    };
+    let changed = store.change_task(&id, change).await.unwrap();
+    let updated_at = changed.updated_at;
+    let expected = TaskRecord {
+        metadata: forged,
+        updated_at,
+        ..before
+    };
+    assert_eq!(changed, expected);
+    // It is still reserved, and still fails with what it waits for.
+    store
+        .announce_runner(&runner("ann"), 1, LONG)
+        .await
+        .unwrap();
+    let change = TaskChange {
+        add_blocked_by: vec![failed],
+        ..TaskChange::default()
+    };
+    let changed = store.change_task(&id, change).await.unwrap();
+    assert_eq!(changed.status, Failed);
+}
+
+async fn what_a_runner_reports_is_not_for_others_to_write(store: &dyn Stores) {
+    let id = made(store, task(LocalAgent)).await;
+    for key in [
+        "result",
+        "report",
+        "tool_uses",
+        "duration_ms",
+        "memory_file",
+    ] {
+        let words = format!(
+            "`{key}` in the metadata of {id} is what its runner reports; choose another name"
+        );
+        let change = TaskChange {
+            metadata: map(json!({key: "forged"})),
+            ..TaskChange::default()
+        };
+        let error = store.change_task(&id, change).await.unwrap_err();
+        assert_eq!(error.to_string(), words);
+        let new = NewTask {
+            metadata: map(json!({key: "forged"})),
+            ..task(LocalAgent)
+        };
+        assert!(store.create_tasks(vec![new]).await.is_err());
+    }
+    assert_eq!(store.task(&id).await.unwrap().metadata, Map::new());
+}
+
+async fn a_process_takes_tasks_of_its_own_project_only(store: &dyn Stores) {
+    let of = |root: &str| NewTask {
+        authority: authority(root),
+        ..task(LocalAgent)
+    };
+    let (here, there) = (
+        made(store, of("/p/a")).await,
+        made(store, of("/p/a#b@c")).await,
+    );
+    let of_project = |root: &str| Capacity {
+        projects: Projects::Only(root.into()),
+        ..room(9)
+    };
+    let take = async |root: &str, lease| {
+        let (who, room) = (runner("r"), of_project(root));
+        let taken = store.claim_tasks(&who, &room, lease).await.unwrap();
+        taken
+            .into_iter()
+            .map(|task| (task.record.task_id, task.was_lost))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(take("/p", LONG).await, []);
+    assert_eq!(take("/p/a", SHORT).await, [(here.clone(), false)]);
+    assert_eq!(take("/p/a#b@c", SHORT).await, [(there.clone(), false)]);
+    expire().await;
+    // A lost one is no different.
+    assert_eq!(take("/p", LONG).await, []);
+    assert_eq!(take("/p/a", SHORT).await, [(here.clone(), true)]);
+    expire().await;
+    let worker = claimed(store, "w", 9, LONG).await;
+    let all: Vec<&TaskId> = worker.iter().map(|task| &task.record.task_id).collect();
+    assert_eq!(all, [&here, &there]);
+}
+
+async fn a_tree_of_sessions_lists_its_own_tasks(store: &dyn Stores) {
+    let ours = made(store, task(LocalBash)).await;
+    made(store, task(LocalBash)).await;
+    let tree = store.task(&ours).await.unwrap().authority.unwrap().tree;
+    let filter = TaskFilter {
+        tree: Some(tree),
+        ..TaskFilter::default()
+    };
+    assert_eq!(ids(&store.tasks(filter).await.unwrap()), [ours]);
 }
 
 async fn a_task_born_behind_a_failed_one_fails_at_once(store: &dyn Stores) {
@@ -652,6 +784,7 @@ async fn claims_keep_to_capacity_and_the_order_of_creation(store: &dyn Stores) {
     let capacity = |by_type: &[(TaskType, u32)], total| Capacity {
         by_type: by_type.to_vec(),
         total,
+        projects: Projects::All,
     };
     for (room, places) in [
         (capacity(&[], 9), vec![]),
@@ -697,7 +830,7 @@ async fn a_lease_that_ran_out_goes_to_another_and_fences_off_the_first(store: &d
             .await
             .map(drop),
         store.release_task(&id, 1).await,
-        store.note_progress(&id, 1, map(json!({"late": 1}))).await,
+        store.record_step(&id, 1, "late", &json!(1)).await,
     ];
     for outcome in refused {
         assert_eq!(outcome.unwrap_err().to_string(), lost);
@@ -765,7 +898,7 @@ async fn a_released_task_is_as_it_was_before(store: &dyn Stores) {
 
 async fn a_task_of_one_runner_is_left_to_it_while_it_lives(store: &dyn Stores) {
     let only = |who: &str| NewTask {
-        metadata: map(json!({"runner_only": who})),
+        reserved_for: Some(runner(who)),
         ..task(LocalAgent)
     };
     let ann = runner("ann");
@@ -812,19 +945,6 @@ async fn a_stop_kills_what_waits_and_asks_what_runs(store: &dyn Stores) {
     assert_eq!(
         store.stop_task(&by_hand, "enough").await.unwrap().status,
         Killed
-    );
-}
-
-async fn progress_is_noted_while_the_lease_holds(store: &dyn Stores) {
-    let (id, epoch) = task_that_is(store, Running).await;
-    store
-        .note_progress(&id, epoch, map(json!({"turns": 3})))
-        .await
-        .unwrap();
-    let noted = store.task(&id).await.unwrap();
-    assert_eq!(
-        (noted.status, noted.metadata),
-        (Running, map(json!({"turns": 3})))
     );
 }
 
@@ -1234,11 +1354,11 @@ async fn team_at_rest(
     items: &[&[usize]],
 ) -> (SessionId, [TaskId; 2], Vec<TaskId>) {
     let here = session(store).await;
-    let of_team = |metadata: Value| NewTask {
-        metadata: map(metadata),
+    let of_team = |spec: TaskSpec| NewTask {
+        spec,
         ..told(InProcessTeammate, here)
     };
-    let members = ["ann", "bob"].map(|name| of_team(json!({"member_of": "red", "name": name})));
+    let members = ["ann", "bob"].map(|name| of_team(member("red", name)));
     let ids = members.clone().map(|member| member.id);
     let team = Team {
         name: "red".to_owned(),
@@ -1256,7 +1376,7 @@ async fn team_at_rest(
     }
     let mut list: Vec<NewTask> = Vec::new();
     for after in items {
-        let mut item = of_team(json!({"team": "red"}));
+        let mut item = of_team(TaskSpec::TeamItem(TeamItemSpec { team: "red".into() }));
         item.blocked_by = after.iter().map(|place| list[*place].id.clone()).collect();
         list.push(item);
     }

@@ -26,6 +26,35 @@ use TaskType::{LocalAgent, LocalBash};
 const DIR: &str = "STORE_TEST_DIR";
 const SESSION: &str = "STORE_TEST_SESSION";
 
+#[tokio::test]
+async fn the_database_refuses_to_change_what_a_task_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let id = made(&store, task(LocalBash)).await;
+    let before = store.task(&id).await.unwrap();
+    let mut raw = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(dir.path().join("codespar.db"))
+        .connect()
+        .await
+        .unwrap();
+    for column in [
+        "spec",
+        "authority",
+        "tree",
+        "queue",
+        "task_type",
+        "reserved_for",
+        "run_anyway",
+    ] {
+        let forged = format!("UPDATE tasks SET {column} = 'x' WHERE id = '{id}'");
+        let error = raw.execute(sqlx::AssertSqlSafe(forged)).await.unwrap_err();
+        let words = "what a task runs, and by whose authority, cannot be changed";
+        assert!(error.to_string().contains(words), "{column}: {error}");
+    }
+    raw.close().await.unwrap();
+    assert_eq!(store.task(&id).await.unwrap(), before);
+}
+
 async fn open(dir: &Path) -> SqliteStore {
     SqliteStore::open(dir).await.unwrap()
 }

@@ -4,13 +4,14 @@ use std::{fs::File, io::Write as _, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
-use codespar_protocol::{Event, Message, Outcome as RunOutcome, RunResult, TaskId, TaskStatus};
+use codespar_protocol::{
+    AgentSpec, Event, Message, Outcome as RunOutcome, RunResult, TaskId, TaskSpec, TaskStatus,
+};
 use parking_lot::Mutex;
 use serde_json::Map;
 
 use crate::{
     TaskHub,
-    order::{self, AgentOrder},
     runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
 };
 
@@ -22,13 +23,13 @@ pub struct MadeAgent {
     pub after: Box<dyn FnOnce() -> Option<String> + Send>,
 }
 
-/// Makes agents from orders; the binary knows settings, models and rules.
+/// Makes agents from specs; the binary knows settings, models and rules.
 #[async_trait]
 pub trait AgentMaker: Send + Sync {
-    /// Makes the agent of an order. The error says why it cannot be made.
+    /// Makes the agent of a spec. The error says why it cannot be made.
     async fn make(
         &self,
-        order: &AgentOrder,
+        spec: &AgentSpec,
         control: &Control,
         sink: Sink,
     ) -> Result<MadeAgent, String>;
@@ -46,8 +47,10 @@ pub struct AgentRunner {
 impl Runner for AgentRunner {
     async fn run(&self, control: Control) -> Outcome {
         let attempt = async {
-            let order = order::read(&control.record.metadata)?;
-            self.attempt(&control, order).await
+            let (TaskSpec::Agent(agent) | TaskSpec::RemoteAgent(agent)) = control.spec()? else {
+                return Err(control.wrong_kind());
+            };
+            self.attempt(&control, agent.clone()).await
         };
         match attempt.await {
             Ok(attempt) => attempt.outcome,
@@ -65,20 +68,20 @@ pub(crate) struct Attempt {
 }
 
 impl AgentRunner {
-    /// Runs the agent of an order, or goes on with it.
+    /// Runs the agent of a spec, or goes on with it.
     pub(crate) async fn attempt(
         &self,
         control: &Control,
-        order: AgentOrder,
+        spec: AgentSpec,
     ) -> Result<Attempt, String> {
         let log = Log::open(&control.output)?;
         let sink = self.sink(control, log);
-        let MadeAgent { mut agent, after } = self.maker.make(&order, control, sink).await?;
+        let MadeAgent { mut agent, after } = self.maker.make(&spec, control, sink).await?;
         let prompt = agent
             .transcript()
             .messages()
             .is_empty()
-            .then_some(order.prompt)
+            .then_some(spec.prompt)
             // A teammate may begin with what is in its mailbox.
             .filter(|prompt| !prompt.is_empty())
             .map(Message::user);
@@ -87,7 +90,7 @@ impl AgentRunner {
         let left = after();
         let mut outcome = told(&result, control);
         // The conversation knows what the calls of a process that died have cost; we do not.
-        if let Ok(session) = self.hub.sessions().session(order.agent_session).await {
+        if let Ok(session) = self.hub.sessions().session(spec.agent_session).await {
             outcome.usage = session.usage - control.record.usage;
             outcome.cost = session.cost - control.record.cost_usd;
         }

@@ -1,6 +1,6 @@
 //! Tasks by id, or by the beginning of one.
 
-use codespar_protocol::{TaskId, TaskType};
+use codespar_protocol::{SessionId, TaskId, TaskType};
 use codespar_store::{TaskFilter, TaskStore};
 
 use crate::HubError;
@@ -8,8 +8,13 @@ use crate::HubError;
 /// How many candidates an error names.
 const NAMED: usize = 8;
 
-/// A task by its id or a beginning that only one id has. `None` if the text is neither.
-pub async fn find_task(store: &dyn TaskStore, text: &str) -> Result<Option<TaskId>, HubError> {
+/// A task by its id or a beginning that only one id has; of one tree of sessions, or of all.
+/// `None` if the text is neither.
+pub async fn find_task(
+    store: &dyn TaskStore,
+    text: &str,
+    tree: Option<SessionId>,
+) -> Result<Option<TaskId>, HubError> {
     if let Ok(id) = text.parse::<TaskId>() {
         return Ok(Some(store.task(&id).await?.task_id));
     }
@@ -18,6 +23,7 @@ pub async fn find_task(store: &dyn TaskStore, text: &str) -> Result<Option<TaskI
     }
     let filter = TaskFilter {
         id_prefix: Some(text.to_owned()),
+        tree,
         ..TaskFilter::default()
     };
     let tasks = store.tasks(filter).await?;

@@ -9,7 +9,9 @@ use std::{
 };
 
 use codespar_agent::Sink;
-use codespar_protocol::{Event, SessionId, TaskId, TaskRecord, ToolUseId, Usd};
+use codespar_protocol::{
+    Authority, Event, Isolation, OnDependencyFailure, SessionId, TaskId, TaskRecord, ToolUseId, Usd,
+};
 use codespar_store::{Notify, Store, StoreError, TaskChange, TaskFilter, TaskStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -43,9 +45,14 @@ pub struct Caller {
     pub depth: u32,
     /// Where events go.
     pub sink: Sink,
-    /// The project root.
+    /// The root of the tree the caller works in.
     pub root: PathBuf,
+    /// What the tasks it makes may do.
+    pub authority: AuthoritySource,
 }
+
+/// Gives the authority of whoever asks, with the rules in force at that moment.
+pub type AuthoritySource = Arc<dyn Fn() -> Authority + Send + Sync>;
 
 /// An agent to be started.
 #[derive(Debug, Clone)]
@@ -62,8 +69,8 @@ pub struct AgentLaunch {
     pub max_turns: Option<u32>,
     /// The most it may cost, over all its attempts.
     pub max_budget: Option<Usd>,
-    /// `worktree` or nothing.
-    pub isolation: Option<String>,
+    /// Where it works, if not as its kind says.
+    pub isolation: Option<Isolation>,
     /// A name to send messages to.
     pub name: Option<String>,
     /// Where it works.
@@ -255,7 +262,8 @@ impl TaskHub {
         message: &str,
         call: Option<&ToolUseId>,
     ) -> Result<TaskRecord, HubError> {
-        let id = self.find(caller.session, to).await?;
+        let id = self.find(caller, to).await?;
+        self.refuse_if_elsewhere(&id).await?;
         let from = caller
             .task
             .as_ref()
@@ -267,33 +275,56 @@ impl TaskHub {
         Ok(record)
     }
 
-    /// A task by id, by the name an agent was given in this session, or by the beginning of an id.
-    pub async fn find(&self, session: SessionId, text: &str) -> Result<TaskId, HubError> {
+    /// Nobody would run an agent of another project here.
+    async fn refuse_if_elsewhere(&self, id: &TaskId) -> Result<(), HubError> {
+        let record = self.store.task(id).await?;
+        if self.scheduler.may_run(&record) || self.has_worker().await {
+            return Ok(());
+        }
+        let place = record.authority.map(|authority| authority.project_root);
+        Err(HubError::Refused(format!(
+            "{id} belongs to {}; continue it there, or start `codespar worker`",
+            place.unwrap_or_default().display()
+        )))
+    }
+
+    /// A task of the caller's tree: by id, by the name an agent was given in this session, or by
+    /// the beginning of an id. What others made is not found.
+    pub async fn find(&self, caller: &Caller, text: &str) -> Result<TaskId, HubError> {
+        let tree = (caller.authority)().tree;
         if let Ok(id) = text.parse::<TaskId>() {
-            return Ok(self.store.task(&id).await?.task_id);
+            let authority = self.store.task(&id).await?.authority;
+            return match authority {
+                Some(authority) if authority.tree == tree => Ok(id),
+                _ => Err(StoreError::NoSuchTask(id).into()),
+            };
         }
         let filter = TaskFilter {
-            session_id: Some(session),
+            session_id: Some(caller.session),
             ..TaskFilter::default()
         };
         let tasks = self.store.tasks(filter).await?;
-        let named =
-            |task: &&TaskRecord| task.metadata.get("name").and_then(Value::as_str) == Some(text);
-        if let Some(task) = tasks.iter().rev().find(named) {
+        let named = |task: &&TaskRecord| task.agent_name() == Some(text);
+        // What runs no agent has no name but the one that its maker noted.
+        let noted = |task: &&TaskRecord| {
+            let name = task.metadata.get("name").and_then(Value::as_str);
+            !task.runs_agent() && name == Some(text)
+        };
+        let mut latest_first = tasks.iter().rev();
+        let found = latest_first.clone().find(named);
+        if let Some(task) = found.or_else(|| latest_first.find(noted)) {
             return Ok(task.task_id.clone());
         }
-        if let Some(id) = find_task(&*self.store, text).await? {
+        if let Some(id) = find_task(&*self.store, text, Some(tree)).await? {
             return Ok(id);
         }
         let known: Vec<String> = tasks
             .iter()
             .filter(|task| task.runs_agent())
-            .map(
-                |task| match task.metadata.get("name").and_then(Value::as_str) {
-                    Some(name) => format!("{} ({name})", task.task_id),
-                    None => task.task_id.to_string(),
-                },
-            )
+            .map(|task| match task.agent_name() {
+                Some(name) => format!("{} ({name})", task.task_id),
+                None => task.task_id.to_string(),
+            })
             .collect();
         let known = if known.is_empty() {
             "none yet".to_owned()
@@ -342,13 +373,15 @@ impl TaskHub {
     }
 }
 
-/// What any task may have besides its order.
+/// What any task may have besides its spec.
 #[derive(Debug, Clone, Default)]
 pub struct TaskExtra {
     /// More words.
     pub description: Option<String>,
     /// Tasks it waits for.
     pub blocked_by: Vec<TaskId>,
-    /// What the caller adds.
+    /// What the caller keeps with it.
     pub metadata: Map<String, Value>,
+    /// What becomes of it when a task it waits for does not complete.
+    pub on_dependency_failure: OnDependencyFailure,
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codespar_agent::{Inbox, Sink, Transcript};
 use codespar_protocol::{
-    EntryBody, Event, Message, NoticeLevel, SessionId, TaskId, TaskRecord, TaskStatus, TaskType,
+    EntryBody, Event, Message, NoticeLevel, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
 };
 use codespar_store::{StoreError, TaskFilter};
 use tokio_util::sync::CancellationToken;
@@ -151,14 +151,13 @@ impl TaskInbox {
             let Ok(tasks) = self.hub.store().tasks(filter).await else {
                 return false;
             };
-            // Monitors without a time do not end by themselves, and lists of teams are for members
-            // to do.
+            // Lists of teams are for members to do.
             if tasks.iter().any(|task| {
-                (task.task_type != TaskType::MonitorMcp || task.metadata.contains_key("duration_s"))
+                let scheduler = self.hub.scheduler();
+                let is_served = scheduler.serves(task.task_type) && scheduler.may_run(task);
+                ends_by_itself(task)
                     && task.team_list().is_none()
-                    && (status == TaskStatus::Running
-                        || self.hub.scheduler().serves(task.task_type)
-                        || (task.task_type == TaskType::RemoteAgent && has_worker))
+                    && (status == TaskStatus::Running || is_served || has_worker)
             }) {
                 return true;
             }
@@ -173,10 +172,13 @@ impl TaskInbox {
         let filter = TaskFilter {
             session_id: Some(self.session),
             status: Some(TaskStatus::Pending),
-            task_type: Some(TaskType::RemoteAgent),
             ..TaskFilter::default()
         };
-        let waiting = self.hub.store().tasks(filter).await.unwrap_or_default();
+        let mut waiting = self.hub.store().tasks(filter).await.unwrap_or_default();
+        waiting.retain(|task| {
+            let is_remote = matches!(task.spec, Some(TaskSpec::RemoteAgent(_)));
+            task.team_list().is_none() && (is_remote || !self.hub.scheduler().may_run(task))
+        });
         if waiting.is_empty() || self.hub.has_worker().await {
             return;
         }
@@ -189,6 +191,14 @@ impl TaskInbox {
                 ids.join(", ")
             ),
         });
+    }
+}
+
+/// Monitors without a time do not.
+fn ends_by_itself(task: &TaskRecord) -> bool {
+    match &task.spec {
+        Some(TaskSpec::Monitor(monitor)) => monitor.duration_s.is_some(),
+        _ => true,
     }
 }
 

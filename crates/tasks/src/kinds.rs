@@ -1,5 +1,7 @@
 //! The built-in kinds of subagents.
 
+use codespar_protocol::Isolation;
+
 /// The kind whose agents a coordinator directs.
 pub const WORKER: &str = "worker";
 
@@ -43,6 +45,12 @@ pub struct AgentKind {
     pub max_turns: u32,
     /// Its system prompt.
     pub prompt: String,
+    /// Where its agents work, if not said when they are started.
+    pub isolation: Option<Isolation>,
+    /// Its agents always run beside the conversation.
+    pub background: bool,
+    /// Skills whose text its agents begin with.
+    pub skills: Vec<String>,
 }
 
 fn only(names: &[&str]) -> ToolSet {
@@ -59,6 +67,9 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
             model: Some(model.to_owned()),
             max_turns,
             prompt: prompt.trim().to_owned(),
+            isolation: None,
+            background: false,
+            skills: Vec::new(),
         };
     let planning: Vec<&str> = READING.iter().copied().chain(["TodoWrite"]).collect();
     vec![

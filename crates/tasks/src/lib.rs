@@ -2,6 +2,7 @@
 //! coordinator's tools.
 
 mod agent_runner;
+mod authority;
 mod dream;
 mod finding;
 mod hub;
@@ -10,7 +11,6 @@ mod kinds;
 mod making;
 mod monitor;
 mod notification;
-mod order;
 mod runner;
 mod scheduler;
 mod shell_runner;
@@ -20,14 +20,16 @@ mod vital;
 mod workflow;
 
 pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent};
+pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
 pub use dream::{DreamRunner, dream_kind};
 pub use finding::find_task;
-pub use hub::{AgentLaunch, AgentLimits, Caller, HubError, TaskExtra, TaskHub, Waited};
+pub use hub::{
+    AgentLaunch, AgentLimits, AuthoritySource, Caller, HubError, TaskExtra, TaskHub, Waited,
+};
 pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
-pub use monitor::{MonitorOrder, MonitorRunner, ServerSource};
+pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
 pub use notification::Notice;
-pub use order::{AgentOrder, BashOrder};
 pub use runner::{Control, Outcome, Runner, StopReason};
 pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellGround, ShellRunner};
@@ -36,6 +38,4 @@ pub use tools::{
     TeammateTools, coordinator_tools, subagent_tools, task_tools, team_tools, teammate_tools,
 };
 pub use vital::living_runners;
-pub use workflow::{
-    Step, Work, Workflow, WorkflowOrder, WorkflowProblem, WorkflowRunner, find_workflow,
-};
+pub use workflow::{WorkflowProblem, WorkflowRunner, find_workflow, load_workflow, parse_workflow};

@@ -1,14 +1,12 @@
 //! Making tasks of every type, within the limits.
 
-use codespar_protocol::{Event, SessionId, SessionMode, TaskId, TaskRecord, TaskType, ToolUseId};
-use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
-use serde_json::{Map, Value, json};
-
-use crate::{
-    AgentKind, AgentLaunch, Caller, HubError, MonitorOrder, TaskExtra, TaskHub, WorkflowOrder,
-    dream::dream_kind,
-    order::{self, AgentOrder, BashOrder},
+use codespar_protocol::{
+    AgentSpec, Event, MonitorSpec, SessionId, SessionMode, ShellSpec, TaskId, TaskRecord, TaskSpec,
+    TaskType, ToolUseId, WorkflowSpec,
 };
+use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
+
+use crate::{AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, dream::dream_kind};
 
 impl TaskHub {
     /// Makes a shell task.
@@ -16,19 +14,13 @@ impl TaskHub {
         &self,
         caller: &Caller,
         subject: &str,
-        order: &BashOrder,
+        shell: ShellSpec,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         let id = TaskId::new(TaskType::LocalBash);
-        self.create(
-            caller,
-            id,
-            subject,
-            order::write(order),
-            extra,
-            Notify::Session,
-        )
-        .await
+        let spec = TaskSpec::Shell(shell);
+        self.create(caller, id, subject, spec, extra, Notify::Session)
+            .await
     }
 
     /// Makes an agent and starts it as soon as there is room.
@@ -39,36 +31,37 @@ impl TaskHub {
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         let kind = self.kind(&launch.kind)?;
-        self.launch_as(TaskType::LocalAgent, kind, caller, launch, extra)
+        self.launch_as(TaskSpec::Agent, kind, caller, launch, extra)
             .await
     }
 
     /// Makes an agent of any type of task.
     async fn launch_as(
         &self,
-        task_type: TaskType,
+        spec: fn(AgentSpec) -> TaskSpec,
         kind: &AgentKind,
         caller: &Caller,
         launch: AgentLaunch,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         self.check_limits(caller).await?;
-        let id = TaskId::new(task_type);
         let agent_session = SessionId::new();
-        let order = AgentOrder {
+        let spec = spec(AgentSpec {
             prompt: launch.prompt,
             subagent_type: kind.name.clone(),
             model: launch.model.clone(),
             max_budget_usd: launch.max_budget,
             max_turns: launch.max_turns,
             name: launch.name,
-            isolation: launch.isolation,
+            isolation: launch.isolation.or(kind.isolation),
             root: caller.root.clone(),
             cwd: launch.cwd.clone(),
             agent_session,
             depth: caller.depth + 1,
             tool_use_id: launch.tool_use_id.clone(),
-        };
+        });
+        let task_type = spec.task_type();
+        let id = TaskId::new(task_type);
         self.sessions
             .create_session(NewSession {
                 id: agent_session,
@@ -91,7 +84,7 @@ impl TaskHub {
                 caller,
                 id.clone(),
                 &launch.description,
-                order::write(&order),
+                spec,
                 extra,
                 launch.notify,
             )
@@ -117,7 +110,7 @@ impl TaskHub {
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         let kind = self.kind(&launch.kind)?;
-        self.launch_as(TaskType::RemoteAgent, kind, caller, launch, extra)
+        self.launch_as(TaskSpec::RemoteAgent, kind, caller, launch, extra)
             .await
     }
 
@@ -128,7 +121,7 @@ impl TaskHub {
         launch: AgentLaunch,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
-        self.launch_as(TaskType::Dream, &dream_kind(), caller, launch, extra)
+        self.launch_as(TaskSpec::Dream, &dream_kind(), caller, launch, extra)
             .await
     }
 
@@ -137,25 +130,18 @@ impl TaskHub {
         &self,
         caller: &Caller,
         subject: &str,
-        order: &MonitorOrder,
+        monitor: MonitorSpec,
         call: Option<&ToolUseId>,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         let id = TaskId::new(TaskType::MonitorMcp);
         self.listen(&id, caller, call);
-        let metadata = order.to_metadata();
-        self.create(
-            caller,
-            id.clone(),
-            subject,
-            metadata,
-            extra,
-            Notify::Session,
-        )
-        .await
-        .inspect_err(|_| {
-            self.listeners.lock().remove(&id);
-        })
+        let spec = TaskSpec::Monitor(monitor);
+        self.create(caller, id.clone(), subject, spec, extra, Notify::Session)
+            .await
+            .inspect_err(|_| {
+                self.listeners.lock().remove(&id);
+            })
     }
 
     /// Makes a workflow. Its agents count as the caller's children.
@@ -163,30 +149,29 @@ impl TaskHub {
         &self,
         caller: &Caller,
         subject: &str,
-        order: &WorkflowOrder,
+        workflow: WorkflowSpec,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         self.check_limits(caller).await?;
         let id = TaskId::new(TaskType::LocalWorkflow);
-        let metadata = order.to_metadata();
-        self.create(caller, id, subject, metadata, extra, Notify::Session)
+        let spec = TaskSpec::Workflow(workflow);
+        self.create(caller, id, subject, spec, extra, Notify::Session)
             .await
     }
 
-    /// Makes a workflow that is part of the program: whoever serves workflows knows it by its
-    /// metadata.
+    /// Makes a workflow that is part of the program. Only the program's own commands call this: no
+    /// tool of an agent makes one from what the model wrote.
     pub async fn create_builtin(
         &self,
         caller: &Caller,
         id: TaskId,
         subject: &str,
-        metadata: Map<String, Value>,
+        spec: TaskSpec,
         extra: TaskExtra,
         notify: Notify,
     ) -> Result<TaskRecord, HubError> {
         self.check_limits(caller).await?;
-        self.create(caller, id, subject, metadata, extra, notify)
-            .await
+        self.create(caller, id, subject, spec, extra, notify).await
     }
 
     pub(crate) async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
@@ -234,35 +219,32 @@ impl TaskHub {
         caller: &Caller,
         id: TaskId,
         subject: &str,
-        mut metadata: Map<String, Value>,
+        spec: TaskSpec,
         extra: TaskExtra,
         notify: Notify,
     ) -> Result<TaskRecord, HubError> {
         if let Some(reason) = &self.disabled {
             return Err(HubError::Refused(reason.clone()));
         }
-        let task_type = id.task_type().unwrap_or(TaskType::LocalBash);
-        for (key, value) in extra.metadata {
-            metadata.entry(key).or_insert(value);
-        }
         // Whoever waits for it or is told of it is in this process; others take it only when this
         // process is gone. Remote agents are for workers.
-        let is_ours = task_type != TaskType::RemoteAgent;
-        if is_ours {
-            metadata.insert("runner_only".to_owned(), json!(self.scheduler.id().0));
-        }
+        let is_ours = !matches!(spec, TaskSpec::RemoteAgent(_));
         // An agent that another agent waits for must not wait for room that its parent takes up.
         let start_here = (is_ours && caller.depth > 0 && extra.blocked_by.is_empty())
             .then(|| (self.scheduler.id().clone(), self.scheduler.lease()));
         let starts_at_once = start_here.is_some();
+        let authority = (caller.authority)();
         let new = NewTask {
-            output_file: Some(self.scheduler.output_file(&id)),
+            output_file: Some(self.scheduler.output_file(authority.tree, &id)),
             id,
-            task_type,
+            spec,
+            authority,
+            reserved_for: is_ours.then(|| self.scheduler.id().clone()),
+            on_dependency_failure: extra.on_dependency_failure,
             subject: subject.to_owned(),
             description: extra.description,
             active_form: None,
-            metadata,
+            metadata: extra.metadata,
             blocked_by: extra.blocked_by,
             session_id: Some(caller.session),
             parent_task_id: caller.task.clone(),

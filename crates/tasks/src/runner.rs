@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use codespar_protocol::{Cost, TaskRecord, TaskStatus, Usage};
+use codespar_protocol::{Authority, Cost, TaskRecord, TaskSpec, TaskStatus, Usage};
 use codespar_store::TaskStore;
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -32,6 +32,33 @@ pub struct Control {
     pub output: PathBuf,
     /// The store.
     pub store: Arc<dyn TaskStore>,
+}
+
+impl Control {
+    /// What the task runs.
+    pub fn spec(&self) -> Result<&TaskSpec, String> {
+        self.record.spec.as_ref().ok_or_else(|| {
+            "it was made by an earlier version, which did not write down all it runs; make it again"
+                .to_owned()
+        })
+    }
+
+    /// By whose authority it runs.
+    pub fn authority(&self) -> Result<&Authority, String> {
+        self.record.authority.as_ref().ok_or_else(|| {
+            "it was made by an earlier version, which did not write down for which project; make it \
+             again"
+                .to_owned()
+        })
+    }
+
+    /// The error of a runner that was handed a task of another kind.
+    pub fn wrong_kind(&self) -> String {
+        format!(
+            "{} is a {} task that runs something else",
+            self.record.task_id, self.record.task_type
+        )
+    }
 }
 
 /// Why a running task is told to stop.

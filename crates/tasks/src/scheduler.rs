@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_protocol::{TaskId, TaskStatus, TaskType};
-use codespar_store::{Capacity, Claimed, RunnerId, StoreError, TaskEnding, TaskStore};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{Capacity, Claimed, Projects, RunnerId, StoreError, TaskEnding, TaskStore};
 use futures::FutureExt;
 use parking_lot::{Mutex, RwLock};
 use serde_json::json;
@@ -64,6 +64,8 @@ pub struct Scheduler {
     store: Arc<dyn TaskStore>,
     id: RunnerId,
     limits: RunnerLimits,
+    /// Whose tasks are taken.
+    projects: Projects,
     output_dir: PathBuf,
     runners: RwLock<HashMap<TaskType, Arc<dyn Runner>>>,
     held: Mutex<HashMap<TaskId, Held>>,
@@ -76,20 +78,27 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler that runs nothing yet.
-    pub fn new(store: Arc<dyn TaskStore>, output_dir: PathBuf, limits: RunnerLimits) -> Arc<Self> {
+    /// A scheduler for the tasks of one project; it runs nothing yet.
+    pub fn new(
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+        project_root: PathBuf,
+    ) -> Arc<Self> {
         let id = RunnerId(vital::name());
-        Self::named(id, store, output_dir, limits)
+        let projects = Projects::Only(project_root);
+        Self::named(id, store, output_dir, limits, projects)
     }
 
-    /// The same for a `codespar worker`: others can tell that remote agents are taken.
+    /// The same for a `codespar worker`, which takes tasks of every project: others can tell that
+    /// remote agents are taken.
     pub fn of_worker(
         store: Arc<dyn TaskStore>,
         output_dir: PathBuf,
         limits: RunnerLimits,
     ) -> Arc<Self> {
         let id = RunnerId::of_worker(vital::name());
-        Self::named(id, store, output_dir, limits)
+        Self::named(id, store, output_dir, limits, Projects::All)
     }
 
     fn named(
@@ -97,11 +106,13 @@ impl Scheduler {
         store: Arc<dyn TaskStore>,
         output_dir: PathBuf,
         limits: RunnerLimits,
+        projects: Projects,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
             id,
             limits,
+            projects,
             output_dir,
             runners: RwLock::default(),
             held: Mutex::default(),
@@ -123,9 +134,11 @@ impl Scheduler {
         LEASE
     }
 
-    /// Where a task's output goes.
-    pub fn output_file(&self, id: &TaskId) -> PathBuf {
-        self.output_dir.join(format!("{id}.txt"))
+    /// Where a task's output goes: agents may read the directory of their own tree.
+    pub fn output_file(&self, tree: SessionId, id: &TaskId) -> PathBuf {
+        self.output_dir
+            .join(tree.to_string())
+            .join(format!("{id}.txt"))
     }
 
     /// From now on tasks of this type are taken.
@@ -137,6 +150,12 @@ impl Scheduler {
     /// Whether tasks of this type can run here.
     pub fn serves(&self, task_type: TaskType) -> bool {
         self.runners.read().contains_key(&task_type)
+    }
+
+    /// Whether this process may run a task, by its project.
+    pub fn may_run(&self, task: &TaskRecord) -> bool {
+        let authority = task.authority.as_ref();
+        authority.is_some_and(|authority| self.projects.include(&authority.project_root))
     }
 
     /// Something may be ready.
@@ -280,7 +299,11 @@ impl Scheduler {
         } else {
             agents + shells + 16
         };
-        Capacity { by_type, total }
+        Capacity {
+            by_type,
+            total,
+            projects: self.projects.clone(),
+        }
     }
 
     /// Runs a claimed task on the runtime.
@@ -299,10 +322,10 @@ impl Scheduler {
             cancel: CancellationToken::new(),
             stop_reason: Arc::default(),
             mail: Arc::new(Notify::new()),
-            output: record
-                .output_file
-                .as_ref()
-                .map_or_else(|| self.output_file(&record.task_id), PathBuf::from),
+            output: record.output_file.as_ref().map_or_else(
+                || self.output_dir.join(format!("{}.txt", record.task_id)),
+                PathBuf::from,
+            ),
             store: self.store.clone(),
             record,
         };
@@ -351,13 +374,7 @@ impl Scheduler {
     }
 
     /// The end of an attempt goes on record; a store that is busy is tried again.
-    async fn record(
-        &self,
-        record: &codespar_protocol::TaskRecord,
-        epoch: u64,
-        outcome: Outcome,
-        took: Duration,
-    ) {
+    async fn record(&self, record: &TaskRecord, epoch: u64, outcome: Outcome, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let ending = ending(record, outcome, millis);
         for attempt in 0..RECORD_TRIES {
@@ -397,7 +414,7 @@ fn can_go_on(task_type: TaskType) -> bool {
     task_type.is_agent() || matches!(task_type, TaskType::LocalWorkflow | TaskType::MonitorMcp)
 }
 
-fn ending(record: &codespar_protocol::TaskRecord, outcome: Outcome, millis: u64) -> TaskEnding {
+fn ending(record: &TaskRecord, outcome: Outcome, millis: u64) -> TaskEnding {
     let summary = match (&outcome.error, outcome.exit_code) {
         (Some(error), _) => format!("{}: {error}", record.subject),
         (None, Some(code)) => format!("{}: exit code {code}", record.subject),

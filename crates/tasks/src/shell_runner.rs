@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codespar_protocol::{Cost, TaskStatus, Usage};
+use codespar_protocol::{Cost, ShellSpec, TaskSpec, TaskStatus, Usage};
 use codespar_tools::{
     Context, ContextParts, Hidden, Skills,
     process::{self, Capture, Ending},
@@ -12,10 +12,7 @@ use codespar_tools::{
 };
 use serde_json::Map;
 
-use crate::{
-    order::{self, BashOrder},
-    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
-};
+use crate::runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason};
 
 /// Nobody waits for a background command; it is stopped, not timed out.
 const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -44,13 +41,17 @@ impl Runner for ShellRunner {
                 "lost: the process that ran it died, and the command with it. It was not run again.",
             );
         }
-        let order: BashOrder = match order::read(&control.record.metadata) {
-            Ok(order) => order,
+        let spec = match control.spec() {
+            Ok(TaskSpec::Shell(spec)) => spec,
+            Ok(_) => return Outcome::failed(control.wrong_kind()),
             Err(error) => return Outcome::failed(error),
         };
+        if let Err(error) = control.authority() {
+            return Outcome::failed(error);
+        }
         let temp = self.0.temp_dir.join(control.record.task_id.as_str());
         let outcome = self
-            .run_in(&control, &order, &temp)
+            .run_in(&control, spec, &temp)
             .await
             .unwrap_or_else(Outcome::failed);
         let _ = std::fs::remove_dir_all(&temp);
@@ -62,13 +63,13 @@ impl ShellRunner {
     async fn run_in(
         &self,
         control: &Control,
-        order: &BashOrder,
+        spec: &ShellSpec,
         temp: &std::path::Path,
     ) -> Result<Outcome, String> {
         std::fs::create_dir_all(temp).map_err(|error| format!("{}: {error}", temp.display()))?;
         let context = Context::new(ContextParts {
-            root: order.root.clone(),
-            cwd: order.cwd.clone(),
+            root: spec.root.clone(),
+            cwd: spec.cwd.clone(),
             extra_dirs: Vec::new(),
             temp_dir: temp.to_path_buf(),
             output_dir: temp.to_path_buf(),
@@ -78,7 +79,7 @@ impl ShellRunner {
             page_reader: None,
             hidden: Hidden::default(),
         });
-        let launch = shell_launch(&order.command, &order.cwd, &context, FOREVER)
+        let launch = shell_launch(&spec.command, &spec.cwd, &context, FOREVER)
             .map_err(|error| error.to_string())?;
         if let Some(dir) = control.output.parent() {
             std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;

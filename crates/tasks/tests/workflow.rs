@@ -5,11 +5,15 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
-use codespar_store::{NewTask, Notify, SqliteStore, TaskFilter, TaskStore};
+use codespar_protocol::{
+    Authority, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType,
+    WorkflowSpec,
+};
+use codespar_store::{
+    Capacity, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter, TaskStore,
+};
 use codespar_tasks::{
-    Control, Outcome, Runner, RunnerLimits, Scheduler, TaskHub, Workflow, WorkflowOrder,
-    WorkflowRunner,
+    Control, Outcome, Runner, RunnerLimits, Scheduler, TaskHub, WorkflowRunner, parse_workflow,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -57,27 +61,37 @@ struct Process {
 }
 
 impl Bench {
-    /// `left` is what an earlier runner left in the metadata.
+    /// `left` is what an earlier runner recorded of its progress.
     async fn new(left: Option<Value>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
-        let order = WorkflowOrder {
+        let spec = TaskSpec::Workflow(WorkflowSpec {
             file: "w.toml".into(),
-            workflow: Workflow::parse(FILE, Path::new("w.toml"), &[]).unwrap(),
+            workflow: parse_workflow(FILE, Path::new("w.toml"), &[]).unwrap(),
             root: dir.path().to_path_buf(),
             cwd: dir.path().to_path_buf(),
             depth: 1,
+        });
+        let authority = Authority {
+            session: None,
+            tree: SessionId::new(),
+            project_root: dir.path().to_path_buf(),
+            mode: "default".into(),
+            rules: Vec::new(),
+            extra_dirs: Vec::new(),
+            max_budget_usd: None,
         };
-        let mut metadata: Map<String, Value> = serde_json::from_value(json!(order)).unwrap();
-        metadata.extend(left.map(|left| ("steps".to_owned(), left)));
         let id = TaskId::new(TaskType::LocalWorkflow);
         let new = NewTask {
             id: id.clone(),
-            task_type: TaskType::LocalWorkflow,
+            spec,
+            authority,
+            reserved_for: None,
+            on_dependency_failure: OnDependencyFailure::Fail,
             subject: "w".into(),
             description: None,
             active_form: None,
-            metadata,
+            metadata: Map::new(),
             blocked_by: Vec::new(),
             output_file: None,
             session_id: None,
@@ -86,13 +100,34 @@ impl Bench {
             start_here: None,
         };
         store.create_tasks(vec![new]).await.unwrap();
+        if let Some(left) = left {
+            let runner = RunnerId("gone".into());
+            let capacity = Capacity {
+                by_type: vec![(TaskType::LocalWorkflow, 1)],
+                total: 1,
+                projects: Projects::All,
+            };
+            let lease = Duration::from_secs(60);
+            let claimed = store.claim_tasks(&runner, &capacity, lease).await.unwrap();
+            let epoch = claimed[0].epoch;
+            store
+                .record_step(&id, epoch, "progress", &left)
+                .await
+                .unwrap();
+            store.release_task(&id, epoch).await.unwrap();
+        }
         Self { dir, store, id }
     }
 
     fn process(&self, commands: impl Runner + 'static) -> Process {
         let store = self.store.clone();
         let output = self.dir.path().join("out");
-        let scheduler = Scheduler::new(store.clone(), output, RunnerLimits::default());
+        let scheduler = Scheduler::new(
+            store.clone(),
+            output,
+            RunnerLimits::default(),
+            self.dir.path().to_path_buf(),
+        );
         let hub = TaskHub::new(store.clone(), store, scheduler.clone(), Vec::new(), None);
         scheduler.serve(TaskType::LocalBash, Arc::new(commands));
         let workflows = WorkflowRunner { hub: hub.clone() };
@@ -144,13 +179,57 @@ async fn a_step_that_was_noted_and_not_made_is_made_under_the_name_on_record() {
 }
 
 #[tokio::test]
+async fn a_task_of_an_earlier_version_that_is_not_whole_fails_with_the_reason() {
+    let bench = Bench::new(None).await;
+    let process = bench.process(Well);
+    let whole = bench.workflow().await;
+    let cases = [
+        (
+            TaskRecord {
+                spec: None,
+                ..whole.clone()
+            },
+            "it was made by an earlier version, which did not write down all it runs; make it again",
+        ),
+        (
+            TaskRecord {
+                authority: None,
+                ..whole
+            },
+            "it was made by an earlier version, which did not write down for which project; make it \
+             again",
+        ),
+    ];
+    for (record, error) in cases {
+        let control = Control {
+            record,
+            epoch: 1,
+            was_lost: false,
+            cancel: CancellationToken::new(),
+            stop_reason: Arc::default(),
+            mail: Arc::default(),
+            output: bench.dir.path().join("out.txt"),
+            store: bench.store.clone(),
+        };
+        let hub = process.hub.clone();
+        let outcome = WorkflowRunner { hub }.run(control).await;
+        assert_eq!(outcome.status, TaskStatus::Failed);
+        assert_eq!(outcome.error.as_deref(), Some(error));
+    }
+    process.finish(&bench.id).await;
+}
+
+#[tokio::test]
 async fn damaged_progress_is_an_error_not_a_second_run() {
     let bench = Bench::new(Some(json!({"a": 7}))).await;
     bench.process(Well).finish(&bench.id).await;
     let workflow = bench.workflow().await;
     assert_eq!(workflow.status, TaskStatus::Failed);
     let error = workflow.error.unwrap();
-    assert!(error.starts_with("metadata.steps is damaged: "), "{error}");
+    assert!(
+        error.starts_with("the record of its progress is damaged: "),
+        "{error}"
+    );
     assert_eq!(bench.steps().await, []);
 }
 

@@ -108,6 +108,25 @@ impl Skills {
         self.0.iter().find(|skill| skill.name == name)
     }
 
+    /// The text of the skill of that name.
+    pub fn text(&self, name: &str) -> Result<String, ToolError> {
+        text(&self.named(name)?.dir, "")
+    }
+
+    fn named(&self, name: &str) -> Result<&Skill, ToolError> {
+        self.get(name).ok_or_else(|| {
+            let names: Vec<&str> = self.iter().map(|skill| skill.name.as_str()).collect();
+            ToolError(if names.is_empty() {
+                format!("there is no skill `{name}`; there are none")
+            } else {
+                format!(
+                    "there is no skill `{name}`; there are: {}",
+                    names.join(", ")
+                )
+            })
+        })
+    }
+
     /// The skills.
     pub fn iter(&self) -> impl Iterator<Item = &Skill> {
         self.0.iter()
@@ -248,19 +267,8 @@ impl Tool for UseSkill {
 }
 
 fn wanted<'a>(input: &Input, context: &'a Context) -> Result<&'a Skill, ToolError> {
-    let skills = context.skills();
     let name = input.name.trim_start_matches('/');
-    skills.get(name).ok_or_else(|| {
-        let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-        ToolError(if names.is_empty() {
-            format!("there is no skill `{name}`; there are none")
-        } else {
-            format!(
-                "there is no skill `{name}`; there are: {}",
-                names.join(", ")
-            )
-        })
-    })
+    context.skills().named(name)
 }
 
 fn text(dir: &Path, args: &str) -> Result<String, ToolError> {

@@ -12,7 +12,7 @@ use codespar_dev::{
     DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
 };
-use codespar_protocol::{SessionId, TaskId, TaskStatus, TaskType};
+use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
 use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited};
 use tokio_util::sync::CancellationToken;
@@ -174,12 +174,14 @@ async fn change(
     works
         .hub
         .hear(&id, Arc::new(move |event| shown.event(&event)));
+    let session = SessionId::new();
     let caller = Caller {
-        session: SessionId::new(),
+        session,
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),
         root: repo.to_path_buf(),
+        authority: works.ground.authority(session),
     };
     let failed = |error: codespar_tasks::HubError| CommandError::Failed(error.to_string());
     works
@@ -188,7 +190,7 @@ async fn change(
             &caller,
             id.clone(),
             order.subject(),
-            order.to_metadata(),
+            TaskSpec::Dev(Box::new(order.clone())),
             TaskExtra::default(),
             Notify::Nobody,
         )

@@ -5,10 +5,10 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use clap::{Args, ValueEnum};
 use codespar_agent::NobodyThere;
 use codespar_dev::{
-    DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, detect_tests, keep_images,
+    DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, detect_tests, headline, keep_images,
 };
 use codespar_policy::Mode;
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usd};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
 use codespar_store::{Notify, TaskStore};
 use codespar_tasks::{Caller, TaskExtra, Waited, find_task};
 use serde_json::json;
@@ -160,23 +160,25 @@ async fn record_task(
     order: &DevOrder,
     progress: &Progress,
 ) -> Result<TaskId, CommandError> {
+    // Nobody is told of its end, so there need not be a conversation.
+    let session = SessionId::new();
     let caller = Caller {
-        // Nobody is told of its end, so there need not be a conversation.
-        session: SessionId::new(),
+        session,
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),
         root: works.ground.place.root.clone(),
+        authority: works.ground.authority(session),
     };
     listen(works, &id, progress);
-    let subject = format!("dev: {}", order.headline());
+    let subject = format!("dev: {}", headline(order));
     works
         .hub
         .create_builtin(
             &caller,
             id.clone(),
             &subject,
-            order.to_metadata(),
+            TaskSpec::Dev(Box::new(order.clone())),
             TaskExtra::default(),
             Notify::Nobody,
         )
@@ -192,7 +194,7 @@ async fn resume(
     args: &DevArgs,
 ) -> Result<TaskId, CommandError> {
     let store = &*works.ground.store;
-    let found = find_task(store, text)
+    let found = find_task(store, text, None)
         .await
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let id = &found.ok_or_else(|| CommandError::Usage(format!("there is no task `{text}`")))?;
@@ -201,13 +203,12 @@ async fn resume(
         // Nobody will say it again.
         progress.line(&report.text());
     }
-    if !record.metadata.contains_key("dev") {
+    let Some(TaskSpec::Dev(order)) = record.spec.clone() else {
         return Err(CommandError::Usage(format!(
             "{id} is not a run of the dev agent"
         )));
-    }
+    };
     if matches!(record.status, TaskStatus::Failed | TaskStatus::Killed) {
-        let order = DevOrder::of(&record.metadata).map_err(CommandError::Failed)?;
         let mut order = order.again(id.clone());
         order.max_budget = args.max_budget_usd.or(order.max_budget);
         return record_task(
@@ -217,6 +218,17 @@ async fn resume(
             progress,
         )
         .await;
+    }
+    let is_over = record.status.is_final();
+    if let (false, false, Some(authority)) = (
+        is_over,
+        works.hub.scheduler().may_run(&record),
+        &record.authority,
+    ) {
+        return Err(CommandError::Usage(format!(
+            "{id} was started in {}; resume it there",
+            authority.project_root.display()
+        )));
     }
     listen(works, id, progress);
     works.hub.scheduler().nudge();

@@ -3,6 +3,7 @@
 mod daily;
 
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -77,9 +78,8 @@ async fn collect(
     let before = limit(days);
     let removed = store.remove_sessions_before(before).await?;
     let mut bytes = removed.bytes;
-    for id in store.remove_tasks_before(before).await? {
-        bytes += remove_file(&place.state.join("task-output").join(format!("{id}.txt")));
-    }
+    let tasks = store.remove_tasks_before(before).await?;
+    bytes += remove_outputs(&place.state.join("task-output"), &tasks);
     // Listed before the sessions are: a directory of a session that begins now is not taken for
     // one whose session is gone.
     let dirs: Vec<PathBuf> = ["outputs", "tmp", "scratchpads"]
@@ -139,6 +139,32 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
         .filter_map(Result::ok)
         .map(|entry| entry.path())
         .collect()
+}
+
+/// Outputs of tasks, in the directories of their trees and, of earlier versions, beside them.
+fn remove_outputs(dir: &Path, tasks: &[TaskId]) -> u64 {
+    let names: HashSet<String> = tasks.iter().map(|id| format!("{id}.txt")).collect();
+    if names.is_empty() {
+        return 0;
+    }
+    let is_old = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        names.contains(&*name)
+    };
+    let remove_from = |dir: &Path| -> u64 {
+        let old = entries(dir).into_iter().filter(is_old);
+        old.map(|path| remove_file(&path)).sum()
+    };
+    let mut bytes = remove_from(dir);
+    for tree in entries(dir).into_iter().filter(|path| path.is_dir()) {
+        let freed = remove_from(&tree);
+        if freed > 0 {
+            // One that still has outputs stays.
+            std::fs::remove_dir(&tree).ok();
+        }
+        bytes += freed;
+    }
+    bytes
 }
 
 /// Directories of sessions that are no longer there.

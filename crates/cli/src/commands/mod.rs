@@ -14,8 +14,8 @@ pub(crate) mod pr;
 pub(crate) mod review;
 pub(crate) mod session;
 pub(crate) mod task;
-mod task_order;
 mod task_runner;
+mod task_spec;
 pub(crate) mod worker;
 
 use std::io::Write;

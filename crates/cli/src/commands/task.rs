@@ -3,16 +3,19 @@
 use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_policy::Mode;
+use codespar_protocol::{OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{NewTask, Notify, OwnerRule, SqliteStore, TaskChange, TaskFilter, TaskStore};
 use codespar_tasks::{HubError, TaskHub, find_task};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
-    task_order,
     task_runner::{Vigil, start_runner_if_none},
+    task_spec,
 };
-use crate::{error::CommandError, place::Place, settings::Settings, style, works::disabled};
+use crate::{
+    args::mode, error::CommandError, place::Place, settings::Settings, style, works::disabled,
+};
 
 /// A stop whose runner died takes a lease's time.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
@@ -20,8 +23,9 @@ const OUTPUT_LIMIT: usize = 1 << 20;
 
 /// Make, watch and stop tasks that run beside any conversation.
 ///
-/// A task made here is run by any live codespar process on the state directory; when there is
-/// none, one is started in the background and ends when nothing is left to do.
+/// A task made here is run by a codespar process of the same project or by a worker; when no worker
+/// lives, one is started in the background and ends when nothing is left to do. What it may do is
+/// settled here, by the settings and the options; whoever runs it allows no more.
 ///
 /// Example: codespar task create --type local_bash --subject "build" --command "cargo build"
 #[derive(Args)]
@@ -98,6 +102,21 @@ pub(super) struct CreateArgs {
     /// Ids of tasks that must complete first.
     #[arg(long, value_name = "ID", num_args = 1..)]
     blocked_by: Vec<String>,
+    /// When one of these does not complete: fail with it, or run all the same.
+    #[arg(long, value_name = "fail|run", default_value = "fail")]
+    on_dependency_failure: OnDependencyFailure,
+    /// What it may do at most, whoever runs it: default, acceptEdits, plan, dontAsk or
+    /// bypassPermissions. Without, as the settings say.
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(super) permission_mode: Option<Mode>,
+    /// Allow an agent these tools without asking: `"Bash(git log *),Read"`. May be repeated.
+    #[arg(
+        long = "allowedTools",
+        visible_alias = "allowed-tools",
+        value_name = "RULES",
+        num_args = 1
+    )]
+    pub(super) allowed_tools: Vec<String>,
     /// Anything to keep with it; `subagent_type=Explore` chooses an agent's kind, `server=NAME` what
     /// a monitor_mcp task watches.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
@@ -188,7 +207,7 @@ pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, Com
 
 /// A task by its id, or by a beginning that only one id has.
 pub(crate) async fn find(store: &SqliteStore, text: &str) -> Result<TaskId, CommandError> {
-    match find_task(store, text).await {
+    match find_task(store, text, None).await {
         Ok(Some(id)) => Ok(id),
         Ok(None) => Err(CommandError::Usage(format!(
             "`{text}` is not a task id, nor the beginning of one; `codespar task list` shows those \
@@ -217,16 +236,19 @@ async fn create(
         return Err(CommandError::Failed(reason));
     }
     let id = TaskId::new(args.task_type);
-    let mut metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
-    metadata.extend(task_order::of(&args, place, store).await?);
+    let spec = task_spec::of(&args, place, store).await?;
+    let authority = task_spec::authority(&args, &settings, place)?;
     let new = NewTask {
-        output_file: Some(output_file(place, &id)),
+        output_file: Some(output_file(place, authority.tree, &id)),
         id,
-        task_type: args.task_type,
+        spec,
+        authority,
+        reserved_for: None,
+        on_dependency_failure: args.on_dependency_failure,
         subject: args.subject,
         description: args.description,
         active_form: None,
-        metadata,
+        metadata: args.metadata.into_iter().collect(),
         blocked_by: find_all(store, &args.blocked_by).await?,
         session_id: None,
         parent_task_id: None,
@@ -234,7 +256,7 @@ async fn create(
         start_here: None,
     };
     let records = store.create_tasks(vec![new]).await?;
-    start_runner_if_none(place, store, args.task_type).await?;
+    start_runner_if_none(place, store).await?;
     let Some(record) = records.into_iter().next() else {
         return Err(CommandError::Failed(
             "the store gave no record back".to_owned(),
@@ -252,8 +274,9 @@ async fn create(
     Ok(ExitCode::SUCCESS)
 }
 
-fn output_file(place: &Place, id: &TaskId) -> PathBuf {
-    place.state.join("task-output").join(format!("{id}.txt"))
+fn output_file(place: &Place, tree: SessionId, id: &TaskId) -> PathBuf {
+    let dir = place.state.join("task-output").join(tree.to_string());
+    dir.join(format!("{id}.txt"))
 }
 
 async fn update(args: UpdateArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {
@@ -286,7 +309,7 @@ async fn stop(
     (place, store): (&Place, &SqliteStore),
 ) -> Result<ExitCode, CommandError> {
     let mut record = store.stop_task(id, reason).await?;
-    let mut vigil = Vigil::new(place, store, record.task_type);
+    let mut vigil = Vigil::new(place, store);
     while !record.status.is_final() && vigil.began.elapsed() < STOP_PATIENCE {
         vigil.wait().await?;
         record = store.task(id).await?;
@@ -301,7 +324,7 @@ async fn output(
 ) -> Result<ExitCode, CommandError> {
     let id = find(store, &args.id).await?;
     let mut record = store.task(&id).await?;
-    let mut vigil = Vigil::new(place, store, record.task_type);
+    let mut vigil = Vigil::new(place, store);
     while args.block
         && !record.status.is_final()
         && vigil.began.elapsed() < Duration::from_millis(args.timeout_ms)
@@ -321,7 +344,7 @@ async fn output(
 }
 
 async fn watch(id: &TaskId, place: &Place, store: &SqliteStore) -> Result<ExitCode, CommandError> {
-    let mut vigil = Vigil::new(place, store, store.task(id).await?.task_type);
+    let mut vigil = Vigil::new(place, store);
     let mut offset = 0;
     let mut shown = None;
     loop {

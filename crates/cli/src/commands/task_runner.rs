@@ -5,8 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_protocol::TaskType;
-use codespar_store::SqliteStore;
+use codespar_store::{RunnerId, SqliteStore};
 
 use crate::{error::CommandError, place::Place};
 
@@ -19,18 +18,16 @@ const LOOK: Duration = Duration::from_secs(2);
 pub(super) struct Vigil<'a> {
     place: &'a Place,
     store: &'a SqliteStore,
-    task_type: TaskType,
     pub(super) began: Instant,
     looked: Instant,
 }
 
 impl<'a> Vigil<'a> {
-    pub(super) fn new(place: &'a Place, store: &'a SqliteStore, task_type: TaskType) -> Self {
+    pub(super) fn new(place: &'a Place, store: &'a SqliteStore) -> Self {
         let now = Instant::now();
         Self {
             place,
             store,
-            task_type,
             began: now,
             looked: now,
         }
@@ -40,25 +37,20 @@ impl<'a> Vigil<'a> {
         tokio::time::sleep(POLL).await;
         if self.looked.elapsed() > LOOK {
             self.looked = Instant::now();
-            start_runner_if_none(self.place, self.store, self.task_type).await?;
+            start_runner_if_none(self.place, self.store).await?;
         }
         Ok(())
     }
 }
 
-/// A process of its own that ends when nothing is left to do. Sessions do not take agents meant
-/// for workers.
+/// A process of its own that ends when nothing is left to do. Sessions do not count: one of another
+/// project does not take the task.
 pub(super) async fn start_runner_if_none(
     place: &Place,
     store: &SqliteStore,
-    task_type: TaskType,
 ) -> Result<(), CommandError> {
     let living = codespar_tasks::living_runners(store).await?;
-    let mut takers = living.iter().filter(|runner| match task_type {
-        TaskType::RemoteAgent => runner.is_worker(),
-        _ => true,
-    });
-    if takers.next().is_some() {
+    if living.iter().any(RunnerId::is_worker) {
         return Ok(());
     }
     use std::os::unix::process::CommandExt;

@@ -1,11 +1,10 @@
 //! `/tasks`, `/task-status`, `/stop`, and what wakes a session at its prompt.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use codespar_protocol::SessionId;
 use codespar_store::{TaskFilter, TaskStore};
 use codespar_tasks::TaskHub;
-use serde_json::Value;
 
 use super::Screen;
 use crate::{commands::task, error::CommandError, style, works::Works};
@@ -33,11 +32,10 @@ pub(super) async fn list(
     let mut tasks = works.ground.store.tasks(TaskFilter::default()).await?;
     let root = &works.ground.place.root;
     tasks.retain(|task| {
-        let of_project = |path: &str| Path::new(path) == root;
-        let its_root = task.metadata.get("root").and_then(Value::as_str);
+        let authority = task.authority.as_ref();
         which == Which::All
             || (session.is_some() && task.session_id == session)
-            || its_root.is_some_and(of_project)
+            || authority.is_some_and(|authority| authority.project_root == *root)
     });
     if tasks.is_empty() {
         screen.say(match which {

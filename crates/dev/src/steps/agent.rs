@@ -170,6 +170,7 @@ impl Run {
             .replace("{files}", &files.join(", "));
         let sink_hub = Arc::downgrade(&self.hub);
         let own = self.control.record.task_id.clone();
+        let authority = self.control.authority().map_err(Failure::Broken)?.clone();
         let caller = Caller {
             session: self
                 .control
@@ -184,6 +185,7 @@ impl Run {
                 }
             }),
             root: tree.to_path_buf(),
+            authority: Arc::new(move || authority.clone()),
         };
         let launch = AgentLaunch {
             description: shorten(self.order.subject()),

@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Base, Located, Proven, Written};
 use crate::{
-    DevOrder, Failure, Risk, RiskLevel,
+    DevOrder, Failure, Leave, Risk, RiskLevel,
     diff_stat::touched,
-    order::Leave,
     pull_text::{PullText, Verified, commit_message, shorten},
     risk::{Proof, risk},
     run::{Run, dollars},

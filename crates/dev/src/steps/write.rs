@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, blocking};
 use crate::{
-    Failure, answer,
+    Failure, Leave, answer,
     apply::{self, MapSource, Protected, Refusal, Rules, SourceFile},
     images,
-    order::Leave,
     pull_text::shorten,
     run::{Conversation, Run},
     verify::submodules,

@@ -12,6 +12,8 @@ mod rows;
 mod script;
 mod tasks;
 mod transaction;
+#[cfg(test)]
+mod upgrade_tests;
 
 use std::path::PathBuf;
 

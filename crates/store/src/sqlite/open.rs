@@ -29,7 +29,7 @@ const SETUP_LOCK: &str = "setup.lock";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Version, name, text; in order.
-const MIGRATIONS: &[(i64, &str, &str)] = &[
+pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
     (
         1,
         "sessions",
@@ -44,6 +44,11 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
         3,
         "steps_and_pulls",
         include_str!("../../migrations/sqlite/0003_steps_and_pulls.sql"),
+    ),
+    (
+        4,
+        "sealed_tasks",
+        include_str!("../../migrations/sqlite/0004_sealed_tasks.sql"),
     ),
 ];
 
@@ -109,7 +114,7 @@ async fn connect(
     let outcome = is_current(&mut connection, &database).await;
     if !outcome.map_err(|failure| failure.in_words(dir))? {
         let _lock = lock_setup(dir).await?;
-        let outcome = migrate(&mut connection).await;
+        let outcome = migrate(&mut connection, MIGRATIONS).await;
         outcome.map_err(|failure| failure.in_words(dir))?;
     }
     Ok(connection)
@@ -149,7 +154,7 @@ async fn create(dir: &Path, database: &Path) -> Result<(), StoreError> {
 
 async fn make_schema(connection: &mut SqliteConnection) -> Result<(), Failure> {
     connection.execute("PRAGMA journal_mode = WAL").await?;
-    migrate(connection).await
+    migrate(connection, MIGRATIONS).await
 }
 
 async fn established(
@@ -201,8 +206,11 @@ async fn is_current(connection: &mut SqliteConnection, database: &Path) -> Resul
 }
 
 /// Runs what has not been run yet.
-async fn migrate(connection: &mut SqliteConnection) -> Result<(), Failure> {
-    let migrations = MIGRATIONS.iter().map(|&(version, name, sql)| {
+pub(super) async fn migrate(
+    connection: &mut SqliteConnection,
+    migrations: &[(i64, &'static str, &'static str)],
+) -> Result<(), Failure> {
+    let migrations = migrations.iter().map(|&(version, name, sql)| {
         let sql = AssertSqlSafe(sql).into_sql_str();
         Migration::new(version, name.into(), MigrationType::Simple, sql, false)
     });

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use codespar_protocol::{
-    Cost, EntryBody, Message, SessionId, SessionMode, TaskId, TaskStatus, TaskType, Usage, Usd,
+    AgentSpec, Authority, Cost, EntryBody, Message, MonitorSpec, OnDependencyFailure, SessionId,
+    SessionMode, ShellSpec, TaskId, TaskSpec, TaskStatus, TaskType, TeammateSpec, Usage, Usd,
+    Workflow, WorkflowSpec,
 };
 use codespar_store::{
-    Capacity, Claimed, NewSession, NewTask, Notify, RunnerId, Store, TaskEnding, TaskStore,
+    Capacity, Claimed, NewSession, NewTask, Notify, Projects, RunnerId, Store, TaskEnding,
+    TaskStore,
 };
 use serde_json::Map;
 
@@ -29,10 +32,84 @@ pub(crate) fn runner(name: &str) -> RunnerId {
     RunnerId(name.to_owned())
 }
 
+/// What a task of this type runs.
+pub(crate) fn spec(kind: TaskType) -> TaskSpec {
+    match kind {
+        TaskType::LocalBash => TaskSpec::Shell(ShellSpec {
+            command: "true".to_owned(),
+            root: "/work".into(),
+            cwd: "/work".into(),
+        }),
+        TaskType::LocalAgent => TaskSpec::Agent(agent()),
+        TaskType::RemoteAgent => TaskSpec::RemoteAgent(agent()),
+        TaskType::Dream => TaskSpec::Dream(agent()),
+        TaskType::InProcessTeammate => member("red", "nobody"),
+        TaskType::LocalWorkflow => TaskSpec::Workflow(WorkflowSpec {
+            file: "w.toml".into(),
+            workflow: Workflow {
+                name: "w".to_owned(),
+                description: None,
+                steps: Vec::new(),
+            },
+            root: "/work".into(),
+            cwd: "/work".into(),
+            depth: 1,
+        }),
+        TaskType::MonitorMcp => TaskSpec::Monitor(MonitorSpec {
+            server: "s".to_owned(),
+            resources: Vec::new(),
+            max_events: None,
+            duration_s: None,
+            interval_s: 30,
+            root: "/work".into(),
+        }),
+    }
+}
+
+fn agent() -> AgentSpec {
+    AgentSpec {
+        prompt: "go".to_owned(),
+        subagent_type: "worker".to_owned(),
+        model: None,
+        max_turns: None,
+        max_budget_usd: None,
+        name: None,
+        isolation: None,
+        root: "/work".into(),
+        cwd: "/work".into(),
+        agent_session: SessionId::new(),
+        depth: 1,
+        tool_use_id: None,
+    }
+}
+
+pub(crate) fn member(team: &str, name: &str) -> TaskSpec {
+    TaskSpec::Teammate(TeammateSpec {
+        team: team.to_owned(),
+        name: name.to_owned(),
+        agent: agent(),
+    })
+}
+
+pub(crate) fn authority(root: &str) -> Authority {
+    Authority {
+        session: None,
+        tree: SessionId::new(),
+        project_root: root.into(),
+        mode: "default".to_owned(),
+        rules: Vec::new(),
+        extra_dirs: Vec::new(),
+        max_budget_usd: None,
+    }
+}
+
 pub(crate) fn task(kind: TaskType) -> NewTask {
     NewTask {
         id: TaskId::new(kind),
-        task_type: kind,
+        spec: spec(kind),
+        authority: authority("/work"),
+        reserved_for: None,
+        on_dependency_failure: OnDependencyFailure::Fail,
         subject: "try it".to_owned(),
         description: None,
         active_form: None,
@@ -81,6 +158,7 @@ pub(crate) fn room(total: u32) -> Capacity {
     Capacity {
         by_type: TaskType::ALL.map(|kind| (kind, total)).to_vec(),
         total,
+        projects: Projects::All,
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::{collections::HashSet, fmt::Write as _};
 
-use codespar_protocol::{Entry, EntryBody, TaskType};
+use codespar_protocol::{AgentSpec, Entry, EntryBody, TaskType};
 use codespar_store::{Session, SessionFilter, Store, StoreError, TaskFilter, TaskStore};
-use serde_json::Value;
 
-use crate::{notification::escape, order::AgentOrder};
+use crate::notification::escape;
 
 const SESSIONS: usize = 10;
 /// How many are looked through: many are conversations of subagents.
@@ -16,19 +15,19 @@ const PROMPT_CHARS: usize = 500;
 const ANSWER_CHARS: usize = 1_200;
 const CUT: &str = "[… more sessions were left out here]\n";
 
-/// Titles, first prompts and last answers of the latest sessions in the order's directory.
+/// Titles, first prompts and last answers of the latest sessions in the agent's directory.
 pub(super) async fn of(
     sessions: &dyn Store,
     tasks: &dyn TaskStore,
-    order: &AgentOrder,
+    agent: &AgentSpec,
 ) -> Result<String, StoreError> {
     let of_agents = agent_sessions(tasks).await?;
     let filter = SessionFilter {
-        cwd: Some(order.cwd.clone()),
+        cwd: Some(agent.cwd.clone()),
         limit: Some(LOOKED_AT),
     };
     let mut digest = String::new();
-    let own = order.agent_session.to_string();
+    let own = agent.agent_session.to_string();
     let found = sessions.sessions(filter).await?.into_iter();
     let people = found.filter(|session| {
         let id = session.id.to_string();
@@ -58,8 +57,8 @@ async fn agent_sessions(tasks: &dyn TaskStore) -> Result<HashSet<String>, StoreE
             ..TaskFilter::default()
         };
         for task in tasks.tasks(filter).await? {
-            if let Some(Value::String(id)) = task.metadata.get("agent_session") {
-                found.insert(id.clone());
+            if let Some(agent) = task.agent() {
+                found.insert(agent.agent_session.to_string());
             }
         }
     }
@@ -106,14 +105,16 @@ fn beginning(text: &str, chars: usize) -> String {
 mod tests {
     use std::path::Path;
 
-    use codespar_protocol::{Cost, Message, SessionId, SessionMode, StopReason, TaskId, Usage};
+    use codespar_protocol::{
+        Authority, Cost, Message, OnDependencyFailure, SessionId, SessionMode, StopReason, TaskId,
+        TaskSpec, Usage,
+    };
     use codespar_store::{NewSession, NewTask, Notify, SqliteStore};
 
     use super::*;
-    use crate::order;
 
-    fn an_order(cwd: &Path) -> AgentOrder {
-        AgentOrder {
+    fn an_agent(cwd: &Path) -> AgentSpec {
+        AgentSpec {
             prompt: String::new(),
             subagent_type: "dream".into(),
             model: None,
@@ -159,15 +160,26 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(dir.path()).await.unwrap();
         let (here, elsewhere) = (Path::new("/here"), Path::new("/elsewhere"));
-        let agent = an_order(here);
+        let agent = an_agent(here);
         session(&store, agent.agent_session, here, "agent's", "x").await;
         let id = TaskId::new(TaskType::LocalAgent);
         let task = NewTask {
-            task_type: TaskType::LocalAgent,
+            spec: TaskSpec::Agent(agent),
+            authority: Authority {
+                session: None,
+                tree: SessionId::new(),
+                project_root: here.to_path_buf(),
+                mode: "default".into(),
+                rules: Vec::new(),
+                extra_dirs: Vec::new(),
+                max_budget_usd: None,
+            },
+            reserved_for: None,
+            on_dependency_failure: OnDependencyFailure::Fail,
             subject: "s".into(),
             description: None,
             active_form: None,
-            metadata: order::write(&agent),
+            metadata: serde_json::Map::new(),
             blocked_by: Vec::new(),
             output_file: None,
             session_id: None,
@@ -186,7 +198,7 @@ mod tests {
             "fixed",
         )
         .await;
-        let digest = of(&store, &store, &an_order(here)).await.unwrap();
+        let digest = of(&store, &store, &an_agent(here)).await.unwrap();
         let (head, rest) = digest.split_once('\n').unwrap();
         assert!(
             head.starts_with("## fix &lt;/recent-sessions&gt; it ("),
@@ -196,7 +208,7 @@ mod tests {
             rest,
             "First asked: fix &lt;/recent-sessions&gt; it\nLast answered: fixed\n\n"
         );
-        let nowhere = an_order(Path::new("/nowhere"));
+        let nowhere = an_agent(Path::new("/nowhere"));
         let nothing = of(&store, &store, &nowhere).await.unwrap();
         assert_eq!(nothing, "There are none yet.\n");
     }
@@ -213,13 +225,13 @@ mod tests {
             let long = "…".repeat(3_000);
             session(&store, SessionId::new(), large, &long, &long).await;
         }
-        let digest = of(&store, &store, &an_order(small)).await.unwrap();
+        let digest = of(&store, &store, &an_agent(small)).await.unwrap();
         let asked: Vec<&str> = digest
             .lines()
             .filter_map(|line| line.strip_prefix("First asked: question "))
             .collect();
         assert_eq!(asked, ["11", "10", "9", "8", "7", "6", "5", "4", "3", "2"]);
-        let digest = of(&store, &store, &an_order(large)).await.unwrap();
+        let digest = of(&store, &store, &an_agent(large)).await.unwrap();
         assert!(
             digest.len() <= MAX_BYTES && digest.ends_with(CUT),
             "{}",

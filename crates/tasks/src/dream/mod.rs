@@ -7,12 +7,11 @@ mod notes;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use codespar_protocol::TaskStatus;
+use codespar_protocol::{TaskSpec, TaskStatus};
 use serde_json::json;
 
 use crate::{
     AgentKind, AgentRunner, ToolSet,
-    order::{self, AgentOrder},
     runner::{Control, Outcome, Runner},
 };
 
@@ -29,6 +28,9 @@ pub fn dream_kind() -> AgentKind {
         model: Some("sonnet".to_owned()),
         max_turns: 20,
         prompt: include_str!("../prompts/dream.md").trim().to_owned(),
+        isolation: None,
+        background: false,
+        skills: Vec::new(),
     }
 }
 
@@ -50,13 +52,16 @@ impl Runner for DreamRunner {
 
 impl DreamRunner {
     async fn dream(&self, control: &Control) -> Result<Outcome, String> {
-        let mut order: AgentOrder = order::read(&control.record.metadata)?;
-        let digest = digest::of(self.agents.hub.sessions(), &*control.store, &order)
+        let TaskSpec::Dream(agent) = control.spec()? else {
+            return Err(control.wrong_kind());
+        };
+        let mut agent = agent.clone();
+        let digest = digest::of(self.agents.hub.sessions(), &*control.store, &agent)
             .await
             .map_err(|error| format!("recent sessions cannot be read: {error}"))?;
-        order.prompt = prompt(&digest, &order.prompt);
-        let root = order.root.clone();
-        let attempt = self.agents.attempt(control, order).await?;
+        agent.prompt = prompt(&digest, &agent.prompt);
+        let root = agent.root.clone();
+        let attempt = self.agents.attempt(control, agent).await?;
         let mut outcome = attempt.outcome;
         if outcome.status == TaskStatus::Completed {
             let path = notes::write(&root, &control.record, &attempt.text)?;

@@ -48,7 +48,7 @@ fn directory(root: &Path) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use codespar_protocol::{Cost, TaskId, TaskStatus, TaskType, Usage};
+    use codespar_protocol::{Cost, OnDependencyFailure, TaskId, TaskStatus, TaskType, Usage};
 
     use super::*;
 
@@ -62,6 +62,10 @@ mod tests {
             description: None,
             active_form: None,
             owner: None,
+            spec: None,
+            authority: None,
+            reserved_for: None,
+            on_dependency_failure: OnDependencyFailure::Fail,
             metadata: serde_json::Map::new(),
             blocks: Vec::new(),
             blocked_by: Vec::new(),

@@ -3,14 +3,13 @@
 mod journal;
 mod runner;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use async_trait::async_trait;
 use codespar_agent::mcp::McpServer;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value, json};
-
-use crate::order;
+use codespar_protocol::MonitorSpec;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 pub use runner::MonitorRunner;
 
@@ -24,25 +23,16 @@ pub trait ServerSource: Send + Sync {
     async fn server(&self, root: &Path, name: &str) -> Result<std::sync::Arc<McpServer>, String>;
 }
 
-/// What to watch, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MonitorOrder {
-    /// The server's name.
-    pub server: String,
-    /// Resources to watch; all that the server lists, if none are named.
+/// What a caller writes to say what to watch.
+#[derive(Deserialize)]
+struct Wanted {
+    server: String,
     #[serde(default, deserialize_with = "one_or_more")]
-    pub resources: Vec<String>,
-    /// It ends after this many events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_events: Option<u32>,
-    /// It ends after this many seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub duration_s: Option<u64>,
-    /// Seconds between two looks at whether the server answers.
+    resources: Vec<String>,
+    max_events: Option<u32>,
+    duration_s: Option<u64>,
     #[serde(default = "interval")]
-    pub interval_s: u64,
-    /// The project whose server it is.
-    pub root: PathBuf,
+    interval_s: u64,
 }
 
 fn interval() -> u64 {
@@ -63,56 +53,47 @@ fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
     })
 }
 
-impl MonitorOrder {
-    /// Reads what a caller wrote into the metadata of a task.
-    pub fn read(metadata: &Map<String, Value>, root: &Path) -> Result<Self, String> {
-        let keys = [
-            "server",
-            "resources",
-            "max_events",
-            "duration_s",
-            "interval_s",
-        ];
-        let mut own: Map<String, Value> = keys
-            .iter()
-            .filter_map(|key| Some(((*key).to_owned(), metadata.get(*key)?.clone())))
-            .collect();
-        own.insert("root".to_owned(), json!(root));
-        let order: Self = serde_json::from_value(Value::Object(own)).map_err(|error| {
-            format!(
-                "a monitor_mcp task needs `metadata.server` and takes resources (a list of URIs), \
-                 max_events, duration_s and interval_s: {error}"
-            )
-        })?;
-        if order.interval_s == 0 || order.max_events == Some(0) || order.duration_s == Some(0) {
-            return Err("max_events, duration_s and interval_s must be at least 1".to_owned());
-        }
-        Ok(order)
+/// Reads what a caller gave along with a task; keys that a monitor has no use for are the
+/// caller's own.
+pub fn monitor_spec(given: &Map<String, Value>, root: &Path) -> Result<MonitorSpec, String> {
+    let wanted: Wanted = serde_json::from_value(Value::Object(given.clone())).map_err(|error| {
+        format!(
+            "a monitor_mcp task needs `metadata.server` and takes resources (a list of URIs), \
+             max_events, duration_s and interval_s: {error}"
+        )
+    })?;
+    if wanted.interval_s == 0 || wanted.max_events == Some(0) || wanted.duration_s == Some(0) {
+        return Err("max_events, duration_s and interval_s must be at least 1".to_owned());
     }
-
-    /// What the task is made from.
-    pub fn to_metadata(&self) -> Map<String, Value> {
-        order::write(self)
-    }
+    Ok(MonitorSpec {
+        server: wanted.server,
+        resources: wanted.resources,
+        max_events: wanted.max_events,
+        duration_s: wanted.duration_s,
+        interval_s: wanted.interval_s,
+        root: root.to_path_buf(),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn read(metadata: Value) -> Result<MonitorOrder, String> {
+    fn read(metadata: Value) -> Result<MonitorSpec, String> {
         let Value::Object(metadata) = metadata else {
             panic!("not an object")
         };
-        MonitorOrder::read(&metadata, Path::new("/p"))
+        monitor_spec(&metadata, Path::new("/p"))
     }
 
     #[test]
-    fn an_order_is_read_with_its_defaults_and_written_back() {
+    fn what_is_given_is_read_with_its_defaults() {
         let order = read(json!({"server": "s", "resources": "note:///a", "other": 1})).unwrap();
         assert_eq!(
             order,
-            MonitorOrder {
+            MonitorSpec {
                 server: "s".to_owned(),
                 resources: vec!["note:///a".to_owned()],
                 max_events: None,
@@ -121,7 +102,6 @@ mod tests {
                 root: "/p".into(),
             }
         );
-        assert_eq!(read(Value::Object(order.to_metadata())), Ok(order));
     }
 
     #[test]

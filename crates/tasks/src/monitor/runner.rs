@@ -8,7 +8,7 @@ use codespar_agent::{
     Sink,
     mcp::{Endpoint, McpServer, McpStatus, McpSubscription},
 };
-use codespar_protocol::{Cost, Event, TaskStatus, Usage};
+use codespar_protocol::{Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
 use jiff::Timestamp;
 use serde_json::Map;
 use tokio::{
@@ -16,9 +16,9 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::{MonitorOrder, ServerSource, journal::Journal};
+use super::{ServerSource, journal::Journal};
 use crate::{
-    TaskHub, order,
+    TaskHub,
     runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
 };
 
@@ -63,7 +63,10 @@ impl Runner for MonitorRunner {
 
 impl MonitorRunner {
     async fn watch(&self, control: &Control, listener: Option<Sink>) -> Result<Outcome, String> {
-        let order: MonitorOrder = order::read(&control.record.metadata)?;
+        control.authority()?;
+        let TaskSpec::Monitor(order) = control.spec()?.clone() else {
+            return Err(control.wrong_kind());
+        };
         let server = self.servers.server(&order.root, &order.server).await?;
         let status = tokio::select! {
             status = server.settle() => status,
@@ -91,7 +94,7 @@ impl MonitorRunner {
 }
 
 /// The clock runs from the first start, also when another process goes on with it.
-fn until(control: &Control, order: &MonitorOrder) -> Instant {
+fn until(control: &Control, order: &MonitorSpec) -> Instant {
     let Some(seconds) = order.duration_s else {
         return Instant::now() + FOREVER;
     };
@@ -106,7 +109,7 @@ fn until(control: &Control, order: &MonitorOrder) -> Instant {
 
 struct Watch<'a> {
     control: &'a Control,
-    order: MonitorOrder,
+    order: MonitorSpec,
     server: Arc<McpServer>,
     journal: Journal,
     listener: Option<Sink>,

@@ -3,16 +3,14 @@
 use std::collections::HashSet;
 
 use codespar_protocol::{
-    Event, SessionId, SessionMode, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId,
+    AgentSpec, Event, OnDependencyFailure, SessionId, SessionMode, TaskId, TaskRecord, TaskSpec,
+    TaskStatus, TaskType, TeammateSpec, ToolUseId,
 };
 use codespar_store::{NewSession, NewTask, Notify, StoreError, Team};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
 use super::PIECES;
-use crate::{
-    Caller, HubError, TaskHub,
-    order::{self, AgentOrder},
-};
+use crate::{Caller, HubError, TaskHub};
 
 const NAME_LENGTH: usize = 40;
 /// Words that a message's `to` has other uses for.
@@ -61,24 +59,26 @@ impl TaskHub {
                 None => kind.name.clone(),
             });
             let agent_session = self.conversation(cwd, model.unwrap_or_default()).await?;
-            let order = AgentOrder {
+            let agent = AgentSpec {
                 prompt: member.prompt.unwrap_or_default(),
                 subagent_type: kind.name.clone(),
                 model: member.model,
                 max_budget_usd: None,
                 max_turns: Some(kind.max_turns.saturating_mul(PIECES)),
                 name: Some(member.name.clone()),
-                isolation: None,
+                isolation: kind.isolation,
                 root: caller.root.clone(),
                 cwd: cwd.to_path_buf(),
                 agent_session,
                 depth: caller.depth + 1,
                 tool_use_id: call.cloned(),
             };
-            let mut metadata = order::write(&order);
-            metadata.insert("member_of".to_owned(), json!(name));
-            metadata.insert("runner_only".to_owned(), json!(self.scheduler.id().0));
-            let task = self.member_task(caller, &member.name, metadata);
+            let teammate = TeammateSpec {
+                team: name.to_owned(),
+                name: member.name.clone(),
+                agent,
+            };
+            let task = self.member_task(caller, teammate);
             team.members.push((member.name, task.id.clone()));
             tasks.push(task);
         }
@@ -113,16 +113,20 @@ impl TaskHub {
         Ok(self.sessions.create_session(new).await?.id)
     }
 
-    fn member_task(&self, caller: &Caller, name: &str, metadata: Map<String, Value>) -> NewTask {
+    fn member_task(&self, caller: &Caller, teammate: TeammateSpec) -> NewTask {
         let id = TaskId::new(TaskType::InProcessTeammate);
+        let authority = (caller.authority)();
         NewTask {
-            output_file: Some(self.scheduler.output_file(&id)),
+            output_file: Some(self.scheduler.output_file(authority.tree, &id)),
             id,
-            task_type: TaskType::InProcessTeammate,
-            subject: name.to_owned(),
+            subject: teammate.name.clone(),
+            spec: TaskSpec::Teammate(teammate),
+            authority,
+            reserved_for: Some(self.scheduler.id().clone()),
+            on_dependency_failure: OnDependencyFailure::Fail,
             description: None,
             active_form: None,
-            metadata,
+            metadata: Map::new(),
             blocked_by: Vec::new(),
             session_id: Some(caller.session),
             parent_task_id: caller.task.clone(),

@@ -1,8 +1,9 @@
 //! The list of work that a team shares: adding to it, taking from it, marking what is done.
 
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{
+    SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, TeamItemSpec,
+};
 use codespar_store::{NewTask, Notify, OwnerRule, StoreError, TaskChange, TaskFilter};
-use serde_json::json;
 
 use super::Seat;
 use crate::{Caller, HubError, TaskExtra, TaskHub};
@@ -15,17 +16,19 @@ impl TaskHub {
         caller: &Caller,
         seat: Option<&Seat>,
         subject: &str,
-        mut extra: TaskExtra,
+        extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
         if let Some(reason) = &self.disabled {
             return Err(HubError::Refused(reason.clone()));
         }
         let named = extra.metadata.get("team").and_then(|name| name.as_str());
         let (session, team) = self.list(caller, seat, named).await?;
-        extra.metadata.insert("team".to_owned(), json!(team));
         let new = NewTask {
             id: TaskId::new(TaskType::InProcessTeammate),
-            task_type: TaskType::InProcessTeammate,
+            spec: TaskSpec::TeamItem(TeamItemSpec { team }),
+            authority: (caller.authority)(),
+            reserved_for: None,
+            on_dependency_failure: extra.on_dependency_failure,
             subject: subject.to_owned(),
             description: extra.description,
             active_form: None,

@@ -74,7 +74,7 @@ impl TaskHub {
                 Ok(id.clone())
             };
         }
-        let own = self.find(caller.session, to).await;
+        let own = self.find(caller, to).await;
         if let Ok(id) = own {
             let is_own = self.store.task(&id).await?.session_id == Some(caller.session);
             if is_own {

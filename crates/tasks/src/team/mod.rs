@@ -9,9 +9,8 @@ mod items;
 mod mail;
 mod runner;
 
-use codespar_protocol::{SessionId, TaskRecord, TaskType};
+use codespar_protocol::{SessionId, TaskRecord, TaskSpec};
 use codespar_store::Team;
-use serde_json::Value;
 
 pub use self::{hub::NewMember, inbox::TeamInbox, runner::TeammateRunner};
 
@@ -33,14 +32,13 @@ pub struct Seat {
 impl Seat {
     /// The seat of a task that is a teammate.
     pub fn of(record: &TaskRecord) -> Option<Self> {
-        let word = |key| record.metadata.get(key).and_then(Value::as_str);
-        if record.task_type != TaskType::InProcessTeammate {
+        let Some(TaskSpec::Teammate(teammate)) = &record.spec else {
             return None;
-        }
+        };
         Some(Self {
             session: record.session_id?,
-            team: word("member_of")?.to_owned(),
-            name: word("name")?.to_owned(),
+            team: teammate.team.clone(),
+            name: teammate.name.clone(),
         })
     }
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use codespar_protocol::TaskStatus;
+use codespar_protocol::{TaskSpec, TaskStatus};
 
 use super::Seat;
 use crate::{
-    AgentRunner, order,
+    AgentRunner,
     runner::{Control, Outcome, Runner},
 };
 
@@ -29,8 +29,11 @@ impl Runner for TeammateRunner {
 
 impl TeammateRunner {
     async fn attempt(&self, control: &Control) -> Result<Outcome, String> {
-        let order = order::read(&control.record.metadata)?;
-        let mut outcome = self.agents.attempt(control, order).await?.outcome;
+        let TaskSpec::Teammate(teammate) = control.spec()? else {
+            return Err(control.wrong_kind());
+        };
+        let attempt = self.agents.attempt(control, teammate.agent.clone()).await?;
+        let mut outcome = attempt.outcome;
         // It was made to wait, and has said nothing: that is no news.
         outcome.result = outcome.result.filter(|text| !text.is_empty());
         let rests = outcome.status == TaskStatus::Completed;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_policy::Access;
-use codespar_protocol::{TaskRecord, TaskStatus};
+use codespar_protocol::{Isolation, TaskRecord, TaskStatus};
 use codespar_store::Notify;
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 use schemars::JsonSchema;
@@ -40,7 +40,8 @@ struct Input {
     resume: Option<String>,
     max_turns: Option<u32>,
     /// `worktree`: a copy of the repository of its own.
-    isolation: Option<String>,
+    #[schemars(with = "Option<String>")]
+    isolation: Option<Isolation>,
     /// A name to send messages to.
     name: Option<String>,
 }
@@ -107,13 +108,6 @@ impl Tool for TaskTool {
         if input.max_turns == Some(0) {
             return Err(ToolError("`max_turns` must be at least 1".to_owned()));
         }
-        if input
-            .isolation
-            .as_deref()
-            .is_some_and(|word| word != "worktree")
-        {
-            return Err(ToolError("`isolation` can only be `worktree`".to_owned()));
-        }
         Ok(Intent {
             summary: format!("{kind}: {}", input.description),
             access: vec![Access::Named(kind)],
@@ -140,18 +134,21 @@ impl TaskTool {
     async fn start(&self, call: Call, context: &Context) -> Answer {
         let input: Input = input::parse(&call.input)?;
         let Desk { hub, caller, .. } = &self.desk;
-        let in_background = self.naming == Naming::Agent || input.run_in_background == Some(true);
+        let kind = self.kind(&input);
+        let in_background = self.naming == Naming::Agent
+            || input.run_in_background == Some(true)
+            || hub.kind(&kind)?.background;
         let record = if let Some(id) = &input.resume {
             hub.send(caller, id, &input.prompt, Some(&call.id)).await?
         } else {
             let launch = AgentLaunch {
                 description: input.description.clone(),
                 prompt: input.prompt.clone(),
-                kind: self.kind(&input),
+                kind,
                 model: input.model.clone(),
                 max_turns: input.max_turns,
                 max_budget: None,
-                isolation: input.isolation.clone(),
+                isolation: input.isolation,
                 name: input.name.clone(),
                 cwd: context.cwd(),
                 tool_use_id: Some(call.id.clone()),

@@ -4,7 +4,9 @@ use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_policy::Access;
-use codespar_protocol::{ParseTaskError, TaskRecord, TaskType};
+use codespar_protocol::{
+    OnDependencyFailure, ParseTaskError, ShellSpec, TaskRecord, TaskType, WorkflowSpec,
+};
 use codespar_store::Notify;
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 use parking_lot::Mutex;
@@ -12,10 +14,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Desk, Refusal, answered, as_json};
-use crate::{
-    AgentLaunch, BashOrder, MonitorOrder, TaskExtra, Workflow, WorkflowOrder, find_workflow,
-};
+use super::{Desk, Refusal, answered, shown};
+use crate::{AgentLaunch, TaskExtra, find_workflow, load_workflow, monitor_spec};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +33,10 @@ struct Input {
     prompt: Option<String>,
     /// Ids of tasks that must complete first.
     blocked_by: Option<Vec<String>>,
+    /// What to do when one of these does not complete: fail with it (the default) or run all the
+    /// same.
+    #[schemars(with = "Option<String>")]
+    on_dependency_failure: Option<OnDependencyFailure>,
     /// `subagent_type` chooses the kind of an agent; `file` is the name or path of a workflow;
     /// `team` is the team of an item, where there are several. A monitor takes `server`, and if
     /// wanted `resources` (URIs), `max_events`, `duration_s`, `interval_s`.
@@ -44,7 +48,7 @@ pub(super) struct TaskCreate {
     desk: Desk,
     /// Workflows that permission was asked for, by the input of the call. What runs is what was
     /// looked at, whatever has become of the file.
-    seen: Mutex<HashMap<String, WorkflowOrder>>,
+    seen: Mutex<HashMap<String, WorkflowSpec>>,
 }
 
 impl Input {
@@ -61,12 +65,13 @@ impl Input {
     async fn extra(&self, desk: &Desk) -> Result<TaskExtra, Refusal> {
         let mut blocked_by = Vec::new();
         for id in self.blocked_by.iter().flatten() {
-            blocked_by.push(desk.hub.find(desk.caller.session, id).await?);
+            blocked_by.push(desk.hub.find(&desk.caller, id).await?);
         }
         Ok(TaskExtra {
             description: self.description.clone(),
             blocked_by,
             metadata: self.metadata.clone().unwrap_or_default(),
+            on_dependency_failure: self.on_dependency_failure.unwrap_or_default(),
         })
     }
 }
@@ -108,7 +113,7 @@ impl Tool for TaskCreate {
 
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let record = self.create(&call, context.cwd()).await;
-        answered(record.map(|record| as_json(&record)))
+        answered(record.map(shown))
     }
 }
 
@@ -136,10 +141,10 @@ impl TaskCreate {
         let file = find_workflow(name, &caller.root, &cwd).map_err(ToolError)?;
         let kinds: Vec<&str> = hub.kinds().iter().map(|kind| kind.name.as_str()).collect();
         let workflow =
-            Workflow::load(&file, &kinds).map_err(|problem| ToolError(problem.to_string()))?;
+            load_workflow(&file, &kinds).map_err(|problem| ToolError(problem.to_string()))?;
         let mut access = vec![Access::Read(file.clone())];
         access.extend(workflow.commands().map(|text| Access::Command(text.into())));
-        let order = WorkflowOrder {
+        let order = WorkflowSpec {
             file,
             workflow,
             root: caller.root.clone(),
@@ -190,12 +195,12 @@ impl TaskCreate {
         Ok(match kind {
             TaskType::LocalBash => {
                 let needed = || Refusal("a local_bash task needs `command`".to_owned());
-                let order = BashOrder {
+                let shell = ShellSpec {
                     command: input.command.clone().ok_or_else(needed)?,
                     root: caller.root.clone(),
                     cwd,
                 };
-                hub.create_bash(caller, &input.subject, &order, extra)
+                hub.create_bash(caller, &input.subject, shell, extra)
                     .await?
             }
             TaskType::LocalAgent => hub.launch(caller, launch(prompt()?), extra).await?,
@@ -209,7 +214,7 @@ impl TaskCreate {
                 let order = order.ok_or_else(|| {
                     Refusal("the workflow's file has just been changed; try again".to_owned())
                 })?;
-                hub.create_workflow(caller, &input.subject, &order, extra)
+                hub.create_workflow(caller, &input.subject, order, extra)
                     .await?
             }
             TaskType::InProcessTeammate => {
@@ -224,9 +229,9 @@ impl TaskCreate {
                     .await?
             }
             TaskType::MonitorMcp => {
-                let order = MonitorOrder::read(&extra.metadata, &caller.root).map_err(Refusal)?;
+                let monitor = monitor_spec(&extra.metadata, &caller.root).map_err(Refusal)?;
                 let call = Some(&call.id);
-                hub.create_monitor(caller, &input.subject, &order, call, extra)
+                hub.create_monitor(caller, &input.subject, monitor, call, extra)
                     .await?
             }
         })

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, answered, as_json};
+use super::{Desk, answered, shown};
 use crate::HubError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,9 +51,9 @@ impl Tool for TaskGet {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let get = async {
             let Input { task_id } = input::parse(&call.input)?;
-            let id = self.0.hub.find(self.0.caller.session, &task_id).await?;
+            let id = self.0.hub.find(&self.0.caller, &task_id).await?;
             let record = self.0.hub.store().task(&id).await.map_err(HubError::from)?;
-            Ok(as_json(&record))
+            Ok(shown(record))
         };
         answered(get.await)
     }

@@ -144,6 +144,14 @@ fn as_json(value: &impl Serialize) -> ToolOutput {
     }
 }
 
+/// A task as a model sees it: the rules it runs by are none of its business, and long.
+fn shown(record: TaskRecord) -> ToolOutput {
+    as_json(&TaskRecord {
+        authority: None,
+        ..record
+    })
+}
+
 /// A task in one line.
 fn line(task: &TaskRecord) -> String {
     let mut line = format!(

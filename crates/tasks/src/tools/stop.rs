@@ -53,7 +53,7 @@ impl Tool for TaskStop {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let stop = async {
             let Input { task_id, reason } = input::parse(&call.input)?;
-            let id = self.0.hub.find(self.0.caller.session, &task_id).await?;
+            let id = self.0.hub.find(&self.0.caller, &task_id).await?;
             let reason =
                 reason.unwrap_or_else(|| "stopped by the agent that started it".to_owned());
             let record = self.0.hub.stop(&id, &reason).await?;

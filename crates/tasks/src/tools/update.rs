@@ -40,7 +40,8 @@ impl Tool for TaskUpdate {
     }
 
     fn description(&self) -> &str {
-        "Changes a task: words, metadata, dependencies, owner, or a step of its lifecycle."
+        "Changes a task of yours: subject, description, metadata, dependencies, owner, or a step of \
+         its lifecycle. What it runs stays as it is."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {
@@ -48,30 +49,26 @@ impl Tool for TaskUpdate {
     }
 
     fn effect(&self) -> Effect {
-        Effect::SideBySide
+        Effect::Changes
     }
 
     fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
         let input: Input = input::parse(raw)?;
         Ok(Intent {
+            access: vec![Access::Named(input.task_id.clone())],
             summary: input.task_id,
-            access: vec![Access::Nothing],
         })
     }
 
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let update = async {
             let input: Input = input::parse(&call.input)?;
-            let id = self
-                .0
-                .hub
-                .find(self.0.caller.session, &input.task_id)
-                .await?;
+            let id = self.0.hub.find(&self.0.caller, &input.task_id).await?;
             let wrong = |error: codespar_protocol::ParseTaskError| Refusal(error.to_string());
             let Desk { hub, caller, seat } = &self.0;
             let mut add_blocked_by = Vec::new();
             for id in input.add_blocked_by.unwrap_or_default() {
-                add_blocked_by.push(hub.find(caller.session, &id).await?);
+                add_blocked_by.push(hub.find(caller, &id).await?);
             }
             let change = TaskChange {
                 status: input

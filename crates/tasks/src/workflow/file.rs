@@ -8,7 +8,9 @@ use std::{
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Step, Work, Workflow, check, template};
+use codespar_protocol::{StepWork, Workflow, WorkflowStep};
+
+use super::{check, template};
 
 const DEFAULT_AGENT: &str = "general-purpose";
 
@@ -64,39 +66,41 @@ pub(super) struct RawStep {
     retry: u32,
 }
 
-impl Workflow {
-    /// Reads and checks a file. `kinds` are the agents that steps may name.
-    pub fn load(path: &Path, kinds: &[&str]) -> Result<Self, WorkflowProblem> {
-        let text = std::fs::read_to_string(path).map_err(|error| WorkflowProblem {
-            path: path.to_path_buf(),
-            line: 1,
-            message: error.to_string(),
-        })?;
-        Self::parse(&text, path, kinds)
-    }
+/// Reads and checks a file. `kinds` are the agents that steps may name.
+pub fn load_workflow(path: &Path, kinds: &[&str]) -> Result<Workflow, WorkflowProblem> {
+    let text = std::fs::read_to_string(path).map_err(|error| WorkflowProblem {
+        path: path.to_path_buf(),
+        line: 1,
+        message: error.to_string(),
+    })?;
+    parse_workflow(&text, path, kinds)
+}
 
-    /// Checks the text of a file.
-    pub fn parse(text: &str, path: &Path, kinds: &[&str]) -> Result<Self, WorkflowProblem> {
-        let problem = |wrong: Wrong| WorkflowProblem {
-            path: path.to_path_buf(),
-            line: line_of(text, wrong.span.start),
-            message: wrong.message,
-        };
-        let raw: RawWorkflow = toml::from_str(text).map_err(|error| {
-            problem(Wrong {
-                span: error.span().unwrap_or_default(),
-                message: error.message().to_owned(),
-            })
-        })?;
-        checked(raw, kinds).map_err(problem)
-    }
+/// Checks the text of a file.
+pub fn parse_workflow(
+    text: &str,
+    path: &Path,
+    kinds: &[&str],
+) -> Result<Workflow, WorkflowProblem> {
+    let problem = |wrong: Wrong| WorkflowProblem {
+        path: path.to_path_buf(),
+        line: line_of(text, wrong.span.start),
+        message: wrong.message,
+    };
+    let raw: RawWorkflow = toml::from_str(text).map_err(|error| {
+        problem(Wrong {
+            span: error.span().unwrap_or_default(),
+            message: error.message().to_owned(),
+        })
+    })?;
+    checked(raw, kinds).map_err(problem)
 }
 
 fn checked(raw: RawWorkflow, kinds: &[&str]) -> Result<Workflow, Wrong> {
     check::steps(&raw.steps)?;
     let mut steps = Vec::with_capacity(raw.steps.len());
     for step in &raw.steps {
-        steps.push(Step {
+        steps.push(WorkflowStep {
             id: step.id.get_ref().clone(),
             needs: step.needs.iter().map(|id| id.get_ref().clone()).collect(),
             retry: step.retry,
@@ -113,7 +117,7 @@ fn checked(raw: RawWorkflow, kinds: &[&str]) -> Result<Workflow, Wrong> {
     })
 }
 
-fn work(step: &RawStep, kinds: &[&str]) -> Result<Work, Wrong> {
+fn work(step: &RawStep, kinds: &[&str]) -> Result<StepWork, Wrong> {
     let id = step.id.get_ref();
     match (&step.command, &step.prompt) {
         (Some(command), None) => {
@@ -122,11 +126,11 @@ fn work(step: &RawStep, kinds: &[&str]) -> Result<Work, Wrong> {
                     format!("step `{id}` has a command; `agent` and `model` are for prompts");
                 return Err(Wrong::at(field, words));
             }
-            Ok(Work::Command {
+            Ok(StepWork::Command {
                 command: full(command, "command", id)?,
             })
         }
-        (None, Some(prompt)) => Ok(Work::Prompt {
+        (None, Some(prompt)) => Ok(StepWork::Prompt {
             prompt: full(prompt, "prompt", id)?,
             agent: agent(step.agent.as_ref(), kinds)?,
             model: step.model.as_ref().map(|model| model.get_ref().clone()),
@@ -179,7 +183,7 @@ mod tests {
     const KINDS: [&str; 2] = ["Explore", "general-purpose"];
 
     fn parse(text: &str) -> Result<Workflow, String> {
-        Workflow::parse(text, Path::new("w.toml"), &KINDS).map_err(|problem| problem.to_string())
+        parse_workflow(text, Path::new("w.toml"), &KINDS).map_err(|problem| problem.to_string())
     }
 
     /// The complaint about steps that follow the name on line 1.
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_is_read_whole_and_comes_back_from_metadata() {
+    fn a_good_file_is_read_whole_and_comes_back_from_json() {
         let workflow = parse(
             "name = \"ship\"\ndescription = \"d\"\n\
              [[step]]\nid = \"build\"\ncommand = \"make\"\nretry = 2\n\
@@ -196,18 +200,18 @@ mod tests {
              [[step]]\nid = \"say\"\nprompt = \"hello\"\n",
         )
         .unwrap();
-        let prompt = |prompt: &str, agent: &str, model: Option<&str>| Work::Prompt {
+        let prompt = |prompt: &str, agent: &str, model: Option<&str>| StepWork::Prompt {
             prompt: prompt.into(),
             agent: agent.into(),
             model: model.map(str::to_owned),
         };
-        let step = |id: &str, needs: &[&str], retry, work| Step {
+        let step = |id: &str, needs: &[&str], retry, work| WorkflowStep {
             id: id.into(),
             needs: needs.iter().map(|id| (*id).to_owned()).collect(),
             retry,
             work,
         };
-        let command = Work::Command {
+        let command = StepWork::Command {
             command: "make".into(),
         };
         let expected = Workflow {

@@ -1,15 +1,16 @@
-//! How far a workflow is: which task each step became. It stands in the workflow's metadata
-//! before a step's task is made, so that a crash never makes one twice.
+//! How far a workflow is: which task each step became. It is recorded as a step of the workflow,
+//! which only its runner writes, before a step's task is made: a crash never makes one twice.
 
 use std::collections::BTreeMap;
 
-use codespar_protocol::{SessionId, TaskId, TaskType};
+use codespar_protocol::{SessionId, StepWork, TaskId, TaskType, WorkflowStep};
+use codespar_store::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::{Step, Work};
+use crate::runner::Control;
 
-const KEY: &str = "steps";
+const STEP: &str = "progress";
 
 /// The task that a step became, last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,10 +26,10 @@ pub(super) struct Made {
 
 impl Made {
     /// Fresh names for a step.
-    pub(super) fn fresh(step: &Step, retries: u32) -> Self {
+    pub(super) fn fresh(step: &WorkflowStep, retries: u32) -> Self {
         let (kind, agent_session) = match step.work {
-            Work::Command { .. } => (TaskType::LocalBash, None),
-            Work::Prompt { .. } => (TaskType::LocalAgent, Some(SessionId::new())),
+            StepWork::Command { .. } => (TaskType::LocalBash, None),
+            StepWork::Prompt { .. } => (TaskType::LocalAgent, Some(SessionId::new())),
         };
         Self {
             task_id: TaskId::new(kind),
@@ -43,19 +44,25 @@ impl Made {
 pub(super) struct Progress(BTreeMap<String, Made>);
 
 impl Progress {
-    /// What earlier runners wrote.
-    pub(super) fn read(metadata: &Map<String, Value>) -> Result<Self, String> {
-        match metadata.get(KEY) {
+    /// What earlier runners recorded.
+    pub(super) async fn read(store: &dyn TaskStore, workflow: &TaskId) -> Result<Self, String> {
+        let steps = store.steps(workflow).await;
+        let steps = steps.map_err(|error| format!("its progress cannot be read: {error}"))?;
+        match steps.into_iter().find(|(step, _)| step == STEP) {
             None => Ok(Self::default()),
-            Some(value) => serde_json::from_value(value.clone())
+            Some((_, value)) => serde_json::from_value(value)
                 .map(Self)
-                .map_err(|error| format!("metadata.{KEY} is damaged: {error}")),
+                .map_err(|error| format!("the record of its progress is damaged: {error}")),
         }
     }
 
-    /// As metadata.
-    pub(super) fn to_metadata(&self) -> Map<String, Value> {
-        Map::from_iter([(KEY.to_owned(), json!(self.0))])
+    /// On record, in place of what was there before.
+    pub(super) async fn record(&self, control: &Control) -> Result<(), StoreError> {
+        let (id, epoch) = (&control.record.task_id, control.epoch);
+        control
+            .store
+            .record_step(id, epoch, STEP, &json!(self.0))
+            .await
     }
 
     pub(super) fn of(&self, step: &str) -> Option<&Made> {

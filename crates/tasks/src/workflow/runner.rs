@@ -3,19 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codespar_protocol::{Cost, TaskRecord, TaskStatus, Usage};
+use codespar_protocol::{
+    Cost, TaskRecord, TaskSpec, TaskStatus, Usage, WorkflowSpec, WorkflowStep,
+};
 use codespar_store::{Claimed, StoreError, TaskFilter};
 use futures::future::join_all;
 use serde_json::Map;
 
 use super::{
-    Step, WorkflowOrder,
     log::StepLog,
     progress::{Made, Progress},
     steps::{Records, View, result},
 };
 use crate::{
-    TaskHub, order,
+    TaskHub,
     runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
 };
 
@@ -32,7 +33,7 @@ pub struct WorkflowRunner {
 #[async_trait]
 impl Runner for WorkflowRunner {
     async fn run(&self, control: Control) -> Outcome {
-        match Run::open(self.hub.clone(), control) {
+        match Run::open(self.hub.clone(), control).await {
             Ok(mut run) => run.until_over().await,
             Err(error) => Outcome::failed(error),
         }
@@ -43,7 +44,7 @@ impl Runner for WorkflowRunner {
 struct Run {
     hub: Arc<TaskHub>,
     control: Control,
-    order: WorkflowOrder,
+    spec: WorkflowSpec,
     progress: Progress,
     log: StepLog,
 }
@@ -59,14 +60,17 @@ enum Look {
 }
 
 impl Run {
-    fn open(hub: Arc<TaskHub>, control: Control) -> Result<Self, String> {
-        let order: WorkflowOrder = order::read(&control.record.metadata)?;
-        let progress = Progress::read(&control.record.metadata)?;
+    async fn open(hub: Arc<TaskHub>, control: Control) -> Result<Self, String> {
+        control.authority()?;
+        let TaskSpec::Workflow(spec) = control.spec()?.clone() else {
+            return Err(control.wrong_kind());
+        };
+        let progress = Progress::read(&*control.store, &control.record.task_id).await?;
         let log = StepLog::open(&control.output)?;
         Ok(Self {
             hub,
             control,
-            order,
+            spec,
             progress,
             log,
         })
@@ -105,11 +109,18 @@ impl Run {
         self.tell(&records);
         let (due, retried) = {
             let view = self.view(&records);
-            let steps = || self.order.workflow.steps.iter();
-            let is_new = |step: &&Step| self.progress.of(&step.id).is_none() && view.is_due(step);
-            let due: Vec<Step> = steps().filter(is_new).cloned().collect();
-            let again = |step: &&Step| view.is_to_be_retried(step);
-            (due, steps().filter(again).cloned().collect::<Vec<Step>>())
+            let steps = || self.spec.workflow.steps.iter();
+            let is_new =
+                |step: &&WorkflowStep| self.progress.of(&step.id).is_none() && view.is_due(step);
+            let due: Vec<WorkflowStep> = steps().filter(is_new).cloned().collect();
+            let again = |step: &&WorkflowStep| view.is_to_be_retried(step);
+            (
+                due,
+                steps()
+                    .filter(again)
+                    .cloned()
+                    .collect::<Vec<WorkflowStep>>(),
+            )
         };
         for step in &due {
             self.progress.set(&step.id, Made::fresh(step, 0));
@@ -120,12 +131,7 @@ impl Run {
         }
         if !due.is_empty() || !retried.is_empty() {
             // On record before there is a task: whoever takes over makes the same one.
-            let noted = self.control.store.note_progress(
-                &self.control.record.task_id,
-                self.control.epoch,
-                self.progress.to_metadata(),
-            );
-            noted.await?;
+            self.progress.record(&self.control).await?;
         }
         self.make_missing(records).await
     }
@@ -134,13 +140,13 @@ impl Run {
     async fn make_missing(&self, records: Records) -> Result<Look, StoreError> {
         let view = self.view(&records);
         let mut new = Vec::new();
-        for step in &self.order.workflow.steps {
+        for step in &self.spec.workflow.steps {
             if self.progress.of(&step.id).is_some() && view.record(&step.id).is_none() {
                 new.extend(view.new_task(step).await?);
             }
         }
         if new.is_empty() {
-            let mut steps = self.order.workflow.steps.iter();
+            let mut steps = self.spec.workflow.steps.iter();
             let all_over = steps.all(|step| view.is_settled(step));
             return Ok(if all_over {
                 Look::Over(records)
@@ -177,7 +183,7 @@ impl Run {
         View {
             hub: &self.hub,
             control: &self.control,
-            order: &self.order,
+            spec: &self.spec,
             progress: &self.progress,
             records,
         }
@@ -185,7 +191,7 @@ impl Run {
 
     /// Writes down what is new.
     fn tell(&mut self, records: &Records) {
-        for step in &self.order.workflow.steps {
+        for step in &self.spec.workflow.steps {
             let Some(made) = self.progress.of(&step.id) else {
                 continue;
             };
@@ -208,8 +214,8 @@ impl Run {
 
     fn conclude(&self, records: &Records) -> Outcome {
         let view = self.view(records);
-        let steps = &self.order.workflow.steps;
-        let of = |step: &Step| view.record(&step.id);
+        let steps = &self.spec.workflow.steps;
+        let of = |step: &WorkflowStep| view.record(&step.id);
         // Those that failed of themselves; the others failed with them.
         let failed: Vec<String> = steps
             .iter()
@@ -222,7 +228,7 @@ impl Run {
             .iter()
             .filter_map(|step| Some(told(step, of(step)?)))
             .collect();
-        let last = |step: &&Step| !steps.iter().any(|other| other.needs.contains(&step.id));
+        let last = |step: &&WorkflowStep| !steps.iter().any(|other| other.needs.contains(&step.id));
         for step in steps.iter().filter(last) {
             let text = of(step).map(result).unwrap_or_default();
             if !text.is_empty() {
@@ -269,7 +275,7 @@ impl Run {
 }
 
 /// How a step ended, in one line.
-fn told(step: &Step, record: &TaskRecord) -> String {
+fn told(step: &WorkflowStep, record: &TaskRecord) -> String {
     let (id, status, task) = (&step.id, record.status, &record.task_id);
     match &record.error {
         Some(error) => format!("{id}: {status}: {error} ({task})"),

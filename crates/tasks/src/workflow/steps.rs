@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 
-use codespar_protocol::{SessionMode, TaskId, TaskRecord, TaskStatus};
-use codespar_store::{NewSession, NewTask, Notify, StoreError};
+use codespar_protocol::{
+    AgentSpec, OnDependencyFailure, SessionMode, ShellSpec, StepWork, TaskId, TaskRecord, TaskSpec,
+    TaskStatus, WorkflowSpec, WorkflowStep,
+};
+use codespar_store::{NewSession, NewTask, Notify, RunnerId, StoreError};
 use serde_json::{Map, Value, json};
 
-use super::{Step, Work, WorkflowOrder, progress::Progress, template};
+use super::{progress::Progress, template};
 use crate::{
     TaskHub,
-    order::{self, AgentOrder, BashOrder},
     runner::{Control, PROCESS_ENDED},
 };
 
@@ -20,7 +22,7 @@ pub(super) type Records = HashMap<TaskId, TaskRecord>;
 pub(super) struct View<'a> {
     pub(super) hub: &'a TaskHub,
     pub(super) control: &'a Control,
-    pub(super) order: &'a WorkflowOrder,
+    pub(super) spec: &'a WorkflowSpec,
     pub(super) progress: &'a Progress,
     pub(super) records: &'a Records,
 }
@@ -32,7 +34,7 @@ impl<'a> View<'a> {
     }
 
     /// All that a step needs has completed.
-    pub(super) fn needs_met(&self, step: &Step) -> bool {
+    pub(super) fn needs_met(&self, step: &WorkflowStep) -> bool {
         step.needs.iter().all(|need| {
             self.record(need)
                 .is_some_and(|record| record.status == TaskStatus::Completed)
@@ -40,22 +42,22 @@ impl<'a> View<'a> {
     }
 
     /// Nothing more will become of a step.
-    pub(super) fn is_settled(&self, step: &Step) -> bool {
+    pub(super) fn is_settled(&self, step: &WorkflowStep) -> bool {
         self.record(&step.id)
             .is_some_and(|record| record.status.is_final())
             && !self.is_to_be_retried(step)
     }
 
     /// A step may begin, or has to be told that it will not: all it needs has come to an end.
-    pub(super) fn is_due(&self, step: &Step) -> bool {
+    pub(super) fn is_due(&self, step: &WorkflowStep) -> bool {
         step.needs.iter().all(|need| {
-            let needed = self.order.workflow.steps.iter().find(|s| s.id == *need);
+            let needed = self.spec.workflow.steps.iter().find(|s| s.id == *need);
             needed.is_some_and(|needed| self.is_settled(needed))
         })
     }
 
     /// It did not complete, and the file says to try again. What someone stopped stays stopped.
-    pub(super) fn is_to_be_retried(&self, step: &Step) -> bool {
+    pub(super) fn is_to_be_retried(&self, step: &WorkflowStep) -> bool {
         let (Some(made), Some(record)) = (self.progress.of(&step.id), self.record(&step.id)) else {
             return false;
         };
@@ -68,39 +70,44 @@ impl<'a> View<'a> {
     }
 
     /// The task of a step, under the names that are on record.
-    pub(super) async fn new_task(&self, step: &Step) -> Result<Option<NewTask>, StoreError> {
+    pub(super) async fn new_task(
+        &self,
+        step: &WorkflowStep,
+    ) -> Result<Option<NewTask>, StoreError> {
         let Some(made) = self.progress.of(&step.id).cloned() else {
             return Ok(None);
         };
-        let mut metadata = match &step.work {
-            Work::Command { command } => order::write(&BashOrder {
-                command: command.clone(),
-                root: self.order.root.clone(),
-                cwd: self.order.cwd.clone(),
-            }),
-            Work::Prompt { .. } => self.agent_order(step).await?,
-        };
-        metadata.insert("workflow_step".to_owned(), json!(step.id));
         let workflow = &self.control.record;
-        if let Some(runner) = workflow.metadata.get("runner_only") {
-            metadata.insert("runner_only".to_owned(), runner.clone());
-        }
+        let Some(authority) = workflow.authority.clone() else {
+            return Ok(None);
+        };
+        let spec = match &step.work {
+            StepWork::Command { command } => TaskSpec::Shell(ShellSpec {
+                command: command.clone(),
+                root: self.spec.root.clone(),
+                cwd: self.spec.cwd.clone(),
+            }),
+            StepWork::Prompt { .. } => match self.agent(step).await? {
+                Some(agent) => TaskSpec::Agent(agent),
+                None => return Ok(None),
+            },
+        };
         // An agent that waits for the workflow must not take up the room of its steps.
         let scheduler = self.hub.scheduler();
         let start_here = (workflow.parent_task_id.is_some() && self.needs_met(step))
             .then(|| (scheduler.id().clone(), scheduler.lease()));
         let needs = step.needs.iter();
         Ok(Some(NewTask {
-            output_file: Some(scheduler.output_file(&made.task_id)),
-            task_type: match step.work {
-                Work::Command { .. } => codespar_protocol::TaskType::LocalBash,
-                Work::Prompt { .. } => codespar_protocol::TaskType::LocalAgent,
-            },
+            output_file: Some(scheduler.output_file(authority.tree, &made.task_id)),
             id: made.task_id,
-            subject: format!("{}: {}", self.order.workflow.name, step.id),
+            spec,
+            authority,
+            reserved_for: workflow.reserved_for.clone().map(RunnerId),
+            on_dependency_failure: OnDependencyFailure::Fail,
+            subject: format!("{}: {}", self.spec.workflow.name, step.id),
             description: None,
             active_form: None,
-            metadata,
+            metadata: Map::from_iter([("workflow_step".to_owned(), json!(step.id))]),
             blocked_by: needs
                 .filter_map(|need| Some(self.progress.of(need)?.task_id.clone()))
                 .collect(),
@@ -111,10 +118,10 @@ impl<'a> View<'a> {
         }))
     }
 
-    async fn agent_order(&self, step: &Step) -> Result<Map<String, Value>, StoreError> {
+    async fn agent(&self, step: &WorkflowStep) -> Result<Option<AgentSpec>, StoreError> {
         let made = self.progress.of(&step.id);
         let (
-            Work::Prompt {
+            StepWork::Prompt {
                 prompt,
                 agent,
                 model,
@@ -122,31 +129,31 @@ impl<'a> View<'a> {
             Some(agent_session),
         ) = (&step.work, made.and_then(|made| made.agent_session))
         else {
-            return Ok(Map::new());
+            return Ok(None);
         };
         let sessions = self.hub.sessions();
         if let Err(StoreError::NoSuchSession(_)) = sessions.session(agent_session).await {
             sessions
                 .create_session(NewSession {
                     id: agent_session,
-                    cwd: self.order.cwd.clone(),
+                    cwd: self.spec.cwd.clone(),
                     model: model.clone().unwrap_or_default(),
                     mode: SessionMode::Normal,
                 })
                 .await?;
         }
-        Ok(order::write(&AgentOrder {
+        Ok(Some(AgentSpec {
             prompt: template::fill(prompt, |id| self.record(id).map(result)),
             subagent_type: agent.clone(),
             model: model.clone(),
             max_budget_usd: None,
             max_turns: None,
             name: None,
-            isolation: None,
-            root: self.order.root.clone(),
-            cwd: self.order.cwd.clone(),
+            isolation: self.hub.kind(agent).ok().and_then(|kind| kind.isolation),
+            root: self.spec.root.clone(),
+            cwd: self.spec.cwd.clone(),
             agent_session,
-            depth: self.order.depth,
+            depth: self.spec.depth,
             tool_use_id: None,
         }))
     }

@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 
+use codespar_protocol::WorkflowStep;
 use toml::Spanned;
 
-use super::{
-    Step,
-    file::{RawStep, Wrong},
-};
+use super::file::{RawStep, Wrong};
 
 /// Whether all that a step refers to is known, safe, and there when the step begins.
-pub(super) fn check(raw: &RawStep, steps: &[Step]) -> Result<(), Wrong> {
+pub(super) fn check(raw: &RawStep, steps: &[WorkflowStep]) -> Result<(), Wrong> {
     if let Some(command) = &raw.command
         && references(command.get_ref()).next().is_some()
     {
@@ -27,7 +25,11 @@ pub(super) fn check(raw: &RawStep, steps: &[Step]) -> Result<(), Wrong> {
     }
 }
 
-fn check_prompt(raw: &RawStep, prompt: &Spanned<String>, steps: &[Step]) -> Result<(), Wrong> {
+fn check_prompt(
+    raw: &RawStep,
+    prompt: &Spanned<String>,
+    steps: &[WorkflowStep],
+) -> Result<(), Wrong> {
     let id = raw.id.get_ref();
     let above = above(id, steps);
     for reference in references(prompt.get_ref()) {
@@ -105,7 +107,7 @@ fn references(text: &str) -> impl Iterator<Item = Reference<'_>> {
 }
 
 /// All that a step needs, directly or through others.
-fn above<'a>(id: &str, steps: &'a [Step]) -> HashSet<&'a str> {
+fn above<'a>(id: &str, steps: &'a [WorkflowStep]) -> HashSet<&'a str> {
     let needs = |id: &str| {
         steps
             .iter()

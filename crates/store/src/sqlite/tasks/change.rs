@@ -1,13 +1,14 @@
 //! Changing a record by hand, and asking for a stop.
 
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus};
+use codespar_protocol::{OnDependencyFailure, RESULT_KEYS, TaskId, TaskRecord, TaskStatus};
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use sqlx::SqliteConnection;
 
 use super::{
     super::failure::Failure,
     create, ending, graph, items, mail, read,
-    row::{Found, Metadata, damaged, merge, task_id},
+    row::{Found, as_text, damaged, merge, task_id},
 };
 use crate::{OwnerRule, StoreError, TaskChange, task_sql as sql};
 
@@ -17,6 +18,7 @@ pub(super) async fn change(
     change: TaskChange,
     at: Timestamp,
 ) -> Result<TaskRecord, Failure> {
+    refuse_result_keys(id, &change.metadata)?;
     let mut task = read::found(connection, id).await?;
     if change.owner_must_be_free == OwnerRule::ClaimFree {
         refuse_unless_free(connection, &task).await?;
@@ -49,6 +51,23 @@ pub(super) async fn change(
     read::record(connection, id).await
 }
 
+/// What a runner reports of a task is not for others to write.
+pub(super) fn refuse_result_keys(
+    id: &TaskId,
+    metadata: &Map<String, Value>,
+) -> Result<(), StoreError> {
+    match RESULT_KEYS
+        .into_iter()
+        .find(|key| metadata.contains_key(*key))
+    {
+        Some(key) => Err(StoreError::ResultKey {
+            id: id.clone(),
+            key,
+        }),
+        None => Ok(()),
+    }
+}
+
 async fn refuse_unless_free(
     connection: &mut SqliteConnection,
     task: &Found,
@@ -67,20 +86,17 @@ async fn refuse_unless_free(
 }
 
 /// The fields that can be changed at any time.
-pub(super) async fn write(
+async fn write(
     connection: &mut SqliteConnection,
     record: &TaskRecord,
     at: Timestamp,
 ) -> Result<(), Failure> {
-    let metadata = Metadata::of(record.task_type, &record.metadata);
     sqlx::query(sql::CHANGE_TASK)
         .bind(record.task_id.as_str())
         .bind(record.subject.as_str())
         .bind(record.description.as_deref())
         .bind(record.owner.as_deref())
-        .bind(metadata.text)
-        .bind(metadata.queue)
-        .bind(metadata.run_anyway)
+        .bind(as_text(&record.metadata))
         .bind(at.as_microsecond())
         .execute(connection)
         .await?;
@@ -99,7 +115,7 @@ async fn wait_for(
         let rule = "only a pending task can be made to wait for others";
         return Err(task.wrong_state(rule).into());
     }
-    let run_anyway = Metadata::of(task.record.task_type, &task.record.metadata).run_anyway;
+    let run_anyway = task.record.on_dependency_failure == OnDependencyFailure::Run;
     let (mut unmet, mut failed) = (0, None);
     for blocker in blockers {
         let status = read::found(connection, blocker).await?.record.status;

@@ -1,13 +1,13 @@
-//! Taking ready tasks under a lease, and keeping, adding to or giving back what was taken.
+//! Taking ready tasks under a lease, and keeping or giving back what was taken.
 
 use std::{
     collections::{HashMap, HashSet},
+    path::Path,
     time::Duration,
 };
 
 use codespar_protocol::{TaskId, TaskStatus, TaskType};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 use sqlx::{Row, SqliteConnection};
 
 use super::{
@@ -15,11 +15,11 @@ use super::{
         failure::Failure,
         rows::{count, field, int},
     },
-    change, ending, read,
-    row::{damaged, merge, task_id},
+    ending, read,
+    row::{damaged, task_id},
     runners, until,
 };
-use crate::{Capacity, Claimed, Renewal, RunnerId, task_sql as sql};
+use crate::{Capacity, Claimed, Projects, Renewal, RunnerId, task_sql as sql};
 
 /// A task that may be taken.
 struct Candidate {
@@ -78,7 +78,7 @@ pub(super) async fn claim(
         .into_iter()
         .map(|runner| runner.0)
         .collect();
-    let open = |queue: &str| open_to(queue, runner, &living);
+    let open = |queue: &str| open_to(queue, runner, &capacity.projects, &living);
     let mut candidates = expired(connection, at, open).await?;
     candidates.retain(|lost| room.take(lost.task_type));
     let mut ready = ready(connection, &room, open).await?;
@@ -110,7 +110,20 @@ pub(super) async fn claim(
 }
 
 /// The type of a queue's tasks, if this runner may take them.
-fn open_to(queue: &str, runner: &RunnerId, living: &HashSet<String>) -> Option<TaskType> {
+fn open_to(
+    queue: &str,
+    runner: &RunnerId,
+    projects: &Projects,
+    living: &HashSet<String>,
+) -> Option<TaskType> {
+    let (queue, project) = match queue.split_once('#') {
+        Some((queue, project)) => (queue, Some(project)),
+        // Of an earlier version, for nobody knows which project: whoever takes it says so.
+        None => (queue, None),
+    };
+    if project.is_some_and(|root| !projects.include(Path::new(root))) {
+        return None;
+    }
     let (task_type, only) = match queue.split_once('@') {
         Some((task_type, only)) => (task_type, Some(only)),
         None => (queue, None),
@@ -231,17 +244,4 @@ pub(super) async fn release(
         .execute(connection)
         .await?;
     Ok(())
-}
-
-pub(super) async fn note_progress(
-    connection: &mut SqliteConnection,
-    id: &TaskId,
-    epoch: u64,
-    more: Map<String, Value>,
-    at: Timestamp,
-) -> Result<(), Failure> {
-    let mut task = read::found(connection, id).await?;
-    task.held_under(epoch, TaskStatus::Running)?;
-    merge(&mut task.record.metadata, more);
-    change::write(connection, &task.record, at).await
 }

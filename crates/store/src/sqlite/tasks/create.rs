@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus};
+use codespar_protocol::{OnDependencyFailure, TaskId, TaskRecord, TaskStatus};
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
@@ -11,9 +11,10 @@ use super::{
         failure::Failure,
         rows::{int, path_text},
     },
+    change,
     ending::{self, Cause},
     graph, read,
-    row::{Metadata, damaged, status, task_id},
+    row::{as_text, damaged, list_of, status, task_id},
     until,
 };
 use crate::{NewTask, Notify, StoreError, task_sql as sql};
@@ -30,8 +31,9 @@ pub(super) fn check(new: &[NewTask]) -> Result<(), StoreError> {
         if !ids.insert(&task.id) {
             return Err(StoreError::TaskExists(id));
         }
-        if task.id.task_type() != Some(task.task_type) {
-            let task_type = task.task_type;
+        change::refuse_result_keys(&task.id, &task.metadata)?;
+        if task.id.task_type() != Some(task.spec.task_type()) {
+            let task_type = task.spec.task_type();
             return Err(StoreError::WrongLetter { id, task_type });
         }
         waits.insert(&task.id, task.blocked_by.iter().collect());
@@ -76,7 +78,7 @@ pub(super) async fn create(
 /// A new task, and what it finds.
 struct Draft<'a> {
     task: &'a NewTask,
-    metadata: Metadata,
+    run_anyway: bool,
     /// Each once, in their order.
     blockers: Vec<&'a TaskId>,
     unmet: usize,
@@ -86,13 +88,13 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn of(task: &'a NewTask, known: &HashMap<TaskId, TaskStatus>) -> Self {
-        let metadata = Metadata::of(task.task_type, &task.metadata);
+        let run_anyway = task.on_dependency_failure == OnDependencyFailure::Run;
         let mut seen = HashSet::new();
         let mut blockers: Vec<&TaskId> = task.blocked_by.iter().collect();
         blockers.retain(|id| seen.insert(*id));
         let holds = |id: &&TaskId| match known.get(*id) {
             Some(TaskStatus::Completed) => false,
-            Some(TaskStatus::Failed | TaskStatus::Killed) => !metadata.run_anyway,
+            Some(TaskStatus::Failed | TaskStatus::Killed) => !run_anyway,
             Some(TaskStatus::Pending | TaskStatus::Running) | None => true,
         };
         let is_over = |id: &&&TaskId| known.get(**id).is_some_and(|status| status.is_final());
@@ -104,7 +106,7 @@ impl<'a> Draft<'a> {
                 .filter(is_over)
                 .find(|id| holds(id))
                 .copied(),
-            metadata,
+            run_anyway,
             blockers,
         }
     }
@@ -155,6 +157,12 @@ async fn insert(
     let mut query = sqlx::query(AssertSqlSafe(text)).persistent(is_usual(drafts.len()));
     for draft in drafts {
         let task = draft.task;
+        let not_recordable = |error: serde_json::Error| StoreError::NotRecordable {
+            id: task.id.clone(),
+            message: error.to_string(),
+        };
+        let spec = serde_json::to_string(&task.spec).map_err(not_recordable)?;
+        let authority = serde_json::to_string(&task.authority).map_err(not_recordable)?;
         let output_file = task.output_file.as_deref().map(path_text).transpose()?;
         // One that waits stays pending; if it was to start here, that is refused in the end.
         let start = task.start_here.as_ref().filter(|_| draft.unmet == 0);
@@ -165,14 +173,18 @@ async fn insert(
         let begun = i64::from(start.is_some());
         query = query
             .bind(task.id.as_str())
-            .bind(task.task_type.as_str())
+            .bind(task.spec.task_type().as_str())
             .bind(status.as_str())
             .bind(task.subject.as_str())
             .bind(task.description.as_deref())
             .bind(task.active_form.as_deref())
-            .bind(draft.metadata.text.as_str())
-            .bind(draft.metadata.queue.as_str())
-            .bind(draft.metadata.run_anyway)
+            .bind(as_text(&task.metadata))
+            .bind(spec)
+            .bind(authority)
+            .bind(task.authority.tree.to_string())
+            .bind(task.reserved_for.as_ref().map(|runner| runner.0.as_str()))
+            .bind(queue_of(task)?)
+            .bind(draft.run_anyway)
             .bind(output_file)
             .bind(task.session_id.map(|id| id.to_string()))
             .bind(task.parent_task_id.as_ref().map(TaskId::as_str))
@@ -188,6 +200,21 @@ async fn insert(
     }
     query.execute(connection).await?;
     Ok(())
+}
+
+/// Where runners look for it: `type[@runner]#project root`, or the list of a team.
+fn queue_of(task: &NewTask) -> Result<String, StoreError> {
+    if let Some(team) = task.spec.team_list() {
+        // No runner takes from a queue that is not called after a type.
+        return Ok(list_of(team));
+    }
+    let task_type = task.spec.task_type();
+    let runner = match &task.reserved_for {
+        Some(runner) => format!("@{}", runner.0),
+        None => String::new(),
+    };
+    let project = path_text(&task.authority.project_root)?;
+    Ok(format!("{task_type}{runner}#{project}"))
 }
 
 async fn insert_dependencies(

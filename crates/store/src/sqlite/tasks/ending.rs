@@ -1,13 +1,13 @@
 //! How tasks end, and what becomes of those that waited for them.
 
-use codespar_protocol::{Cost, TaskId, TaskStatus, Usage};
+use codespar_protocol::{Cost, OnDependencyFailure, TaskId, TaskStatus, Usage};
 use jiff::Timestamp;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::{
     super::{failure::Failure, rows::int},
     items, mail, notify, read,
-    row::{Found, Metadata, merge},
+    row::{Found, as_text, merge},
 };
 use crate::{StoreError, TaskEnding, task_sql as sql};
 
@@ -85,7 +85,6 @@ async fn set_outcome(
 ) -> Result<(), Failure> {
     let mut metadata = task.record.metadata.clone();
     merge(&mut metadata, ending.metadata);
-    let metadata = Metadata::of(task.record.task_type, &metadata);
     let usage = sum(&task.record.usage, &ending.usage);
     let mut cost: Cost = task.record.cost_usd;
     cost += ending.cost;
@@ -99,9 +98,7 @@ async fn set_outcome(
         .bind(int(usage.cache_creation_1h_input_tokens))
         .bind(int(cost.at_least().nanos()))
         .bind(cost.known().is_none())
-        .bind(metadata.text)
-        .bind(metadata.queue)
-        .bind(metadata.run_anyway)
+        .bind(as_text(&metadata))
         .execute(connection)
         .await?;
     Ok(())
@@ -227,8 +224,8 @@ async fn fallen_with(
         .await?;
     let mut tasks: Vec<Found> = rows.iter().map(Found::of).collect::<Result<_, _>>()?;
     tasks.retain(|task| {
-        let metadata = Metadata::of(task.record.task_type, &task.record.metadata);
-        task.record.status == TaskStatus::Pending && !metadata.run_anyway
+        task.record.status == TaskStatus::Pending
+            && task.record.on_dependency_failure == OnDependencyFailure::Fail
     });
     tasks.sort_by(|one, other| one.id().cmp(other.id()));
     Ok(tasks)

@@ -2,9 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus};
 use jiff::Timestamp;
-use serde_json::Value;
 use sqlx::SqliteConnection;
 
 use super::{
@@ -26,11 +25,13 @@ struct Seat<'a> {
 
 impl<'a> Seat<'a> {
     fn of(member: &'a TaskRecord) -> Option<Self> {
-        let word = |key| member.metadata.get(key).and_then(Value::as_str);
+        let Some(TaskSpec::Teammate(teammate)) = &member.spec else {
+            return None;
+        };
         Some(Self {
             session: member.session_id?,
-            team: word("member_of")?,
-            name: word("name")?,
+            team: &teammate.team,
+            name: &teammate.name,
         })
     }
 }

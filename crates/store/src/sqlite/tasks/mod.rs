@@ -22,7 +22,7 @@ use std::{path::PathBuf, time::Duration};
 use async_trait::async_trait;
 use codespar_protocol::{Entry, EntryBody, SessionId, TaskId, TaskRecord};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{
     SqliteStore,
@@ -110,17 +110,6 @@ impl TaskStore for SqliteStore {
     async fn stop_task(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, StoreError> {
         let mut work = self.change().await?;
         let outcome = change::stop(work.connection(), id, reason, now()).await;
-        work.settle(outcome).await
-    }
-
-    async fn note_progress(
-        &self,
-        id: &TaskId,
-        epoch: u64,
-        metadata: Map<String, Value>,
-    ) -> Result<(), StoreError> {
-        let mut work = self.change().await?;
-        let outcome = claim::note_progress(work.connection(), id, epoch, metadata, now()).await;
         work.settle(outcome).await
     }
 

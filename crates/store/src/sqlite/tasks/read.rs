@@ -72,6 +72,7 @@ pub(super) async fn listed(
             filter.parent_task_id.as_ref().map(ToString::to_string),
         ),
         ("task_type", filter.task_type.map(|kind| kind.to_string())),
+        ("tree", filter.tree.map(|id| id.to_string())),
     ];
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     for (column, value) in wanted {

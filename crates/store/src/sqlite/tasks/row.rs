@@ -1,9 +1,10 @@
 //! Rows of tasks, to and from our types.
 
 use codespar_protocol::{
-    Cost, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usage, Usd, team_list,
+    Cost, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, Usage, Usd,
 };
 use jiff::Timestamp;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteRow;
 
@@ -78,6 +79,13 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
         description: field(row, "description")?,
         active_form: field(row, "active_form")?,
         owner: field(row, "owner")?,
+        spec: sealed(row, "spec")?,
+        authority: sealed(row, "authority")?,
+        reserved_for: field(row, "reserved_for")?,
+        on_dependency_failure: match field(row, "run_anyway")? {
+            true => OnDependencyFailure::Run,
+            false => OnDependencyFailure::Fail,
+        },
         metadata: serde_json::from_str(field(row, "metadata")?).map_err(words)?,
         blocks: Vec::new(),
         blocked_by: Vec::new(),
@@ -100,6 +108,13 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
             .transpose()
             .map_err(words)?,
     })
+}
+
+/// A record of an earlier version may lack it, or not be whole: it stays listed, and whoever would
+/// run it says that it cannot.
+fn sealed<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<Option<T>, String> {
+    let text: Option<&str> = field(row, column)?;
+    Ok(text.and_then(|text| serde_json::from_str(text).ok()))
 }
 
 fn usage(row: &SqliteRow) -> Result<Usage, String> {
@@ -141,27 +156,9 @@ pub(super) fn damaged(message: String) -> StoreError {
     StoreError::Database(format!("a damaged row: {message}"))
 }
 
-/// As the database keeps it, with what it is found by.
-pub(super) struct Metadata {
-    pub(super) text: String,
-    pub(super) queue: String,
-    pub(super) run_anyway: bool,
-}
-
-impl Metadata {
-    pub(super) fn of(task_type: TaskType, metadata: &Map<String, Value>) -> Self {
-        let word = |key| metadata.get(key).and_then(Value::as_str);
-        Self {
-            text: Value::Object(metadata.clone()).to_string(),
-            queue: match (team_list(task_type, metadata), word("runner_only")) {
-                // No runner takes from a queue that is not called after a type.
-                (Some(team), _) => list_of(team),
-                (None, Some(runner)) => format!("{task_type}@{runner}"),
-                (None, None) => task_type.to_string(),
-            },
-            run_anyway: word("on_dependency_failure") == Some("run"),
-        }
-    }
+/// As the database keeps it.
+pub(super) fn as_text(metadata: &Map<String, Value>) -> String {
+    Value::Object(metadata.clone()).to_string()
 }
 
 /// The queue of a team's list.

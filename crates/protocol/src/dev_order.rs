@@ -1,17 +1,10 @@
-//! What the dev agent is asked to do, as it stands in its task's metadata.
+//! What the dev agent is asked to do.
 
 use std::path::PathBuf;
 
-use codespar_protocol::{TaskId, Usd};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
-use crate::pull_text::shorten;
-
-/// The key that tells a built-in workflow from one of a file.
-pub(crate) const BUILTIN: &str = "builtin";
-/// The dev agent's name as a built-in workflow.
-pub(crate) const DEV: &str = "dev";
+use crate::{TaskId, Usd};
 
 /// Which repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,29 +151,10 @@ pub struct DevOrder {
 }
 
 impl DevOrder {
-    /// As the metadata of a task.
-    pub fn to_metadata(&self) -> Map<String, Value> {
-        let mut map = Map::new();
-        map.insert(BUILTIN.to_owned(), DEV.into());
-        // Plain values: it is always JSON.
-        map.insert(
-            "dev".to_owned(),
-            serde_json::to_value(self).unwrap_or_default(),
-        );
-        map
-    }
-
     /// The order of a run that goes on where this one, of task `id`, failed.
     pub fn again(mut self, id: TaskId) -> Self {
         self.resumes.push(id);
         self
-    }
-
-    /// From the metadata of a task.
-    pub fn of(metadata: &Map<String, Value>) -> Result<Self, String> {
-        let value = metadata.get("dev").cloned().unwrap_or_default();
-        serde_json::from_value(value)
-            .map_err(|error| format!("the task's metadata is not a complete order: {error}"))
     }
 
     /// The first line of the instruction.
@@ -192,9 +166,17 @@ impl DevOrder {
             .unwrap_or_default()
             .trim()
     }
+}
 
-    /// The first line, short enough for a list.
-    pub fn headline(&self) -> String {
-        shorten(self.subject())
-    }
+/// A subscription to what happens to a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowOrder {
+    /// Where.
+    pub repository: RepositoryRef,
+    /// Which pull request.
+    pub number: u64,
+    /// What is known already.
+    pub seen: Vec<String>,
+    /// How often it looks.
+    pub interval_ms: u64,
 }

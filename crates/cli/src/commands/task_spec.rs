@@ -1,18 +1,19 @@
-//! What a task of `codespar task create` is made from.
+//! What a task of `codespar task create` runs, and what it may do.
 
 use codespar_agent::mcp::{McpError, McpStatus};
-use codespar_protocol::{SessionId, SessionMode, TaskType};
-use codespar_store::{NewSession, SqliteStore, Store};
-use codespar_tasks::{
-    AgentOrder, BashOrder, MonitorOrder, Workflow, WorkflowOrder, builtin_kinds, find_workflow,
+use codespar_protocol::{
+    AgentSpec, Authority, Isolation, SessionId, SessionMode, ShellSpec, TaskSpec, TaskType,
+    WorkflowSpec,
 };
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use codespar_store::{NewSession, SqliteStore, Store};
+use codespar_tasks::{builtin_kinds, find_workflow, load_workflow, monitor_spec, rule_texts};
+use serde_json::{Map, Value};
 
 use super::task::CreateArgs;
 use crate::{
+    args::SessionArgs,
     error::CommandError,
-    gather::definitions,
+    gather::{definitions, extra_dirs, rules},
     mcp::{Gathered, unknown},
     place::Place,
     settings::Settings,
@@ -21,19 +22,19 @@ use crate::{
 /// Agents of a task that nobody's agent started are at the first level.
 const DEPTH: u32 = 1;
 
-/// The order, as metadata. Whatever is wrong with it is said before there is a task.
+/// What to run. Whatever is wrong with it is said before there is a task.
 pub(super) async fn of(
     args: &CreateArgs,
     place: &Place,
     store: &SqliteStore,
-) -> Result<Map<String, Value>, CommandError> {
+) -> Result<TaskSpec, CommandError> {
     check_flags(args)?;
     let kind = args.task_type;
     let needs = |flag: &str| CommandError::Usage(format!("a {kind} task needs {flag}"));
     match kind {
         TaskType::LocalBash => {
             let command = args.command.clone().ok_or_else(|| needs("--command"))?;
-            Ok(as_map(&BashOrder {
+            Ok(TaskSpec::Shell(ShellSpec {
                 command,
                 root: place.root.clone(),
                 cwd: place.cwd.clone(),
@@ -41,11 +42,16 @@ pub(super) async fn of(
         }
         TaskType::LocalAgent | TaskType::RemoteAgent => {
             let prompt = args.prompt.clone().ok_or_else(|| needs("--prompt"))?;
-            agent(prompt, subagent_type(args), place, store).await
+            let agent = agent(prompt, subagent_type(args), place, store).await?;
+            Ok(match kind {
+                TaskType::RemoteAgent => TaskSpec::RemoteAgent(agent),
+                _ => TaskSpec::Agent(agent),
+            })
         }
         TaskType::Dream => {
             let prompt = args.prompt.clone().unwrap_or_default();
-            agent(prompt, "dream", place, store).await
+            let agent = agent(prompt, "dream", place, store).await?;
+            Ok(TaskSpec::Dream(agent))
         }
         TaskType::LocalWorkflow => {
             let name = args
@@ -99,7 +105,7 @@ async fn agent(
     kind: &str,
     place: &Place,
     store: &SqliteStore,
-) -> Result<Map<String, Value>, CommandError> {
+) -> Result<AgentSpec, CommandError> {
     let agent_session = SessionId::new();
     let new = NewSession {
         id: agent_session,
@@ -108,23 +114,23 @@ async fn agent(
         mode: SessionMode::Normal,
     };
     store.create_session(new).await?;
-    Ok(as_map(&AgentOrder {
+    Ok(AgentSpec {
         prompt,
         subagent_type: kind.to_owned(),
         model: None,
         max_budget_usd: None,
         max_turns: None,
         name: None,
-        isolation: None,
+        isolation: isolation(kind, place),
         root: place.root.clone(),
         cwd: place.cwd.clone(),
         agent_session,
         depth: DEPTH,
         tool_use_id: None,
-    }))
+    })
 }
 
-fn workflow(name: &str, place: &Place) -> Result<Map<String, Value>, CommandError> {
+fn workflow(name: &str, place: &Place) -> Result<TaskSpec, CommandError> {
     let file = find_workflow(name, &place.root, &place.cwd).map_err(CommandError::Usage)?;
     let custom = definitions(place);
     let builtin = builtin_kinds();
@@ -132,39 +138,59 @@ fn workflow(name: &str, place: &Place) -> Result<Map<String, Value>, CommandErro
     kinds.extend(custom.agents.keys().map(String::as_str));
     kinds.sort_unstable();
     kinds.dedup();
-    let workflow = Workflow::load(&file, &kinds)
-        .map_err(|problem| CommandError::Usage(problem.to_string()))?;
-    let order = WorkflowOrder {
+    let workflow =
+        load_workflow(&file, &kinds).map_err(|problem| CommandError::Usage(problem.to_string()))?;
+    Ok(TaskSpec::Workflow(WorkflowSpec {
         file,
         workflow,
         root: place.root.clone(),
         cwd: place.cwd.clone(),
         depth: DEPTH,
-    };
-    Ok(order.to_metadata())
+    }))
 }
 
 /// The server must be there, and allowed: whoever runs the task cannot ask.
-fn monitor(args: &CreateArgs, place: &Place) -> Result<Map<String, Value>, CommandError> {
+fn monitor(args: &CreateArgs, place: &Place) -> Result<TaskSpec, CommandError> {
     let metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
-    let order = MonitorOrder::read(&metadata, &place.root).map_err(CommandError::Usage)?;
+    let monitor = monitor_spec(&metadata, &place.root).map_err(CommandError::Usage)?;
     let settings = Settings::load(place)?;
     let found = Gathered::read(place, &settings, &place.root, &[])?;
     let (servers, _) = found.servers(place, &settings, &place.root)?;
-    match servers.get(&order.server).map(|server| server.status()) {
-        None => Err(CommandError::Usage(unknown(&servers, &order.server))),
+    match servers.get(&monitor.server).map(|server| server.status()) {
+        None => Err(CommandError::Usage(unknown(&servers, &monitor.server))),
         Some(McpStatus::NeedsApproval) => Err(CommandError::Failed(format!(
             "the MCP server `{}`: {}",
-            order.server,
+            monitor.server,
             McpError::NeedsApproval
         ))),
-        Some(_) => Ok(order.to_metadata()),
+        Some(_) => Ok(TaskSpec::Monitor(monitor)),
     }
 }
 
-fn as_map(order: &impl Serialize) -> Map<String, Value> {
-    match json!(order) {
-        Value::Object(map) => map,
-        _ => Map::new(),
-    }
+/// Where agents of a custom kind work.
+fn isolation(kind: &str, place: &Place) -> Option<Isolation> {
+    definitions(place).agents.get(kind)?.isolation
+}
+
+/// What the person allows it here; whoever runs it cannot allow more.
+pub(super) fn authority(
+    args: &CreateArgs,
+    settings: &Settings,
+    place: &Place,
+) -> Result<Authority, CommandError> {
+    let args = SessionArgs {
+        permission_mode: args.permission_mode,
+        allowed_tools: args.allowed_tools.clone(),
+        ..SessionArgs::plain()
+    };
+    let (rules, mode) = rules(settings, &args)?;
+    Ok(Authority {
+        session: None,
+        tree: SessionId::new(),
+        project_root: place.root.clone(),
+        mode: mode.to_string(),
+        rules: rule_texts(&rules),
+        extra_dirs: extra_dirs(settings, &args)?,
+        max_budget_usd: args.max_budget_usd,
+    })
 }

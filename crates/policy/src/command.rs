@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     RuleKind, Scope, Shelter,
     decide::{Case, Verdict},
-    paths::{is_inside, normalise, protected, resolve},
+    paths::{is_inside, normalise, resolve},
     rule_set::Verb,
     shell::{Direction, Part, Redirect, Script, Word, tidy},
     suggest,
@@ -107,7 +107,7 @@ impl<'a> Command<'a> {
             let Target::Path(path) = self.target(case, &redirect.target) else {
                 continue;
             };
-            let guarded = protected(&path, case.scope.home.as_deref()).is_some();
+            let guarded = case.protection(&path).is_some();
             let inside = case.in_workspace(&path) && !guarded;
             if redirect.direction == Direction::Out && !inside {
                 verdict = verdict.and(case.judge_write("Write", &path));

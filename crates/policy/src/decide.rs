@@ -7,7 +7,8 @@ use url::Url;
 use crate::{
     Access, Mode, Request, Rule, RuleKind, RuleSet, Scope,
     command::Command,
-    paths::{is_inside, normalise, protected},
+    paths::{is_inside, normalise},
+    protected::{Protection, is_home_dot_file, protected},
     rule::canonical,
     rule_set::Verb,
     suggest,
@@ -292,7 +293,7 @@ impl Case<'_> {
     /// Decides writing a path, for the tool named.
     pub(crate) fn judge_write(&self, tool: &str, path: &Path) -> Verdict {
         let path = &normalise(path);
-        if let Some(why) = protected(path, self.scope.home.as_deref()) {
+        if let Some(why) = self.protection(path) {
             return Verdict::ask(format!("{} is protected: {why}", path.display()));
         }
         let about = |kind| {
@@ -317,6 +318,17 @@ impl Case<'_> {
             false => format!("{} is outside the workspace", path.display()),
         };
         Verdict::offer(reason, suggest::write(path, self.scope))
+    }
+
+    /// Why a write to the path is always asked about.
+    pub(crate) fn protection(&self, path: &Path) -> Option<Protection> {
+        let home = self.scope.home.as_deref();
+        let in_home = || {
+            let home = home?;
+            let hidden = is_home_dot_file(path, home, &self.scope.workspace);
+            (hidden && !self.is_free(path)).then_some(Protection::HomeDotFile)
+        };
+        protected(path, home).or_else(in_home)
     }
 
     pub(crate) fn in_workspace(&self, path: &Path) -> bool {

@@ -12,5 +12,5 @@ mod temporary;
 
 pub use dir::Dir;
 pub use place::{Kind, OpenError, Place, RegularFile};
-pub use read::{open, place, read, read_inside, read_real};
+pub use read::{dir, make_place, open, place, read, read_inside, read_real, read_text};
 pub use temporary::Temporary;

@@ -59,6 +59,9 @@ pub enum OpenError {
         /// The most that would have been read.
         limit: u64,
     },
+    /// Its bytes are no text.
+    #[error("it is not UTF-8 text")]
+    NotText,
     /// Anything else.
     #[error(transparent)]
     Io(#[from] io::Error),

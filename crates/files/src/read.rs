@@ -10,6 +10,19 @@ pub fn place(path: &Path) -> io::Result<Place> {
     root.place(relative)
 }
 
+/// Holds the directory at an absolute path. No component of it may be a link.
+pub fn dir(path: &Path) -> io::Result<Dir> {
+    let (root, relative) = from_root(path)?;
+    root.below(relative)
+}
+
+/// The place that an absolute path names, with missing directories made. No component of it may
+/// be a link.
+pub fn make_place(path: &Path) -> io::Result<Place> {
+    let (root, relative) = from_root(path)?;
+    root.make_place(relative).map(|(place, _)| place)
+}
+
 /// Opens the regular file at an absolute path. No component of it may be a link.
 pub fn open(path: &Path) -> Result<RegularFile, OpenError> {
     absent(place(path))?.open()
@@ -23,6 +36,12 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
 /// Reads the regular file that `path` leads to, through any links: for files that a person named.
 pub fn read_real(path: &Path, limit: u64) -> Result<Vec<u8>, OpenError> {
     read(&real(path)?, limit)
+}
+
+/// The same for text.
+pub fn read_text(path: &Path, limit: u64) -> Result<String, OpenError> {
+    let bytes = read_real(path, limit)?;
+    String::from_utf8(bytes).map_err(|_| OpenError::NotText)
 }
 
 /// Reads the regular file that `relative` leads to, through links that stay below `root`: for

@@ -5,7 +5,7 @@ use std::path::Path;
 use url::Url;
 
 use crate::{
-    Access, Mode, Request, Rule, RuleKind, RuleSet, Scope,
+    Access, Lifetime, Mode, Request, Rule, RuleKind, RuleSet, Scope,
     command::Command,
     paths::{is_inside, normalise},
     protected::{Protection, is_home_dot_file, protected},
@@ -193,10 +193,12 @@ impl Case<'_> {
             && aims
                 .iter()
                 .all(|aim| matches!(aim, Aim::Other(Access::Nothing)));
-        let acts = aims
-            .iter()
-            .any(|aim| matches!(aim, Aim::Command(_) | Aim::Other(Access::Write(_))));
-        talk_only || (self.read_only && !acts)
+        let acts = aims.iter().any(|aim| match aim {
+            Aim::Command(command) => !command.only_reads(self),
+            Aim::Other(access) => matches!(access, Access::Write(_)),
+        });
+        let commands = aims.iter().all(|aim| matches!(aim, Aim::Command(_)));
+        talk_only || ((self.read_only || commands) && !acts)
     }
 
     fn denied(&self, aim: &Aim<'_>) -> Option<String> {
@@ -312,6 +314,9 @@ impl Case<'_> {
         let inside = self.in_workspace(path);
         if inside && self.mode == Mode::AcceptEdits {
             return Verdict::allow("allowed by acceptEdits mode");
+        }
+        if inside && self.scope.lifetime == Lifetime::ThrowAway {
+            return Verdict::allow("writing in a throw-away tree is free");
         }
         let reason = match inside {
             true => format!("no rule allows writing {}", path.display()),

@@ -4,7 +4,9 @@
 mod access;
 mod command;
 mod decide;
+mod free;
 mod mode;
+mod options;
 mod path_pattern;
 mod paths;
 mod protected;
@@ -17,7 +19,7 @@ mod suggest;
 mod text_pattern;
 mod touch;
 
-pub use access::{Access, Request, Scope, Shelter};
+pub use access::{Access, Lifetime, Repository, Request, Scope, Shelter};
 pub use decide::{Decision, decide};
 pub use mode::{Mode, ModeError};
 pub use paths::{is_inside, normalise};

@@ -215,7 +215,7 @@ pub(crate) fn obstacle(part: &Part) -> Option<String> {
     let first = part.words.first()?;
     let last = part.words.last().map_or("", |word| word.source.as_str());
     if matches!((first.source.as_str(), last), ("[", "]") | ("[[", "]]")) {
-        return None;
+        return evaluates(first.source.as_str(), &part.words);
     }
     let Some(name) = first.value() else {
         return Some(format!(
@@ -238,9 +238,31 @@ pub(crate) fn obstacle(part: &Part) -> Option<String> {
         let name = words[start];
         let opaque = OPAQUE.contains(&name)
             || (name == "set" && !harmless_set(&part.words[start + 1..]))
-            || (name == "printf" && words.get(start + 1).is_some_and(|w| w.starts_with("-v")));
-        opaque.then(|| format!("`{name}` changes what the shell does next"))
+            || (name == "printf" && words.get(start + 1).is_some_and(|w| w.starts_with("-v")))
+            || (name == "wait" && words.iter().any(|word| word.starts_with("-p")));
+        if opaque {
+            return Some(format!("`{name}` changes what the shell does next"));
+        }
+        match name {
+            "test" | "[" => evaluates(name, &part.words[start..]),
+            _ => None,
+        }
     })
+}
+
+/// Why a test may run commands: the shell evaluates the subscript in `-v 'a[$(id)]'`, and in `[[`
+/// also the operands of arithmetic comparisons.
+fn evaluates(name: &str, words: &[Word]) -> Option<String> {
+    const NAMES: &[&str] = &["-v", "-R"];
+    const ARITHMETIC: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    let evaluated = words.iter().any(|word| {
+        let bare = word.bare.as_str();
+        NAMES.contains(&bare)
+            || (name == "[[" && ARITHMETIC.contains(&bare))
+            // What stands for a whole argument could be such an operator.
+            || (name != "[[" && !word.literal && word.bare.starts_with(['$', '{', '-']))
+    });
+    evaluated.then(|| format!("`{name}` may evaluate a subscript, which can run commands"))
 }
 
 /// `set -euo pipefail` and the like.

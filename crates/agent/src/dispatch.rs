@@ -11,7 +11,7 @@ use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound};
 use futures::FutureExt;
 use tokio::task::JoinSet;
 
-use crate::{Agent, AgentError, stop::Stop, tally::Tally};
+use crate::{Agent, AgentError, nested, stop::Stop, tally::Tally};
 
 /// A call that may be made.
 struct Permitted {
@@ -276,6 +276,7 @@ impl Agent {
             .any(|access| matches!(access, Access::Command(_)))
         {
             scope.shelter = self.parts.context.sandbox().shelter();
+            scope.repository = nested::repository(&scope.cwd, &scope.workspace);
         }
         scope
     }

@@ -9,7 +9,7 @@ use codespar_agent::{
     Agent, AgentDefinitions, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice,
     ModelPageReader, Recovered, SideCalls, Sink, Transcript, mcp::McpServers,
 };
-use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, Scope, Shelter};
+use codespar_policy::{Lifetime, Mode, Redactor, Repository, RuleKind, RuleSet, Scope, Shelter};
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, SqliteStore, Store};
 use codespar_tools::{
@@ -75,6 +75,8 @@ pub(crate) struct Outfit {
     pub(crate) limits: Limits,
     pub(crate) root: PathBuf,
     pub(crate) cwd: PathBuf,
+    /// Whether the tree was made for this agent alone.
+    pub(crate) lifetime: Lifetime,
     /// Directories of the workspace besides those of the settings.
     pub(crate) extra_dirs: Vec<PathBuf>,
     pub(crate) inbox: Arc<dyn Inbox>,
@@ -248,6 +250,8 @@ impl Ground {
             workspace,
             free,
             shelter: Shelter::Sandboxed,
+            repository: Repository::Project,
+            lifetime: outfit.lifetime,
         };
         let briefing = self.briefing(&outfit.root, &outfit.cwd, outfit.role, outfit.company.note);
         let context = Context::new(ContextParts {

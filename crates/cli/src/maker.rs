@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use codespar_agent::{
     Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeBudget, TreeShare,
 };
-use codespar_policy::Mode;
+use codespar_policy::{Lifetime, Mode};
 use codespar_protocol::{SessionMode, TaskId, TaskType, Usd};
 use codespar_store::Store;
 use codespar_tasks::{
@@ -20,6 +20,7 @@ use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
 use crate::{
     assemble::{Company, Ground, OpenSession, Outfit},
+    dev,
     session_dirs::SessionDirs,
 };
 
@@ -125,6 +126,10 @@ impl AgentMaker for Maker {
             }) as Arc<dyn Gate>
         });
         let left = self.left_of_budget(order).await?;
+        let lifetime = match worktree.is_some() || dev::is_throw_away(&self.ground.place, &root) {
+            true => Lifetime::ThrowAway,
+            false => Lifetime::Kept,
+        };
         let outfit = Outfit {
             role: Some(role),
             tools: self.tools(&hub, &kind, &caller, seat.as_ref()),
@@ -138,6 +143,7 @@ impl AgentMaker for Maker {
             },
             root,
             cwd,
+            lifetime,
             extra_dirs: pad.into_iter().collect(),
             inbox,
             gate,

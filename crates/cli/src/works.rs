@@ -7,6 +7,7 @@ use std::{
 
 use codespar_agent::{Agent, Approver, Limits, TreeBudget, TreeShare};
 use codespar_dev::{DevRunner, Workflows};
+use codespar_policy::Lifetime;
 use codespar_protocol::{SessionId, SessionMode, TaskType};
 use codespar_store::{Store, TaskStore};
 use codespar_tasks::{
@@ -162,6 +163,7 @@ impl Works {
             },
             root: ground.place.root.clone(),
             cwd: ground.place.cwd.clone(),
+            lifetime: Lifetime::Kept,
             extra_dirs: Vec::new(),
             inbox: Arc::new(inbox),
             gate: None,

@@ -142,11 +142,8 @@ impl Place {
             Kind::Symlink | Kind::Special => return Err(OpenError::NotRegular),
         }
         // A pipe may have taken its place since: it must not be waited for.
-        let flags = OFlags::RDONLY
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::NOCTTY
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.dir, &self.name, flags, Mode::empty())?);
         let metadata = file.metadata()?;
         if !metadata.is_file() {

@@ -28,11 +28,8 @@ pub struct Temporary(Option<Place>);
 impl Temporary {
     /// A new file beside `place`, with this content and the mode of any new file.
     pub fn beside(place: &Place, content: &[u8]) -> io::Result<(Self, File)> {
-        let flags = OFlags::WRONLY
-            | OFlags::CREATE
-            | OFlags::EXCL
-            | OFlags::NOFOLLOW
-            | OFlags::CLOEXEC;
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // The process's umask narrows it.
         let mode = Mode::from_raw_mode(0o666);
         let (name, fd) = free_name(place, |name| openat(&name.dir, &name.name, flags, mode))?;

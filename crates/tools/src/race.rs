@@ -46,7 +46,10 @@ async fn a_directory_that_became_a_link_after_the_decision_is_not_entered() {
     outside.write("secret.txt", "token");
     let cases: [(&dyn Tool, Value); 6] = [
         (&Write, json!({"file_path": "d/new.txt", "content": "x"})),
-        (&Write, json!({"file_path": "d/deep/new.txt", "content": "x"})),
+        (
+            &Write,
+            json!({"file_path": "d/deep/new.txt", "content": "x"}),
+        ),
         (
             &Edit,
             json!({"file_path": "d/new.txt", "old_string": "", "new_string": "x"}),
@@ -59,8 +62,7 @@ async fn a_directory_that_became_a_link_after_the_decision_is_not_entered() {
         let bench = Bench::new();
         bench.write("d/a.txt", "");
         let dir = bench.path("d");
-        let output =
-            call_around(&bench, tool, input, || exchange(&dir, outside.root())).await;
+        let output = call_around(&bench, tool, input, || exchange(&dir, outside.root())).await;
         assert!(output.is_error, "{}: {output:?}", tool.name());
         assert_eq!(outside.names("."), ["secret.txt"], "{}", tool.name());
     }
@@ -111,8 +113,13 @@ async fn a_pipe_or_device_in_the_place_of_a_file_is_not_waited_for() {
         let words = bench.fail(&Read, json!({"file_path": name})).await;
         assert!(words.ends_with("is not a regular file"), "{words}");
     }
-    let words = bench.fail(&Read, json!({"file_path": "/proc/self/environ"})).await;
-    assert!(words.ends_with("it is a file of /proc, which is not read"), "{words}");
+    let words = bench
+        .fail(&Read, json!({"file_path": "/proc/self/environ"}))
+        .await;
+    assert!(
+        words.ends_with("it is a file of /proc, which is not read"),
+        "{words}"
+    );
 }
 
 /// Exchanges `dir` for a link to `outside` and back until told to stop.

@@ -268,8 +268,7 @@ fn wanted<'a>(input: &Input, context: &'a Context) -> Result<&'a Skill, ToolErro
 fn text(dir: &Path, args: &str) -> Result<String, ToolError> {
     let path = dir.join(FILE);
     let wrong = |error: &dyn std::fmt::Display| ToolError(format!("{}: {error}", path.display()));
-    let text =
-        codespar_files::read_text(&path, MAX_BYTES).map_err(|error| wrong(&error))?;
+    let text = codespar_files::read_text(&path, MAX_BYTES).map_err(|error| wrong(&error))?;
     let body = frontmatter::split(&text)
         .map_err(|error| wrong(&error))?
         .body

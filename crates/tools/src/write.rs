@@ -100,9 +100,8 @@ pub(crate) struct Target {
 impl Target {
     /// What is at `path`: nothing, or a regular file.
     pub(crate) fn find(path: &Path, name: &str) -> Result<Self, ToolError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            ToolError(format!("cannot read {name}: {error}"))
-        };
+        let failed =
+            |error: &dyn std::fmt::Display| ToolError(format!("cannot read {name}: {error}"));
         let place = match codespar_files::place(path) {
             Ok(place) => place,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {

@@ -139,8 +139,9 @@ impl<'a> Command<'a> {
                 "git would obey the configuration of whatever repository is in that directory",
             );
         }
-        if let Some(verdict) = self.judge_reading(case, part) {
-            return verdict;
+        let reading = self.judge_reading(case, part);
+        if let Some(Verdict::Allow(reason)) = reading {
+            return Verdict::Allow(reason);
         }
         let hazards = hazards(&part.words);
         // What the rule has to spell out: assignments, and words that do more than the name says.
@@ -153,6 +154,9 @@ impl<'a> Command<'a> {
         };
         if let Some(entry) = about(spelled_out.unwrap_or(0)) {
             return Verdict::allow(format!("allowed by {entry}"));
+        }
+        if let Some(asked) = reading {
+            return asked;
         }
         match (hazards.first(), about(0)) {
             (Some(hazard), Some(entry)) => Verdict::offer(
@@ -198,6 +202,10 @@ impl<'a> Command<'a> {
         }
         let reads = free::reads(part)?;
         if case.rules.restricts_reading() && (reads.more || self.moves() > 0) {
+            return None;
+        }
+        let moved = |part: &Part| is_move(part) && !self.is_free_cd(case, part);
+        if self.script.parts.iter().any(moved) {
             return None;
         }
         let mut verdict = Verdict::allow("commands that only read are free in the sandbox");

@@ -224,6 +224,11 @@ fn a_rule_for_git_log_permits_that_and_no_more(#[case] text: &str, #[case] expec
 #[case("Bash([ *)", "[ ! -v 'a[$(id)]' ]", "ask")]
 #[case("Bash([ *)", "[ $x 'a[$(id)]' ]", "ask")]
 #[case("Bash([ *)", "[ -f $x ]", "ask")]
+#[case("Bash([ *)", "[ -f \"$x\" ]", "allow")]
+#[case("Bash([ *)", "[ ! -f \"$x\" ]", "allow")]
+#[case("Bash([ *)", "[ \"$x\" = y ]", "allow")]
+#[case("Bash([ *)", "[ \"$x\" 'a[$(id)]' ]", "ask")]
+#[case("Bash([ *)", "[ -f a -a \"$x\" 'a[$(id)]' ]", "ask")]
 #[case("Bash([[ *)", "[[ -v a ]]", "ask")]
 #[case("Bash([[ *)", "[[ 'a[$(id)]' -eq 0 ]]", "ask")]
 #[case("Bash(printf *)", "printf -v 'a[$(id)]' x", "ask")]
@@ -309,6 +314,16 @@ fn what_may_do_more_is_not_free(#[case] text: &str) {
     assert_eq!(decided(Mode::Default), "ask");
     assert_eq!(decided(Mode::DontAsk), "deny");
     assert_eq!(decided(Mode::Plan), "deny");
+}
+
+#[test]
+fn a_rule_permits_reading_outside_and_a_ruled_cd_frees_nothing() {
+    let rules = rules(&["allow Bash(cat *)", "allow Bash(cd *)"]);
+    let decided = |text| word(&run_sandboxed(text, &rules, Mode::Default));
+    assert_eq!(decided("cat /etc/passwd"), "allow");
+    assert_eq!(decided("head /etc/passwd"), "ask");
+    assert_eq!(decided("cd / && head etc/passwd"), "ask");
+    assert_eq!(decided("cd src && head a"), "allow");
 }
 
 #[test]

@@ -257,12 +257,38 @@ fn evaluates(name: &str, words: &[Word]) -> Option<String> {
     const ARITHMETIC: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
     let evaluated = words.iter().any(|word| {
         let bare = word.bare.as_str();
-        NAMES.contains(&bare)
-            || (name == "[[" && ARITHMETIC.contains(&bare))
-            // What stands for a whole argument could be such an operator.
-            || (name != "[[" && !word.literal && word.bare.starts_with(['$', '{', '-']))
+        NAMES.contains(&bare) || (name == "[[" && ARITHMETIC.contains(&bare))
     });
-    evaluated.then(|| format!("`{name}` may evaluate a subscript, which can run commands"))
+    let open = name != "[[" && !has_fixed_operator(words);
+    (evaluated || open)
+        .then(|| format!("`{name}` may evaluate a subscript, which can run commands"))
+}
+
+/// Whether no word that is known only when it runs can be an operator of a test.
+fn has_fixed_operator(words: &[Word]) -> bool {
+    if words
+        .iter()
+        .all(|word| word.literal || word.source == "[" || word.source == "]")
+    {
+        return true;
+    }
+    let mut operands: Vec<&Word> = words.iter().skip(1).collect();
+    if operands.last().is_some_and(|word| word.source == "]") {
+        operands.pop();
+    }
+    if operands.first().is_some_and(|word| word.source == "!") {
+        operands.remove(0);
+    }
+    let whole = operands
+        .iter()
+        .all(|word| word.literal || (word.source.starts_with('"') && word.source.ends_with('"')));
+    let fixed = |word: &Word| word.literal && word.source.starts_with(['-', '=', '!']);
+    whole
+        && match operands.as_slice() {
+            [operator, _] => fixed(operator),
+            [_, operator, _] => fixed(operator),
+            _ => false,
+        }
 }
 
 /// `set -euo pipefail` and the like.

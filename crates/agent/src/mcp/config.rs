@@ -315,6 +315,8 @@ impl ServerConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> Result<ServerConfigs, McpProblem> {

@@ -5,11 +5,12 @@ use crate::metadata::Package;
 /// A room and those it may use besides what these use themselves, in order from the top.
 const ROOMS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
+    ("files", &[]),
     ("model", &["protocol"]),
     ("policy", &["protocol"]),
     ("store", &["protocol"]),
-    ("tools", &["protocol", "policy"]),
-    ("locate", &["protocol"]),
+    ("tools", &["protocol", "policy", "files"]),
+    ("locate", &["protocol", "files"]),
     ("agent", &["model", "policy", "store", "tools"]),
     ("tasks", &["agent"]),
     ("forge", &["protocol", "store"]),

@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashSet,
-    fs,
     path::{Path, PathBuf},
 };
+
+use codespar_files::OpenError;
 
 use crate::memory;
 
@@ -134,16 +135,21 @@ impl Reader<'_> {
         if !self.seen.insert(real.clone()) {
             return None;
         }
-        let size = fs::metadata(&real).map_or(0, |meta| meta.len());
-        if size > MAX_BYTES {
-            let words = format!(
-                "{} has {size} bytes, more than the {MAX_BYTES} allowed, and was left out",
-                path.display()
-            );
-            return self.problem(from, words);
-        }
-        match fs::read_to_string(&real) {
-            Ok(text) => Some(self.with_imports(&text, path, hops)),
+        let opened = match codespar_files::open(&real) {
+            Ok(opened) => opened,
+            Err(error) => return self.problem(from, format!("{}: {error}", path.display())),
+        };
+        let size = opened.metadata.len();
+        match opened.read(MAX_BYTES).map(String::from_utf8) {
+            Ok(Ok(text)) => Some(self.with_imports(&text, path, hops)),
+            Err(OpenError::TooLarge { .. }) => {
+                let words = format!(
+                    "{} has {size} bytes, more than the {MAX_BYTES} allowed, and was left out",
+                    path.display()
+                );
+                self.problem(from, words)
+            }
+            Ok(Err(_)) => self.problem(from, format!("{}: it is not UTF-8 text", path.display())),
             Err(error) => self.problem(from, format!("{}: {error}", path.display())),
         }
     }
@@ -203,6 +209,8 @@ fn imports(line: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn write(dir: &Path, name: &str, text: &str) {

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use codespar_files::OpenError;
 use codespar_policy::Mode;
 use codespar_protocol::Isolation;
 use codespar_tools::frontmatter;
@@ -178,16 +179,15 @@ fn read(
     origin: &'static str,
     known_tools: &[&str],
 ) -> Result<AgentDefinition, Vec<DefinitionProblem>> {
-    let size = fs::metadata(path)
-        .ok()
-        .filter(fs::Metadata::is_file)
-        .map(|meta| meta.len());
-    if size.is_none_or(|size| size > MAX_BYTES) {
-        let words = format!("is not a regular file of at most {MAX_BYTES} bytes");
-        return Err(vec![problem(path, 1, words)]);
-    }
-    let text = fs::read_to_string(path)
-        .map_err(|error| vec![problem(path, 1, format!("cannot be read: {error}"))])?;
+    let text = codespar_files::read_text(path, MAX_BYTES).map_err(|error| {
+        let words = match error {
+            OpenError::NotRegular | OpenError::Directory | OpenError::TooLarge { .. } => {
+                format!("is not a regular file of at most {MAX_BYTES} bytes")
+            }
+            error => format!("cannot be read: {error}"),
+        };
+        vec![problem(path, 1, words)]
+    })?;
     let (fields, body) = frontmatter::parse::<Fields>(&text)
         .map_err(|error| vec![problem(path, error.line, error.message)])?;
     let agent = AgentDefinition {

@@ -11,12 +11,14 @@ use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound};
 use futures::FutureExt;
 use tokio::task::JoinSet;
 
-use crate::{Agent, AgentError, stop::Stop, tally::Tally};
+use crate::{Agent, AgentError, nested, stop::Stop, tally::Tally};
 
 /// A call that may be made.
 struct Permitted {
     call: ToolUse,
     tool: Arc<dyn Tool>,
+    /// What the decision was made on.
+    access: Vec<Access>,
 }
 
 impl Agent {
@@ -96,7 +98,7 @@ impl Agent {
         permitted: Permitted,
         stop: &Stop,
     ) -> impl Future<Output = (ToolUse, ToolOutput)> + Send + use<> {
-        let Permitted { call, tool } = permitted;
+        let Permitted { call, tool, access } = permitted;
         let context = self.parts.context.clone();
         let sink = self.parts.sink.clone();
         let cancel = stop.token().child_token();
@@ -105,6 +107,7 @@ impl Agent {
             let input = Call {
                 id: call.id.clone(),
                 input: call.input.clone(),
+                access,
                 cancel,
             };
             let began = Instant::now();
@@ -173,7 +176,8 @@ impl Agent {
                     tool: tool.name().to_owned(),
                     summary: intent.summary,
                 });
-                Ok(Permitted { call, tool })
+                let access = intent.access;
+                Ok(Permitted { call, tool, access })
             }
             Err(reason) => {
                 let denial = PermissionDenial {
@@ -272,6 +276,7 @@ impl Agent {
             .any(|access| matches!(access, Access::Command(_)))
         {
             scope.shelter = self.parts.context.sandbox().shelter();
+            scope.repository = nested::repository(&scope.cwd, &scope.workspace);
         }
         scope
     }

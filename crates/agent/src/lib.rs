@@ -15,6 +15,7 @@ mod inbox;
 mod limits;
 pub mod mcp;
 mod memory;
+mod nested;
 mod side_call;
 mod stop;
 mod tally;

@@ -1,7 +1,7 @@
 //! What is remembered about a project: the notes in `.codespar/memory`.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::Read as _,
     path::{Path, PathBuf},
     time::SystemTime,
@@ -71,8 +71,12 @@ fn newest_first(root: &Path) -> Vec<PathBuf> {
 
 fn beginning(path: &Path, limit: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let file = File::open(path).ok()?;
-    file.take(limit as u64).read_to_end(&mut bytes).ok()?;
+    let opened = codespar_files::open(&path.canonicalize().ok()?).ok()?;
+    opened
+        .file
+        .take(limit as u64)
+        .read_to_end(&mut bytes)
+        .ok()?;
     Some(bytes)
 }
 
@@ -93,7 +97,7 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, text).unwrap();
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
-        File::options()
+        fs::File::options()
             .write(true)
             .open(&path)
             .unwrap()

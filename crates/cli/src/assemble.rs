@@ -9,7 +9,7 @@ use codespar_agent::{
     Agent, AgentDefinitions, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice,
     ModelPageReader, Recovered, SideCalls, Sink, Transcript, mcp::McpServers,
 };
-use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, Scope, Shelter};
+use codespar_policy::{Lifetime, Mode, Redactor, Repository, RuleKind, RuleSet, Scope, Shelter};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, SqliteStore, Store};
 use codespar_tasks::{AuthoritySource, rule_texts};
@@ -83,6 +83,8 @@ pub(crate) struct Outfit {
     pub(crate) workspace_dirs: Vec<PathBuf>,
     /// Further ones, which need no asking.
     pub(crate) free_dirs: Vec<PathBuf>,
+    /// Whether the tree was made for this agent alone.
+    pub(crate) lifetime: Lifetime,
     pub(crate) inbox: Arc<dyn Inbox>,
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) company: Company,
@@ -257,6 +259,8 @@ impl Ground {
             workspace,
             free,
             shelter: Shelter::Sandboxed,
+            repository: Repository::Project,
+            lifetime: outfit.lifetime,
         };
         let briefing = self.briefing(&outfit.root, &outfit.cwd, outfit.role, outfit.company.note);
         let context = Context::new(ContextParts {

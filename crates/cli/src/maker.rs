@@ -7,6 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use codespar_agent::{Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeShare};
+use codespar_policy::Lifetime;
 use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
 use codespar_tasks::{
@@ -17,6 +18,7 @@ use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
 use crate::{
     assemble::{Company, Ground, OpenSession, Outfit},
+    dev,
     powers::Powers,
     session_dirs::SessionDirs,
     trees::Trees,
@@ -125,6 +127,10 @@ impl AgentMaker for Maker {
             }) as Arc<dyn Gate>
         });
         let left = self.left_of_budget(spec).await?;
+        let lifetime = match worktree.is_some() || dev::is_throw_away(&self.ground.place, &root) {
+            true => Lifetime::ThrowAway,
+            false => Lifetime::Kept,
+        };
         let outfit = Outfit {
             role: Some(role),
             tools: self.tools(&hub, &powers, &caller, seat.as_ref()),
@@ -142,6 +148,7 @@ impl AgentMaker for Maker {
             cwd,
             workspace_dirs: powers.authority.extra_dirs,
             free_dirs: pad.into_iter().collect(),
+            lifetime,
             inbox,
             gate,
             company: Company {

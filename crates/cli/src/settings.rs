@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use codespar_files::OpenError;
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
 use codespar_tools::{egress::AllowedDomain, sandbox::SandboxChoice};
 use serde::Deserialize;
@@ -358,23 +359,20 @@ pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<String, Co
 fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, CommandError> {
     let unreadable =
         |error: &dyn std::fmt::Display| CommandError::Usage(format!("{}: {error}", path.display()));
-    match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => return Err(unreadable(&"is not a regular file")),
-        Ok(meta) if meta.len() > MAX_BYTES => {
-            return Err(unreadable(&format!("is larger than {MAX_BYTES} bytes")));
-        }
-        Ok(_) => {}
-        Err(error)
-            if matches!(
-                error.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-            ) =>
-        {
+    let text = match codespar_files::read_text(path, MAX_BYTES) {
+        Ok(text) => text,
+        Err(OpenError::Missing) => return Ok(None),
+        Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotADirectory => {
             return Ok(None);
         }
+        Err(OpenError::NotRegular | OpenError::Directory) => {
+            return Err(unreadable(&"is not a regular file"));
+        }
+        Err(OpenError::TooLarge { limit }) => {
+            return Err(unreadable(&format!("is larger than {limit} bytes")));
+        }
         Err(error) => return Err(unreadable(&error)),
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    };
     let text = text.trim_start_matches('\u{feff}');
     if text.trim().is_empty() {
         return Ok(None);

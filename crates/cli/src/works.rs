@@ -7,7 +7,7 @@ use std::{
 
 use codespar_agent::{Agent, AgentDefinition, Approver, Limits, TreeShare};
 use codespar_dev::{DevRunner, Workflows};
-use codespar_policy::Mode;
+use codespar_policy::{Lifetime, Mode};
 use codespar_protocol::{SessionId, SessionMode, TaskType};
 use codespar_store::{Store, TaskStore};
 use codespar_tasks::{
@@ -179,6 +179,7 @@ impl Works {
             tree: id,
             workspace_dirs: ground.workspace_dirs()?,
             free_dirs: Vec::new(),
+            lifetime: Lifetime::Kept,
             inbox: Arc::new(inbox),
             gate: None,
             company,

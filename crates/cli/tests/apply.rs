@@ -341,6 +341,32 @@ fn protected_files_need_a_word() {
 }
 
 #[test]
+fn settings_and_what_runs_later_are_never_written() {
+    let tree = before();
+    let then = tree.listing();
+    for path in [
+        ".codespar/settings.json",
+        ".codespar/settings.local.json",
+        ".claude/settings.json",
+        ".claude/agents/a.md",
+        ".CLAUDE/settings.json",
+        ".mcp.json",
+        ".vscode/tasks.json",
+        ".husky/pre-commit",
+        ".envrc",
+    ] {
+        let answer = format!("===FILE: {path}===\nx\n===END===\n");
+        for args in [&[][..], &["--allow-protected"]] {
+            let finished = tree.apply(args, &answer);
+            assert_eq!(finished.status.code(), Some(2), "{path}");
+            let words = "is never part of a change";
+            assert!(finished.stderr.contains(words), "{}", finished.stderr);
+        }
+    }
+    assert_eq!(tree.listing(), then);
+}
+
+#[test]
 fn the_settings_of_the_tree_say_what_is_protected() {
     let tree = Tree::new(&[(
         ".codespar/settings.json",

@@ -144,10 +144,23 @@ fn doctor_says_which_sandbox_is_active() {
 #[test]
 fn a_rule_for_one_command_does_not_carry_another() {
     for (command, allowed) in [
-        ("git log | head", "Bash(git log *)"),
+        ("git log | sh", "Bash(git log *)"),
         ("git log; rm -rf x", "Bash(git log *)"),
         ("git log $(rm -rf x)", "Bash(git log *)"),
         ("git logx", "Bash(git log *)"),
+        ("git log --output=x/new", "Bash(git log *)"),
+        ("git log --outp=x/new", "Bash(git log *)"),
+        ("git grep -Otouch x", "Bash(git grep *)"),
+        ("git -c core.pager='touch x/new' log", "Bash(git *)"),
+        ("find . -fprintf x/new y", "Bash(find *)"),
+        ("find x -delete", "Bash(find *)"),
+        ("sort -o x/new x/keep", "Bash(sort *)"),
+        ("sort -uox/new x/keep", "Bash(sort *)"),
+        ("sed -n 'w x/new' x/keep", "Bash(sed *)"),
+        ("rg --pre touch y", "Bash(rg *)"),
+        ("cd x && git status", "Bash(git status *)"),
+        ("test -v 'a[$(touch x/new)]'", "Bash(test *)"),
+        ("xargs rm", "Bash(xargs *)"),
     ] {
         let bench = Bench::new(one_command(command));
         bench.file("x/keep", "");
@@ -158,6 +171,7 @@ fn a_rule_for_one_command_does_not_carry_another() {
             .clone();
         assert_eq!(denials.len(), 1, "{command}");
         assert!(bench.work().join("x/keep").exists(), "{command}");
+        assert!(!bench.work().join("x/new").exists(), "{command}");
         assert!(
             tool_results(&lines)[0].starts_with("permission denied"),
             "{command}"
@@ -166,6 +180,86 @@ fn a_rule_for_one_command_does_not_carry_another() {
     let bench = Bench::new(one_command("git log 2>&1 | head"));
     let (lines, _) = bench.stream(&["-p", "go", "--allowedTools", "Bash(git log *),Bash(head)"]);
     assert_eq!(lines.last().unwrap()["permission_denials"], json!([]));
+}
+
+#[test]
+fn commands_that_only_read_are_free_headless_and_in_plan_mode() {
+    for mode in ["default", "plan", "dontAsk"] {
+        let bench = Bench::new(one_command(
+            "cat a.txt | head -1 && ls && grep -rn one . | wc -l && timeout 5 find . -name a.txt",
+        ));
+        bench.file("a.txt", "one\ntwo\n");
+        let (lines, _) = bench.stream(&["-p", "go", "--permission-mode", mode]);
+        assert_eq!(
+            lines.last().unwrap()["permission_denials"],
+            json!([]),
+            "{mode}"
+        );
+        assert!(tool_results(&lines)[0].starts_with("one\n"), "{lines:?}");
+    }
+    let bench = Bench::new(one_command("cat a.txt > b.txt"));
+    bench.file("a.txt", "one\n");
+    bench.stream(&["-p", "go", "--permission-mode", "plan"]);
+    assert!(!bench.work().join("b.txt").exists());
+}
+
+#[test]
+fn what_runs_or_permits_later_is_not_written_by_an_agent_that_may_edit() {
+    let paths = [
+        ".git/hooks/pre-commit",
+        ".codespar/settings.json",
+        ".codespar/agents/x.md",
+        ".Claude/Settings.json",
+        ".claude/commands/x.md",
+        ".vscode/tasks.json",
+        "web/.idea/workspace.xml",
+        ".husky/pre-commit",
+        ".devcontainer/devcontainer.json",
+        ".envrc",
+        ".mcp.json",
+        ".github/workflows/ci.yml",
+        ".bashrc",
+    ];
+    let mut turn = Turn::new();
+    for path in paths {
+        turn = turn.and_tool("Write", &json!({"file_path": path, "content": "x"}));
+    }
+    let bench = Bench::new(Script::new().turn(turn).turn(Turn::text("done")));
+    let args = [
+        "-p",
+        "go",
+        "--permission-mode",
+        "acceptEdits",
+        "--allowedTools",
+        "Edit",
+    ];
+    let (lines, _) = bench.stream(&args);
+    let results = tool_results(&lines);
+    assert_eq!(results.len(), paths.len());
+    for (path, result) in paths.iter().zip(&results) {
+        assert!(result.starts_with("permission denied"), "{path}: {result}");
+        assert!(!bench.work().join(path).exists(), "{path}");
+    }
+}
+
+#[test]
+fn hidden_files_of_the_home_are_not_written_when_it_is_the_workspace() {
+    let turn = Turn::new()
+        .and_tool("Write", &json!({"file_path": ".npmrc", "content": "x"}))
+        .and_tool("Write", &json!({"file_path": ".bashrc", "content": "x"}))
+        .and_tool("Write", &json!({"file_path": "notes.txt", "content": "x"}));
+    let bench = Bench::new(Script::new().turn(turn).turn(Turn::text("done")));
+    let home = bench.room.home();
+    let mut command = bench.command(&["-p", "go", "--permission-mode", "acceptEdits"]);
+    command.current_dir(&home);
+    let finished = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(common::PATIENCE)
+        .unwrap();
+    assert!(home.join("notes.txt").exists(), "{}", finished.stderr);
+    for name in [".npmrc", ".bashrc"] {
+        assert!(!home.join(name).exists(), "{name}");
+    }
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! A directory as it is now: what is in it, without what git ignores.
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{self, Metadata},
     io::Read,
     path::{Path, PathBuf},
     sync::Mutex,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use codespar_files::Dir;
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::{
@@ -175,13 +176,20 @@ impl Texts for WorkTree {
         visit: &mut dyn FnMut(usize, &[u8]),
     ) -> Result<(), LocateError> {
         let mut text = Vec::new();
+        let root = Dir::open(&self.root).map_err(|source| LocateError::Root {
+            path: self.root.clone(),
+            source,
+        })?;
         for (place, listed) in wanted.iter().enumerate() {
             let limit = FileKind::of(&listed.path).readable_bytes() as u64;
             text.clear();
-            // A file that went away meanwhile has no text.
-            let read = File::open(self.root.join(&listed.path))
-                .and_then(|file| file.take(limit).read_to_end(&mut text));
-            if read.is_ok() {
+            // A file that went away meanwhile, or became a link or a pipe, has no text.
+            let opened = root
+                .place(Path::new(&listed.path))
+                .map(|place| place.open());
+            if let Ok(Ok(opened)) = opened
+                && opened.file.take(limit).read_to_end(&mut text).is_ok()
+            {
                 visit(place, &text);
             }
         }

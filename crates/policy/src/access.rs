@@ -44,6 +44,27 @@ pub enum Shelter {
     SwitchedOff,
 }
 
+/// Which repository git finds from the current directory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Repository {
+    /// That of the project.
+    #[default]
+    Project,
+    /// Another one, inside the project's tree: its configuration came with the files and can run
+    /// commands.
+    Nested,
+}
+
+/// How long a workspace is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It is the person's own.
+    #[default]
+    Kept,
+    /// It was made for this work and goes with it: everything that the sandbox confines is free.
+    ThrowAway,
+}
+
 /// Where the agent works.
 #[derive(Debug, Clone)]
 pub struct Scope {
@@ -59,4 +80,8 @@ pub struct Scope {
     pub free: Vec<PathBuf>,
     /// Whether shell commands are sandboxed.
     pub shelter: Shelter,
+    /// Whose repository git works on in `cwd`.
+    pub repository: Repository,
+    /// How long the workspace is there.
+    pub lifetime: Lifetime,
 }

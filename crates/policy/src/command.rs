@@ -1,11 +1,13 @@
 //! Deciding a shell command: every part and every redirection must be allowed.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::{
-    RuleKind, Scope, Shelter,
+    Lifetime, Repository, RuleKind, Scope, Shelter,
     decide::{Case, Verdict},
-    paths::{is_inside, normalise, protected, resolve},
+    free,
+    options::{hazards, runs_git},
+    paths::{is_inside, normalise, resolve},
     rule_set::Verb,
     shell::{Direction, Part, Redirect, Script, Word, tidy},
     suggest,
@@ -76,6 +78,9 @@ impl<'a> Command<'a> {
         if case.scope.shelter == Shelter::Unavailable {
             return Verdict::ask("no sandbox works here, so the command would run unsandboxed");
         }
+        if case.scope.lifetime == Lifetime::ThrowAway && case.scope.shelter == Shelter::Sandboxed {
+            return Verdict::allow("what the sandbox confines is free in a throw-away tree");
+        }
         let bare = case
             .rules
             .about_tool(RuleKind::Allow, "Bash")
@@ -107,7 +112,7 @@ impl<'a> Command<'a> {
             let Target::Path(path) = self.target(case, &redirect.target) else {
                 continue;
             };
-            let guarded = protected(&path, case.scope.home.as_deref()).is_some();
+            let guarded = case.protection(&path).is_some();
             let inside = case.in_workspace(&path) && !guarded;
             if redirect.direction == Direction::Out && !inside {
                 verdict = verdict.and(case.judge_write("Write", &path));
@@ -126,20 +131,123 @@ impl<'a> Command<'a> {
             .map(|word| format!("{} ", word.source))
             .collect();
         let text = part.text();
-        // An assignment changes what the command does: a rule must spell it out.
-        let entry = case.rules.about_command(RuleKind::Allow, |pattern| {
-            pattern.head().starts_with(&assigned) && pattern.matches(&text)
-        });
-        if let Some(entry) = entry {
-            return Verdict::allow(format!("allowed by {entry}"));
-        }
         if self.is_free_cd(case, part) {
             return Verdict::allow("changing directory within the workspace is free");
         }
-        Verdict::offer(
-            format!("no rule allows `{}`", shorten(&text)),
-            suggest::command(part),
-        )
+        if runs_git(&part.words) && self.is_elsewhere(case) {
+            return Verdict::ask(
+                "git would obey the configuration of whatever repository is in that directory",
+            );
+        }
+        let reading = self.judge_reading(case, part);
+        if let Some(Verdict::Allow(reason)) = reading {
+            return Verdict::Allow(reason);
+        }
+        let hazards = hazards(&part.words);
+        // What the rule has to spell out: assignments, and words that do more than the name says.
+        let spelled_out = hazards.iter().map(|hazard| end_of(part, hazard.word)).max();
+        let about = |least: usize| {
+            case.rules.about_command(RuleKind::Allow, |pattern| {
+                let head = pattern.head();
+                head.starts_with(&assigned) && head.len() >= least && pattern.matches(&text)
+            })
+        };
+        if let Some(entry) = about(spelled_out.unwrap_or(0)) {
+            return Verdict::allow(format!("allowed by {entry}"));
+        }
+        if let Some(asked) = reading {
+            return asked;
+        }
+        match (hazards.first(), about(0)) {
+            (Some(hazard), Some(entry)) => Verdict::offer(
+                format!(
+                    "{entry} does not spell it out, and {}",
+                    shorten(&hazard.reason)
+                ),
+                suggest::very_command(part),
+            ),
+            (Some(_), None) => Verdict::offer(
+                format!("no rule allows `{}`", shorten(&text)),
+                suggest::very_command(part),
+            ),
+            (None, _) => Verdict::offer(
+                format!("no rule allows `{}`", shorten(&text)),
+                suggest::command(part),
+            ),
+        }
+    }
+
+    /// Whether the whole line does nothing but read, and a sandbox sees to it.
+    pub(crate) fn only_reads(&self, case: &Case<'_>) -> bool {
+        let harmless = |redirect: &Redirect| {
+            redirect.direction == Direction::In
+                || matches!(self.target(case, &redirect.target), Target::Harmless)
+        };
+        case.scope.shelter == Shelter::Sandboxed
+            && self.script.obstacle.is_none()
+            && !self.script.parts.is_empty()
+            && self.script.redirects.iter().all(harmless)
+            && self.script.parts.iter().all(|part| {
+                let elsewhere = runs_git(&part.words) && self.is_elsewhere(case);
+                self.is_free_cd(case, part)
+                    || (!elsewhere && self.judge_reading(case, part).is_some())
+            })
+    }
+
+    /// The verdict on a command that only reads; `None` when it may do more, or when rules about
+    /// files could not be kept to.
+    fn judge_reading(&self, case: &Case<'_>, part: &Part) -> Option<Verdict> {
+        if case.scope.shelter != Shelter::Sandboxed {
+            return None;
+        }
+        let reads = free::reads(part)?;
+        if case.rules.restricts_reading() && (reads.more || self.moves() > 0) {
+            return None;
+        }
+        let moved = |part: &Part| is_move(part) && !self.is_free_cd(case, part);
+        if self.script.parts.iter().any(moved) {
+            return None;
+        }
+        let mut verdict = Verdict::allow("commands that only read are free in the sandbox");
+        for file in &reads.files {
+            let path = Path::new(file);
+            let climbs = path.components().any(|part| part == Component::ParentDir);
+            if climbs && self.moves() > 0 {
+                let file = shorten(file);
+                let reason = format!("where `{file}` leads depends on `cd` before it");
+                verdict = verdict.and(Verdict::ask(reason));
+            }
+            let path = resolve(path, &case.scope.cwd);
+            let harmless = matches!(path.to_str(), Some("/dev/null" | "/dev/stdin"));
+            if !harmless && !case.in_workspace(&path) {
+                verdict = verdict.and(case.judge_read("Read", &path));
+            }
+        }
+        Some(verdict)
+    }
+
+    /// Whether git may find another repository than that of the project.
+    fn is_elsewhere(&self, case: &Case<'_>) -> bool {
+        let leads_home = |part: &Part| {
+            let target = match part.words.as_slice() {
+                [name, dir] if name.source == "cd" => dir.value(),
+                _ => None,
+            };
+            target.is_some_and(|dir| {
+                let path = resolve(Path::new(dir), &case.scope.cwd);
+                case.scope.workspace.contains(&path)
+            })
+        };
+        let mut moves = self
+            .script
+            .parts
+            .iter()
+            .filter(|part| is_move(part))
+            .peekable();
+        match moves.peek() {
+            None => case.scope.repository == Repository::Nested,
+            Some(_) => !moves.all(leads_home),
+        }
     }
 
     /// A plain `cd` to a directory of the workspace.
@@ -166,12 +274,11 @@ impl<'a> Command<'a> {
 
     /// How often it changes the directory.
     fn moves(&self) -> usize {
-        let moving = |part: &&Part| {
-            part.words
-                .iter()
-                .any(|word| matches!(word.bare.as_str(), "cd" | "pushd" | "popd" | "chdir"))
-        };
-        self.script.parts.iter().filter(moving).count()
+        self.script
+            .parts
+            .iter()
+            .filter(|part| is_move(part))
+            .count()
     }
 
     fn judge_redirect(&self, case: &Case<'_>, redirect: &Redirect) -> Verdict {
@@ -206,6 +313,23 @@ impl<'a> Command<'a> {
             _ => Target::Path(path),
         }
     }
+}
+
+/// Whether a simple command may change the directory.
+fn is_move(part: &Part) -> bool {
+    part.words
+        .iter()
+        .any(|word| matches!(word.bare.as_str(), "cd" | "pushd" | "popd" | "chdir"))
+}
+
+/// Where a word ends in the text of the command.
+fn end_of(part: &Part, word: usize) -> usize {
+    let words = part.assignments.iter().chain(&part.words);
+    let lengths = words.map(|word| word.source.len());
+    let count = part.assignments.len() + word + 1;
+    // A word past the end is in no rule that leaves anything open.
+    let beyond = usize::from(word >= part.words.len());
+    lengths.take(count).sum::<usize>() + count.saturating_sub(1) + beyond
 }
 
 /// The path a word names, as far as text tells.

@@ -5,9 +5,10 @@ use std::path::Path;
 use url::Url;
 
 use crate::{
-    Access, Mode, Request, Rule, RuleKind, RuleSet, Scope,
+    Access, Lifetime, Mode, Request, Rule, RuleKind, RuleSet, Scope,
     command::Command,
-    paths::{is_inside, normalise, protected},
+    paths::{is_inside, normalise},
+    protected::{Protection, is_home_dot_file, protected},
     rule::canonical,
     rule_set::Verb,
     suggest,
@@ -192,10 +193,12 @@ impl Case<'_> {
             && aims
                 .iter()
                 .all(|aim| matches!(aim, Aim::Other(Access::Nothing)));
-        let acts = aims
-            .iter()
-            .any(|aim| matches!(aim, Aim::Command(_) | Aim::Other(Access::Write(_))));
-        talk_only || (self.read_only && !acts)
+        let acts = aims.iter().any(|aim| match aim {
+            Aim::Command(command) => !command.only_reads(self),
+            Aim::Other(access) => matches!(access, Access::Write(_)),
+        });
+        let commands = aims.iter().all(|aim| matches!(aim, Aim::Command(_)));
+        talk_only || ((self.read_only || commands) && !acts)
     }
 
     fn denied(&self, aim: &Aim<'_>) -> Option<String> {
@@ -292,7 +295,7 @@ impl Case<'_> {
     /// Decides writing a path, for the tool named.
     pub(crate) fn judge_write(&self, tool: &str, path: &Path) -> Verdict {
         let path = &normalise(path);
-        if let Some(why) = protected(path, self.scope.home.as_deref()) {
+        if let Some(why) = self.protection(path) {
             return Verdict::ask(format!("{} is protected: {why}", path.display()));
         }
         let about = |kind| {
@@ -312,11 +315,25 @@ impl Case<'_> {
         if inside && self.mode == Mode::AcceptEdits {
             return Verdict::allow("allowed by acceptEdits mode");
         }
+        if inside && self.scope.lifetime == Lifetime::ThrowAway {
+            return Verdict::allow("writing in a throw-away tree is free");
+        }
         let reason = match inside {
             true => format!("no rule allows writing {}", path.display()),
             false => format!("{} is outside the workspace", path.display()),
         };
         Verdict::offer(reason, suggest::write(path, self.scope))
+    }
+
+    /// Why a write to the path is always asked about.
+    pub(crate) fn protection(&self, path: &Path) -> Option<Protection> {
+        let home = self.scope.home.as_deref();
+        let in_home = || {
+            let home = home?;
+            let hidden = is_home_dot_file(path, home, &self.scope.workspace);
+            (hidden && !self.is_free(path)).then_some(Protection::HomeDotFile)
+        };
+        protected(path, home).or_else(in_home)
     }
 
     pub(crate) fn in_workspace(&self, path: &Path) -> bool {

@@ -4,9 +4,12 @@
 mod access;
 mod command;
 mod decide;
+mod free;
 mod mode;
+mod options;
 mod path_pattern;
 mod paths;
+mod protected;
 mod redact;
 mod rule;
 mod rule_set;
@@ -16,10 +19,11 @@ mod suggest;
 mod text_pattern;
 mod touch;
 
-pub use access::{Access, Request, Scope, Shelter};
+pub use access::{Access, Lifetime, Repository, Request, Scope, Shelter};
 pub use decide::{Decision, decide};
 pub use mode::{Mode, ModeError};
-pub use paths::{is_inside, normalise, protected};
+pub use paths::{is_inside, normalise};
+pub use protected::{PROTECTED, Protection, is_home_dot_file, protected};
 pub use redact::Redactor;
 pub use rule::{Rule, RuleError};
 pub use rule_set::{RuleKind, RuleSet, RuleSource};

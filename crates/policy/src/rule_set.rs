@@ -118,6 +118,13 @@ impl RuleSet {
             .map(|entry| format!("denied by {entry}"))
     }
 
+    /// Whether a rule forbids reading some files, or asks about it.
+    pub(crate) fn restricts_reading(&self) -> bool {
+        self.entries.iter().any(|entry| {
+            entry.kind != RuleKind::Allow && matches!(entry.rule.specifier, Specifier::Path(_))
+        })
+    }
+
     fn find(&self, kind: RuleKind, speaks: impl Fn(&Entry) -> bool) -> Option<&Entry> {
         self.entries
             .iter()

@@ -268,6 +268,19 @@ pub(crate) fn command(part: &Part) -> Option<Rule> {
     }
 }
 
+/// For a simple command that does more than its name says: the very command.
+pub(crate) fn very_command(part: &Part) -> Option<Rule> {
+    let text = part.text();
+    if looks_secret(&text) {
+        return None;
+    }
+    let rule = Rule::parse(&format!("Bash({})", exact(&text)?)).ok()?;
+    match &rule.specifier {
+        Specifier::Command(pattern) if pattern.matches(&text) => Some(rule),
+        _ => None,
+    }
+}
+
 /// The very command; none when a star in it would make it more than that.
 fn exact(text: &str) -> Option<String> {
     (!text.contains(['*', '\n'])).then(|| text.to_owned())

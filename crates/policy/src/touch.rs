@@ -18,7 +18,7 @@ const READERS: &[&str] = &[
     "base64", "base32", "grep", "egrep", "fgrep", "rg", "ag", "awk", "gawk", "sed", "cut", "sort",
     "uniq", "wc", "diff", "cmp", "file", "jq", "yq", "cp", "mv", "scp", "rsync", "tar", "zip",
     "gzip", "openssl", "source", ".", "find", "ls", "tree", "dd", "view", "vi", "vim", "nano",
-    "ln", "rev", "paste", "fold", "tee", "curl",
+    "ln", "rev", "paste", "fold", "tee", "curl", "git", "stat", "du", "comm", "egrep", "fgrep",
 ];
 
 /// Commands whose arguments are files they change.
@@ -100,7 +100,10 @@ impl Reached {
                 let bare = word.bare.as_str();
                 let value = bare.split_once('=').map(|(_, value)| value);
                 let named = (!bare.starts_with('-')).then_some(bare);
-                for file in [named, value].into_iter().flatten() {
+                // `git show main:src/a`.
+                let at_commit = bare.split_once(':').map(|(_, file)| file);
+                let at_commit = at_commit.filter(|_| name == "git");
+                for file in [named, value, at_commit].into_iter().flatten() {
                     let file = (verb, file.trim_start_matches('@').to_owned());
                     if !file.1.is_empty() {
                         self.paths.push(file);

@@ -13,7 +13,7 @@ use crate::{
     ledger::HASHED_BYTES,
     matching::{MatchFailure, Occurrence, Replaced, Rung, replace_string},
     paths,
-    write::{existing, save},
+    write::Target,
 };
 
 /// Lines shown around a change, and of the change itself.
@@ -70,7 +70,7 @@ impl Tool for Edit {
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let edit = async {
             let input: Input = input::parse(&call.input)?;
-            let path = paths::resolve(context, &input.file_path)?;
+            let path = call.path()?;
             let (cwd, ledger) = (context.cwd(), context.ledger().clone());
             blocking::change(call.cancel, move || edit(&path, &cwd, &input, &ledger)).await
         };
@@ -80,11 +80,12 @@ impl Tool for Edit {
 
 fn edit(path: &Path, cwd: &Path, input: &Input, ledger: &FileLedger) -> Result<String, ToolError> {
     let name = paths::shown(path, cwd);
-    let Some(before) = existing(path, &name)? else {
+    let target = Target::find(path, &name)?;
+    let Some(before) = &target.before else {
         if !input.old_string.is_empty() {
             return Err(paths::missing(path, cwd));
         }
-        save(path, input.new_string.as_bytes(), None, ledger)?;
+        target.save(path, input.new_string.as_bytes(), ledger)?;
         return Ok(format!(
             "Created {name} ({} lines)",
             input.new_string.lines().count()
@@ -105,12 +106,7 @@ fn edit(path: &Path, cwd: &Path, input: &Input, ledger: &FileLedger) -> Result<S
     };
     let replaced = replace_string(original, &input.old_string, &input.new_string, occurrence)
         .map_err(|failure| not_edited(&name, &failure))?;
-    save(
-        path,
-        replaced.text.as_bytes(),
-        Some(&before.metadata),
-        ledger,
-    )?;
+    target.save(path, replaced.text.as_bytes(), ledger)?;
     Ok(report(&name, &replaced))
 }
 

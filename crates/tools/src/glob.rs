@@ -65,7 +65,10 @@ impl Tool for Glob {
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let find = async {
             let input: Input = input::parse(&call.input)?;
-            let hunt = Hunt::new(&input, context)?;
+            let hunt = Hunt {
+                dir: call.path()?,
+                ..Hunt::new(&input, context)?
+            };
             let cwd = context.cwd();
             blocking::look(call.cancel, move |cancel| find(&hunt, &cwd, cancel)).await
         };

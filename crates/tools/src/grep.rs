@@ -96,7 +96,7 @@ impl Tool for Grep {
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let grep = async {
             let input: Input = input::parse(&call.input)?;
-            let path = place(&input, context)?;
+            let path = call.path()?;
             let cwd = context.cwd();
             let hidden = context.hidden().clone();
             blocking::look(call.cancel, move |cancel| {

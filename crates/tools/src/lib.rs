@@ -42,4 +42,6 @@ pub use tool::{Call, Effect, Intent, Tool, ToolError, ToolOutput};
 pub use web_fetch::WebFetch;
 
 #[cfg(test)]
+mod race;
+#[cfg(test)]
 mod testing;

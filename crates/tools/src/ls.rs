@@ -64,7 +64,7 @@ impl Tool for Ls {
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let list = async {
             let input: Input = input::parse(&call.input)?;
-            let path = paths::resolve(context, input.path.as_deref().unwrap_or("."))?;
+            let path = call.path()?;
             let leave_out = ignored(&input.ignore)?;
             let cwd = context.cwd();
             let hidden = context.hidden().clone();

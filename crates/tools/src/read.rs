@@ -3,7 +3,7 @@
 mod page;
 
 use std::{
-    fs::{self, File, Metadata},
+    fs::{File, Metadata},
     io::{self, Read as _},
     path::Path,
     sync::Arc,
@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use codespar_files::{OpenError, RegularFile};
 use codespar_policy::Access;
 use codespar_protocol::{ContentBlock, Image};
 use schemars::JsonSchema;
@@ -27,6 +28,8 @@ use crate::{
 
 /// Lines given when no limit is.
 const DEFAULT_LINES: usize = 2_000;
+/// A longer file is not read, not even in part: finding a line in it would take too long.
+const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 /// A picture's bytes: five megabytes, which providers take, once written in base64.
 const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
 
@@ -75,7 +78,7 @@ impl Tool for Read {
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let read = async {
             let input: Input = input::parse(&call.input)?;
-            let path = paths::resolve(context, &input.file_path)?;
+            let path = call.path()?;
             let (cwd, ledger) = (context.cwd(), context.ledger().clone());
             blocking::look(call.cancel, move |_| read(&path, &cwd, &input, &ledger)).await
         };
@@ -91,20 +94,23 @@ fn read(
 ) -> Result<ToolOutput, ToolError> {
     let name = paths::shown(path, cwd);
     let failed = |error: io::Error| ToolError(format!("cannot read {name}: {error}"));
-    let metadata = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(paths::missing(path, cwd));
+    let RegularFile { mut file, metadata } = match codespar_files::open(path) {
+        Ok(opened) => opened,
+        Err(OpenError::Missing) => return Err(paths::missing(path, cwd)),
+        Err(OpenError::Directory) => {
+            return Err(ToolError(format!("{name} is a directory; use LS")));
         }
-        other => other.map_err(failed)?,
+        Err(OpenError::NotRegular) => {
+            return Err(ToolError(format!("{name} is not a regular file")));
+        }
+        Err(error) => return Err(ToolError(format!("cannot read {name}: {error}"))),
     };
-    if metadata.is_dir() {
-        return Err(ToolError(format!("{name} is a directory; use LS")));
+    if metadata.len() > MAX_BYTES {
+        return Err(ToolError(format!(
+            "{name} has {} bytes, too many for Read; use a command",
+            metadata.len()
+        )));
     }
-    // A pipe or a device could block for ever.
-    if !metadata.is_file() {
-        return Err(ToolError(format!("{name} is not a regular file")));
-    }
-    let mut file = File::open(path).map_err(failed)?;
     let mut head = Vec::with_capacity(SNIFFED_BYTES);
     let start = (&mut file).take(SNIFFED_BYTES as u64);
     { start }.read_to_end(&mut head).map_err(failed)?;

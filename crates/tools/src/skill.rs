@@ -18,6 +18,8 @@ use crate::{
 
 /// The file that makes a directory a skill.
 const FILE: &str = "SKILL.md";
+/// The most of it.
+const MAX_BYTES: u64 = 1024 * 1024;
 /// Characters of a description in the listing.
 const LISTED_CHARS: usize = 300;
 
@@ -157,7 +159,7 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
         line,
         message,
     };
-    let text = fs::read_to_string(&path)
+    let text = codespar_files::read_text(&path, MAX_BYTES)
         .map_err(|error| problem(1, format!("cannot be read: {error}")))?;
     let (fields, _) =
         frontmatter::parse::<Fields>(&text).map_err(|error| problem(error.line, error.message))?;
@@ -274,7 +276,7 @@ fn wanted<'a>(input: &Input, context: &'a Context) -> Result<&'a Skill, ToolErro
 fn text(dir: &Path, args: &str) -> Result<String, ToolError> {
     let path = dir.join(FILE);
     let wrong = |error: &dyn std::fmt::Display| ToolError(format!("{}: {error}", path.display()));
-    let text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+    let text = codespar_files::read_text(&path, MAX_BYTES).map_err(|error| wrong(&error))?;
     let body = frontmatter::split(&text)
         .map_err(|error| wrong(&error))?
         .body

@@ -97,9 +97,24 @@ impl Bench {
         input: Value,
         cancel: CancellationToken,
     ) -> ToolOutput {
+        match self.inspect(tool, &input) {
+            Ok(intent) => self.run_inspected(tool, input, intent, cancel).await,
+            Err(error) => error.into(),
+        }
+    }
+
+    /// The second half of a call, after the decision.
+    pub(crate) async fn run_inspected(
+        &self,
+        tool: &dyn Tool,
+        input: Value,
+        intent: Intent,
+        cancel: CancellationToken,
+    ) -> ToolOutput {
         let call = Call {
             id: ToolUseId::from("call"),
             input: serde_json::value::to_raw_value(&input).unwrap(),
+            access: intent.access,
             cancel,
         };
         tool.run(call, &self.context).await

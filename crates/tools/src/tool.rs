@@ -1,6 +1,6 @@
 //! What a tool is.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_policy::Access;
@@ -38,9 +38,23 @@ pub struct Call {
     pub id: ToolUseId,
     /// Its input, as the model wrote it.
     pub input: Box<RawValue>,
+    /// What `inspect` said it would touch. The decision was made on these paths, so the tool works
+    /// on them and does not resolve the input again: meanwhile it may lead elsewhere.
+    pub access: Vec<Access>,
     /// Cancelled when the person interrupts or the agent ends; the tool then stops what it
     /// started and returns.
     pub cancel: CancellationToken,
+}
+
+impl Call {
+    /// The path that was decided on.
+    pub(crate) fn path(&self) -> Result<PathBuf, ToolError> {
+        let path = self.access.iter().find_map(|access| match access {
+            Access::Read(path) | Access::Write(path) => Some(path.clone()),
+            _ => None,
+        });
+        path.ok_or_else(|| ToolError("no path was decided on".to_owned()))
+    }
 }
 
 /// What a tool gives back.
@@ -108,6 +122,6 @@ pub trait Tool: Send + Sync {
     /// Checks the input and says what the call would touch. Nothing is changed.
     fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError>;
 
-    /// Does it. Permission has been given; the input is checked again, as time has passed.
+    /// Does it. Permission has been given for what `inspect` said, which is in the call.
     async fn run(&self, call: Call, context: &Context) -> ToolOutput;
 }

@@ -29,9 +29,9 @@ pub(crate) fn is_file(entry: &DirEntry) -> bool {
 
 /// A directory to walk, or the reason why not.
 pub(crate) fn directory(path: &Path, cwd: &Path) -> Result<(), ToolError> {
-    match std::fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Ok(()),
-        Ok(_) => Err(ToolError(format!(
+    match codespar_files::dir(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(ToolError(format!(
             "{} is a file, not a directory",
             crate::paths::shown(path, cwd)
         ))),

@@ -1,13 +1,9 @@
 //! Write: a whole file.
 
-use std::{
-    fs::{self, Metadata},
-    io,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs::Metadata, io, path::Path, sync::Arc};
 
 use async_trait::async_trait;
+use codespar_files::{OpenError, Place};
 use codespar_policy::Access;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -58,8 +54,8 @@ impl Tool for Write {
 
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let write = async {
-            let Input { file_path, content } = input::parse(&call.input)?;
-            let path = paths::resolve(context, &file_path)?;
+            let Input { content, .. } = input::parse(&call.input)?;
+            let path = call.path()?;
             let (cwd, ledger) = (context.cwd(), context.ledger().clone());
             blocking::change(call.cancel, move || write(&path, &cwd, &content, &ledger)).await
         };
@@ -69,15 +65,14 @@ impl Tool for Write {
 
 fn write(path: &Path, cwd: &Path, content: &str, ledger: &FileLedger) -> Result<String, ToolError> {
     let name = paths::shown(path, cwd);
-    let before = existing(path, &name)?;
-    if let Some(before) = &before {
+    let target = Target::find(path, &name)?;
+    if let Some(before) = &target.before {
         let problem = ledger.check(path, &before.metadata, &before.content);
         problem.map_err(|problem| ToolError(format!("{name} is not written: {problem}")))?;
     }
-    let metadata = before.as_ref().map(|before| &before.metadata);
-    save(path, content.as_bytes(), metadata, ledger)?;
+    target.save(path, content.as_bytes(), ledger)?;
     let lines = content.lines().count();
-    Ok(match before {
+    Ok(match target.before {
         None => format!("Created {name} ({lines} lines)"),
         Some(before) => {
             let old = String::from_utf8_lossy(&before.content).lines().count();
@@ -93,44 +88,81 @@ pub(crate) struct Existing {
     pub(crate) content: Vec<u8>,
 }
 
-/// What is at `path`: nothing, or a regular file.
-pub(crate) fn existing(path: &Path, name: &str) -> Result<Option<Existing>, ToolError> {
-    let failed = |error: io::Error| ToolError(format!("cannot read {name}: {error}"));
-    let metadata = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(failed)?,
-    };
-    if metadata.is_dir() {
-        return Err(ToolError(format!("{name} is a directory")));
-    }
-    if !metadata.is_file() {
-        return Err(ToolError(format!("{name} is not a regular file")));
-    }
-    let content = if metadata.len() <= HASHED_BYTES {
-        fs::read(path).map_err(failed)?
-    } else {
-        Vec::new()
-    };
-    Ok(Some(Existing { metadata, content }))
+/// Where a file is to be written. What is read and what is written is at one held place, so that
+/// a link that appears meanwhile leads nowhere.
+pub(crate) struct Target {
+    /// `None` while its directory is missing.
+    place: Option<Place>,
+    /// The regular file that is there.
+    pub(crate) before: Option<Existing>,
 }
 
-/// Writes the file and remembers it as seen.
-pub(crate) fn save(
-    path: &Path,
-    content: &[u8],
-    before: Option<&Metadata>,
-    ledger: &FileLedger,
-) -> Result<(), ToolError> {
-    atomic::write(path, content, before)?;
-    if let Ok(metadata) = fs::metadata(path) {
-        ledger.record(path, &metadata, content);
+impl Target {
+    /// What is at `path`: nothing, or a regular file.
+    pub(crate) fn find(path: &Path, name: &str) -> Result<Self, ToolError> {
+        let failed =
+            |error: &dyn std::fmt::Display| ToolError(format!("cannot read {name}: {error}"));
+        let place = match codespar_files::place(path) {
+            Ok(place) => place,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self {
+                    place: None,
+                    before: None,
+                });
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        let before = match place.open() {
+            Ok(opened) => {
+                let metadata = opened.metadata.clone();
+                let content = if metadata.len() <= HASHED_BYTES {
+                    let read = opened.read(HASHED_BYTES);
+                    read.map_err(|error| failed(&error))?
+                } else {
+                    Vec::new()
+                };
+                Some(Existing { metadata, content })
+            }
+            Err(OpenError::Missing) => None,
+            Err(OpenError::Directory) => {
+                return Err(ToolError(format!("{name} is a directory")));
+            }
+            Err(OpenError::NotRegular) => {
+                return Err(ToolError(format!("{name} is not a regular file")));
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        Ok(Self {
+            place: Some(place),
+            before,
+        })
     }
-    Ok(())
+
+    /// Writes the file and remembers it as seen. Missing directories are made.
+    pub(crate) fn save(
+        &self,
+        path: &Path,
+        content: &[u8],
+        ledger: &FileLedger,
+    ) -> Result<(), ToolError> {
+        let place = match &self.place {
+            Some(place) => place.clone(),
+            None => codespar_files::make_place(path)
+                .map_err(|error| ToolError(format!("cannot write {}: {error}", path.display())))?,
+        };
+        let before = self.before.as_ref().map(|before| &before.metadata);
+        let metadata = atomic::write(&place, path, content, before)?;
+        ledger.record(path, &metadata, content);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::{
+        fs,
+        os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    };
 
     use serde_json::json;
 

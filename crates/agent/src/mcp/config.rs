@@ -2,10 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
+use codespar_files::OpenError;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use url::Url;
@@ -213,12 +214,15 @@ impl ServerConfigs {
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
-    let meta = fs::metadata(path)?;
-    if !meta.is_file() || meta.len() > MAX_BYTES {
-        let words = format!("is not a regular file of at most {MAX_BYTES} bytes");
-        return Err(io::Error::other(words));
-    }
-    fs::read_to_string(path)
+    codespar_files::read_text(path, MAX_BYTES).map_err(|error| match error {
+        OpenError::Missing => io::ErrorKind::NotFound.into(),
+        OpenError::Io(error) => error,
+        OpenError::NotRegular | OpenError::Directory | OpenError::TooLarge { .. } => {
+            let words = format!("is not a regular file of at most {MAX_BYTES} bytes");
+            io::Error::other(words)
+        }
+        other => io::Error::other(other),
+    })
 }
 
 /// The error without the place, which is told apart.
@@ -311,6 +315,8 @@ impl ServerConfig {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> Result<ServerConfigs, McpProblem> {

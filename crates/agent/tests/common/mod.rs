@@ -10,7 +10,9 @@ use codespar_agent::{
     SideCalls, Transcript,
 };
 use codespar_model::{AnthropicConfig, AnthropicModel, Catalogue, HttpClient, HttpOptions};
-use codespar_policy::{Mode, Redactor, RuleKind, RuleSet, RuleSource, Scope, Shelter};
+use codespar_policy::{
+    Lifetime, Mode, Redactor, Repository, RuleKind, RuleSet, RuleSource, Scope, Shelter,
+};
 use codespar_protocol::{Event, Message, RunResult, SessionId, SessionMode};
 use codespar_store::{NewSession, SqliteStore, Store};
 use codespar_testkit::{Script, ScriptedModel};
@@ -119,6 +121,8 @@ impl Bench {
                 workspace: vec![self.root.clone()],
                 free: vec![base.join("tmp"), base.join("out")],
                 shelter: Shelter::SwitchedOff,
+                repository: Repository::Project,
+                lifetime: Lifetime::Kept,
             },
             redactor: Arc::new(Redactor::new([("TOKEN".to_owned(), SECRET.to_owned())])),
             approver: self.approver.clone(),

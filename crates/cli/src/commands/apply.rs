@@ -59,13 +59,17 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     check: bool,
     /// Let protected files change: CI configuration, CODEOWNERS, lock files, or what `dev.protected`
-    /// of the settings names.
+    /// of the settings names. Settings, agent definitions, editor, hook and shell start-up files are
+    /// never changed.
     #[arg(long)]
     allow_protected: bool,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
+
+/// The most that an answer may have.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Runs it.
 pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
@@ -108,7 +112,7 @@ fn read(file: Option<&Path>) -> Result<String, CommandError> {
     let (bytes, name) = match file {
         Some(file) => {
             let name = file.display().to_string();
-            let bytes = std::fs::read(file)
+            let bytes = codespar_files::read_real(file, MAX_BYTES)
                 .map_err(|error| CommandError::Usage(format!("cannot read {name}: {error}")))?;
             (bytes, name)
         }
@@ -119,7 +123,12 @@ fn read(file: Option<&Path>) -> Result<String, CommandError> {
         }
         None => {
             let mut bytes = Vec::new();
-            std::io::stdin().lock().read_to_end(&mut bytes)?;
+            let mut stdin = std::io::stdin().lock().take(MAX_BYTES + 1);
+            stdin.read_to_end(&mut bytes)?;
+            if stdin.limit() == 0 {
+                let words = format!("standard input has more than {MAX_BYTES} bytes");
+                return Err(CommandError::Usage(words));
+            }
             (bytes, "standard input".to_owned())
         }
     };

@@ -12,7 +12,7 @@ pub(crate) use progress::Progress;
 pub(crate) use repository::{requester, which};
 pub(crate) use settings::{DevSettings, ForgeName, VerifySettings};
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use codespar_dev::{DevGround, RepositoryRef, Subscriptions};
 use codespar_policy::Redactor;
@@ -56,6 +56,16 @@ pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
         person: ground.person.clone(),
         hook: hook(&ground.place),
     }
+}
+
+/// Whether a directory is a tree that the dev agent made for one run.
+pub(crate) fn is_throw_away(place: &Place, root: &Path) -> bool {
+    let runs = place.state.join("dev").join("runs");
+    let real = runs.canonicalize();
+    [Some(runs), real.ok()]
+        .into_iter()
+        .flatten()
+        .any(|runs| root != runs && root.starts_with(runs))
 }
 
 /// The provider of a command that asks once, and what takes secrets out of its texts.

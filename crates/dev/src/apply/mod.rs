@@ -127,10 +127,7 @@ impl Work<'_> {
 
     fn check_protection(&self, path: &RepoPath) -> Result<(), String> {
         match self.rules.protects(path) {
-            Some(pattern) => Err(format!(
-                "`{path}` is protected (`{pattern}`) and may only be changed when the person who \
-                 asks allows it (--allow-protected); leave it as it is"
-            )),
+            Some(guard) => Err(format!("`{path}` {guard}")),
             None => Ok(()),
         }
     }

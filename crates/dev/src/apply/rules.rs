@@ -1,5 +1,8 @@
 //! Which files a change may not touch unless somebody said so.
 
+use std::{fmt, path::Path};
+
+use codespar_policy::{Protection, protected};
 use codespar_protocol::RepoPath;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
@@ -95,12 +98,44 @@ impl Rules {
         })
     }
 
-    /// The pattern that protects `path`, if one does and that counts.
-    pub(crate) fn protects(&self, path: &RepoPath) -> Option<&str> {
+    /// Why a change may not touch `path`, if so.
+    pub(crate) fn protects(&self, path: &RepoPath) -> Option<Guard<'_>> {
+        match protected(Path::new(path.as_str()), None) {
+            // Whether these may change is for the patterns to say.
+            None | Some(Protection::Ci) => {}
+            Some(protection) => return Some(Guard::Always(protection)),
+        }
         if self.protected == Protected::Allowed {
             return None;
         }
         let first = self.globs.matches(path.as_str()).into_iter().next()?;
-        self.patterns.get(first).map(String::as_str)
+        let pattern = self.patterns.get(first)?;
+        Some(Guard::Pattern(pattern))
+    }
+}
+
+/// Why a change may not touch a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard<'a> {
+    /// Nobody can allow it: it would decide what runs or what is permitted.
+    Always(Protection),
+    /// A pattern protects it; the person who asks can allow it.
+    Pattern(&'a str),
+}
+
+impl fmt::Display for Guard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always(protection) => write!(
+                f,
+                "is protected ({protection}) and is never part of a change; leave it as it is, a \
+                 person has to edit it"
+            ),
+            Self::Pattern(pattern) => write!(
+                f,
+                "is protected (`{pattern}`) and may only be changed when the person who asks \
+                 allows it (--allow-protected); leave it as it is"
+            ),
+        }
     }
 }

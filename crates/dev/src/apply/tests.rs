@@ -303,6 +303,36 @@ fn protected_files_change_when_that_is_allowed() {
     assert_eq!(bad.pattern, "a[");
 }
 
+#[rstest]
+#[case(".codespar/settings.json")]
+#[case(".codespar/settings.local.json")]
+#[case(".Codespar/Settings.json")]
+#[case(".claude/settings.json")]
+#[case(".claude/agents/x.md")]
+#[case(".mcp.json")]
+#[case("web/.vscode/tasks.json")]
+#[case(".husky/pre-commit")]
+#[case(".envrc")]
+#[case(".devcontainer/devcontainer.json")]
+#[case(".bashrc")]
+fn what_runs_or_permits_later_is_never_part_of_a_change(#[case] path: &str) {
+    let source = tree(&[("a", "1\n"), (".idea/x", "1\n")]);
+    for (protected, patterns) in [
+        (Protected::Refused, Rules::default_patterns()),
+        (Protected::Allowed, vec![]),
+    ] {
+        let rules = Rules::new(patterns, protected).unwrap();
+        for answer in [
+            whole(path, "x\n"),
+            format!("===MOVE: a -> {path}===\n"),
+            "===DELETE: .idea/x===\n".to_owned(),
+        ] {
+            let refusal = apply(&parse(&answer).unwrap(), &source, &rules).unwrap_err();
+            assert!(refusal.to_string().contains("is never part of a change"));
+        }
+    }
+}
+
 #[test]
 fn a_file_is_renamed_in_case_alone() {
     let changes = applied("===MOVE: README.md -> readme.md===\n", &forest()).changes;

@@ -1,14 +1,20 @@
 //! A tree on disk.
 
 use std::{
-    fs, io,
+    io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
+use codespar_files::{Dir, Kind};
 use codespar_protocol::{FileMode, RepoPath};
 
 use super::source::{Entry, Source, SourceError, SourceFile, ancestors, folded};
+
+/// The most of a file that is read.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// The most names of a directory that are compared.
+const MAX_NAMES: usize = 100_000;
 
 /// A directory on disk. Whoever changes it is taken to have seen its files whole.
 #[derive(Debug, Clone)]
@@ -23,23 +29,29 @@ impl WorkTree {
     }
 }
 
+impl WorkTree {
+    fn dir(&self) -> io::Result<Dir> {
+        Dir::open(&self.root)
+    }
+}
+
 impl Source for WorkTree {
     fn entry(&self, path: &RepoPath) -> Result<Entry, SourceError> {
-        entry_at(&self.root.join(path.as_str())).map_err(|error| problem(path, &error))
+        let entry = self.dir().and_then(|root| entry_at(&root, path));
+        entry.map_err(|error| problem(path, &error))
     }
 
     fn file(&self, path: &RepoPath) -> Result<Option<SourceFile>, SourceError> {
         if self.entry(path)? != Entry::File {
             return Ok(None);
         }
-        let place = self.root.join(path.as_str());
-        let read = || {
-            let mode = fs::symlink_metadata(&place)?.permissions().mode();
-            Ok((fs::read(&place)?, mode))
-        };
-        let (content, mode) = read().map_err(|error: io::Error| problem(path, &error))?;
+        let place = self.dir().and_then(|root| root.place(&name(path)));
+        let opened = place.map_err(|error| problem(path, &error))?.open();
+        let opened = opened.map_err(|error| problem(path, &error))?;
+        let mode = opened.metadata.permissions().mode();
+        let content = opened.read(MAX_BYTES);
         Ok(Some(SourceFile {
-            content,
+            content: content.map_err(|error| problem(path, &error))?,
             mode: if mode & 0o100 == 0 {
                 FileMode::Regular
             } else {
@@ -59,7 +71,8 @@ impl Source for WorkTree {
                 .rsplit_once('/')
                 .map_or("", |(above, _)| above);
             let wanted = folded(part.file_name());
-            let names = names_in(&self.root.join(above)).map_err(|error| problem(path, &error))?;
+            let names = self.dir().and_then(|root| names_in(&root, above));
+            let names = names.map_err(|error| problem(path, &error))?;
             let Some(name) = names.iter().find(|name| folded(name) == wanted) else {
                 return Ok(None);
             };
@@ -74,37 +87,40 @@ impl Source for WorkTree {
     }
 }
 
-/// What is at a place on disk, links not followed.
-pub(super) fn entry_at(place: &Path) -> io::Result<Entry> {
-    let meta = match fs::symlink_metadata(place) {
-        Ok(meta) => meta,
+/// What is at a path below a held directory, links not followed.
+pub(super) fn entry_at(root: &Dir, path: &RepoPath) -> io::Result<Entry> {
+    let place = match root.place(&name(path)) {
         Err(error) if is_absence(&error) => return Ok(Entry::Nothing),
-        Err(error) => return Err(error),
+        other => other?,
     };
-    let kind = meta.file_type();
-    Ok(if kind.is_symlink() {
-        Entry::Symlink
-    } else if kind.is_file() {
-        Entry::File
-    } else if !kind.is_dir() {
-        Entry::Special
-    } else if fs::symlink_metadata(place.join(".git")).is_ok() {
-        Entry::Repository
-    } else {
-        Entry::Directory
+    Ok(match place.kind()? {
+        Kind::Nothing => Entry::Nothing,
+        Kind::Symlink => Entry::Symlink,
+        Kind::File => Entry::File,
+        Kind::Special => Entry::Special,
+        Kind::Directory => {
+            let git = place.dir()?.place(Path::new(".git"))?;
+            match git.kind()? {
+                Kind::Nothing => Entry::Directory,
+                _ => Entry::Repository,
+            }
+        }
     })
 }
 
+fn name(path: &RepoPath) -> PathBuf {
+    PathBuf::from(path.as_str())
+}
+
 /// Names that are no text are nobody's namesakes.
-fn names_in(dir: &Path) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(dir) {
-        Ok(entries) => entries,
+fn names_in(root: &Dir, above: &str) -> io::Result<Vec<String>> {
+    let dir = match root.below(Path::new(above)) {
         Err(error) if is_absence(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+        other => other?,
     };
     let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry?.file_name().into_string());
+    for name in dir.names(MAX_NAMES)? {
+        names.extend(name.into_string());
     }
     names.sort();
     Ok(names)
@@ -117,7 +133,7 @@ fn is_absence(error: &io::Error) -> bool {
     )
 }
 
-fn problem(path: &RepoPath, error: &io::Error) -> SourceError {
+fn problem(path: &RepoPath, error: &dyn std::fmt::Display) -> SourceError {
     SourceError {
         path: path.to_string(),
         reason: error.to_string(),

@@ -5,14 +5,14 @@
 //! crash on the way leaves every file either old or new, never in between.
 
 use std::{
-    fs::{self, File, Metadata, Permissions},
-    io::{self, Write as _},
+    fs::{File, Metadata, Permissions},
+    io,
     os::unix::fs::{MetadataExt, PermissionsExt, fchown},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
+use codespar_files::{Dir, Kind, OpenError, Place, Temporary};
 use codespar_protocol::{ChangeSet, FileChange, FileMode, RepoPath};
-use tempfile::{NamedTempFile, TempPath};
 
 use super::{
     source::{Entry, ancestors},
@@ -31,8 +31,14 @@ pub struct WriteError {
     pub state: String,
 }
 
-/// Writes a change below `root`.
+/// Writes a change below `root`. The directory is held from beginning to end, and no link below
+/// it is followed.
 pub fn write(root: &Path, changes: &ChangeSet) -> Result<(), WriteError> {
+    let root = Dir::open(root).map_err(|error| WriteError {
+        path: root.display().to_string(),
+        reason: error.to_string(),
+        state: "nothing was changed".to_owned(),
+    })?;
     let mut stage = Stage::new(root);
     for change in &changes.0 {
         if let Err((path, error)) = stage.prepare(change) {
@@ -54,36 +60,41 @@ fn failure(path: &RepoPath, error: &io::Error, state: &str) -> WriteError {
 }
 
 /// A change on its way to the disk.
-struct Stage<'a> {
-    root: &'a Path,
+struct Stage {
+    root: Dir,
     puts: Vec<Put>,
-    removals: Vec<RepoPath>,
+    removals: Vec<(RepoPath, Place)>,
     /// Directories that were made, outer ones first.
-    made: Vec<PathBuf>,
+    made: Vec<Place>,
 }
 
 /// A new content, waiting beside its place.
 struct Put {
     path: RepoPath,
-    staged: TempPath,
+    place: Place,
+    staged: Temporary,
 }
 
 /// What was done to one path, so that it can be undone.
 struct Done {
     path: RepoPath,
-    place: PathBuf,
+    place: Place,
     /// The old file; `None` when there was none.
-    old: Option<TempPath>,
+    old: Option<Temporary>,
 }
 
-impl<'a> Stage<'a> {
-    fn new(root: &'a Path) -> Self {
+impl Stage {
+    fn new(root: Dir) -> Self {
         Self {
             root,
             puts: Vec::new(),
             removals: Vec::new(),
             made: Vec::new(),
         }
+    }
+
+    fn place(&self, path: &RepoPath) -> io::Result<Place> {
+        self.root.place(Path::new(path.as_str()))
     }
 
     fn prepare(&mut self, change: &FileChange) -> Result<(), Failed> {
@@ -96,7 +107,8 @@ impl<'a> Stage<'a> {
             if expected != Entry::File {
                 return Err((gone.clone(), io::Error::other("there is no such file")));
             }
-            self.removals.push(gone.clone());
+            let place = self.place(gone).map_err(named(gone))?;
+            self.removals.push((gone.clone(), place));
         }
         match change.after() {
             Some((path, content, mode)) => self
@@ -109,13 +121,13 @@ impl<'a> Stage<'a> {
     /// What is at `path`, once nothing on the way to it is a link.
     fn check(&self, path: &RepoPath) -> io::Result<Entry> {
         for above in ancestors(path) {
-            match entry_at(&self.root.join(above.as_str()))? {
+            match entry_at(&self.root, &above)? {
                 Entry::Directory => {}
                 Entry::Nothing => break,
                 _ => return Err(io::Error::other(format!("`{above}` is no directory"))),
             }
         }
-        match entry_at(&self.root.join(path.as_str()))? {
+        match entry_at(&self.root, path)? {
             entry @ (Entry::Nothing | Entry::File) => Ok(entry),
             _ => Err(io::Error::other("something that is no file is there")),
         }
@@ -141,36 +153,25 @@ impl<'a> Stage<'a> {
                 _ => "something is there already",
             }));
         }
-        let place = self.root.join(path.as_str());
-        self.make_dirs(path)?;
+        let (place, made) = self.root.make_place(Path::new(path.as_str()))?;
+        self.made.extend(made);
         let before = match change {
             FileChange::Moved { from, .. } => Some(from),
             FileChange::Modified { path, .. } => Some(path),
             FileChange::Added { .. } | FileChange::Deleted { .. } => None,
         };
         let before = before
-            .map(|before| fs::symlink_metadata(self.root.join(before.as_str())))
-            .transpose()?;
-        let mut file = temporary(parent(&place)?)?;
-        file.write_all(content)?;
-        set_mode(file.as_file(), mode, before.as_ref())?;
-        file.as_file().sync_all()?;
+            .map(|before| self.place(before)?.open().map_err(io_error))
+            .transpose()?
+            .map(|before| before.metadata);
+        let (staged, file) = Temporary::beside(&place, content)?;
+        set_mode(&file, mode, before.as_ref())?;
+        file.sync_all()?;
         self.puts.push(Put {
             path: path.clone(),
-            staged: file.into_temp_path(),
+            place,
+            staged,
         });
-        Ok(())
-    }
-
-    fn make_dirs(&mut self, path: &RepoPath) -> io::Result<()> {
-        for above in ancestors(path) {
-            let dir = self.root.join(above.as_str());
-            match fs::create_dir(&dir) {
-                Ok(()) => self.made.push(dir),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
         Ok(())
     }
 
@@ -179,7 +180,7 @@ impl<'a> Stage<'a> {
         self.puts.clear();
         for dir in self.made.drain(..).rev() {
             // Somebody may have put something there meanwhile; then it stays.
-            let _ = fs::remove_dir(dir);
+            let _ = dir.remove_dir();
         }
     }
 
@@ -205,32 +206,35 @@ impl<'a> Stage<'a> {
     }
 
     fn carry_out(&mut self, done: &mut Vec<Done>) -> Result<(), Failed> {
-        for Put { path, staged } in self.puts.drain(..) {
-            let place = self.root.join(path.as_str());
-            let put = || {
+        for put in self.puts.drain(..) {
+            let Put {
+                path,
+                place,
+                mut staged,
+            } = put;
+            let mut exchange = || {
                 let old = second_name(&place)?;
-                staged.persist(&place).map_err(|error| error.error)?;
+                staged.persist(&place)?;
                 Ok(old)
             };
-            match put() {
+            match exchange() {
                 Ok(old) => done.push(Done { path, place, old }),
                 Err(error) => return Err((path, error)),
             }
         }
-        for path in &self.removals {
-            let place = self.root.join(path.as_str());
+        for (path, place) in &self.removals {
             // On a file system that does not tell case apart, a file may have been moved onto its
             // own name.
-            if done.iter().any(|done| is_same_file(&done.place, &place)) {
+            if done.iter().any(|done| done.place.is_same_file(place)) {
                 continue;
             }
             let remove = || {
-                let old = second_name(&place)?;
-                fs::remove_file(&place)?;
+                let old = second_name(place)?;
+                place.remove_file()?;
                 Ok(old)
             };
             let old = remove().map_err(|error| (path.clone(), error))?;
-            let path = path.clone();
+            let (path, place) = (path.clone(), place.clone());
             done.push(Done { path, place, old });
         }
         Ok(())
@@ -238,10 +242,11 @@ impl<'a> Stage<'a> {
 
     /// Git knows no empty directories, so those that the change emptied go.
     fn remove_empty_dirs(&self) {
-        for path in &self.removals {
+        for (path, _) in &self.removals {
             let above: Vec<RepoPath> = ancestors(path).collect();
             for dir in above.iter().rev() {
-                if fs::remove_dir(self.root.join(dir.as_str())).is_err() {
+                let removed = self.place(dir).and_then(|place| place.remove_dir());
+                if removed.is_err() {
                     break;
                 }
             }
@@ -254,12 +259,15 @@ fn undo(done: Vec<Done>) -> Vec<String> {
     let mut stuck = Vec::new();
     for Done { path, place, old } in done.into_iter().rev() {
         let back = match old {
-            Some(old) => old.persist(&place).map_err(|error| {
+            Some(mut old) => old.persist(&place).map_err(|_| {
                 // The old content is worth more than a tidy directory.
-                let kept = error.path.keep().unwrap_or_default();
-                format!("`{path}` (its old content is in {})", kept.display())
+                let kept = old.keep();
+                format!(
+                    "`{path}` (its old content is beside it in {})",
+                    kept.display()
+                )
             }),
-            None => fs::remove_file(&place).map_err(|_| format!("`{path}`")),
+            None => place.remove_file().map_err(|_| format!("`{path}`")),
         };
         stuck.extend(back.err());
     }
@@ -267,35 +275,20 @@ fn undo(done: Vec<Done>) -> Vec<String> {
 }
 
 /// Another name for the file at `place`, which keeps it when the place is taken.
-fn second_name(place: &Path) -> io::Result<Option<TempPath>> {
-    if entry_at(place)? == Entry::Nothing {
-        return Ok(None);
+fn second_name(place: &Place) -> io::Result<Option<Temporary>> {
+    match place.kind()? {
+        Kind::Nothing => Ok(None),
+        Kind::File => Temporary::second_name(place).map(Some).map_err(io_error),
+        _ => Err(io::Error::other("something that is no file is there")),
     }
-    let dir = parent(place)?;
-    let name = tempfile::Builder::new()
-        .prefix(PREFIX)
-        .make_in(dir, |name| {
-            fs::hard_link(place, name).or_else(|_| copy(place, name))
-        })?;
-    Ok(Some(name.into_temp_path()))
 }
 
-/// Where a file cannot have two names.
-fn copy(place: &Path, name: &Path) -> io::Result<()> {
-    File::create_new(name)?;
-    fs::copy(place, name).map(|_| ()).inspect_err(|_| {
-        let _ = fs::remove_file(name);
-    })
-}
-
-const PREFIX: &str = ".codespar-";
-
-fn temporary(dir: &Path) -> io::Result<NamedTempFile> {
-    // The mode of a new file, which the process's umask narrows.
-    tempfile::Builder::new()
-        .prefix(PREFIX)
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(dir)
+fn io_error(error: OpenError) -> io::Error {
+    match error {
+        OpenError::Io(error) => error,
+        OpenError::Missing => io::ErrorKind::NotFound.into(),
+        other => io::Error::other(other),
+    }
 }
 
 /// The mode and owner of the file before; a new file is executable where it may be read.
@@ -315,19 +308,6 @@ fn set_mode(file: &File, mode: FileMode, before: Option<&Metadata>) -> io::Resul
         _ => bits,
     };
     file.set_permissions(Permissions::from_mode(bits))
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    match (fs::symlink_metadata(one), fs::symlink_metadata(other)) {
-        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        _ => false,
-    }
-}
-
-fn parent(place: &Path) -> io::Result<&Path> {
-    place
-        .parent()
-        .ok_or_else(|| io::Error::other("it has no parent directory"))
 }
 
 #[cfg(test)]

@@ -139,20 +139,12 @@ impl Run {
             .iter()
             .flat_map(|change| [Some(change.path()), change.gone()])
             .flatten()
-            .filter_map(|path| {
-                Some(format!(
-                    "`{path}` is protected by `{}`",
-                    rules.protects(path)?
-                ))
-            })
+            .filter_map(|path| Some(format!("`{path}` {}", rules.protects(path)?)))
             .collect();
         if refused.is_empty() {
             return Ok(());
         }
-        Err(Failure::NotApplied(format!(
-            "{}; give --allow-protected to allow it",
-            refused.join("; ")
-        )))
+        Err(Failure::NotApplied(refused.join("; ")))
     }
 
     /// What of the budget is left for the agent.

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
-/// The project's own test command, if its files tell.
+/// A longer file says nothing about tests.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The project's own test command, if its files tell. A file that leads out of the project or is
+/// no regular file says nothing.
 pub fn detect(root: &Path) -> Option<String> {
     let has = |name: &str| root.join(name).is_file();
-    let read = |name: &str| std::fs::read_to_string(root.join(name)).unwrap_or_default();
+    let read = |name: &str| read(root, name);
     if has("Cargo.toml") {
         return Some("cargo test".to_owned());
     }
@@ -33,6 +37,14 @@ pub fn detect(root: &Path) -> Option<String> {
         .iter()
         .any(|name| makes_tests(&read(name)))
         .then(|| "make test".to_owned())
+}
+
+fn read(root: &Path, name: &str) -> String {
+    let bytes = codespar_files::read_inside(root, Path::new(name), MAX_BYTES);
+    bytes
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .unwrap_or_default()
 }
 
 /// Whether there is a test script, other than the one that `npm init` writes.
@@ -85,6 +97,24 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             std::fs::write(dir.path().join(name), text).unwrap();
             assert_eq!(detect(dir.path()).as_deref(), command, "{name} {text}");
+        }
+    }
+    #[test]
+    fn a_file_that_is_a_device_a_pipe_or_elsewhere_says_nothing() {
+        use std::os::unix::fs::symlink;
+        let outside = tempfile::tempdir().unwrap();
+        let text = "[tool:pytest]\n[pytest]\ntest:\n";
+        std::fs::write(outside.path().join("file"), text).unwrap();
+        let pipe = outside.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let targets = ["/dev/zero".into(), pipe, outside.path().join("file")];
+        for name in ["setup.cfg", "tox.ini", "Makefile", "package.json"] {
+            for target in &targets {
+                let dir = tempfile::tempdir().unwrap();
+                symlink(target, dir.path().join(name)).unwrap();
+                assert_eq!(detect(dir.path()), None, "{name} {}", target.display());
+            }
         }
     }
 }

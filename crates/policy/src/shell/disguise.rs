@@ -215,7 +215,7 @@ pub(crate) fn obstacle(part: &Part) -> Option<String> {
     let first = part.words.first()?;
     let last = part.words.last().map_or("", |word| word.source.as_str());
     if matches!((first.source.as_str(), last), ("[", "]") | ("[[", "]]")) {
-        return None;
+        return evaluates(first.source.as_str(), &part.words);
     }
     let Some(name) = first.value() else {
         return Some(format!(
@@ -238,9 +238,57 @@ pub(crate) fn obstacle(part: &Part) -> Option<String> {
         let name = words[start];
         let opaque = OPAQUE.contains(&name)
             || (name == "set" && !harmless_set(&part.words[start + 1..]))
-            || (name == "printf" && words.get(start + 1).is_some_and(|w| w.starts_with("-v")));
-        opaque.then(|| format!("`{name}` changes what the shell does next"))
+            || (name == "printf" && words.get(start + 1).is_some_and(|w| w.starts_with("-v")))
+            || (name == "wait" && words.iter().any(|word| word.starts_with("-p")));
+        if opaque {
+            return Some(format!("`{name}` changes what the shell does next"));
+        }
+        match name {
+            "test" | "[" => evaluates(name, &part.words[start..]),
+            _ => None,
+        }
     })
+}
+
+/// Why a test may run commands: the shell evaluates the subscript in `-v 'a[$(id)]'`, and in `[[`
+/// also the operands of arithmetic comparisons.
+fn evaluates(name: &str, words: &[Word]) -> Option<String> {
+    const NAMES: &[&str] = &["-v", "-R"];
+    const ARITHMETIC: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+    let evaluated = words.iter().any(|word| {
+        let bare = word.bare.as_str();
+        NAMES.contains(&bare) || (name == "[[" && ARITHMETIC.contains(&bare))
+    });
+    let open = name != "[[" && !has_fixed_operator(words);
+    (evaluated || open)
+        .then(|| format!("`{name}` may evaluate a subscript, which can run commands"))
+}
+
+/// Whether no word that is known only when it runs can be an operator of a test.
+fn has_fixed_operator(words: &[Word]) -> bool {
+    if words
+        .iter()
+        .all(|word| word.literal || word.source == "[" || word.source == "]")
+    {
+        return true;
+    }
+    let mut operands: Vec<&Word> = words.iter().skip(1).collect();
+    if operands.last().is_some_and(|word| word.source == "]") {
+        operands.pop();
+    }
+    if operands.first().is_some_and(|word| word.source == "!") {
+        operands.remove(0);
+    }
+    let whole = operands
+        .iter()
+        .all(|word| word.literal || (word.source.starts_with('"') && word.source.ends_with('"')));
+    let fixed = |word: &Word| word.literal && word.source.starts_with(['-', '=', '!']);
+    whole
+        && match operands.as_slice() {
+            [operator, _] => fixed(operator),
+            [_, operator, _] => fixed(operator),
+            _ => false,
+        }
 }
 
 /// `set -euo pipefail` and the like.

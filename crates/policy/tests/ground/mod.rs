@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use codespar_policy::{
-    Access, Decision, Mode, Request, Rule, RuleKind, RuleSet, RuleSource, Scope, Shelter, decide,
+    Access, Decision, Lifetime, Mode, Repository, Request, Rule, RuleKind, RuleSet, RuleSource,
+    Scope, Shelter, decide,
 };
 
 /// A project in `/w`, with the shell in `/w/sub`.
@@ -16,6 +17,8 @@ pub fn scope() -> Scope {
         workspace: vec![PathBuf::from("/w"), PathBuf::from("/added")],
         free: vec![PathBuf::from("/tmp/scratch")],
         shelter: Shelter::Sandboxed,
+        repository: Repository::Project,
+        lifetime: Lifetime::Kept,
     }
 }
 
@@ -40,8 +43,27 @@ pub fn command(text: &str) -> Access {
     Access::Command(text.to_owned())
 }
 
+/// Without a sandbox, the rules alone decide.
 pub fn run(text: &str, rules: &RuleSet, mode: Mode) -> Decision {
-    decide_one("Bash", command(text), rules, mode)
+    let scope = Scope {
+        shelter: Shelter::SwitchedOff,
+        ..scope()
+    };
+    run_in(text, rules, mode, &scope)
+}
+
+/// In a sandbox, what only reads is free.
+pub fn run_sandboxed(text: &str, rules: &RuleSet, mode: Mode) -> Decision {
+    run_in(text, rules, mode, &scope())
+}
+
+pub fn run_in(text: &str, rules: &RuleSet, mode: Mode, scope: &Scope) -> Decision {
+    let request = Request {
+        tool: "Bash",
+        read_only: false,
+        access: &[command(text)],
+    };
+    decide(&request, rules, mode, scope)
 }
 
 pub fn decide_one(tool: &str, access: Access, rules: &RuleSet, mode: Mode) -> Decision {

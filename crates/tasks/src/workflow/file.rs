@@ -66,9 +66,13 @@ pub(super) struct RawStep {
     retry: u32,
 }
 
+/// The most that a workflow file may have.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Reads and checks a file. `kinds` are the agents that steps may name.
 pub fn load_workflow(path: &Path, kinds: &[&str]) -> Result<Workflow, WorkflowProblem> {
-    let text = std::fs::read_to_string(path).map_err(|error| WorkflowProblem {
+    let read = codespar_files::read_text(path, MAX_BYTES);
+    let text = read.map_err(|error| WorkflowProblem {
         path: path.to_path_buf(),
         line: 1,
         message: error.to_string(),
@@ -231,6 +235,25 @@ mod tests {
         assert_eq!(workflow, expected);
         let json = serde_json::to_value(&workflow).unwrap();
         assert_eq!(serde_json::from_value::<Workflow>(json).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_device_a_pipe_and_a_huge_file_are_no_workflows() {
+        let dir = tempfile::tempdir().unwrap();
+        let [zero, pipe, huge] = ["zero", "pipe", "huge"].map(|name| dir.path().join(name));
+        std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let file = std::fs::File::create(&huge).unwrap();
+        file.set_len(1 << 40).unwrap();
+        for (path, words) in [
+            (zero, "it is not a regular file"),
+            (pipe, "it is not a regular file"),
+            (huge, "it has more than 1048576 bytes"),
+        ] {
+            let problem = Workflow::load(&path, &KINDS).unwrap_err();
+            assert_eq!(problem.message, words);
+        }
     }
 
     #[test]

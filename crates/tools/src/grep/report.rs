@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Input, OutputMode,
-    search::{Hit, searcher},
+    search::{Hit, search, searcher},
 };
 use crate::{ToolError, blocking, glob::newest_first, paths};
 
@@ -93,7 +93,7 @@ fn content(
     }
     let mut printer = Printer { name, lines };
     // The file was readable a moment ago; if it is gone by now it has nothing to show.
-    let _ = searcher.search_path(matcher, &hit.path, &mut printer);
+    let _ = search(&mut searcher, matcher, &hit.path, &mut printer);
 }
 
 /// Lines of a report, up to the bounds.

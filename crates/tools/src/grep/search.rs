@@ -6,6 +6,7 @@ use std::{
     sync::mpsc,
 };
 
+use codespar_files::OpenError;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
@@ -66,6 +67,17 @@ fn explain(pattern: &str, error: &str) -> String {
     )
 }
 
+/// Searches a file that may have become something else since it was listed.
+pub(super) fn search(
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    path: &Path,
+    sink: &mut impl Sink,
+) -> Option<()> {
+    let opened = codespar_files::open(path).ok()?;
+    searcher.search_file(matcher, &opened.file, sink).ok()
+}
+
 /// A searcher as the call wants it.
 pub(super) fn searcher(input: &Input) -> SearcherBuilder {
     let mut builder = SearcherBuilder::new();
@@ -87,17 +99,15 @@ pub(super) fn hits(
     matcher: &RegexMatcher,
     cancel: &CancellationToken,
 ) -> Result<Vec<Hit>, ToolError> {
-    let metadata = match std::fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Err(paths::missing(path, cwd));
+    let name = paths::shown(path, cwd);
+    match codespar_files::open(path) {
+        Ok(_) => {}
+        Err(OpenError::Directory) => walk::directory(path, cwd)?,
+        Err(OpenError::Missing) => return Err(paths::missing(path, cwd)),
+        Err(OpenError::NotRegular) => {
+            return Err(ToolError(format!("{name} is not a regular file")));
         }
-        other => {
-            other.map_err(|error| ToolError(format!("cannot read {}: {error}", path.display())))?
-        }
-    };
-    if !metadata.is_dir() && !metadata.is_file() {
-        let name = paths::shown(path, cwd);
-        return Err(ToolError(format!("{name} is not a regular file")));
+        Err(error) => return Err(ToolError(format!("cannot read {name}: {error}"))),
     }
     let walk = walk_of(input, path, hidden)?;
     let count_all = input.output_mode == Some(OutputMode::Count);
@@ -118,8 +128,8 @@ pub(super) fn hits(
                     count_all,
                 };
                 // A file that cannot be read has no matches to show.
-                let searched = searcher.search_path(matcher, entry.path(), &mut tally);
-                if searched.is_ok() && tally.count > 0 {
+                let searched = search(&mut searcher, matcher, entry.path(), &mut tally);
+                if searched.is_some() && tally.count > 0 {
                     let path = entry.into_path();
                     let _ = found.send(Hit {
                         path,

@@ -132,9 +132,15 @@ impl Bench {
         input: Value,
         cancel: CancellationToken,
     ) -> ToolOutput {
+        let input = serde_json::value::to_raw_value(&input).unwrap();
+        let intent = match tool.inspect(&input, &self.context) {
+            Ok(intent) => intent,
+            Err(error) => return error.into(),
+        };
         let call = Call {
             id: "call".into(),
-            input: serde_json::value::to_raw_value(&input).unwrap(),
+            input,
+            access: intent.access,
             cancel,
         };
         tool.run(call, &self.context).await

@@ -1,6 +1,15 @@
 //! Changes on a real disk.
 
-use std::{collections::BTreeMap, os::unix::fs::symlink};
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::symlink,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
 
 use codespar_protocol::Bytes;
 
@@ -164,7 +173,7 @@ fn a_failure_on_the_way_puts_everything_back() {
     let dir = tree(&[("a", "1\n"), ("d/b", "2\n"), ("c", "3\n")]);
     fs::set_permissions(dir.path().join("a"), Permissions::from_mode(0o751)).unwrap();
     let before = listing(dir.path());
-    let mut stage = Stage::new(dir.path());
+    let mut stage = Stage::new(Dir::open(dir.path()).unwrap());
     let changes = [
         modified("a", "one\n"),
         added("n/w", "new"),
@@ -175,7 +184,9 @@ fn a_failure_on_the_way_puts_everything_back() {
         stage.prepare(change).map_err(|(_, error)| error).unwrap();
     }
     // The last file to go is gone before its turn.
-    stage.removals.push(path("missing"));
+    let missing = path("missing");
+    let place = stage.place(&missing).unwrap();
+    stage.removals.push((missing, place));
     let error = stage.commit().unwrap_err();
     assert_eq!(error.path, "missing");
     assert_eq!(error.state, "everything was put back as it was");
@@ -202,4 +213,35 @@ fn nothing_is_written_through_a_link() {
     }
     assert_eq!(listing(outside.path()), listed(&[("secret", "s\n")]));
     assert_eq!(fs::read_to_string(dir.path().join("a")).unwrap(), "1\n");
+}
+
+#[test]
+fn of_hundreds_of_raced_changes_none_lands_outside() {
+    let outside = tree(&[("a", "outside\n")]);
+    let dir = tree(&[("d/a", "inside\n")]);
+    let stop = Arc::new(AtomicBool::new(false));
+    let racer = {
+        let (dir, outside) = (dir.path().join("d"), outside.path().to_owned());
+        let stop = stop.clone();
+        thread::spawn(move || {
+            let away = dir.with_extension("away");
+            while !stop.load(Ordering::Relaxed) {
+                let _ = fs::rename(&dir, &away);
+                let _ = symlink(&outside, &dir);
+                let _ = fs::remove_file(&dir);
+                let _ = fs::rename(&away, &dir);
+            }
+        })
+    };
+    for turn in 0..400 {
+        let changes = ChangeSet(vec![
+            modified("d/a", "changed\n"),
+            added(&format!("d/new-{turn}"), "x\n"),
+        ]);
+        // Whether a change succeeds is up to chance.
+        let _ = write(dir.path(), &changes);
+    }
+    stop.store(true, Ordering::Relaxed);
+    racer.join().unwrap();
+    assert_eq!(listing(outside.path()), listed(&[("a", "outside\n")]));
 }

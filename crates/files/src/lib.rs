@@ -1,0 +1,16 @@
+//! The one way to open, read and replace files that other processes can change meanwhile.
+//!
+//! A path is resolved once, and the decision whether it may be touched is made on the real path.
+//! Then it is opened below a held directory with no symbolic link followed, so a directory that
+//! was exchanged for a link in between is an error and not a way out. Only regular files are
+//! opened (no pipe, device, socket or file of `/proc`), and sizes are bounded before reading.
+
+mod dir;
+mod place;
+mod read;
+mod temporary;
+
+pub use dir::Dir;
+pub use place::{Kind, OpenError, Place, RegularFile};
+pub use read::{dir, make_place, open, place, read, read_inside, read_real, read_text};
+pub use temporary::Temporary;

@@ -1,0 +1,211 @@
+//! Programs handed to sed and awk: whether they write files or run commands.
+
+use crate::shell::Word;
+
+use super::could_be_option;
+
+type Findings = Vec<(usize, String)>;
+
+/// What in the arguments of sed has to be spelled out by a rule.
+pub(super) fn sed(arguments: &[Word]) -> Findings {
+    let mut found = Findings::new();
+    let mut given = false;
+    let mut operands = Vec::new();
+    let mut at = 0;
+    let mut ended = false;
+    while let Some(word) = arguments.get(at) {
+        let bare = word.bare.as_str();
+        if could_be_option(word) && !ended {
+            found.push((at, format!("`{}` could be an option of `sed`", word.source)));
+        }
+        let mut script = |at: usize, text: Option<&str>, literal: bool| {
+            given = true;
+            match text {
+                Some(text) if literal && is_harmless_sed(text) => {}
+                Some(_) => found.push((at, "the script of `sed` may write or run".to_owned())),
+                None => {}
+            }
+        };
+        match bare {
+            _ if ended || !bare.starts_with('-') || bare == "-" => operands.push(at),
+            "--" => ended = true,
+            _ if bare.starts_with("--") => {
+                let (name, value) = match bare[2..].split_once('=') {
+                    Some((name, value)) => (name, Some(value)),
+                    None => (&bare[2..], None),
+                };
+                if "expression".starts_with(name) {
+                    match value {
+                        Some(value) => script(at, Some(value), word.literal),
+                        None => {
+                            at += 1;
+                            let next = arguments.get(at);
+                            script(
+                                at,
+                                next.map(|w| w.bare.as_str()),
+                                next.is_some_and(|w| w.literal),
+                            );
+                        }
+                    }
+                } else if "in-place".starts_with(name) || "file".starts_with(name) {
+                    found.push((
+                        at,
+                        format!("`{bare}` of `sed` writes files or reads a script"),
+                    ));
+                } else if "line-length".starts_with(name) && value.is_none() {
+                    at += 1;
+                }
+            }
+            _ => {
+                for (index, letter) in bare.char_indices().skip(1) {
+                    let rest = &bare[index + letter.len_utf8()..];
+                    match letter {
+                        'e' if rest.is_empty() => {
+                            at += 1;
+                            let next = arguments.get(at);
+                            script(
+                                at,
+                                next.map(|w| w.bare.as_str()),
+                                next.is_some_and(|w| w.literal),
+                            );
+                        }
+                        'e' => script(at, Some(rest), word.literal),
+                        'l' => at += usize::from(rest.is_empty()),
+                        'n' | 'E' | 'r' | 's' | 'u' | 'z' | 'b' => continue,
+                        _ => {
+                            let reason =
+                                format!("`{bare}` of `sed` writes files or reads a script");
+                            found.push((at, reason));
+                        }
+                    }
+                    break;
+                }
+            }
+        }
+        at += 1;
+    }
+    if !given
+        && let Some(first) = operands.first()
+        && let Some(word) = arguments.get(*first)
+        && !(word.literal && is_harmless_sed(&word.bare))
+    {
+        found.push((*first, "the script of `sed` may write or run".to_owned()));
+    }
+    found
+}
+
+/// Whether a script is made of commands that only print. What is not understood is not harmless.
+fn is_harmless_sed(script: &str) -> bool {
+    const BETWEEN: [char; 6] = [' ', '\t', '\n', ';', '{', '}'];
+    let mut rest = script.trim_start_matches(BETWEEN);
+    while !rest.is_empty() {
+        let Some(command) = sed_address(rest) else {
+            return false;
+        };
+        if !command.starts_with('{') {
+            match sed_command(command) {
+                Some(after) if after.is_empty() || after.starts_with(BETWEEN) => rest = after,
+                _ => return false,
+            }
+        } else {
+            rest = command;
+        }
+        rest = rest.trim_start_matches(BETWEEN);
+    }
+    true
+}
+
+/// What follows the addresses.
+fn sed_address(mut text: &str) -> Option<&str> {
+    loop {
+        let first = text.chars().next()?;
+        text = match first {
+            '0'..='9' | '$' | ',' | '~' | '+' | '!' | ' ' => &text[1..],
+            '/' => {
+                let after = delimited(&text[1..], '/')?;
+                after.trim_start_matches(['I', 'M'])
+            }
+            _ => return Some(text),
+        };
+    }
+}
+
+/// What follows one harmless command.
+fn sed_command(text: &str) -> Option<&str> {
+    let first = text.chars().next()?;
+    let rest = &text[first.len_utf8()..];
+    match first {
+        'p' | 'd' | 'D' | 'P' | 'g' | 'G' | 'h' | 'H' | 'x' | 'n' | 'N' | '=' | 'l' => Some(rest),
+        'q' | 'Q' => Some(rest.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit())),
+        's' => {
+            let delimiter = rest.chars().next().filter(|c| !c.is_alphanumeric())?;
+            if matches!(delimiter, '\n' | '\\') {
+                return None;
+            }
+            let after = delimited(&rest[delimiter.len_utf8()..], delimiter)?;
+            let after = delimited(after, delimiter)?;
+            Some(after.trim_start_matches(|c: char| "gpiI".contains(c) || c.is_ascii_digit()))
+        }
+        'y' => {
+            let delimiter = rest.chars().next().filter(char::is_ascii_punctuation)?;
+            let after = delimited(&rest[1..], delimiter)?;
+            delimited(after, delimiter)
+        }
+        _ => None,
+    }
+}
+
+/// What follows the next delimiter that has no backslash before it.
+fn delimited(text: &str, delimiter: char) -> Option<&str> {
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => {
+                chars.next()?;
+            }
+            // These are read differently by different programs.
+            '\n' => return None,
+            '[' if text[at..].split(']').next()?.contains(delimiter) => return None,
+            c if c == delimiter => return Some(&text[at + c.len_utf8()..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What in the arguments of awk has to be spelled out by a rule.
+pub(super) fn awk(arguments: &[Word]) -> Findings {
+    const ACTS: &[&str] = &["system", "|", ">", "getline", "@"];
+    let mut found = Findings::new();
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let bare = word.bare.as_str();
+        let takes_value = matches!(bare, "-F" | "-v");
+        let harmless = takes_value || bare.starts_with("-F") || bare.starts_with("-v");
+        if takes_value {
+            at += 2;
+            continue;
+        }
+        if harmless || bare == "--" {
+            at += 1;
+            continue;
+        }
+        let reason = if bare.starts_with('-') && bare.len() > 1 {
+            Some(format!("`{bare}` of `awk` can load or write"))
+        } else if !word.literal || ACTS.iter().any(|act| bare.contains(act)) {
+            Some("the program of `awk` may write or run".to_owned())
+        } else {
+            None
+        };
+        let is_program = !bare.starts_with('-') || bare.len() == 1;
+        if let Some(reason) = reason {
+            found.push((at, reason));
+        }
+        if is_program {
+            // What follows are files, which awk reads, and assignments.
+            break;
+        }
+        at += 1;
+    }
+    found
+}

@@ -105,10 +105,10 @@ fn the_demo_tells_the_whole_story_offline() {
 #[test]
 fn the_budget_stops_the_run_before_it_is_passed() {
     let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
-    let (report, code) = dev(&bench, &["make it say hi", "--max-budget-usd", "0.02"]);
+    let (report, code) = dev(&bench, &["make it say hi", "--max-budget-usd", "0.002"]);
     assert_eq!(code, Some(1), "{report}");
     let error = report["error"].as_str().unwrap();
-    assert!(error.contains("of $0.0200 (--max-budget-usd)"), "{error}");
+    assert!(error.contains("of $0.0020 (--max-budget-usd)"), "{error}");
     assert!(bench.server.request_count() <= 1);
     assert_eq!(branches(&bench), Vec::<String>::new());
 }

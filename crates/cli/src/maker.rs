@@ -7,6 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use codespar_agent::{Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeShare};
+use codespar_git::Trust;
 use codespar_policy::Lifetime;
 use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
@@ -162,9 +163,9 @@ impl AgentMaker for Maker {
             .agent(session, outfit)
             .map_err(|error| error.to_string())?;
         let dirs = SessionDirs::of(&self.ground.place.state, spec.agent_session);
-        let after = Box::new(move || {
+        let after = Box::pin(async move {
             dirs.clean();
-            worktree.and_then(Worktree::settle)
+            worktree?.settle().await
         });
         Ok(MadeAgent { agent, after })
     }
@@ -239,10 +240,9 @@ impl Maker {
             .state
             .join("worktrees")
             .join(task.as_str());
-        let (root, branch) = (spec.root.clone(), format!("codespar/{task}"));
-        tokio::task::spawn_blocking(move || Worktree::open(&root, &path, &branch))
+        let branch = format!("codespar/{task}");
+        Worktree::open(&spec.root, &path, &branch, Trust::Untrusted)
             .await
-            .map_err(|error| error.to_string())?
             .map_err(|error| format!("no worktree could be made: {error}"))
     }
 }

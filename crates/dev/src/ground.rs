@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_forge::Forge;
+use codespar_git::Trust;
 use codespar_model::{Catalogue, Model};
 use codespar_policy::Redactor;
 use codespar_tasks::ShellGround;
@@ -18,6 +19,8 @@ pub struct Link {
     /// A clone on this machine; without one, everything is read through the forge and nothing can
     /// be verified.
     pub clone: Option<PathBuf>,
+    /// Whether programs that its git configuration names may run.
+    pub trust: Trust,
     /// What the index of its files is kept under.
     pub key: String,
 }

@@ -67,6 +67,9 @@ pub async fn merge(
 ) -> Result<Merged, MergeRefusal> {
     let refused = |error| MergeRefusal::Forge { number, error };
     let pull = forge.pull_request(number).await.map_err(refused)?;
+    if let Some(merged) = finished(forge, &pull, strategy).await.map_err(refused)? {
+        return Ok(merged);
+    }
     let reasons = objections(forge, &pull, requester).await.map_err(refused)?;
     if !reasons.is_empty() {
         return Err(MergeRefusal::Checks { number, reasons });
@@ -83,27 +86,65 @@ pub async fn merge(
         expected_head: pull.head_commit.clone(),
         title: None,
     };
-    // A fork can have a branch of the same name, which is not the one here.
-    let is_ours = pull.head.starts_with(OWN_BRANCHES)
-        && forge.head(&pull.head).await.map_err(refused)?.as_ref() == Some(&pull.head_commit);
+    let is_ours = is_own_branch(forge, &pull).await.map_err(refused)?;
     let commit = forge.merge(number, &order).await.map_err(refused)?;
-    // The merge stands, whether or not the branch goes.
-    let (mut deleted_branch, mut kept_branch) = (None, None);
-    if is_ours {
-        match forge.delete_branch(&pull.head).await {
-            Ok(()) => deleted_branch = Some(pull.head.clone()),
-            Err(error) => kept_branch = Some(format!("{}: {error}", pull.head)),
-        }
-    }
-    Ok(Merged {
+    let merged = Merged {
         number,
         commit,
         strategy,
-        base: pull.base,
+        base: pull.base.clone(),
         unchecked,
-        deleted_branch,
-        kept_branch,
+        deleted_branch: None,
+        kept_branch: None,
+    };
+    Ok(match is_ours {
+        true => without_branch(forge, &pull, merged).await,
+        false => merged,
     })
+}
+
+/// A merge that ended after the base moved: our branch is still there, and nothing else is left to
+/// do.
+async fn finished(
+    forge: &dyn Forge,
+    pull: &PullRequest,
+    strategy: Option<MergeStrategy>,
+) -> Result<Option<Merged>, ForgeError> {
+    let Some(commit) = pull.merge_commit.clone() else {
+        return Ok(None);
+    };
+    if pull.state != PullRequestState::Merged || !is_own_branch(forge, pull).await? {
+        return Ok(None);
+    }
+    let strategy = match strategy {
+        Some(strategy) => strategy,
+        None => forge.default_strategy().await?,
+    };
+    let merged = Merged {
+        number: pull.number,
+        commit,
+        strategy,
+        base: pull.base.clone(),
+        unchecked: forge.checks(&pull.head_commit).await?.is_empty(),
+        deleted_branch: None,
+        kept_branch: None,
+    };
+    Ok(Some(without_branch(forge, pull, merged).await))
+}
+
+/// A fork can have a branch of the same name, which is not the one here.
+async fn is_own_branch(forge: &dyn Forge, pull: &PullRequest) -> Result<bool, ForgeError> {
+    Ok(pull.head.starts_with(OWN_BRANCHES)
+        && forge.head(&pull.head).await?.as_ref() == Some(&pull.head_commit))
+}
+
+/// The merge stands, whether or not the branch goes.
+async fn without_branch(forge: &dyn Forge, pull: &PullRequest, mut merged: Merged) -> Merged {
+    match forge.delete_branch(&pull.head).await {
+        Ok(()) => merged.deleted_branch = Some(pull.head.clone()),
+        Err(error) => merged.kept_branch = Some(format!("{}: {error}", pull.head)),
+    }
+    merged
 }
 
 /// Everything that speaks against it, not only the first thing.

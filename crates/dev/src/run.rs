@@ -12,7 +12,7 @@ use crate::{
     asking::{Asked, Asking, Bill},
     ledger::Ledger,
     steps::blocking,
-    verify::git,
+    verify::has_commit,
 };
 
 /// The step after which the change and its proof are settled.
@@ -165,8 +165,8 @@ impl Run {
         let Some(clone) = self.link.clone.clone() else {
             return Ok(true);
         };
-        let object = format!("{commit}^{{commit}}");
-        blocking(move || Ok(git(&clone, &["cat-file", "-e", &object]).is_ok())).await
+        let commit = commit.clone();
+        blocking(move || has_commit(&clone, &commit)).await
     }
 
     /// Whether no model is there to be asked.

@@ -7,7 +7,7 @@ mod local;
 
 pub use error::ForgeError;
 pub use github::{GitHubForge, GitHubSetup, Patience, github_client};
-pub use local::{LocalForge, check_out, remove_checkout};
+pub use local::LocalForge;
 
 use async_trait::async_trait;
 use codespar_protocol::{

@@ -13,25 +13,24 @@ pub enum LocateError {
         /// What the system said.
         source: io::Error,
     },
-    /// The `git` program could not be started or its output not read.
-    #[error("cannot run `git {command}` in `{path}`: {source}; is git installed?")]
-    Start {
-        /// The arguments of the command.
-        command: String,
-        /// The repository.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A git command refused.
-    #[error("`git {command}` failed in `{path}`: {message}")]
+    /// Git could not be run, refused, or had more to say than is read.
+    #[error("cannot read the repository `{path}`: {source}")]
     Git {
-        /// The arguments of the command.
-        command: String,
         /// The repository.
         path: PathBuf,
-        /// What git said.
-        message: String,
+        /// What went wrong.
+        source: codespar_git::GitError,
+    },
+    /// The directory has more in it than is walked.
+    #[error(
+        "`{path}` has more than {limit} files and directories; name a smaller directory, or list \
+         what is not source in a `.gitignore`"
+    )]
+    TooManyFiles {
+        /// The directory.
+        path: PathBuf,
+        /// How many are walked.
+        limit: usize,
     },
     /// A name that stands for no commit of the repository.
     #[error("`{commit}` is no commit of the repository `{path}`; name a commit, branch or tag")]

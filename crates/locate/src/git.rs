@@ -1,18 +1,44 @@
-//! Asks the `git` command: trees, texts and history.
+//! Asks git: trees, texts and history.
 
 use std::{
-    io::{self, BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    sync::OnceLock,
+    time::Duration,
 };
 
+use codespar_git::{GitError, Limits, Repository, Trust, zero_separated};
+
 use crate::LocateError;
+
+/// The list of a commit's files: some ten times the largest repositories that are worked on.
+const LIST: Limits = Limits {
+    bytes: 256 << 20,
+    time: Duration::from_secs(60),
+    memory: 2 << 30,
+};
+/// More files than this are not ranked.
+const MOST_FILES: usize = 2_000_000;
+/// The texts of a commit's files.
+const TEXTS: Limits = Limits {
+    bytes: 16 << 30,
+    time: Duration::from_secs(300),
+    memory: 4 << 30,
+};
+/// What past commits said. Without it less is known, but files are still found.
+const LOG: Limits = Limits {
+    bytes: 64 << 20,
+    time: Duration::from_secs(30),
+    memory: 512 << 20,
+};
 
 /// A repository: a work tree, a directory in one, or a git directory without one.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     root: PathBuf,
     scope: Scope,
+    /// Found when first asked.
+    found: OnceLock<(codespar_git::Git, PathBuf)>,
 }
 
 /// Which part of the repository paths are of, and relative to.
@@ -23,17 +49,6 @@ pub(crate) enum Scope {
     /// All of it, wherever in it the directory is.
     Whole,
 }
-
-/// Variables that would lead git to another repository.
-const ELSEWHERE: [&str; 7] = [
-    "GIT_DIR",
-    "GIT_COMMON_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_PREFIX",
-];
 
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +62,31 @@ impl Git {
         Self {
             root: root.to_owned(),
             scope,
+            found: OnceLock::new(),
+        }
+    }
+
+    /// Git, and where in its work tree the directory is. Only objects are read, so nothing of the
+    /// repository has to be trusted.
+    fn find(&self) -> Result<&(codespar_git::Git, PathBuf), LocateError> {
+        if let Some(found) = self.found.get() {
+            return Ok(found);
+        }
+        let find = || {
+            let repository = Repository::find(&self.root, Trust::Untrusted)?;
+            let top = repository.location().work_tree.as_deref();
+            let below = top.and_then(|top| self.root.strip_prefix(top).ok());
+            let below = below.unwrap_or(Path::new("")).to_owned();
+            Ok((repository.git()?, below))
+        };
+        let found = find().map_err(|error| self.failed(error))?;
+        Ok(self.found.get_or_init(|| found))
+    }
+
+    fn failed(&self, source: GitError) -> LocateError {
+        LocateError::Git {
+            path: self.root.clone(),
+            source,
         }
     }
 
@@ -56,30 +96,14 @@ impl Git {
             commit: name.to_owned(),
             path: self.root.clone(),
         };
-        let wanted = format!("{name}^{{commit}}");
-        let args = [
-            "rev-parse",
-            "--verify",
-            "--quiet",
-            "--end-of-options",
-            &wanted,
-        ];
-        match self.output(&args) {
-            Ok(output) => {
-                let hash = String::from_utf8_lossy(&output).trim().to_owned();
-                if hash.is_empty() {
-                    Err(unknown())
-                } else {
-                    Ok(hash)
-                }
-            }
-            Err(LocateError::Git { message, .. }) if message.is_empty() => Err(unknown()),
-            Err(error) => Err(error),
-        }
+        let found = self.find()?.0.commit_id(name);
+        found
+            .map_err(|error| self.failed(error))?
+            .ok_or_else(unknown)
     }
 
     pub(crate) fn is_ancestor(&self, older: &str, newer: &str) -> bool {
-        self.output(&["merge-base", "--is-ancestor", older, newer])
+        self.output(&["merge-base", "--is-ancestor", older, newer], LOG)
             .is_ok()
     }
 
@@ -87,9 +111,14 @@ impl Git {
     ///
     /// A name that is not UTF-8 cannot be told to a model or written in JSON: it is left out.
     pub(crate) fn files(&self, commit: &str) -> Result<Vec<Blob>, LocateError> {
-        let output = self.output(&["ls-tree", "-r", "-z", "--full-tree", commit])?;
-        let rows = output.split(|byte| *byte == 0);
-        Ok(rows.filter_map(blob).collect())
+        let output = self.output(&["ls-tree", "-r", "-z", "--full-tree", commit], LIST)?;
+        if zero_separated(&output).count() > MOST_FILES {
+            return Err(self.failed(GitError::TooManyFiles {
+                commit: commit.to_owned(),
+                limit: MOST_FILES,
+            }));
+        }
+        Ok(zero_separated(&output).filter_map(blob).collect())
     }
 
     /// Calls `visit` with the number and the text of each object that is there; a text is
@@ -104,29 +133,22 @@ impl Git {
             return Ok(());
         }
         let args = ["cat-file", "--batch", "--buffer"];
-        let mut child = self.spawn(&args, Stdio::piped())?;
-        let (Some(mut input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Ok(());
-        };
         let mut request = objects.join("\n");
         request.push('\n');
-        let read = std::thread::scope(|scope| {
-            // If git ends early, reading says so.
-            scope.spawn(move || input.write_all(request.as_bytes()));
-            read_batch(BufReader::with_capacity(1 << 17, output), limit, visit)
-        });
-        let ended = child.wait();
-        let status = read
-            .and(ended)
-            .map_err(|source| self.cannot_start(&args, source))?;
-        if status.success() {
-            return Ok(());
-        }
-        Err(LocateError::Git {
+        let call = self.find()?.0.call(args).input(request).limits(TEXTS);
+        let mut stream = call.stream().map_err(|error| self.failed(error))?;
+        let reader = BufReader::with_capacity(1 << 17, &mut stream);
+        let read = read_batch(reader, limit, visit);
+        let ended = stream.end().map_err(|error| self.failed(error))?;
+        let message = match read {
+            Ok(()) if ended => return Ok(()),
+            Ok(()) => "git failed".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        Err(self.failed(GitError::Failed {
             command: args.join(" "),
-            path: self.root.clone(),
-            message: status.to_string(),
-        })
+            message,
+        }))
     }
 
     /// The newest commits up to `tip` that are not reachable from `since`, without merges:
@@ -139,9 +161,12 @@ impl Git {
     ) -> Result<Vec<u8>, LocateError> {
         let most = format!("--max-count={most}");
         let hidden = since.map(|since| format!("^{since}"));
+        let below = self.find()?.1.to_string_lossy();
+        let relative = match self.scope {
+            Scope::Directory if !below.is_empty() => format!("--relative={below}/"),
+            _ => "--no-relative".to_owned(),
+        };
         let mut args = vec![
-            "-c",
-            "log.showSignature=false",
             "log",
             "-z",
             "--no-merges",
@@ -150,10 +175,7 @@ impl Git {
             "--no-color",
             "--no-notes",
             "--no-mailmap",
-            match self.scope {
-                Scope::Directory => "--relative",
-                Scope::Whole => "--no-relative",
-            },
+            &relative,
             "--name-only",
             "--format=format:%x01%s%n%b%x02",
             &most,
@@ -161,54 +183,13 @@ impl Git {
         ];
         args.extend(hidden.as_deref());
         args.push("--");
-        self.output(&args)
+        self.output(&args, LOG)
     }
 
-    fn output(&self, args: &[&str]) -> Result<Vec<u8>, LocateError> {
-        let child = self.spawn(args, Stdio::null())?;
-        let output = child
-            .wait_with_output()
-            .map_err(|source| self.cannot_start(args, source))?;
-        if output.status.success() {
-            return Ok(output.stdout);
-        }
-        Err(LocateError::Git {
-            command: args.join(" "),
-            path: self.root.clone(),
-            message: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        })
-    }
-
-    fn spawn(&self, args: &[&str], input: Stdio) -> Result<Child, LocateError> {
-        let mut command = Command::new("git");
-        // What a hook or another git set must not lead to another repository; and nothing is
-        // fetched or written behind the person's back.
-        for name in ELSEWHERE {
-            command.env_remove(name);
-        }
-        command
-            .env("GIT_NO_LAZY_FETCH", "1")
-            .env("GIT_OPTIONAL_LOCKS", "0")
-            .arg("-C")
-            .arg(&self.root)
-            .args(args)
-            .stdin(input)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        if args.first() == Some(&"cat-file") {
-            command.stderr(Stdio::null());
-        }
-        command
-            .spawn()
-            .map_err(|source| self.cannot_start(args, source))
-    }
-
-    fn cannot_start(&self, args: &[&str], source: io::Error) -> LocateError {
-        LocateError::Start {
-            command: args.join(" "),
-            path: self.root.clone(),
-            source,
-        }
+    fn output(&self, args: &[&str], limits: Limits) -> Result<Vec<u8>, LocateError> {
+        let call = self.find()?.0.call(args).limits(limits);
+        let output = call.run().and_then(codespar_git::Output::checked);
+        Ok(output.map_err(|error| self.failed(error))?.out)
     }
 }
 

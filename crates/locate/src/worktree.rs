@@ -4,7 +4,10 @@ use std::{
     fs::{self, Metadata},
     io::Read,
     path::{Path, PathBuf},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,6 +20,12 @@ use crate::{
     kind::FileKind,
     words,
 };
+
+/// More files and directories than this are not walked.
+const MOST_ENTRIES: usize = 2_000_000;
+/// Files that say what is ignored, which the walk reads whole.
+const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+const IGNORE_BYTES: u64 = 8 << 20;
 
 /// A directory that is walked, inside a git work tree or not.
 pub(crate) struct WorkTree {
@@ -66,12 +75,24 @@ impl WorkTree {
             path: self.root.clone(),
             source,
         })?;
+        if !can_be_walked(&self.root) {
+            return Err(LocateError::Root {
+                path: self.root.clone(),
+                source: std::io::Error::other(
+                    "one of its ignore files is not a regular file, or too large",
+                ),
+            });
+        }
         let found = Mutex::default();
+        let entries = AtomicUsize::new(0);
         let walk = WalkBuilder::new(&self.root)
             .hidden(false)
             .require_git(false)
             .threads(threads())
-            .filter_entry(|entry| entry.file_name() != ".git")
+            .filter_entry(|entry| {
+                let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+                entry.file_name() != ".git" && (!is_dir || can_be_walked(entry.path()))
+            })
             .build_parallel();
         walk.run(|| {
             let mut own = Found {
@@ -79,13 +100,23 @@ impl WorkTree {
                 directories: Vec::new(),
                 all: &found,
             };
+            let entries = &entries;
             Box::new(move |entry| {
+                if entries.fetch_add(1, Ordering::Relaxed) > MOST_ENTRIES {
+                    return WalkState::Quit;
+                }
                 if let Ok(entry) = entry {
                     self.find(&entry, &mut own);
                 }
                 WalkState::Continue
             })
         });
+        if entries.into_inner() > MOST_ENTRIES {
+            return Err(LocateError::TooManyFiles {
+                path: self.root.clone(),
+                limit: MOST_ENTRIES,
+            });
+        }
         let found = found.into_inner();
         let (mut files, mut directories) = found.unwrap_or_else(|poison| poison.into_inner());
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -109,6 +140,15 @@ impl WorkTree {
             own.directories.push(listed(stamp));
         }
     }
+}
+
+/// A pipe or a device in place of an ignore file would be read without end.
+fn can_be_walked(dir: &Path) -> bool {
+    IGNORE_FILES.iter().all(|name| {
+        let path = dir.join(name);
+        // One that leads nowhere, or to what may not be read, is not read.
+        fs::metadata(path).map_or(true, |facts| facts.is_file() && facts.len() <= IGNORE_BYTES)
+    })
 }
 
 /// Changes when a file is written; nothing for what is not a file.

@@ -452,3 +452,104 @@ fn a_directory_inside_a_repository_has_paths_and_history_of_its_own() {
         ["src/paint/brush.ts"]
     );
 }
+
+/// Ten trees within each other, each ten times: 10^10 files in eleven objects.
+fn bomb(repository: &Repository) -> String {
+    let make = |args: &[&str], input: String| {
+        let mut child = Command::new("git")
+            .arg("-C")
+            .arg(repository.path())
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.org"])
+            .args(args)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    };
+    let mut object = make(&["hash-object", "-w", "--stdin"], "x".to_owned());
+    let mut mode = "100644 blob";
+    for _ in 0..10 {
+        let row = |n| format!("{mode} {object}\tdirectory{n}\n");
+        let rows: String = (0..10).map(row).collect();
+        object = make(&["mktree"], rows);
+        mode = "040000 tree";
+    }
+    make(&["commit-tree", &object, "-m", "bomb"], String::new())
+}
+
+#[test]
+fn a_commit_with_ten_thousand_million_files_is_refused_with_the_reason() {
+    let repository = Repository::new();
+    let commit = bomb(&repository);
+    let error = Locator::at_commit(repository.path(), &commit, None).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("too many or too large files"), "{text}");
+}
+
+#[test]
+fn a_history_with_ten_thousand_million_files_does_not_keep_files_from_being_found() {
+    let repository = Repository::new();
+    let commit = bomb(&repository);
+    repository.git(&["update-ref", "HEAD", &commit]);
+    assert_eq!(
+        ranked(&repository.open(), INSTRUCTION)[0],
+        "src/auth/session.ts"
+    );
+}
+
+#[test]
+fn nothing_of_the_repository_is_run() {
+    let repository = Repository::new();
+    let mark = repository.cache.path().join("ran");
+    let evil = format!("touch {}; cat", mark.display());
+    repository.write(".gitattributes", "* filter=evil diff=evil\n");
+    let commit = repository.commit("attributes");
+    for key in ["filter.evil.clean", "diff.evil.textconv", "core.fsmonitor"] {
+        repository.git(&["config", key, &evil]);
+    }
+    let url = format!("ext::sh -c touch% {}", mark.display());
+    for (key, value) in [
+        ("remote.origin.url", url.as_str()),
+        ("remote.origin.promisor", "true"),
+        ("extensions.partialClone", "origin"),
+        ("protocol.ext.allow", "always"),
+    ] {
+        repository.git(&["config", key, value]);
+    }
+    let blob = repository.git(&["rev-parse", "HEAD:src/paint/brush.ts"]);
+    fs::remove_file(mark.with_file_name("ran")).unwrap_or_default();
+    let (dir, file) = blob.split_at(2);
+    fs::remove_file(repository.path().join(".git/objects").join(dir).join(file)).unwrap();
+    repository.open();
+    repository.at(&commit);
+    assert!(!mark.exists());
+}
+
+#[test]
+fn ignore_files_that_never_end_are_not_read() {
+    for name in [".gitignore", "src/.gitignore", ".git/info/exclude"] {
+        for kind in ["pipe", "device"] {
+            let repository = Repository::new();
+            let path = repository.path().join(name);
+            let _ = fs::remove_file(&path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            match kind {
+                "pipe" => {
+                    let made = Command::new("mkfifo").arg(&path).status().unwrap();
+                    assert!(made.success());
+                }
+                _ => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+            }
+            let opened = Locator::open(repository.path(), None);
+            match name {
+                "src/.gitignore" => assert_eq!(paths(&opened.unwrap()), ["docs/sessions.md"]),
+                _ => assert!(matches!(opened, Err(LocateError::Root { .. })), "{name}"),
+            }
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Agents as tasks: the same loop, started, resumed and continued by the scheduler.
 
-use std::{fs::File, io::Write as _, path::Path, sync::Arc};
+use std::{fs::File, io::Write as _, path::Path, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
@@ -19,8 +19,8 @@ use crate::{
 pub struct MadeAgent {
     /// The agent.
     pub agent: Agent,
-    /// Called once it is over; words about what is left (a branch) go into the result.
-    pub after: Box<dyn FnOnce() -> Option<String> + Send>,
+    /// Awaited once it is over; words about what is left (a branch) go into the result.
+    pub after: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
 }
 
 /// Makes agents from specs; the binary knows settings, models and rules.
@@ -87,7 +87,7 @@ impl AgentRunner {
             .map(Message::user);
         let result = agent.run(prompt, control.cancel.clone()).await;
         drop(agent);
-        let left = after();
+        let left = after.await;
         let mut outcome = told(&result, control);
         // The conversation knows what the calls of a process that died have cost; we do not.
         if let Ok(session) = self.hub.sessions().session(spec.agent_session).await {

@@ -1,16 +1,20 @@
 //! A git worktree and branch of its own for an agent.
+//!
+//! The agent may write what it likes in its worktree, also a `.git` file that leads elsewhere. So
+//! ours is found by the repository's own record, and nothing in the tree is run.
 
 use std::{
-    ffi::OsStr,
     io,
     path::{Path, PathBuf},
-    process::Command,
 };
+
+use codespar_git::{Git, GitError, Repository, Trust, is_branch_name, zero_separated};
 
 /// A worktree on a branch.
 #[derive(Debug)]
 pub struct Worktree {
-    repository: PathBuf,
+    repository: Repository,
+    tree: Repository,
     path: PathBuf,
     branch: String,
     /// Where the branch began.
@@ -19,30 +23,15 @@ pub struct Worktree {
 
 impl Worktree {
     /// Makes the worktree at `path` from the repository's current commit, or opens it again.
-    pub fn open(repository: &Path, path: &Path, branch: &str) -> io::Result<Self> {
-        let base = git(repository, &["rev-parse", "HEAD"]).map_err(|error| {
-            io::Error::other(format!(
-                "{} has no commit to start from: {error}",
-                repository.display()
-            ))
-        })?;
-        if !path.join(".git").exists() {
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            let path = path.to_string_lossy();
-            git(
-                repository,
-                &["worktree", "add", "--quiet", "-b", branch, &path, "HEAD"],
-            )?;
-        }
-        let base = git(path, &["merge-base", "HEAD", &base]).unwrap_or(base);
-        Ok(Self {
-            repository: repository.to_path_buf(),
-            path: path.to_path_buf(),
-            branch: branch.to_owned(),
-            base,
-        })
+    pub async fn open(
+        repository: &Path,
+        path: &Path,
+        branch: &str,
+        trust: Trust,
+    ) -> io::Result<Self> {
+        let (repository, path) = (repository.to_owned(), path.to_owned());
+        let branch = branch.to_owned();
+        blocking(move || make(&repository, path, branch, trust)).await?
     }
 
     /// Where it is.
@@ -59,85 +48,234 @@ impl Worktree {
     }
 
     /// Removes it if nothing was changed or committed; otherwise says where the work is.
-    pub fn settle(self) -> Option<String> {
-        let clean = git(&self.path, &["status", "--porcelain"]).is_ok_and(|text| text.is_empty());
-        let still = git(&self.path, &["rev-parse", "HEAD"]).is_ok_and(|head| head == self.base);
-        if clean && still {
-            let path = self.path.to_string_lossy();
-            let _ = git(&self.repository, &["worktree", "remove", "--force", &path]);
-            let _ = git(&self.repository, &["branch", "-D", &self.branch]);
-            return None;
-        }
-        Some(format!(
+    pub async fn settle(self) -> Option<String> {
+        let place = format!(
             "The work is on branch {} in {}.",
             self.branch,
             self.path.display()
-        ))
+        );
+        let removed = blocking(move || self.remove_if_unchanged()).await;
+        match removed {
+            Ok(Ok(true)) => None,
+            _ => Some(place),
+        }
+    }
+
+    fn remove_if_unchanged(&self) -> Result<bool, GitError> {
+        let files = self.tree.git_with_files()?;
+        let still = files.commit_id("HEAD")?.as_ref() == Some(&self.base);
+        if !still || !is_clean(&files, &self.path)? {
+            return Ok(false);
+        }
+        self.repository.remove_work_tree(&self.path)?;
+        let name = format!("refs/heads/{}", self.branch);
+        let git = self.repository.git()?;
+        git.run(["update-ref", "--no-deref", "-d", &name, &self.base])?;
+        Ok(true)
     }
 }
 
-/// Runs git without the repository's hooks and watchers, which are not ours to run.
-fn git(dir: &Path, args: &[&str]) -> io::Result<String> {
-    let guarded = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor="];
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(guarded.iter().map(OsStr::new))
-        .args(args)
-        .output()?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+fn make(dir: &Path, path: PathBuf, branch: String, trust: Trust) -> io::Result<Worktree> {
+    if !is_branch_name(&branch) {
+        let reason = format!("`{branch}` cannot be the name of a branch");
+        return Err(io::Error::other(reason));
     }
-    let words = String::from_utf8_lossy(&output.stderr);
-    Err(io::Error::other(words.trim().to_owned()))
+    let repository = Repository::find(dir, trust).map_err(io::Error::other)?;
+    let git = repository.git().map_err(io::Error::other)?;
+    let head = git.commit_id("HEAD").map_err(io::Error::other)?;
+    let head = head.ok_or_else(|| {
+        io::Error::other(format!("{} has no commit to start from", dir.display()))
+    })?;
+    let known = repository.work_tree_at(&path).map_err(io::Error::other)?;
+    let (tree, base) = match known.filter(|_| path.join(".git").exists()) {
+        Some(tree) => {
+            let base = begin_of(&tree, &head).map_err(io::Error::other)?;
+            (tree, base)
+        }
+        None => {
+            let made = add(&repository, &git, &path, &branch, &head);
+            (made.map_err(io::Error::other)?, head)
+        }
+    };
+    let path = tree.location().work_tree.clone().unwrap_or(path);
+    Ok(Worktree {
+        repository,
+        tree,
+        path,
+        branch,
+        base,
+    })
+}
+
+/// A branch that is there is where an earlier attempt began: nothing was committed to it yet, or
+/// the worktree would be there.
+fn add(
+    repository: &Repository,
+    git: &Git,
+    path: &Path,
+    branch: &str,
+    head: &str,
+) -> Result<Repository, GitError> {
+    // What a crash left half made.
+    repository.remove_work_tree(path)?;
+    let name = format!("refs/heads/{branch}");
+    git.call(["update-ref", "--no-deref", &name, head, ""])
+        .env("GIT_COMMITTER_NAME", "CodeSpar")
+        .env("GIT_COMMITTER_EMAIL", "codespar@localhost")
+        .run()?
+        .checked()?;
+    let made = repository.add_work_tree(path, head, Some(branch));
+    if made.is_err() {
+        let _ = repository.remove_work_tree(path);
+        git.run(["update-ref", "--no-deref", "-d", &name, head])?;
+    }
+    made
+}
+
+/// Where a branch and the repository's commit of now parted.
+fn begin_of(tree: &Repository, head: &str) -> Result<String, GitError> {
+    let ran = tree.git()?.call(["merge-base", "HEAD", head]).run()?;
+    Ok(match ran.code {
+        Some(0) => ran.text(),
+        _ => head.to_owned(),
+    })
+}
+
+/// Repositories within the tree are not entered, so one that has files counts as a change.
+fn is_clean(files: &Git, path: &Path) -> Result<bool, GitError> {
+    let status = ["status", "--porcelain", "--ignore-submodules=all"];
+    if !files.run(status)?.out.is_empty() {
+        return Ok(false);
+    }
+    let staged = files.run(["ls-files", "-z", "--stage"])?;
+    let is_filled = |line: &[u8]| {
+        let Some(name) = line.strip_prefix(b"160000 ") else {
+            return false;
+        };
+        let name = name.split(|byte| *byte == b'\t').nth(1).unwrap_or_default();
+        let entries = std::fs::read_dir(path.join(String::from_utf8_lossy(name).as_ref()));
+        !entries.is_ok_and(|mut entries| entries.next().is_none())
+    };
+    Ok(!zero_separated(&staged.out).any(is_filled))
+}
+
+/// Git and files belong on the pool of blocking threads.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(io::Error::other)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn git(dir: &Path, args: &[&str]) -> String {
+        let output = std::process::Command::new("git")
+            .arg("-C")
+            .arg(dir)
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+            .args(args)
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "git {args:?}: {message}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
     fn repository() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap().join("repo");
         std::fs::create_dir_all(root.join("sub")).unwrap();
         std::fs::write(root.join("sub/a.txt"), "a\n").unwrap();
-        git(&root, &["init", "--quiet"]).unwrap();
-        git(&root, &["add", "."]).unwrap();
-        let who = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"];
-        git(
-            &root,
-            &[&who[..], &["commit", "--quiet", "-m", "one"]].concat(),
-        )
-        .unwrap();
+        git(&root, &["init", "--quiet"]);
+        git(&root, &["add", "."]);
+        git(&root, &["commit", "--quiet", "-m", "one"]);
         (dir, root)
     }
 
-    #[test]
-    fn an_unchanged_worktree_goes_and_a_changed_one_stays() {
-        let (dir, root) = repository();
-        let path = dir.path().join("trees/one");
-        let tree = Worktree::open(&root, &path, "codespar/one").unwrap();
-        assert_eq!(tree.matching(&root, &root.join("sub")), path.join("sub"));
-        assert_eq!(tree.settle(), None);
-        assert!(!path.exists());
-        assert_eq!(git(&root, &["branch", "--list", "codespar/*"]).unwrap(), "");
+    async fn open(root: &Path, path: &Path) -> Worktree {
+        let opened = Worktree::open(root, path, "codespar/one", Trust::Untrusted).await;
+        opened.unwrap()
+    }
 
-        let tree = Worktree::open(&root, &path, "codespar/one").unwrap();
+    #[tokio::test]
+    async fn an_unchanged_worktree_goes_and_a_changed_one_stays() {
+        let (dir, root) = repository();
+        let path = dir.path().canonicalize().unwrap().join("trees/one");
+        let tree = open(&root, &path).await;
+        assert_eq!(tree.matching(&root, &root.join("sub")), path.join("sub"));
+        assert_eq!(
+            git(&path, &["status", "--porcelain", "-b"]),
+            "## codespar/one"
+        );
+        assert_eq!(tree.settle().await, None);
+        assert!(!path.exists());
+        assert_eq!(git(&root, &["branch", "--list", "codespar/*"]), "");
+        assert_eq!(git(&root, &["worktree", "list"]).lines().count(), 1);
+
+        let tree = open(&root, &path).await;
         std::fs::write(path.join("new.txt"), "x").unwrap();
-        let again = Worktree::open(&root, &path, "codespar/one").unwrap();
-        assert!(again.settle().unwrap().contains("codespar/one"));
+        let again = open(&root, &path).await;
+        assert!(again.settle().await.unwrap().contains("codespar/one"));
         assert!(path.join("new.txt").exists() && !root.join("new.txt").exists());
         drop(tree);
     }
 
-    #[test]
-    fn without_a_commit_there_is_no_worktree() {
-        let dir = tempfile::tempdir().unwrap();
-        git(dir.path(), &["init", "--quiet"]).unwrap();
-        let error = Worktree::open(dir.path(), &dir.path().join("t"), "b").unwrap_err();
-        assert!(
-            error.to_string().contains("no commit to start from"),
-            "{error}"
+    #[tokio::test]
+    async fn a_worktree_with_a_commit_stays() {
+        let (dir, root) = repository();
+        let path = dir.path().canonicalize().unwrap().join("trees/one");
+        let tree = open(&root, &path).await;
+        git(&path, &["commit", "--quiet", "--allow-empty", "-m", "two"]);
+        assert!(tree.settle().await.is_some());
+        assert_eq!(
+            git(&root, &["log", "--format=%s", "codespar/one"]),
+            "two\none"
         );
+    }
+
+    #[tokio::test]
+    async fn nothing_that_an_agent_left_in_its_worktree_is_run() {
+        let (dir, root) = repository();
+        let home = dir.path().canonicalize().unwrap();
+        let (path, mark) = (home.join("trees/one"), home.join("ran"));
+        let evil = format!("touch {}; cat", mark.display());
+        let tree = open(&root, &path).await;
+        let trap = home.join("trap");
+        std::fs::create_dir(&trap).unwrap();
+        git(&trap, &["init", "--quiet"]);
+        git(&trap, &["config", "core.fsmonitor", &evil]);
+        let link = format!("gitdir: {}\n", trap.join(".git").display());
+        std::fs::write(path.join(".git"), link).unwrap();
+        let nested = path.join("nested");
+        std::fs::create_dir(&nested).unwrap();
+        git(&nested, &["init", "--quiet"]);
+        git(&nested, &["commit", "--quiet", "--allow-empty", "-m", "x"]);
+        git(&nested, &["config", "core.fsmonitor", &evil]);
+        let admin = root.join(".git/worktrees/one");
+        let entry = format!("160000,{},nested", git(&root, &["rev-parse", "HEAD"]));
+        let args = ["update-index", "--add", "--cacheinfo", &entry];
+        git(
+            &path,
+            &[&["--git-dir", admin.to_str().unwrap()], &args[..]].concat(),
+        );
+        // Plain git runs it.
+        let plain = ["--git-dir", admin.to_str().unwrap(), "--work-tree", "."];
+        git(&path, &[&plain[..], &["status"]].concat());
+        assert!(std::fs::remove_file(&mark).is_ok());
+
+        assert!(tree.settle().await.is_some());
+        assert!(open(&root, &path).await.settle().await.is_some());
+        assert!(!mark.exists() && nested.exists());
+    }
+
+    #[tokio::test]
+    async fn without_a_commit_there_is_no_worktree() {
+        let dir = tempfile::tempdir().unwrap();
+        git(dir.path(), &["init", "--quiet"]);
+        let path = dir.path().join("t");
+        let error = Worktree::open(dir.path(), &path, "b", Trust::Untrusted).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("no commit to start from"), "{error}");
     }
 }

@@ -1,6 +1,7 @@
 //! `codespar demo`.
 
 use std::{
+    io::Write,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
     sync::Arc,
@@ -12,6 +13,7 @@ use codespar_dev::{
     DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
 };
+use codespar_git::{GitError, Kind, Repository, Trust};
 use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
 use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited};
@@ -132,7 +134,7 @@ async fn tell(works: &Works, repo: &Path, cancel: &CancellationToken) -> Result<
         merged.base,
         merged.strategy,
         merged.commit.short(),
-        git(repo, &["log", "--oneline"])?,
+        history(repo)?,
         outcome_of_tests(repo)?
     ))
 }
@@ -241,46 +243,27 @@ fn write_sample(repo: &Path) -> Result<(), CommandError> {
     for (name, text) in FILES {
         std::fs::write(repo.join(name), text)?;
     }
-    git(repo, &["init", "--quiet", "--initial-branch=main"])?;
-    git(repo, &["config", "user.name", "demo"])?;
-    git(repo, &["config", "user.email", "demo@codespar.invalid"])?;
-    git(repo, &["config", "commit.gpgSign", "false"])?;
-    git(repo, &["add", "."])?;
-    git(repo, &["commit", "--quiet", "-m", "Sample"])?;
+    let repository = codespar_git::init(repo, Kind::WorkTree).map_err(failed)?;
+    let config = repository.location().git_dir.join("config");
+    let mut config = std::fs::OpenOptions::new().append(true).open(config)?;
+    config.write_all(b"[user]\n\tname = demo\n\temail = demo@codespar.invalid\n")?;
+    let git = repository.git_with_files().map_err(failed)?;
+    git.run(["add", "."]).map_err(failed)?;
+    let commit = ["commit", "--quiet", "-m", "Sample"];
+    git.run(commit).map_err(failed)?;
     Ok(())
 }
 
-fn git(repo: &Path, args: &[&str]) -> Result<String, CommandError> {
-    let mut command = Command::new("git");
-    // Run from a hook, these would point at somebody's own repository.
-    for name in [
-        "GIT_DIR",
-        "GIT_WORK_TREE",
-        "GIT_INDEX_FILE",
-        "GIT_COMMON_DIR",
-    ] {
-        command.env_remove(name);
-    }
-    let output = command
-        .arg("-C")
-        .arg(repo)
-        .args(["-c", "core.hooksPath=/dev/null"])
-        .args(args)
-        .output()
-        .map_err(|error| {
-            CommandError::Failed(format!(
-                "the demo needs git, which could not be run: {error}"
-            ))
-        })?;
-    if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        return Err(CommandError::Failed(format!(
-            "git {}: {}",
-            args.join(" "),
-            words.trim()
-        )));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+fn history(repo: &Path) -> Result<String, CommandError> {
+    let repository = Repository::find(repo, Trust::Untrusted).map_err(failed)?;
+    let git = repository.git().map_err(failed)?;
+    let log = git.run(["log", "--oneline"]).map_err(failed)?;
+    Ok(String::from_utf8_lossy(&log.out).into_owned())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
+fn failed(error: GitError) -> CommandError {
+    CommandError::Failed(format!("the demo needs git: {error}"))
 }
 
 /// A world of its own: no settings, no state and no key of the person's.

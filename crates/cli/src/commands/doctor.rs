@@ -286,11 +286,11 @@ fn agents(place: &Place) -> Vec<Finding> {
 }
 
 fn git() -> Finding {
-    match std::process::Command::new("git").arg("--version").output() {
-        Ok(output) if output.status.success() => Finding {
+    match codespar_git::version() {
+        Ok(says) => Finding {
             name: "git",
             health: Health::Ok,
-            says: String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+            says,
         },
         _ => Finding {
             name: "git",

@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_dev::{Link, Linker, RepositoryRef};
 use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
+use codespar_git::{Fetch, GitError, Kind, Repository, Trust};
 use codespar_store::SqliteStore;
 use secrecy::SecretString;
 
-use super::repository::{ELSEWHERE, server, token};
+use super::repository::{server, token};
 use crate::place::Place;
 
 /// Reaches repositories with what the environment gives.
@@ -27,7 +28,8 @@ impl Linker for CliLinker {
     async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<dyn Forge>, String> {
         Ok(match repository {
             RepositoryRef::Local { path } => {
-                let forge = LocalForge::open(path, self.store.clone(), None).await;
+                let forge =
+                    LocalForge::open(path, Trust::Untrusted, self.store.clone(), None).await;
                 Arc::new(forge.map_err(|error| error.to_string())?)
             }
             RepositoryRef::GitHub { owner, name } => Arc::new(self.github(owner, name)?),
@@ -49,6 +51,7 @@ impl Linker for CliLinker {
         Ok(Link {
             forge,
             clone: clone.ok(),
+            trust: Trust::Untrusted,
             key,
         })
     }
@@ -119,28 +122,31 @@ fn api_of(server: &str) -> String {
 /// loses would have no clone.
 fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
     let parent = dir.parent().unwrap_or(Path::new("."));
-    let words = |error: std::io::Error| error.to_string();
-    std::fs::create_dir_all(parent).map_err(words)?;
-    let lock = std::fs::File::create(dir.with_extension("lock")).map_err(words)?;
-    lock.lock().map_err(words)?;
-    if !dir.join("HEAD").exists() {
-        git(
-            parent,
-            &["init", "--quiet", "--bare", &dir.to_string_lossy()],
-            None,
-        )?;
-    }
-    let refs = "+refs/heads/*:refs/heads/*";
-    let args = ["fetch", "--quiet", "--prune", "--no-tags", url, refs];
+    let message = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(parent).map_err(message)?;
+    let lock = std::fs::File::create(dir.with_extension("lock")).map_err(message)?;
+    lock.lock().map_err(message)?;
+    let failed = |error: GitError| error.to_string();
+    let repository = match dir.join("HEAD").exists() {
+        true => Repository::find(dir, Trust::Untrusted),
+        false => codespar_git::init(dir, Kind::Bare),
+    };
+    let git = repository.and_then(|found| found.git()).map_err(failed)?;
+    let fetch = Fetch {
+        url,
+        refspec: "+refs/heads/*:refs/heads/*",
+        header: Some(header),
+    };
     loop {
-        let failed = match git(dir, &args, Some(header)) {
-            Ok(()) => return Ok(()),
-            Err(words) => words,
-        };
+        let output = git.fetch(&fetch).map_err(failed)?;
+        if output.code == Some(0) {
+            return git.tidy().map_err(failed);
+        }
         // Nobody else is at it, so it was left by a git that was killed.
-        let stale = left_lock(dir, &failed).filter(|lock| std::fs::remove_file(lock).is_ok());
+        let stale = left_lock(dir, &output.message);
+        let stale = stale.filter(|lock| std::fs::remove_file(lock).is_ok());
         if stale.is_none() {
-            return Err(failed);
+            return Err(output.message.trim().to_owned());
         }
     }
 }
@@ -154,48 +160,24 @@ fn left_lock(dir: &Path, words: &str) -> Option<PathBuf> {
     (is_lock && path.starts_with(dir.canonicalize().ok()?)).then_some(path)
 }
 
-/// The token is in the environment of this one git, not among its arguments.
-fn git(dir: &Path, args: &[&str], header: Option<&str>) -> Result<(), String> {
-    let mut command = std::process::Command::new("git");
-    command
-        .arg("-C")
-        .arg(dir)
-        .args(["-c", "core.hooksPath=/dev/null", "-c", "credential.helper="])
-        // What it tidies up it does before it ends, not in a process that outlives us.
-        .args([
-            "-c",
-            "gc.autoDetach=false",
-            "-c",
-            "maintenance.autoDetach=false",
-        ])
-        .args(args)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .env("LC_ALL", "C");
-    for name in ELSEWHERE {
-        command.env_remove(name);
-    }
-    if let Some(header) = header {
-        command
-            .env("GIT_CONFIG_COUNT", "1")
-            .env("GIT_CONFIG_KEY_0", "http.extraHeader")
-            .env("GIT_CONFIG_VALUE_0", header);
-    }
-    let output = command.output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn git(dir: &Path, args: &[&str]) -> bool {
+        let output = std::process::Command::new("git")
+            .arg("-C")
+            .arg(dir)
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.invalid"])
+            .args(args)
+            .output()
+            .unwrap();
+        output.status.success()
+    }
+
     fn upstream(dir: &Path) -> String {
-        let run = |args: &[&str]| git(dir, args, None).unwrap();
-        run(&["init", "--quiet", "-b", "main", "up"]);
+        assert!(git(dir, &["init", "--quiet", "-b", "main", "up"]));
         let up = dir.join("up");
-        let who = ["-c", "user.name=A", "-c", "user.email=a@example.invalid"];
         let commit = [
             "commit",
             "--quiet",
@@ -204,9 +186,9 @@ mod tests {
             "-m",
             "x",
         ];
-        git(&up, &[&who[..], &commit].concat(), None).unwrap();
+        assert!(git(&up, &commit));
         for number in 0..20 {
-            git(&up, &["branch", &format!("b{number}")], None).unwrap();
+            assert!(git(&up, &["branch", &format!("b{number}")]));
         }
         up.to_str().unwrap().to_owned()
     }
@@ -221,14 +203,14 @@ mod tests {
                 scope.spawn(|| assert_eq!(fetch(&dir, &url, "X-A: b"), Ok(())));
             }
         });
-        git(Path::new(&url), &["branch", "--delete", "b1"], None).unwrap();
-        git(Path::new(&url), &["branch", "fresh"], None).unwrap();
+        assert!(git(Path::new(&url), &["branch", "--delete", "b1"]));
+        assert!(git(Path::new(&url), &["branch", "fresh"]));
         std::fs::write(dir.join("packed-refs.lock"), "").unwrap();
         std::fs::write(dir.join("refs/heads/fresh.lock"), "").unwrap();
         assert_eq!(fetch(&dir, &url, "X-A: b"), Ok(()));
         let known = |name: &str| {
             let name = format!("refs/heads/{name}");
-            git(&dir, &["rev-parse", "--quiet", "--verify", &name], None).is_ok()
+            git(&dir, &["rev-parse", "--quiet", "--verify", &name])
         };
         assert_eq!(
             (known("fresh"), known("b1"), known("b2")),

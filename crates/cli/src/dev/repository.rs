@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use codespar_dev::RepositoryRef;
 use codespar_forge::Forge;
+use codespar_git::{Repository, Trust};
 
 use super::ForgeName;
 use crate::{error::CommandError, place::Place, settings::Settings};
@@ -81,29 +82,9 @@ pub(super) fn server(place: &Place) -> String {
         .to_owned()
 }
 
-/// What would make git speak of another repository than the one we name: hooks have it set.
-pub(super) const ELSEWHERE: [&str; 6] = [
-    "GIT_DIR",
-    "GIT_COMMON_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_CONFIG",
-];
-
 fn origin(dir: &Path) -> Option<String> {
-    let mut command = std::process::Command::new("git");
-    for name in ELSEWHERE {
-        command.env_remove(name);
-    }
-    let output = command
-        .arg("-C")
-        .arg(dir)
-        .args(["config", "--get", "remote.origin.url"])
-        .output()
-        .ok()?;
-    let url = String::from_utf8(output.stdout).ok()?;
-    Some(url.trim().to_owned()).filter(|url| !url.is_empty())
+    let repository = Repository::find(dir, Trust::Untrusted).ok()?;
+    repository.setting("remote.origin.url").ok()?
 }
 
 /// Owner and name, if the address is at this server: `https://host/o/n.git`, `git@host:o/n.git`.

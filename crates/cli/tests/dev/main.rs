@@ -16,6 +16,7 @@ mod calls;
 mod changes;
 mod crash;
 mod github;
+mod hostile;
 mod network;
 mod proof;
 mod pulls;

@@ -3,6 +3,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use codespar_git::{Checkout, Git, Staged, Trust, zero_separated};
 use codespar_protocol::{
     Bytes, ChangeSet, CommitId, FileChange, FileMode, RepoPath, SessionId, TaskId, TaskStatus,
     TaskType, ToolUseId, Usd,
@@ -17,7 +18,7 @@ use crate::{
     asking::Asked,
     pull_text::shorten,
     run::{ANSWER, Run},
-    verify::{SUBMODULE, Tree, git, git_bytes},
+    verify::{SUBMODULE, Tree, broken},
 };
 
 const PROMPT: &str = include_str!("../prompts/agent.md");
@@ -47,7 +48,8 @@ impl Run {
             Some(task) => task,
             None => {
                 let (to, commit) = (path.clone(), base.commit.clone());
-                let tree = blocking(move || Tree::open(&clone, &to, &commit)).await?;
+                let trust = self.link.trust;
+                let tree = blocking(move || Tree::open(&clone, &to, &commit, trust)).await?;
                 tree.keep();
                 let task = self.launch(&path, located).await?;
                 self.ledger.record("agent_task", &task).await?;
@@ -89,8 +91,8 @@ impl Run {
                 record.error.unwrap_or_default()
             )));
         }
-        let (tree, commit) = (path.clone(), base.commit.clone());
-        let changes = blocking(move || collect(&tree, &commit)).await?;
+        let (tree, commit, trust) = (path.clone(), base.commit.clone(), self.link.trust);
+        let changes = blocking(move || collect(&tree, &commit, trust)).await?;
         if changes.is_empty() {
             return Err(Failure::NoChanges(said));
         }
@@ -114,7 +116,7 @@ impl Run {
         };
         self.ledger.record("agent", &written).await?;
         blocking(move || {
-            let _ = std::fs::remove_dir_all(&path);
+            Checkout::remove(&path);
             Ok(())
         })
         .await?;
@@ -202,34 +204,44 @@ impl Run {
     }
 }
 
-/// What differs between the files and the commit.
-fn collect(tree: &Path, commit: &CommitId) -> Result<ChangeSet, Failure> {
-    // The index is a throw-away too: everything that is not ignored goes into it.
-    git(tree, &["add", "--all", "."])?;
-    let listed = git_bytes(
-        tree,
-        &[
-            "diff",
-            "--cached",
-            "--raw",
-            "--no-renames",
-            "--no-abbrev",
-            "-z",
-            &commit.0,
-        ],
-    )?;
-    let mut fields = listed
-        .split(|byte| *byte == 0)
-        .filter(|field| !field.is_empty());
+/// What differs between the files and the commit. Nothing that the agent left in the tree is run,
+/// and its own `.git` is not looked at.
+fn collect(tree: &Path, commit: &CommitId, trust: Trust) -> Result<ChangeSet, Failure> {
+    let checkout = Checkout::open(tree, trust).map_err(broken)?;
+    match checkout.stage_all().map_err(broken)? {
+        Staged::All => {}
+        Staged::Nested(name) => {
+            return Err(Failure::NotApplied(format!(
+                "`{name}`: is a repository of its own"
+            )));
+        }
+        Staged::TooLarge(name) => {
+            return Err(Failure::NotApplied(format!(
+                "`{name}`: is too large for a change; list it in `.gitignore` or remove it"
+            )));
+        }
+    }
+    let git = checkout.git();
+    let args = [
+        "diff-index",
+        "--cached",
+        "--raw",
+        "--no-renames",
+        "--no-abbrev",
+        "-z",
+        &commit.0,
+    ];
+    let listed = git.run(args).map_err(broken)?;
+    let mut fields = zero_separated(&listed.out);
     let mut changes = Vec::new();
     while let (Some(head), Some(name)) = (fields.next(), fields.next()) {
-        changes.push(change(tree, head, name)?);
+        changes.push(change(git, head, name)?);
     }
     Ok(ChangeSet(changes))
 }
 
 /// `:<old mode> <new mode> <old object> <new object> <letter>` and a name.
-fn change(tree: &Path, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> {
+fn change(git: &Git, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> {
     let bad = |reason: &str| {
         let name = String::from_utf8_lossy(name);
         Failure::NotApplied(format!("`{name}`: {reason}"))
@@ -251,7 +263,7 @@ fn change(tree: &Path, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> 
         .filter(|mode| *mode != FileMode::Symlink)
         .ok_or_else(|| bad("is a link or a repository of its own"))?;
     // As git keeps it: on disk it may have other line ends, or be what a pointer stands for.
-    let content = Bytes(git_bytes(tree, &["cat-file", "blob", object])?);
+    let content = Bytes(git.run(["cat-file", "blob", object]).map_err(broken)?.out);
     Ok(if old == "000000" {
         FileChange::Added {
             path,

@@ -40,8 +40,7 @@ impl Run {
             None => forge.default_branch().await?,
         };
         // Git would take `main~1` and the like for a commit; no branch has such a name.
-        let is_name = !base.contains(['~', '^', ':', '\\', ' ']) && !base.contains("@{");
-        let commit = match is_name {
+        let commit = match codespar_git::is_branch_name(&base) {
             true => forge.head(&base).await?,
             false => None,
         };

@@ -50,7 +50,8 @@ impl LazyTree<'_> {
         // Another attempt may still be ending, and takes its own tree away.
         let name = format!("tree-{}", self.run.control.epoch);
         let (path, commit) = (self.run.dir().join(name), self.base.commit.clone());
-        let tree = blocking(move || Tree::open(&clone, &path, &commit)).await?;
+        let trust = self.run.link.trust;
+        let tree = blocking(move || Tree::open(&clone, &path, &commit, trust)).await?;
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
 

@@ -7,7 +7,7 @@ mod tree;
 
 pub use counts::Counts;
 pub use detect::detect;
-pub(crate) use tree::{SUBMODULE, Tree, git, git_bytes, submodules};
+pub(crate) use tree::{SUBMODULE, Tree, broken, has_commit, submodules};
 
 use std::{path::Path, sync::Arc, time::Duration};
 

@@ -1,12 +1,13 @@
 //! Branches: which is the default, where they are, who has them checked out, moving them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use codespar_git::{WorkTreeEntry, is_branch_name};
 use codespar_protocol::CommitId;
 
 use super::{
     LocalForge,
-    git::{Place, Run, parts},
+    git::{Run, blocking},
 };
 use crate::ForgeError;
 
@@ -19,6 +20,9 @@ pub(super) fn ref_of(branch: &str) -> String {
 
 impl LocalForge {
     pub(super) async fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, ForgeError> {
+        if !is_branch_name(branch) {
+            return Ok(None);
+        }
         self.git.commit_of(&ref_of(branch)).await
     }
 
@@ -29,20 +33,19 @@ impl LocalForge {
     }
 
     pub(super) async fn find_default_branch(&self) -> Result<String, ForgeError> {
-        let origin = self.symbolic(&self.git, "refs/remotes/origin/HEAD").await?;
+        let origin = self.symbolic("refs/remotes/origin/HEAD").await?;
         let origin = origin
             .as_deref()
             .and_then(|name| name.strip_prefix("refs/remotes/origin/"));
-        let configured = self.git.setting("init.defaultBranch").await?;
+        let repository = self.repository.clone();
+        let configured = blocking(move || repository.setting("init.defaultBranch")).await?;
         let usual = [origin, configured.as_deref(), Some("main"), Some("master")];
         for name in usual.into_iter().flatten() {
             if self.branch_head(name).await?.is_some() {
                 return Ok(name.to_owned());
             }
         }
-        // Asked where the person is: each work tree has a branch of its own.
-        let here = Place::Directory(self.dir.clone());
-        let current = self.symbolic(&here, "HEAD").await?;
+        let current = self.symbolic("HEAD").await?;
         if let Some(name) = current
             .as_deref()
             .and_then(|name| name.strip_prefix("refs/heads/"))
@@ -66,8 +69,7 @@ impl LocalForge {
         if let Some(name) = names.lines().find(|name| !ours(name)) {
             return Ok(name.to_owned());
         }
-        let here = Place::Directory(self.dir.clone());
-        let reason = match here.commit_of("HEAD").await? {
+        let reason = match self.git.commit_of("HEAD").await? {
             Some(_) => "has no branch; make one: `git switch -c main`",
             None => "has no commit yet; make a first commit: `git commit --allow-empty -m start`",
         };
@@ -77,19 +79,17 @@ impl LocalForge {
         )))
     }
 
-    async fn symbolic(&self, place: &Place, name: &str) -> Result<Option<String>, ForgeError> {
+    async fn symbolic(&self, name: &str) -> Result<Option<String>, ForgeError> {
         let run = Run::new(["symbolic-ref", "--quiet", name]);
-        let ran = place.run(run).await?;
+        let ran = self.git.run(run).await?;
         Ok((ran.code == Some(0)).then(|| ran.text()))
     }
 
     /// Refuses what is no name of a branch.
-    pub(super) async fn check_name(&self, branch: &str) -> Result<(), ForgeError> {
-        let name = ref_of(branch);
-        let ran = self.git.run(Run::new(["check-ref-format", &name])).await?;
-        match ran.code {
-            Some(0) if !branch.starts_with('-') => Ok(()),
-            _ => Err(ForgeError::Refused(format!(
+    pub(super) fn check_name(&self, branch: &str) -> Result<(), ForgeError> {
+        match is_branch_name(branch) {
+            true => Ok(()),
+            false => Err(ForgeError::Refused(format!(
                 "`{branch}` cannot be the name of a branch"
             ))),
         }
@@ -121,24 +121,34 @@ impl LocalForge {
         }
     }
 
+    /// Undoes a move to a commit that turned out to be damaged.
+    pub(super) async fn move_back(
+        &self,
+        branch: &str,
+        to: Option<&CommitId>,
+        from: &CommitId,
+    ) -> Result<(), ForgeError> {
+        let name = ref_of(branch);
+        let args = match to {
+            Some(to) => vec!["update-ref", "--no-deref", &name, &to.0, &from.0],
+            None => vec!["update-ref", "--no-deref", "-d", &name, &from.0],
+        };
+        let run = Run::new(args).committer(&self.who);
+        self.git
+            .text(&format!("move branch {branch} back"), run)
+            .await?;
+        Ok(())
+    }
+
     /// The work trees that have a branch checked out and are there.
-    pub(super) async fn work_trees_of(&self, branch: &str) -> Result<Vec<PathBuf>, ForgeError> {
-        let run = Run::new(["worktree", "list", "--porcelain", "-z"]);
-        let ran = self.git.run(run).await?.checked("list the work trees")?;
-        let on_branch = format!("branch {}", ref_of(branch));
-        let mut path = None;
-        let mut found = Vec::new();
-        for line in parts(&ran.out) {
-            if let Some(rest) = line.strip_prefix(b"worktree ") {
-                path = Some(path_of(rest));
-            } else if line == on_branch.as_bytes()
-                && let Some(path) = path.take()
-                && path.join(".git").exists()
-            {
-                found.push(path);
-            }
-        }
-        Ok(found)
+    pub(super) async fn work_trees_of(
+        &self,
+        branch: &str,
+    ) -> Result<Vec<WorkTreeEntry>, ForgeError> {
+        let repository = self.repository.clone();
+        let mut all = blocking(move || repository.work_trees()).await?;
+        all.retain(|tree| tree.branch.as_deref() == Some(branch));
+        Ok(all)
     }
 
     pub(super) async fn remove_branch(&self, branch: &str) -> Result<(), ForgeError> {
@@ -151,7 +161,7 @@ impl LocalForge {
             )));
         }
         if let [tree, ..] = &self.work_trees_of(branch).await?[..] {
-            return Err(in_use(branch, tree));
+            return Err(in_use(branch, &tree.path));
         }
         let name = ref_of(branch);
         let run = Run::new(["update-ref", "--no-deref", "-d", &name, &head.0]);
@@ -168,15 +178,4 @@ pub(super) fn in_use(branch: &str, tree: &Path) -> ForgeError {
         "branch {branch} is checked out in {}; switch to another branch there first",
         tree.display()
     ))
-}
-
-#[cfg(unix)]
-fn path_of(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    PathBuf::from(std::ffi::OsStr::from_bytes(bytes))
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
 }

@@ -6,14 +6,14 @@ use codespar_protocol::{ChangeSet, CommitId, FileChange};
 
 use super::{
     LocalForge, branches,
-    git::{Run, parts},
+    git::{Apart, Place, Run, parts},
     message::{has_line, key_line, with_line},
 };
 use crate::{ForgeError, NewCommit};
 
 impl LocalForge {
     pub(super) async fn make_commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError> {
-        self.check_name(&new.branch).await?;
+        self.check_name(&new.branch)?;
         if new.branch == self.find_default_branch().await? {
             return Err(ForgeError::Refused(format!(
                 "{} is the default branch; changes go on a branch of their own",
@@ -23,25 +23,33 @@ impl LocalForge {
         let parent = self.known_commit(&new.parent).await?;
         let at = self.branch_head(&new.branch).await?;
         if let Some(made) = self.made_before(new, &parent, at.as_ref()).await? {
+            self.check_whole(&made, &[&parent]).await?;
             return Ok(made);
         }
         if let Some(found) = at.as_ref().filter(|found| **found != parent) {
             return Err(moved(new, found, &parent));
         }
         if let [tree, ..] = &self.work_trees_of(&new.branch).await?[..] {
-            return Err(branches::in_use(&new.branch, tree));
+            return Err(branches::in_use(&new.branch, &tree.path));
         }
-        let tree = self.changed_tree(&parent, &new.changes).await?;
+        let apart = Apart::open(&self.git, self.repository.location()).await?;
+        let tree = self.changed_tree(&apart.git, &parent, &new.changes).await?;
         let message = with_line(&new.message, &key_line(&new.key));
         let run = Run::new(["commit-tree", &tree, "-p", &parent.0, "-F", "-"])
             .author(new.author.as_ref().unwrap_or(&self.who))
             .committer(&self.who)
             .input(message);
-        let commit = CommitId(self.git.text("make the commit", run).await?);
+        let commit = CommitId(apart.git.text("make the commit", run).await?);
+        let kept = apart.keep().await?;
         let moving = self.move_branch(&new.branch, at.as_ref(), &commit).await;
         let Err(failure) = moving else {
-            return Ok(commit);
+            let whole = self.check_whole(&commit, &[&parent]).await;
+            if whole.is_err() {
+                self.move_back(&new.branch, at.as_ref(), &commit).await?;
+            }
+            return whole.map(|()| commit);
         };
+        drop(kept);
         // Someone was faster: with the same commit, perhaps.
         let at = self.branch_head(&new.branch).await?;
         if let Some(made) = self.made_before(new, &parent, at.as_ref()).await? {
@@ -82,6 +90,7 @@ impl LocalForge {
     /// The parent's tree with the changes, through an index of its own.
     async fn changed_tree(
         &self,
+        git: &Place,
         parent: &CommitId,
         changes: &ChangeSet,
     ) -> Result<String, ForgeError> {
@@ -93,18 +102,19 @@ impl LocalForge {
         let index = scratch.path().join("index");
         let with_index = |run: Run| run.env("GIT_INDEX_FILE", index.as_os_str());
         let run = with_index(Run::new(["read-tree", &parent.0]));
-        self.git.text("read the tree", run).await?;
-        let lines = self.index_lines(parent, changes).await?;
+        git.text("read the tree", run).await?;
+        let lines = self.index_lines(git, parent, changes).await?;
         let run = with_index(Run::new(["update-index", "-z", "--index-info"])).input(lines);
-        self.git.text("change the tree", run).await?;
+        git.text("change the tree", run).await?;
         // Objects that a partial clone has not fetched are none of ours.
         let run = with_index(Run::new(["write-tree", "--missing-ok"]));
-        self.git.text("write the tree", run).await
+        git.text("write the tree", run).await
     }
 
     /// What goes, then what comes, so that a file can make room for a directory.
     async fn index_lines(
         &self,
+        git: &Place,
         parent: &CommitId,
         changes: &ChangeSet,
     ) -> Result<Vec<u8>, ForgeError> {
@@ -116,7 +126,7 @@ impl LocalForge {
         for (path, content, mode) in changes.0.iter().filter_map(FileChange::after) {
             let run =
                 Run::new(["hash-object", "-w", "--stdin", "--no-filters"]).input(content.0.clone());
-            let object = self.git.text("write a file", run).await?;
+            let object = git.text("write a file", run).await?;
             lines.extend(format!("{} {object}\t{path}\0", mode.as_git()).bytes());
         }
         Ok(lines)
@@ -179,6 +189,36 @@ impl LocalForge {
     }
 }
 
+impl LocalForge {
+    /// Every object of a commit that its parents do not have is there.
+    pub(super) async fn check_whole(
+        &self,
+        commit: &CommitId,
+        parents: &[&CommitId],
+    ) -> Result<(), ForgeError> {
+        let mut args = vec![
+            "rev-list",
+            "--objects",
+            "--quiet",
+            "--missing=allow-promisor",
+        ];
+        args.extend([commit.0.as_str(), "--not"]);
+        args.extend(parents.iter().map(|parent| parent.0.as_str()));
+        let ran = self.git.run(Run::new(args)).await?;
+        match ran.code {
+            Some(0) => Ok(()),
+            _ => Err(ForgeError::Unavailable {
+                what: format!("check commit {}", commit.short()),
+                reason: format!(
+                    "objects of it are missing; look at the repository with `git fsck`, then try \
+                     again: {}",
+                    ran.message.trim()
+                ),
+            }),
+        }
+    }
+}
+
 /// A file and one below it, where the path is one of the two.
 fn in_the_way(names: &BTreeSet<Vec<u8>>, path: &str) -> Option<(String, String)> {
     for (at, _) in path.match_indices('/') {
@@ -201,7 +241,6 @@ fn moved(new: &NewCommit, found: &CommitId, expected: &CommitId) -> ForgeError {
 }
 
 impl LocalForge {
-    /// Keeps a head's commits from being swept away when its branch is gone.
     /// The highest number that the repository keeps a head for: of another state directory, or of
     /// the time before it was moved.
     pub(super) async fn highest_kept(&self) -> Result<u64, ForgeError> {
@@ -214,6 +253,7 @@ impl LocalForge {
         Ok(names.lines().filter_map(number).max().unwrap_or(0))
     }
 
+    /// Keeps a head's commits from being collected when its branch is gone.
     pub(super) async fn keep_head(&self, number: u64, head: &CommitId) -> Result<(), ForgeError> {
         let name = format!("refs/codespar/pull/{number}/head");
         let run = Run::new(["update-ref", "--no-deref", &name, &head.0]).committer(&self.who);

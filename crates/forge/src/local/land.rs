@@ -2,13 +2,23 @@
 
 use std::path::Path;
 
+use codespar_git::{Repository, WorkTreeEntry};
 use codespar_protocol::CommitId;
 
 use super::{
     LocalForge,
-    git::{Place, Run},
+    git::{Place, Run, blocking},
 };
 use crate::ForgeError;
+
+/// Files that git leaves while something is not finished.
+const UNDER_WAY: &[&str] = &[
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "rebase-merge",
+    "rebase-apply",
+];
 
 impl LocalForge {
     pub(super) async fn land(
@@ -22,8 +32,8 @@ impl LocalForge {
             [tree] => self.forward(tree, branch, from, to).await,
             [one, other, ..] => Err(ForgeError::Refused(format!(
                 "{branch} is checked out in {} and in {}; switch to another branch in one of them",
-                one.display(),
-                other.display()
+                one.path.display(),
+                other.path.display()
             ))),
         }
     }
@@ -32,12 +42,23 @@ impl LocalForge {
     /// as they are, and it is refused where it would lose something.
     async fn forward(
         &self,
-        tree: &Path,
+        entry: &WorkTreeEntry,
         branch: &str,
         from: &CommitId,
         to: &CommitId,
     ) -> Result<(), ForgeError> {
-        let place = Place::Directory(tree.to_owned());
+        let tree = &entry.path;
+        // Git would see these, but it looks for them in a directory of ours.
+        let git_dir = &entry.location.git_dir;
+        if let Some(name) = UNDER_WAY.iter().find(|name| git_dir.join(name).exists()) {
+            return Err(ForgeError::Refused(format!(
+                "{branch} is checked out in {}, where another operation is under way ({name}); \
+                 finish or abort it, then merge again",
+                tree.display()
+            )));
+        }
+        let repository = Repository::at(entry.location.clone(), self.repository.trust());
+        let place = Place(blocking(move || repository.git_with_files()).await?);
         let args = [
             "merge",
             "--ff-only",
@@ -63,19 +84,19 @@ impl LocalForge {
             // The person switched branches in between, so nobody has it checked out any more.
             return self.move_branch(branch, Some(from), to).await;
         }
-        Err(ForgeError::Refused(reason(tree, branch, &ran.words)))
+        Err(ForgeError::Refused(reason(tree, branch, &ran.message)))
     }
 }
 
 /// Git lists the files that are in the way after a tab, one a line.
-fn reason(tree: &Path, branch: &str, words: &str) -> String {
-    let files: Vec<&str> = words
+fn reason(tree: &Path, branch: &str, message: &str) -> String {
+    let files: Vec<&str> = message
         .lines()
         .filter_map(|line| line.strip_prefix('\t'))
         .collect();
     let place = format!("{branch} is checked out in {}", tree.display());
     match &files[..] {
-        [] => format!("{place}, and git would not update it: {}", words.trim()),
+        [] => format!("{place}, and git would not update it: {}", message.trim()),
         files => format!(
             "{place}, with changes that are not committed in {}; commit or stash them, then merge \
              again",

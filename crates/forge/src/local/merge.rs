@@ -1,12 +1,14 @@
 //! Joining two commits without a work tree, and merging a pull request with it.
 
+use std::{collections::HashMap, sync::Arc};
+
 use codespar_protocol::{CommitId, MergeStrategy, PullRequest, PullRequestState};
 use codespar_store::PullChange;
 
 use super::{
     LocalForge, failed,
-    git::{Run, parts},
-    message::{has_line, merge_line, with_line},
+    git::{Apart, Place, Run, parts},
+    message::{MERGE_LINE, merge_line, with_line},
 };
 use crate::{ForgeError, MergeOrder, Mergeability};
 
@@ -15,6 +17,9 @@ const LOOK_BACK: &str = "--max-count=1000";
 
 /// How often a base that moves under a merge is followed.
 const ATTEMPTS: usize = 5;
+
+/// Merges by the line that each has in its message.
+pub(super) type Landed = HashMap<String, CommitId>;
 
 /// What joining two commits gives.
 pub(super) enum Joined {
@@ -29,6 +34,7 @@ pub(super) enum Joined {
 impl LocalForge {
     pub(super) async fn join(
         &self,
+        git: &Place,
         ours: &CommitId,
         theirs: &CommitId,
     ) -> Result<Joined, ForgeError> {
@@ -44,13 +50,13 @@ impl LocalForge {
             &ours.0,
             &theirs.0,
         ];
-        let ran = self.git.run(Run::new(args)).await?;
+        let ran = git.run(Run::new(args)).await?;
         let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
         let mut found = parts(&ran.out).map(text);
         match (ran.code, found.next()) {
             (Some(0), Some(tree)) => Ok(Joined::Tree(tree)),
             (Some(1), Some(_)) => Ok(Joined::Conflict(found.collect())),
-            _ if ran.words.contains("unrelated histories") => Ok(Joined::Unrelated),
+            _ if ran.message.contains("unrelated histories") => Ok(Joined::Unrelated),
             _ => Err(ran.failure("merge the branches")),
         }
     }
@@ -87,7 +93,9 @@ impl LocalForge {
         {
             return Ok(known.clone());
         }
-        let answer = match self.join(&pair.1, &pair.0).await? {
+        // The merged tree is of no use to anybody: it stays out of the repository.
+        let apart = Apart::open(&self.git, self.repository.location()).await?;
+        let answer = match self.join(&apart.git, &pair.1, &pair.0).await? {
             Joined::Tree(_) => Mergeability::Clean,
             Joined::Conflict(files) => Mergeability::Conflict(files),
             Joined::Unrelated => Mergeability::Blocked(unrelated(pull)),
@@ -111,18 +119,22 @@ impl LocalForge {
             };
         }
         if let Some(commit) = self.merged_before(&pull, &order.expected_head).await? {
-            return self.note_merged(&pull, order, commit).await;
+            return self.note_merged(&pull, &order.expected_head, commit).await;
         }
         self.check_order(&pull, order).await?;
         for _ in 1..ATTEMPTS {
             match self.merge_once(&pull, order).await {
                 // Only the head is pinned: a base that moved is merged into where it is now.
                 Err(ForgeError::Moved { branch, .. }) if branch == pull.base => {}
-                outcome => return self.note_merged(&pull, order, outcome?).await,
+                outcome => {
+                    return self
+                        .note_merged(&pull, &order.expected_head, outcome?)
+                        .await;
+                }
             }
         }
         let commit = self.merge_once(&pull, order).await?;
-        self.note_merged(&pull, order, commit).await
+        self.note_merged(&pull, &order.expected_head, commit).await
     }
 
     async fn check_order(&self, pull: &PullRequest, order: &MergeOrder) -> Result<(), ForgeError> {
@@ -144,7 +156,7 @@ impl LocalForge {
     }
 
     /// The merge that a crash kept from being recorded.
-    async fn merged_before(
+    pub(super) async fn merged_before(
         &self,
         pull: &PullRequest,
         head: &CommitId,
@@ -152,8 +164,18 @@ impl LocalForge {
         let Some(base) = self.branch_head(&pull.base).await? else {
             return Ok(None);
         };
-        let line = merge_line(pull.number, head);
-        let grep = format!("--grep={line}");
+        let merges = self.merges_in(&base).await?;
+        Ok(merges.get(&merge_line(pull.number, head)).cloned())
+    }
+
+    /// The newest merges of ours in a base, by their lines. It is read once for each base.
+    async fn merges_in(&self, base: &CommitId) -> Result<Arc<Landed>, ForgeError> {
+        if let Some((known, merges)) = &*self.landed.lock()
+            && known == base
+        {
+            return Ok(merges.clone());
+        }
+        let grep = format!("--grep={MERGE_LINE}");
         let args = [
             "log",
             "--first-parent",
@@ -168,10 +190,17 @@ impl LocalForge {
         let ran = self.git.run(Run::new(args)).await?;
         let text = String::from_utf8_lossy(&ran.checked("read the history")?.out).into_owned();
         let fields: Vec<&str> = text.split('\0').collect();
-        Ok(fields.chunks_exact(2).find_map(|commit| match commit {
-            [id, message] if has_line(message, &line) => Some(CommitId(id.trim().to_owned())),
-            _ => None,
-        }))
+        let mut merges = HashMap::new();
+        for commit in fields.chunks_exact(2) {
+            let [id, message] = commit else { continue };
+            for line in message.lines().filter(|line| line.starts_with(MERGE_LINE)) {
+                let id = CommitId(id.trim().to_owned());
+                merges.entry(line.trim_end().to_owned()).or_insert(id);
+            }
+        }
+        let merges = Arc::new(merges);
+        *self.landed.lock() = Some((base.clone(), merges.clone()));
+        Ok(merges)
     }
 
     async fn merge_once(
@@ -184,7 +213,9 @@ impl LocalForge {
         if self.is_within(head, &base).await? {
             return Ok(base);
         }
-        let tree = match self.join(&base, head).await? {
+        let apart = Apart::open(&self.git, self.repository.location()).await?;
+        let git = &apart.git;
+        let tree = match self.join(git, &base, head).await? {
             Joined::Tree(tree) => tree,
             Joined::Conflict(files) => return Err(ForgeError::Conflict(files)),
             Joined::Unrelated => return Err(ForgeError::Refused(unrelated(pull))),
@@ -192,20 +223,24 @@ impl LocalForge {
         let merged = match order.strategy {
             MergeStrategy::Merge => {
                 let message = self.merge_message(pull, order);
-                self.joining(&tree, &[&base, head], &message).await?
+                self.joining(git, &tree, &[&base, head], &message).await?
             }
             MergeStrategy::Squash => {
                 let message = self.squash_message(pull, order);
-                self.joining(&tree, &[&base], &message).await?
+                self.joining(git, &tree, &[&base], &message).await?
             }
-            MergeStrategy::Rebase => self.replay(pull, &base, head, &tree).await?,
+            MergeStrategy::Rebase => self.replay(git, pull, &base, head, &tree).await?,
         };
+        let kept = apart.keep().await?;
+        self.check_whole(&merged, &[&base, head]).await?;
         self.land(&pull.base, &base, &merged).await?;
+        drop(kept);
         Ok(merged)
     }
 
     async fn joining(
         &self,
+        git: &Place,
         tree: &str,
         parents: &[&CommitId],
         message: &str,
@@ -218,7 +253,7 @@ impl LocalForge {
             .author(&self.who)
             .committer(&self.who)
             .input(message);
-        let commit = self.git.text("make the merge commit", run).await?;
+        let commit = git.text("make the merge commit", run).await?;
         Ok(CommitId(commit))
     }
 
@@ -239,19 +274,19 @@ impl LocalForge {
         with_line(&first, &merge_line(pull.number, &order.expected_head))
     }
 
-    async fn note_merged(
+    pub(super) async fn note_merged(
         &self,
         pull: &PullRequest,
-        order: &MergeOrder,
+        head: &CommitId,
         commit: CommitId,
     ) -> Result<CommitId, ForgeError> {
         let change = PullChange {
             state: Some(PullRequestState::Merged),
-            head_commit: Some(order.expected_head.clone()),
+            head_commit: Some(head.clone()),
             merge_commit: Some(commit.clone()),
             ..PullChange::default()
         };
-        self.keep_head(pull.number, &order.expected_head).await?;
+        self.keep_head(pull.number, head).await?;
         let noted = self.store.change_pull(&self.key, pull.number, change).await;
         noted.map_err(failed)?;
         Ok(commit)

@@ -7,9 +7,12 @@ pub(super) fn key_line(key: &str) -> String {
     format!("CodeSpar-Key: {key}")
 }
 
+/// How the line begins that a merge is found again by.
+pub(super) const MERGE_LINE: &str = "CodeSpar-Merge: #";
+
 /// The line that a merge is found again by.
 pub(super) fn merge_line(number: u64, head: &CommitId) -> String {
-    format!("CodeSpar-Merge: #{number} {head}")
+    format!("{MERGE_LINE}{number} {head}")
 }
 
 /// Whether a message has this line.

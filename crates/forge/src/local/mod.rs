@@ -3,7 +3,6 @@
 //! the branch that is checked out brings the work tree along.
 
 mod branches;
-mod checkout;
 mod commit;
 mod content;
 mod git;
@@ -20,6 +19,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use codespar_git::{Repository, Settings, Trust};
 use codespar_protocol::{
     Check, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
 };
@@ -30,8 +30,7 @@ use crate::{
     Activity, Author, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
     NewPullRequest, NewReview, PullRequestChange, TreeEntry,
 };
-pub use checkout::{check_out, remove_checkout};
-use git::{Place, Run};
+use git::{Place, blocking};
 
 /// As long as on GitHub, so that a body fits wherever it goes.
 const MAX_BODY_CHARS: usize = 65_536;
@@ -47,35 +46,50 @@ pub struct LocalForge {
     dir: PathBuf,
     /// What the store knows the repository by: the path of its git directory.
     key: String,
+    repository: Repository,
     git: Place,
     store: Arc<dyn PullStore>,
     who: Author,
     merges: Mutex<HashMap<u64, Asked>>,
+    /// Of the base that was looked at last.
+    landed: Mutex<Option<(CommitId, Arc<merge::Landed>)>>,
 }
 
 impl LocalForge {
     /// Opens the repository that `dir` is in; a bare one and a linked work tree will do too.
-    /// Without an identity commits are made by whom git's settings name.
+    /// Without an identity commits are made by whom git's settings name. Of a repository that is
+    /// not trusted nothing is run.
     pub async fn open(
         dir: &Path,
+        trust: Trust,
         store: Arc<dyn PullStore>,
         identity: Option<Author>,
     ) -> Result<Self, ForgeError> {
-        let found = git::find(dir).await?;
-        let git = Place::Repository(found.clone());
-        check_version(&git).await?;
+        let repository = git::find(dir, trust).await?;
+        check_version().await?;
+        let found = repository.clone();
+        let git = Place(blocking(move || found.git()).await?);
         let who = match identity {
             Some(who) => who,
-            None => configured(&git).await?,
+            None => {
+                let found = repository.clone();
+                configured(&blocking(move || found.settings().cloned()).await?)
+            }
         };
         Ok(Self {
             dir: dir.to_owned(),
-            // `find` gives text.
-            key: found.to_string_lossy().into_owned(),
+            // `find` refuses a path that is not text.
+            key: repository
+                .location()
+                .common_dir
+                .to_string_lossy()
+                .into_owned(),
+            repository,
             git,
             store,
             who,
             merges: Mutex::default(),
+            landed: Mutex::default(),
         })
     }
 
@@ -84,8 +98,8 @@ impl LocalForge {
     }
 }
 
-async fn check_version(git: &Place) -> Result<(), ForgeError> {
-    let version = git.text("ask git's version", Run::new(["version"])).await?;
+async fn check_version() -> Result<(), ForgeError> {
+    let version = blocking(codespar_git::version).await?;
     let number = version.split_ascii_whitespace().nth(2).unwrap_or_default();
     let mut parts = number.split('.').map(|part| part.parse::<u32>().ok());
     match (parts.next().flatten(), parts.next().flatten()) {
@@ -99,16 +113,17 @@ async fn check_version(git: &Place) -> Result<(), ForgeError> {
     }
 }
 
-async fn configured(git: &Place) -> Result<Author, ForgeError> {
-    let name = git.setting("user.name").await?;
-    let email = git.setting("user.email").await?;
-    Ok(match (name, email) {
-        (Some(name), Some(email)) => Author { name, email },
+fn configured(settings: &Settings) -> Author {
+    match (settings.get("user.name"), settings.get("user.email")) {
+        (Some(name), Some(email)) => Author {
+            name: name.to_owned(),
+            email: email.to_owned(),
+        },
         _ => Author {
             name: "CodeSpar".to_owned(),
             email: "codespar@localhost".to_owned(),
         },
-    })
+    }
 }
 
 /// What the store says, as an error of the forge.

@@ -51,10 +51,16 @@ impl LocalForge {
         Ok(pulls)
     }
 
-    /// An open pull request is at its branch's last commit.
+    /// An open pull request is at its branch's last commit, unless it was merged and the process
+    /// ended before that was on record.
     async fn in_step(&self, pull: PullRequest) -> Result<PullRequest, ForgeError> {
         if pull.state != PullRequestState::Open {
             return Ok(pull);
+        }
+        if let Some(commit) = self.merged_before(&pull, &pull.head_commit).await? {
+            self.note_merged(&pull, &pull.head_commit, commit).await?;
+            let noted = self.store.pull(&self.key, pull.number).await;
+            return noted.map_err(failed);
         }
         let Some(head) = self.branch_head(&pull.head).await? else {
             return Ok(pull);

@@ -4,7 +4,7 @@ use codespar_protocol::{CommitId, PullRequest};
 
 use super::{
     LocalForge,
-    git::Run,
+    git::{Place, Run},
     merge::Joined,
     message::{merge_line, with_line},
 };
@@ -23,6 +23,7 @@ impl LocalForge {
     /// them at once gives.
     pub(super) async fn replay(
         &self,
+        git: &Place,
         pull: &PullRequest,
         base: &CommitId,
         head: &CommitId,
@@ -36,7 +37,7 @@ impl LocalForge {
         let mut replayed: Vec<Replayed> = Vec::new();
         let mut tree = self.tree_of(base).await?;
         for commit in &plain {
-            let next = self.onto(commit, &tree).await?;
+            let next = self.onto(git, commit, &tree).await?;
             let idle = next == tree && !self.is_empty(commit).await?;
             // What the base has already is left out; what was empty from the start stays.
             if !idle {
@@ -56,7 +57,7 @@ impl LocalForge {
             if place == last {
                 commit.message = with_line(&commit.message, &merge_line(pull.number, head));
             }
-            at = self.make_again(&commit, &at).await?;
+            at = self.make_again(git, &commit, &at).await?;
         }
         Ok(at)
     }
@@ -69,7 +70,7 @@ impl LocalForge {
 
     /// The tree with one commit's change. What is joined is the commit and another child of its
     /// parent that has the tree: so their common ground is the parent, whatever the history is.
-    async fn onto(&self, commit: &CommitId, tree: &str) -> Result<String, ForgeError> {
+    async fn onto(&self, git: &Place, commit: &CommitId, tree: &str) -> Result<String, ForgeError> {
         let parent = self.git.commit_of(&format!("{commit}^1")).await?;
         let Some(parent) = parent else {
             return Err(ForgeError::Refused(format!(
@@ -81,8 +82,8 @@ impl LocalForge {
         let run = Run::new(["commit-tree", tree, "-p", &parent.0, "-m", "onto"])
             .author(&self.who)
             .committer(&self.who);
-        let sibling = CommitId(self.git.text("rebase a commit", run).await?);
-        match self.join(&sibling, commit).await? {
+        let sibling = CommitId(git.text("rebase a commit", run).await?);
+        match self.join(git, &sibling, commit).await? {
             Joined::Tree(tree) => Ok(tree),
             Joined::Conflict(files) => Err(ForgeError::Conflict(files)),
             Joined::Unrelated => Err(ForgeError::Conflict(Vec::new())),
@@ -128,6 +129,7 @@ impl LocalForge {
 
     async fn make_again(
         &self,
+        git: &Place,
         commit: &Replayed,
         parent: &CommitId,
     ) -> Result<CommitId, ForgeError> {
@@ -136,7 +138,7 @@ impl LocalForge {
             .env("GIT_AUTHOR_DATE", &commit.date)
             .committer(&self.who)
             .input(format!("{}\n", commit.message.trim_end()));
-        let made = self.git.text("rebase a commit", run).await?;
+        let made = git.text("rebase a commit", run).await?;
         Ok(CommitId(made))
     }
 }

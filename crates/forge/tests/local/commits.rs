@@ -1,6 +1,7 @@
 //! Commits on branches.
 
 use codespar_forge::{Forge, ForgeError, LocalForge, NewCommit};
+use codespar_git::Trust;
 use codespar_protocol::{Bytes, CommitId, FileChange, FileMode};
 use codespar_store::SqliteStore;
 
@@ -320,13 +321,15 @@ async fn what_is_no_repository_or_has_no_commit_is_said() {
         (none, "there is no git repository in "),
         (home.path().join("missing"), "there is no directory "),
     ] {
-        let refused = LocalForge::open(&dir, store.clone(), None).await;
+        let refused = LocalForge::open(&dir, Trust::Untrusted, store.clone(), None).await;
         let refused = refused.err().unwrap().to_string();
         assert!(refused.starts_with(reason), "{refused}");
     }
     let empty = home.path().join("empty");
     init(&empty);
-    let forge = LocalForge::open(&empty, store, None).await.unwrap();
+    let forge = LocalForge::open(&empty, Trust::Untrusted, store, None)
+        .await
+        .unwrap();
     let refused = forge.default_branch().await.unwrap_err().to_string();
     assert!(refused.contains("make a first commit"), "{refused}");
     assert_eq!(forge.head("main").await.unwrap(), None);

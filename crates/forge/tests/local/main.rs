@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod checkouts;
+mod collection;
 mod commits;
 mod content;
 mod environment;
+mod hostile;
 mod merges;
 mod pulls;
 mod repository;

@@ -288,18 +288,16 @@ async fn a_merge_that_was_not_recorded_is_found_again() {
         write(&repo.root, "later", "x");
         let later = commit_all(&repo.root, "later");
         repo.git(&["branch", "-q", "-D", "one"]);
-        let pull = crashed.pull_request(1).await.unwrap();
-        assert_eq!(pull.state, PullRequestState::Open);
 
+        let pulls = crashed.pull_requests(None).await.unwrap();
+
+        let states: Vec<_> = pulls
+            .into_iter()
+            .map(|pull| (pull.state, pull.merge_commit))
+            .collect();
+        assert_eq!(states, [(PullRequestState::Merged, Some(merged.clone()))]);
         let found = crashed.merge(1, &order(strategy, &head)).await.unwrap();
-
-        assert_eq!(found, merged, "{strategy}");
-        assert_eq!(repo.at("main"), later);
-        let pull = crashed.pull_request(1).await.unwrap();
-        assert_eq!(
-            (pull.state, pull.merge_commit),
-            (PullRequestState::Merged, Some(merged))
-        );
+        assert_eq!((found, repo.at("main")), (merged, later), "{strategy}");
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use codespar_forge::{Author, Draft, Forge, LocalForge, MergeOrder, NewCommit, NewPullRequest};
+use codespar_git::Trust;
 use codespar_protocol::{
     Bytes, ChangeSet, CommitId, FileChange, FileMode, MergeStrategy, PullRequest, RepoPath,
 };
@@ -61,7 +62,9 @@ pub(crate) fn commit_all(root: &Path, message: &str) -> CommitId {
 
 pub(crate) async fn forge_of(home: &Path, root: &Path) -> LocalForge {
     let store = SqliteStore::open(&home.join("state")).await.unwrap();
-    LocalForge::open(root, Arc::new(store), None).await.unwrap()
+    LocalForge::open(root, Trust::Untrusted, Arc::new(store), None)
+        .await
+        .unwrap()
 }
 
 impl Repository {

@@ -1,0 +1,261 @@
+//! One call of git: its arguments, input and limits, and what it left.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::File,
+    io::{Seek, Write},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    GitError,
+    environment::{fixed, guards, program},
+    pump::{Pump, StopOnDrop},
+    stream::Stream,
+    view::View,
+};
+
+/// How much a call may write and how long it may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of standard output.
+    pub bytes: usize,
+    /// From start to end.
+    pub time: Duration,
+    /// Bytes of memory that it may allocate; a crafted tree can ask for any amount.
+    pub memory: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 256 << 20,
+            time: Duration::from_secs(300),
+            memory: 4 << 30,
+        }
+    }
+}
+
+enum Input {
+    Nothing,
+    Bytes(Vec<u8>),
+    File(File),
+}
+
+/// A call that is not started yet.
+pub struct Call {
+    args: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
+    directory: PathBuf,
+    /// Programs are not looked for in here.
+    repository: Option<PathBuf>,
+    input: Input,
+    limits: Limits,
+    /// Stays until the call is over.
+    view: Option<Arc<View>>,
+}
+
+/// What a call left.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// The beginning of standard error.
+    pub message: String,
+    pub(crate) command: String,
+}
+
+impl Output {
+    /// Standard output as text, trimmed.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.out).trim().to_owned()
+    }
+
+    /// The call itself if it succeeded, otherwise what git said.
+    pub fn checked(self) -> Result<Self, GitError> {
+        match self.code {
+            Some(0) => Ok(self),
+            _ => Err(self.failure()),
+        }
+    }
+
+    /// As an error, whatever the exit code.
+    pub fn failure(&self) -> GitError {
+        GitError::Failed {
+            command: self.command.clone(),
+            message: match (self.message.trim(), self.code) {
+                ("", Some(code)) => format!("exit code {code}"),
+                ("", None) => "it was killed".to_owned(),
+                (message, _) => message.to_owned(),
+            },
+        }
+    }
+}
+
+impl Call {
+    /// A call with nothing but the fixed environment, in `directory`.
+    pub(crate) fn detached<S: AsRef<OsStr>>(
+        args: impl IntoIterator<Item = S>,
+        directory: &Path,
+    ) -> Self {
+        Self {
+            args: args
+                .into_iter()
+                .map(|arg| arg.as_ref().to_owned())
+                .collect(),
+            env: fixed(),
+            directory: directory.to_owned(),
+            repository: None,
+            input: Input::Nothing,
+            limits: Limits::default(),
+            view: None,
+        }
+    }
+
+    pub(crate) fn of_repository(mut self, root: Option<&Path>, view: Option<Arc<View>>) -> Self {
+        self.repository = root.map(Path::to_owned);
+        self.view = view;
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        let name = name.into();
+        self.env.retain(|(known, _)| *known != name);
+        self.env.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn without_env(mut self, name: &str) -> Self {
+        self.env.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// What it reads from standard input.
+    #[must_use]
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Input::Bytes(bytes.into());
+        self
+    }
+
+    /// A file that it reads from standard input.
+    #[must_use]
+    pub fn input_file(mut self, file: File) -> Self {
+        self.input = Input::File(file);
+        self
+    }
+
+    /// Other limits than the usual ones.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Runs it to its end on this thread.
+    pub fn run(self) -> Result<Output, GitError> {
+        self.run_until(&Arc::default())
+    }
+
+    /// Runs it on the pool of blocking threads. Dropping the future ends git.
+    pub async fn finish(self) -> Result<Output, GitError> {
+        let command = self.name();
+        let guard = StopOnDrop::default();
+        let stop = guard.stop();
+        let running = tokio::task::spawn_blocking(move || self.run_until(&stop));
+        let output = running.await.map_err(|error| GitError::Start {
+            command,
+            source: std::io::Error::other(error),
+        })?;
+        drop(guard);
+        output
+    }
+
+    /// Starts it, to be read while it runs.
+    pub fn stream(self) -> Result<Stream, GitError> {
+        let (command, limits) = (self.name(), self.limits);
+        let (child, view) = self.spawn(Stdio::null())?;
+        Ok(Stream::new(child, command, limits, view))
+    }
+
+    fn run_until(self, stop: &Arc<crate::pump::Stop>) -> Result<Output, GitError> {
+        let (command, limits) = (self.name(), self.limits);
+        let (child, _view) = self.spawn(Stdio::piped())?;
+        Pump::new(child, command, limits, stop.clone()).run()
+    }
+
+    /// The subcommand, for messages.
+    fn name(&self) -> String {
+        let mut args = self.args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "-c" {
+                args.next();
+            } else {
+                return arg.to_string_lossy().into_owned();
+            }
+        }
+        String::new()
+    }
+
+    fn spawn(self, errors: Stdio) -> Result<(Child, Option<Arc<View>>), GitError> {
+        let name = self.name();
+        let failed = |source| GitError::Start {
+            command: name.clone(),
+            source,
+        };
+        if let Some(view) = &self.view {
+            view.refresh_head()?;
+        }
+        let (program, path) = program(self.repository.as_deref())?;
+        let stdin = match self.input {
+            Input::Nothing => Stdio::null(),
+            Input::File(file) => file.into(),
+            Input::Bytes(bytes) => as_file(&bytes).map_err(failed)?.into(),
+        };
+        let child = Command::new(program)
+            .args(guards())
+            .args(&self.args)
+            .env_clear()
+            .env("PATH", path)
+            .envs(self.env)
+            .current_dir(&self.directory)
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        limit_memory(&child, self.limits.memory);
+        Ok((child, self.view))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn limit_memory(child: &Child, bytes: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let limit = Rlimit {
+        current: Some(bytes),
+        maximum: Some(bytes),
+    };
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // A git that is gone already needs no limit.
+    let _ = pid.map(|pid| prlimit(Some(pid), Resource::Data, limit));
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_memory(_: &Child, _: u64) {}
+
+/// A file without a name: no writer has to keep up with a git that reads and writes at once.
+fn as_file(bytes: &[u8]) -> std::io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}

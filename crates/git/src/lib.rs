@@ -1,0 +1,52 @@
+//! The one place that runs the `git` command.
+//!
+//! Git runs programs that a repository's configuration names: hooks, filters, merge drivers, file
+//! system monitors, credential helpers, and more with every version. A repository may be hostile,
+//! and so may what an agent left in it. So git is never given the repository's configuration.
+//! Each call gets a git directory of our own (a view: [`Repository::git`]) that shares references,
+//! objects and index with the real one and has a configuration that we wrote, with a few named
+//! keys copied. A key we do not know cannot run anything, whatever git makes of it.
+//!
+//! The environment is empty but for what is listed in `environment.rs`; no protocol is allowed
+//! but that of the one remote a fetch names; output and time are bounded; git runs in a process
+//! group of its own and ends with whoever waits for it.
+
+mod call;
+mod checkout;
+mod environment;
+mod error;
+mod fetch;
+mod format;
+mod git;
+mod init;
+mod location;
+mod pump;
+mod quarantine;
+mod reference;
+mod repository;
+mod settings;
+mod small;
+mod stream;
+mod tree;
+mod view;
+mod work_trees;
+
+pub use call::{Call, Limits, Output};
+pub use checkout::{Checkout, Staged};
+pub use environment::version;
+pub use error::GitError;
+pub use fetch::Fetch;
+pub use git::Git;
+pub use init::{Kind, init};
+pub use location::Location;
+pub use quarantine::{KeptObjects, Quarantine};
+pub use reference::is_branch_name;
+pub use repository::{Repository, Trust};
+pub use settings::Settings;
+pub use stream::Stream;
+pub use work_trees::WorkTreeEntry;
+
+/// Parts of an output that ends each with a zero byte.
+pub fn zero_separated(out: &[u8]) -> impl Iterator<Item = &[u8]> {
+    out.split(|byte| *byte == 0).filter(|part| !part.is_empty())
+}

@@ -1,0 +1,177 @@
+//! What the person and the repository set that we go by. Git reads it (`git config` starts no
+//! program); a few named keys are kept.
+
+use std::{
+    collections::HashMap,
+    env,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{Call, GitError, Limits, Location, Trust, environment::PERSON, zero_separated};
+
+/// How files are written and compared. None of these names a program or a file.
+const FILES: &[&str] = &[
+    "core.filemode",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.symlinks",
+    "core.autocrlf",
+    "core.eol",
+    "core.trustctime",
+    "core.checkstat",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+];
+
+/// Kept besides.
+const OTHERS: &[&str] = &["user.name", "user.email"];
+
+/// A repository's effective settings, as far as we use them.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    values: HashMap<String, String>,
+    excludes: Option<PathBuf>,
+}
+
+impl Settings {
+    pub(crate) fn read(location: &Location, trust: Trust) -> Result<Self, GitError> {
+        let args = ["config", "--list", "-z", "--show-scope", "--includes"];
+        let output = reading(location, &args).run()?.checked()?;
+        let mut settings = Self::default();
+        let mut fields = zero_separated(&output.out);
+        while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
+            let entry = String::from_utf8_lossy(entry);
+            let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
+            settings.take(scope, key, value, trust);
+        }
+        if settings.excludes.is_none() {
+            settings.excludes = usual_excludes();
+        }
+        Ok(settings)
+    }
+
+    fn take(&mut self, scope: &[u8], key: &str, value: &str, trust: Trust) {
+        let is_persons = matches!(scope, b"system" | b"global");
+        if key == "core.excludesfile" {
+            if is_persons {
+                self.excludes = expanded(value);
+            }
+            return;
+        }
+        let is_kept = FILES.contains(&key)
+            || OTHERS.contains(&key)
+            || (trust == Trust::Trusted && is_for_lfs(key));
+        if is_kept {
+            self.values.insert(key.to_owned(), value.to_owned());
+        }
+    }
+
+    /// A setting by its lower-case key, if it is one of those that are kept and not empty.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let value = self.values.get(key).map(String::as_str);
+        value.filter(|value| !value.is_empty())
+    }
+
+    /// As the end of a configuration.
+    pub(crate) fn config(&self) -> String {
+        let mut text = String::new();
+        let mut entries: Vec<_> = self.values.iter().collect();
+        entries.sort();
+        for (key, value) in entries {
+            text += &entry(key, value);
+        }
+        if let Some(path) = self.excludes.as_deref().and_then(Path::to_str) {
+            text += &entry("core.excludesfile", path);
+        }
+        text
+    }
+}
+
+/// Large files are kept elsewhere by this program; what it needs to find them.
+fn is_for_lfs(key: &str) -> bool {
+    let is_url = key.starts_with("remote.") && key.ends_with("url");
+    key.starts_with("filter.lfs.") || key.starts_with("lfs.") || is_url
+}
+
+/// A call that reads settings, of the person too.
+fn reading(location: &Location, args: &[&str]) -> Call {
+    let limits = Limits {
+        bytes: 4 << 20,
+        time: Duration::from_secs(20),
+        ..Limits::default()
+    };
+    let mut call = Call::detached(args, &location.git_dir)
+        .of_repository(Some(location.root()), None)
+        .env("GIT_DIR", &location.git_dir)
+        .limits(limits);
+    for name in PERSON {
+        call = call.without_env(name);
+        if let Some(value) = env::var_os(name) {
+            call = call.env(*name, value);
+        }
+    }
+    call
+}
+
+pub(crate) fn one(location: &Location, key: &str) -> Result<Option<String>, GitError> {
+    let output = reading(location, &["config", "--get", key]).run()?;
+    let value = output.text();
+    Ok((output.code == Some(0) && !value.is_empty()).then_some(value))
+}
+
+fn expanded(path: &str) -> Option<PathBuf> {
+    match path.strip_prefix("~/") {
+        Some(rest) => Some(Path::new(&env::var_os("HOME")?).join(rest)),
+        None => Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
+    }
+}
+
+fn usual_excludes() -> Option<PathBuf> {
+    let config = match env::var_os("XDG_CONFIG_HOME").filter(|dir| !dir.is_empty()) {
+        Some(dir) => PathBuf::from(dir),
+        None => Path::new(&env::var_os("HOME")?).join(".config"),
+    };
+    Some(config.join("git/ignore")).filter(|file| file.is_file())
+}
+
+/// A key and a value as lines of a configuration.
+fn entry(key: &str, value: &str) -> String {
+    let (section, name) = key.rsplit_once('.').unwrap_or((key, ""));
+    let section = match section.split_once('.') {
+        Some((section, sub)) => format!("{section} {}", quoted(sub)),
+        None => section.to_owned(),
+    };
+    format!("[{section}]\n\t{name} = {}\n", quoted(value))
+}
+
+fn quoted(value: &str) -> String {
+    let mut text = String::from("\"");
+    for c in value.chars() {
+        match c {
+            '"' | '\\' => text.extend(['\\', c]),
+            '\n' => text.push_str("\\n"),
+            '\t' => text.push_str("\\t"),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_become_another_entry() {
+        assert_eq!(
+            entry("user.name", "a\"\n[core]\n\tfsmonitor = x\\"),
+            "[user]\n\tname = \"a\\\"\\n[core]\\n\\tfsmonitor = x\\\\\"\n"
+        );
+        assert_eq!(
+            entry("filter.lfs.clean", "git-lfs clean -- %f"),
+            "[filter \"lfs\"]\n\tclean = \"git-lfs clean -- %f\"\n"
+        );
+    }
+}

@@ -1,0 +1,66 @@
+//! The output of a git that is read while it runs.
+
+use std::{
+    io::{self, Read},
+    process::{Child, ChildStdout},
+    sync::Arc,
+};
+
+use crate::{GitError, Limits, pump::Pump, view::View};
+
+/// A running git. It ends when this is dropped.
+pub struct Stream {
+    pump: Pump,
+    stdout: Option<ChildStdout>,
+    left: usize,
+    problem: Option<GitError>,
+    _view: Option<Arc<View>>,
+}
+
+impl Stream {
+    pub(crate) fn new(
+        mut child: Child,
+        command: String,
+        limits: Limits,
+        view: Option<Arc<View>>,
+    ) -> Self {
+        let stdout = child.stdout.take();
+        Self {
+            pump: Pump::new(child, command, limits, Arc::default()),
+            stdout,
+            left: limits.bytes,
+            problem: None,
+            _view: view,
+        }
+    }
+
+    /// Waits for its end; whether it succeeded. A limit that reading ran into is the error here.
+    pub fn end(mut self) -> Result<bool, GitError> {
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
+        }
+        drop(self.stdout.take());
+        Ok(self.pump.wait()?.success())
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(stdout) = &mut self.stdout else {
+            return Ok(0);
+        };
+        let read = self.pump.read_some(stdout, buffer);
+        let read = read.and_then(|read| match self.left.checked_sub(read) {
+            Some(left) => {
+                self.left = left;
+                Ok(read)
+            }
+            None => Err(self.pump.too_much()),
+        });
+        read.map_err(|problem| {
+            let error = io::Error::other(problem.to_string());
+            self.problem = Some(problem);
+            error
+        })
+    }
+}

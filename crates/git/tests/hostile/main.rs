@@ -1,0 +1,9 @@
+//! Hostile repositories: what plain git runs in them, and that we run nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod attacks;
+mod limits;
+mod objects;
+mod scene;
+mod trees;

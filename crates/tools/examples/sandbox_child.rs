@@ -121,8 +121,7 @@ fn parent(kind: &OsString, args: impl Iterator<Item = OsString>) -> Result<(), F
         _ => SandboxChoice::Off,
     };
     let (workspace, temp) = (PathBuf::from(workspace), PathBuf::from(temp));
-    let mut policy =
-        SandboxPolicy::for_workspace([workspace.as_path()], &temp, None, |_| Vec::new())?;
+    let mut policy = SandboxPolicy::for_workspace([workspace.as_path()], &temp, None)?;
     let mut sandbox = Sandbox::probe(choice, std::env::current_exe()?);
     if let Some(state) = state.map(PathBuf::from) {
         policy.registry = Some(state.join("sandbox"));

@@ -355,9 +355,7 @@ impl Sandbox {
     pub fn policy(&self, context: &Context) -> Result<SandboxPolicy, SandboxError> {
         let home = self.reads.home.as_deref();
         let mut policy =
-            SandboxPolicy::for_workspace(context.workspace(), context.temp_dir(), home, |tree| {
-                self.nested_in(tree)
-            })?;
+            SandboxPolicy::for_workspace(context.workspace(), context.temp_dir(), home)?;
         for path in &self.extra_writable {
             policy.add_writable(path.clone());
         }
@@ -379,15 +377,9 @@ impl Sandbox {
         {
             return found.clone();
         }
-        let found = nested::find(tree);
+        let found = nested::find(tree, nested::Search::Usual);
         known.insert(tree.to_path_buf(), (Instant::now(), found.clone()));
         found
-    }
-
-    /// Other systems have no mounts for them.
-    #[cfg(not(target_os = "linux"))]
-    fn nested_in(&self, _tree: &Path) -> Vec<PathBuf> {
-        Vec::new()
     }
 
     fn registry(&self) -> Option<PathBuf> {

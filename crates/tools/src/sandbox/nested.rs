@@ -61,8 +61,24 @@ const HARMFUL_KEYS: &[(&str, &str)] = &[
     ("submodule", "update"),
 ];
 
+/// Directories that package managers and compilers fill with thousands of others. Nobody calls git
+/// in them; the workspace's own git does only if its index says so.
+const FILLED_BY_TOOLS: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__"];
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Search {
+    /// Not what tools fill.
+    Usual,
+    /// Every directory.
+    Everything,
+}
+
 /// Every `.git` below a tree but its own, and directories that are a repository without one.
-pub(super) fn find(tree: &Path) -> Vec<PathBuf> {
+pub(super) fn find(tree: &Path, search: Search) -> Vec<PathBuf> {
+    let is_skipped = |name: &std::ffi::OsStr| {
+        search == Search::Usual && FILLED_BY_TOOLS.iter().any(|skipped| name == *skipped)
+    };
     let mut found = Vec::new();
     let mut open = vec![tree.to_path_buf()];
     while let Some(directory) = open.pop() {
@@ -84,7 +100,7 @@ pub(super) fn find(tree: &Path) -> Vec<PathBuf> {
                 continue;
             }
             marks += usize::from(name == "HEAD" || name == "objects" || name == "refs");
-            if kind.is_dir() {
+            if kind.is_dir() && !is_skipped(&name) {
                 below.push(entry.path());
             }
         }
@@ -106,7 +122,13 @@ pub(super) fn defuse(
 ) -> io::Result<Vec<Restored>> {
     let mut moved = Vec::new();
     for tree in trees {
-        for repository in find(tree) {
+        // Through an entry of the index, git status in the workspace goes into any directory.
+        let index = fs::symlink_metadata(tree.join(".git/index"));
+        let search = match index {
+            Ok(index) if is_new(&index, since) => Search::Everything,
+            Ok(_) | Err(_) => Search::Usual,
+        };
+        for repository in find(tree, search) {
             for harmful in harmful_in(&repository, trees, since) {
                 let place = move_away(tree, &harmful, quarantine)?;
                 moved.push(Restored {
@@ -242,7 +264,11 @@ mod tests {
         repository(&root.join("bare"), PLAIN);
         write(&root.join("sub/.git"), "gitdir: ../.git/modules/sub\n");
         let names = ["a/b/.git", "bare", "sub/.git"].map(|name| root.join(name));
-        assert_eq!(find(&root), names);
+        assert_eq!(find(&root, Search::Usual), names);
+        let deep = root.join("node_modules/x/.git");
+        repository(&deep, PLAIN);
+        assert_eq!(find(&root, Search::Usual), names);
+        assert!(find(&root, Search::Everything).contains(&deep));
     }
 
     #[test]

@@ -101,12 +101,10 @@ impl SandboxPolicy {
     /// Writes to the workspace directories and to `temp_dir`, except to what is protected in them.
     /// The repository of a linked worktree becomes writable with it, or git could not commit. Of a
     /// directory that holds the home directory, only what is not a hidden file of the home.
-    /// `nested` knows other repositories in a directory.
     pub fn for_workspace<'a>(
         workspace: impl IntoIterator<Item = &'a Path>,
         temp_dir: &Path,
         home: Option<&Path>,
-        nested: impl Fn(&Path) -> Vec<PathBuf>,
     ) -> Result<Self, SandboxError> {
         let mut policy = Self {
             quarantine: temp_dir.to_path_buf(),
@@ -125,7 +123,7 @@ impl SandboxPolicy {
                 policy.visible.push(directory);
                 continue;
             }
-            let found = protected::in_directory(&directory, home.as_deref(), &nested(&directory));
+            let found = protected::in_directory(&directory, home.as_deref());
             policy.protected.extend(found.protected);
             for git_dir in found.git_dirs {
                 policy.add_writable(git_dir);
@@ -137,6 +135,14 @@ impl SandboxPolicy {
         policy.protected.dedup_by(|a, b| a.path == b.path);
         policy.add_writable(resolve(temp_dir)?);
         Ok(policy)
+    }
+
+    /// Protects other repositories in the workspace like its own.
+    pub(super) fn protect_nested(&mut self, repositories: &[PathBuf], home: Option<&Path>) {
+        self.protected
+            .extend(protected::of_nested(repositories, home));
+        self.protected.sort();
+        self.protected.dedup_by(|a, b| a.path == b.path);
     }
 
     /// Adds a tree that exists and is not inside one already there.
@@ -270,7 +276,7 @@ mod tests {
     fn the_whole_disk_is_no_workspace() {
         let temp = tempfile::tempdir().unwrap();
         assert!(matches!(
-            SandboxPolicy::for_workspace([Path::new("/")], temp.path(), None, |_| Vec::new()),
+            SandboxPolicy::for_workspace([Path::new("/")], temp.path(), None),
             Err(SandboxError::WholeDisk)
         ));
     }

@@ -76,8 +76,8 @@ pub(super) struct Found {
     pub(super) git_dirs: Vec<PathBuf>,
 }
 
-/// Everything protected in a directory of the workspace, in which `nested` are other repositories.
-pub(super) fn in_directory(directory: &Path, home: Option<&Path>, nested: &[PathBuf]) -> Found {
+/// Everything protected in a directory of the workspace.
+pub(super) fn in_directory(directory: &Path, home: Option<&Path>) -> Found {
     let mut protected: Vec<Protected> = LIVE
         .iter()
         .map(|(name, absent)| Protected {
@@ -91,8 +91,17 @@ pub(super) fn in_directory(directory: &Path, home: Option<&Path>, nested: &[Path
     }));
     let git = git_dirs::of_workspace(directory, home);
     protected.extend(git.protected);
-    for repository in nested {
-        let around = repository.parent().unwrap_or(directory);
+    Found {
+        protected,
+        git_dirs: git.writable,
+    }
+}
+
+/// What is protected of other repositories: directories, or files that lead to one.
+pub(super) fn of_nested(repositories: &[PathBuf], home: Option<&Path>) -> Vec<Protected> {
+    let mut protected = Vec::new();
+    for repository in repositories {
+        let around = repository.parent().unwrap_or(repository);
         if repository.is_dir() {
             protected.extend(git_dirs::of_repository(repository, around, home));
         } else {
@@ -102,10 +111,7 @@ pub(super) fn in_directory(directory: &Path, home: Option<&Path>, nested: &[Path
             });
         }
     }
-    Found {
-        protected,
-        git_dirs: git.writable,
-    }
+    protected
 }
 
 /// What is writable in a directory that is or contains the home directory: everything in it but

@@ -61,13 +61,19 @@ impl Sandbox {
             (SandboxKind::Landlock, _) => Means::Landlock,
             _ => Means::Nothing,
         };
+        let mut policy = policy.clone();
+        if means != Means::Nothing {
+            for tree in policy.workspace.clone() {
+                policy.protect_nested(&self.nested_in(&tree), self.reads.home.as_deref());
+            }
+        }
         let line = match means {
             Means::Nothing => line,
-            _ => forwarded(policy, line, guard.program()),
+            _ => forwarded(&policy, line, guard.program()),
         };
         let order = Order {
             means,
-            policy: policy.clone(),
+            policy,
             cwd: cwd.to_path_buf(),
         };
         guard

@@ -67,6 +67,9 @@ impl Sandbox {
                 policy.protect_nested(&self.nested_in(&tree), self.reads.home.as_deref());
             }
         }
+        if let super::Network::Proxy(_) = &policy.network {
+            policy.visible.push(guard.program().to_path_buf());
+        }
         let line = match means {
             Means::Nothing => line,
             _ => forwarded(&policy, line, guard.program()),

@@ -13,9 +13,12 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::thread::{
-    CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set,
+use rustix::{
+    process::{DumpableBehavior, set_dumpable_behavior},
+    thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set},
 };
+
+use crate::egress::hand_out_port;
 
 use super::{
     Network, SandboxPolicy,
@@ -57,18 +60,22 @@ const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
 pub(super) struct Confinement {
     ruleset: Option<RulesetCreated>,
     filters: &'static Filters,
+    proxy: Option<PathBuf>,
 }
 
 impl Confinement {
     pub(super) fn prepare(policy: &SandboxPolicy) -> io::Result<Self> {
         let sockets = match policy.network {
-            Network::Allowed => Sockets::NetworkOnly,
-            // Without a network namespace there is no way that leads to a proxy alone.
-            Network::Denied | Network::Proxy(_) => Sockets::None,
+            Network::Allowed | Network::Proxy(_) => Sockets::NetworkOnly,
+            Network::Denied => Sockets::None,
         };
         Ok(Self {
             ruleset: Some(ruleset(policy)?),
             filters: seccomp::filters(sockets, truncation())?,
+            proxy: match &policy.network {
+                Network::Proxy(socket) => Some(socket.clone()),
+                Network::Denied | Network::Allowed => None,
+            },
         })
     }
 
@@ -77,16 +84,60 @@ impl Confinement {
         let Some(ruleset) = self.ruleset.take() else {
             return Err(io::Error::other("the restrictions were used before"));
         };
+        let filters = match &self.proxy {
+            Some(socket) => self.connect(socket)?,
+            None => self.filters,
+        };
         limit_root()?;
         let status = ruleset.restrict_self().map_err(io::Error::other)?;
         if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
             return Err(io::Error::other("the kernel does not enforce Landlock"));
         }
-        for filter in self.filters {
+        for filter in filters {
             seccompiler::apply_filter(filter).map_err(io::Error::other)?;
         }
         Ok(())
     }
+
+    /// Leads the network to the proxy; where that cannot be done, there is none.
+    fn connect(&self, socket: &Path) -> io::Result<&'static Filters> {
+        match leave_network() {
+            Ok(()) => hand_out_port(socket).map(|()| self.filters),
+            Err(error) => {
+                // This is the command's output.
+                eprintln!(
+                    "no network: sandbox.allowedDomains needs a network namespace, and none can be \
+                     made here ({error}); install the package `bubblewrap`"
+                );
+                seccomp::filters(Sockets::None, truncation())
+            }
+        }
+    }
+}
+
+/// A network namespace of its own, in which there is no way out but the proxy's port. An ordinary
+/// user needs a user namespace for it, and stays who they are in it.
+#[allow(unsafe_code)]
+fn leave_network() -> io::Result<()> {
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    let flags = if user.is_root() {
+        libc::CLONE_NEWNET
+    } else {
+        libc::CLONE_NEWNET | libc::CLONE_NEWUSER
+    };
+    // SAFETY: changes the namespaces of this process, touches no memory.
+    if unsafe { libc::unshare(flags) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if !user.is_root() {
+        // Who cannot be dumped does not own these files. The command will be dumpable anyway.
+        set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        let (user, group) = (user.as_raw(), group.as_raw());
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    }
+    Ok(())
 }
 
 /// Without Landlock's right for it, truncation by name would reach any file.

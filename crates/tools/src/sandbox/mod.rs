@@ -252,10 +252,12 @@ impl Sandbox {
     }
 
     /// The hosts that commands may reach, where the network as a whole is closed to them and the
-    /// sandbox has a network namespace for each.
+    /// sandbox knows network namespaces.
     pub fn egress(&self) -> Option<&Arc<Egress>> {
-        let applies = self.network == Network::Denied && self.kind() == SandboxKind::Bubblewrap;
-        self.egress.as_ref().filter(|_| applies)
+        let egress = self.egress.as_ref()?;
+        let has_namespaces =
+            || matches!(self.kind(), SandboxKind::Bubblewrap | SandboxKind::Landlock);
+        (self.network == Network::Denied && has_namespaces()).then_some(egress)
     }
 
     /// Whether there could be such hosts; nothing is tried for this answer.

@@ -71,8 +71,9 @@ impl Sandbox {
             policy.visible.push(guard.program().to_path_buf());
         }
         let line = match means {
-            Means::Nothing => line,
-            _ => forwarded(&policy, line, guard.program()),
+            Means::Bubblewrap(_) => forwarded(&policy, line, guard.program()),
+            // The guard opens the proxy's port itself.
+            Means::Landlock | Means::Nothing => line,
         };
         let order = Order {
             means,

@@ -29,6 +29,11 @@ const TOOLS: &[Tool] = &[
         package: "git",
         purpose: "repositories",
     },
+    Tool {
+        program: "npm",
+        package: "npm",
+        purpose: "installing dependencies through the proxy",
+    },
 ];
 
 /// Installs what is missing where that can be done without asking, else says what to do. Tests

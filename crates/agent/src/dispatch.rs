@@ -7,7 +7,7 @@ use codespar_protocol::{
     Answer, ContentBlock, EntryBody, Event, PermissionDenial, Question, RawObject, ToolResult,
     ToolResultContent, ToolUse,
 };
-use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound};
+use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound, sandbox::Approval};
 use futures::FutureExt;
 use tokio::task::JoinSet;
 
@@ -19,6 +19,7 @@ struct Permitted {
     tool: Arc<dyn Tool>,
     /// What the decision was made on.
     access: Vec<Access>,
+    approval: Approval,
 }
 
 impl Agent {
@@ -98,7 +99,12 @@ impl Agent {
         permitted: Permitted,
         stop: &Stop,
     ) -> impl Future<Output = (ToolUse, ToolOutput)> + Send + use<> {
-        let Permitted { call, tool, access } = permitted;
+        let Permitted {
+            call,
+            tool,
+            access,
+            approval,
+        } = permitted;
         let context = self.parts.context.clone();
         let sink = self.parts.sink.clone();
         let cancel = stop.token().child_token();
@@ -109,6 +115,7 @@ impl Agent {
                 input: call.input.clone(),
                 access,
                 cancel,
+                approval,
             };
             let began = Instant::now();
             let running = AssertUnwindSafe(tool.run(input, &context)).catch_unwind();
@@ -167,7 +174,7 @@ impl Agent {
             Err(error) => return Err((call, error.into())),
         };
         match self.allowed(&call, &*tool, &intent, stop).await {
-            Ok(()) => {
+            Ok(approval) => {
                 if let Err(holder) = self.claim_writes(&intent).await {
                     return Err((call, ToolOutput::error(holder)));
                 }
@@ -176,8 +183,12 @@ impl Agent {
                     tool: tool.name().to_owned(),
                     summary: intent.summary,
                 });
-                let access = intent.access;
-                Ok(Permitted { call, tool, access })
+                Ok(Permitted {
+                    call,
+                    tool,
+                    access: intent.access,
+                    approval,
+                })
             }
             Err(reason) => {
                 let denial = PermissionDenial {
@@ -218,7 +229,7 @@ impl Agent {
         tool: &dyn Tool,
         intent: &Intent,
         stop: &Stop,
-    ) -> Result<(), String> {
+    ) -> Result<Approval, String> {
         let request = Request {
             tool: tool.name(),
             read_only: tool.effect() != Effect::Changes,
@@ -227,7 +238,7 @@ impl Agent {
         let scope = self.scope(intent);
         let decision = decide(&request, &self.parts.rules.read(), self.parts.mode, &scope);
         let (reason, suggested) = match decision {
-            Decision::Allow { .. } => return Ok(()),
+            Decision::Allow { .. } => return Ok(Approval::Rules),
             Decision::Deny { reason } => return Err(reason),
             Decision::Ask { reason, suggested } => (reason, suggested),
         };
@@ -247,14 +258,14 @@ impl Agent {
             () = stop.token().cancelled() => Answer::No { reason: Some("interrupted".to_owned()) },
         };
         match answer {
-            Answer::Once => Ok(()),
+            Answer::Once => Ok(Approval::Person),
             Answer::Always => {
                 let source = RuleSource::named("the answer «always» of this session");
                 let mut rules = self.parts.rules.write();
                 for rule in suggested {
                     rules.add(RuleKind::Allow, rule, &source);
                 }
-                Ok(())
+                Ok(Approval::Person)
             }
             Answer::No { reason: None } => Err(format!("the person said no ({reason})")),
             Answer::No {

@@ -376,8 +376,25 @@ fn hidden(rules: &RuleSet, scope: &Scope) -> Hidden {
     if rules.list(RuleKind::Deny).next().is_none() {
         return Hidden::default();
     }
+    let named = rules
+        .list(RuleKind::Deny)
+        .filter_map(|(rule, _)| named_outside(&rule.to_string(), scope.home.as_deref()))
+        .collect();
     let (rules, scope) = (rules.clone(), scope.clone());
-    Hidden::by(move |path| rules.read_denied(path, &scope).is_some())
+    Hidden::by(move |path| rules.read_denied(path, &scope).is_some()).with_named(named)
+}
+
+/// The path that a rule about one file or a whole directory outside of the project names.
+fn named_outside(rule: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let pattern = rule.strip_prefix("Read(")?.strip_suffix(')')?;
+    let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
+    if pattern.contains(['*', '?', '[', '{']) {
+        return None;
+    }
+    match pattern.strip_prefix("//") {
+        Some(rest) => Some(Path::new("/").join(rest)),
+        None => Some(home?.join(pattern.strip_prefix("~/")?)),
+    }
 }
 
 fn facts(root: &Path, cwd: &Path) -> Vec<String> {

@@ -6,7 +6,7 @@ use codespar_agent::{AgentDefinitions, DefinitionSource};
 use codespar_policy::{Mode, Redactor, Rule, RuleKind, RuleSet, RuleSource};
 use codespar_tools::{
     SkillDir, Skills,
-    sandbox::{Network, Sandbox, SandboxChoice},
+    sandbox::{Limits, Network, Sandbox, SandboxChoice},
     standard_tools,
 };
 
@@ -165,7 +165,13 @@ pub(crate) fn sandbox(place: &Place, settings: &Settings) -> Result<Sandbox, Com
         _ => Network::Denied,
     };
     let self_exe = std::env::current_exe()?;
-    let mut sandbox = Sandbox::probe(choice, self_exe).with_network(network);
+    let mut sandbox = Sandbox::probe(choice, self_exe)
+        .with_network(network)
+        .with_home(place.home.clone(), place.state.clone())
+        .with_limits(Limits::from(&settings.sandbox.limits));
+    for path in &settings.sandbox.allow_read {
+        sandbox = sandbox.with_readable(path.clone());
+    }
     for dir in &settings.sandbox.allow_write {
         sandbox = sandbox
             .with_extra_writable(dir, place.home.as_deref())

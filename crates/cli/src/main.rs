@@ -34,11 +34,11 @@ use crate::{
 };
 
 fn main() -> ExitCode {
-    // A sandboxed command starts here too; it must reach its restrictions before anything else.
+    // The guard of sandboxed commands starts here too, before anything else is loaded.
     let mut words = std::env::args_os().skip(1);
     match words.next().and_then(|word| word.into_string().ok()) {
-        Some(word) if word == codespar_tools::sandbox::CHILD_COMMAND => {
-            std::process::exit(codespar_tools::sandbox::child_main(words));
+        Some(word) if word == codespar_tools::sandbox::GUARD_COMMAND => {
+            std::process::exit(codespar_tools::sandbox::guard_main(words));
         }
         Some(word) if word == codespar_tools::egress::FORWARD_COMMAND => {
             std::process::exit(codespar_tools::egress::forward_main(words));

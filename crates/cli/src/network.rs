@@ -52,8 +52,8 @@ pub(crate) async fn report(settings: &Settings, sandbox: &Sandbox) -> Option<Net
         return Some(NetworkReport {
             says: "commands reach no host".to_owned(),
             problems: vec![
-                "sandbox.allowedDomains needs a network namespace, which the sandbox in force does \
-                 not make; install bubblewrap"
+                "sandbox.allowedDomains needs a sandbox with a network namespace; install the \
+                 package `bubblewrap`"
                     .to_owned(),
             ],
         });

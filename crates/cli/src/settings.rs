@@ -7,7 +7,10 @@ use std::{
 
 use codespar_files::OpenError;
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
-use codespar_tools::{egress::AllowedDomain, sandbox::SandboxChoice};
+use codespar_tools::{
+    egress::AllowedDomain,
+    sandbox::{Limits, SandboxChoice, is_placeholder},
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -89,8 +92,70 @@ pub(crate) struct SandboxSettings {
     pub(crate) allow_package_hosts: Option<bool>,
     /// More directories that commands may write to.
     pub(crate) allow_write: Vec<PathBuf>,
+    /// More of the home directory that commands may read.
+    pub(crate) allow_read: Vec<PathBuf>,
     /// Variables that reach commands although they look like secrets.
     pub(crate) pass_env: Vec<String>,
+    /// What commands may use.
+    pub(crate) limits: LimitSettings,
+}
+
+/// Limits on what commands may use; 0 is no limit.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct LimitSettings {
+    /// Processes and threads.
+    pub(crate) processes: Option<u64>,
+    /// Megabytes of memory.
+    pub(crate) memory_mb: Option<u64>,
+    /// Megabytes of one file.
+    pub(crate) file_mb: Option<u64>,
+    /// Open files of one process.
+    pub(crate) open_files: Option<u64>,
+    /// Megabytes of `/tmp` and the like.
+    pub(crate) scratch_mb: Option<u64>,
+}
+
+impl LimitSettings {
+    /// What another file says wins.
+    fn add(&mut self, other: &Self) {
+        self.processes = other.processes.or(self.processes);
+        self.memory_mb = other.memory_mb.or(self.memory_mb);
+        self.file_mb = other.file_mb.or(self.file_mb);
+        self.open_files = other.open_files.or(self.open_files);
+        self.scratch_mb = other.scratch_mb.or(self.scratch_mb);
+    }
+
+    fn is_empty(&self) -> bool {
+        let Self {
+            processes,
+            memory_mb,
+            file_mb,
+            open_files,
+            scratch_mb,
+        } = self;
+        [processes, memory_mb, file_mb, open_files, scratch_mb]
+            .iter()
+            .all(|value| value.is_none())
+    }
+}
+
+impl From<&LimitSettings> for Limits {
+    fn from(settings: &LimitSettings) -> Self {
+        let chosen = |setting: Option<u64>, unit: u64, usual: Option<u64>| match setting {
+            None => usual,
+            Some(0) => None,
+            Some(value) => Some(value.saturating_mul(unit)),
+        };
+        let usual = Self::default();
+        Self {
+            processes: chosen(settings.processes, 1, usual.processes),
+            memory: chosen(settings.memory_mb, 1 << 20, usual.memory),
+            file_size: chosen(settings.file_mb, 1 << 20, usual.file_size),
+            open_files: chosen(settings.open_files, 1, usual.open_files),
+            scratch: chosen(settings.scratch_mb, 1 << 20, usual.scratch),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -232,6 +297,13 @@ impl Settings {
             .iter()
             .map(|dir| expand(dir, home, &place.root));
         self.sandbox.allow_write.extend(writable);
+        let readable = file
+            .sandbox
+            .allow_read
+            .iter()
+            .map(|path| expand(path, home, &place.root));
+        self.sandbox.allow_read.extend(readable);
+        self.sandbox.limits.add(&file.sandbox.limits);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
         // The state directory is the person's: no project says what is removed from it.
         if author == Author::Person {
@@ -362,6 +434,7 @@ fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, Command
     let text = match codespar_files::read_text(path, MAX_BYTES) {
         Ok(text) => text,
         Err(OpenError::Missing) => return Ok(None),
+        Err(OpenError::NotRegular) if is_placeholder(path) => return Ok(None),
         Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotADirectory => {
             return Ok(None);
         }
@@ -408,8 +481,8 @@ fn limit(before: Option<u64>, named: Option<u64>, author: Author) -> Option<u64>
 fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
     let refused = if file.permissions.default_mode == Some(Mode::BypassPermissions) {
         Some("permissions.defaultMode = bypassPermissions")
-    } else if file.sandbox.mode == Some(SandboxMode::Off) {
-        Some("sandbox.mode = off")
+    } else if file.sandbox.mode.is_some() {
+        Some("sandbox.mode")
     } else if file.sandbox.network == Some(true) {
         Some("sandbox.network = true")
     } else if !file.sandbox.allowed_domains.is_empty() {
@@ -418,6 +491,10 @@ fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
         Some("sandbox.allowPackageHosts = true")
     } else if !file.sandbox.allow_write.is_empty() {
         Some("sandbox.allowWrite")
+    } else if !file.sandbox.allow_read.is_empty() {
+        Some("sandbox.allowRead")
+    } else if !file.sandbox.limits.is_empty() {
+        Some("sandbox.limits")
     } else if !file.sandbox.pass_env.is_empty() {
         Some("sandbox.passEnv")
     } else if file.verify.network == Some(true) {

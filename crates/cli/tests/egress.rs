@@ -21,11 +21,16 @@ const INSTALL: &str = "npm ci --no-audit --no-fund --fetch-retries=0 --cache $TM
 
 /// A project whose packages come from `from`, and a person who allows the registry.
 fn project(registry: &Registry, from: &str, command: &str) -> Bench {
+    project_in("auto", registry, from, command)
+}
+
+/// The same, with the sandbox chosen.
+fn project_in(mode: &str, registry: &Registry, from: &str, command: &str) -> Bench {
     let bench = Bench::new(Script::new());
     for (name, text) in registry::project(from) {
         bench.file(name, &text);
     }
-    let settings = json!({"sandbox": {"allowedDomains": [registry.name()]}});
+    let settings = json!({"sandbox": {"mode": mode, "allowedDomains": [registry.name()]}});
     std::fs::create_dir_all(bench.room.codespar_home()).unwrap();
     std::fs::write(
         bench.room.codespar_home().join("settings.json"),
@@ -48,19 +53,21 @@ fn result(bench: &Bench) -> String {
 }
 
 #[test]
-fn npm_ci_works_through_the_proxy() {
-    let registry = Registry::start();
-    let command = format!("{INSTALL} && node -e 'console.log(\"is\", require(\"tiny\"))'");
-    let bench = project(&registry, &registry.url(), &command);
-    let said = result(&bench);
-    assert!(
-        said.contains("added 1 package") && said.contains("is 42"),
-        "{said}"
-    );
-    assert!(!said.contains("blocked"), "{said}");
-    assert_eq!(registry.requests(), ["GET /tiny/-/tiny-1.0.0.tgz"]);
-    let left = std::fs::read_dir(bench.room.codespar_home().join("egress")).unwrap();
-    assert_eq!(left.count(), 0);
+fn npm_ci_works_through_the_proxy_in_either_sandbox() {
+    for mode in ["bubblewrap", "landlock"] {
+        let registry = Registry::start();
+        let command = format!("{INSTALL} && node -e 'console.log(\"is\", require(\"tiny\"))'");
+        let bench = project_in(mode, &registry, &registry.url(), &command);
+        let said = result(&bench);
+        assert!(
+            said.contains("added 1 package") && said.contains("is 42"),
+            "{mode}: {said}"
+        );
+        assert!(!said.contains("blocked"), "{mode}: {said}");
+        assert_eq!(registry.requests(), ["GET /tiny/-/tiny-1.0.0.tgz"]);
+        let left = std::fs::read_dir(bench.room.codespar_home().join("egress")).unwrap();
+        assert_eq!(left.count(), 0, "{mode}");
+    }
 }
 
 #[test]

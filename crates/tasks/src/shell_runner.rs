@@ -7,7 +7,7 @@ use codespar_protocol::{Cost, ShellSpec, TaskSpec, TaskStatus, Usage};
 use codespar_tools::{
     Context, ContextParts, Hidden, Skills,
     process::{self, Capture, Ending},
-    sandbox::Sandbox,
+    sandbox::{Approval, Restored, Sandbox},
     shell_launch,
 };
 use serde_json::Map;
@@ -79,8 +79,14 @@ impl ShellRunner {
             page_reader: None,
             hidden: Hidden::default(),
         });
-        let launch = shell_launch(&spec.command, &spec.cwd, &context, FOREVER)
-            .map_err(|error| error.to_string())?;
+        let launch = shell_launch(
+            &spec.command,
+            &spec.cwd,
+            &context,
+            FOREVER,
+            Approval::Rules,
+        )
+        .map_err(|error| error.to_string())?;
         if let Some(dir) = control.output.parent() {
             std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         }
@@ -90,7 +96,19 @@ impl ShellRunner {
             .await
             .map_err(|error| error.to_string())?;
         capture.finish();
-        Ok(conclude(control, &ended.ending))
+        let mut outcome = conclude(control, &ended.ending);
+        if !ended.restored.is_empty() {
+            outcome.status = TaskStatus::Failed;
+            outcome.error = Some(
+                ended
+                    .restored
+                    .iter()
+                    .map(Restored::describe)
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            );
+        }
+        Ok(outcome)
     }
 }
 

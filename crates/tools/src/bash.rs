@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::{
     Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input,
     process::{self, Capture, Ended, Ending, Launch},
+    sandbox::Approval,
 };
 use shell::{CwdNote, Shell};
 
@@ -117,6 +118,7 @@ pub fn shell_launch(
     cwd: &Path,
     context: &Context,
     timeout: Duration,
+    approval: Approval,
 ) -> Result<Launch, ToolError> {
     let shell = Shell::find(context.child_env());
     let policy = context
@@ -129,6 +131,7 @@ pub fn shell_launch(
         cwd: cwd.to_path_buf(),
         env: environment(context, cwd),
         policy,
+        approval,
         timeout,
     })
 }
@@ -144,7 +147,8 @@ async fn run(
     let mut notes = Vec::new();
     let cwd = standing(context, &mut notes);
     let note = CwdNote::new(context.temp_dir()).map_err(|error| failed(&error))?;
-    let launch = shell_launch(&note.script(command), &cwd, context, timeout)?;
+    let script = note.script(command);
+    let launch = shell_launch(&script, &cwd, context, timeout, call.approval)?;
     let mut capture = Capture::new(context.output_dir(), "Bash");
     let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
         .await
@@ -199,7 +203,7 @@ fn environment(context: &Context, cwd: &Path) -> Vec<(OsString, OsString)> {
 }
 
 fn tell(output: &str, ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> ToolOutput {
-    let (is_error, how) = match ended.ending {
+    let (mut is_error, how) = match ended.ending {
         Ending::Exited(0) => (false, None),
         Ending::Exited(code) => (true, Some(exit_code(code))),
         Ending::Signalled(signal) => (true, Some(format!("killed by signal {signal}"))),
@@ -219,11 +223,9 @@ fn tell(output: &str, ended: &Ended, timeout: Duration, mut notes: Vec<String>) 
             ended.leftovers.join(", ")
         ));
     }
-    for path in &ended.restored {
-        notes.push(format!(
-            "{} is protected and was put back as it was; what it became is in $TMPDIR",
-            path.display()
-        ));
+    for restored in &ended.restored {
+        is_error = true;
+        notes.push(restored.describe());
     }
     let output = output.trim_end_matches('\n');
     let mut text = match output {

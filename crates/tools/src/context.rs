@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
@@ -25,20 +26,75 @@ pub trait PageReader: Send + Sync {
     ) -> Result<String, String>;
 }
 
-/// Which files a search leaves out: those that a rule forbids to read.
+/// Which files a search leaves out and a command cannot read: those that a rule forbids to read.
 #[derive(Clone, Default)]
-pub struct Hidden(Option<Arc<Covers>>);
+pub struct Hidden {
+    covers: Option<Arc<Covers>>,
+    named: Vec<PathBuf>,
+    found: Arc<Mutex<Option<(Instant, Vec<PathBuf>)>>>,
+}
 
 type Covers = dyn Fn(&Path) -> bool + Send + Sync;
+
+/// How long it is remembered which files of the workspace are hidden.
+const FOUND_KNOWN: Duration = Duration::from_secs(10);
+
+/// More entries of a workspace are not looked at.
+const MOST_ENTRIES: usize = 50_000;
 
 impl Hidden {
     /// What `covers` says is hidden.
     pub fn by(covers: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(covers)))
+        Self {
+            covers: Some(Arc::new(covers)),
+            ..Self::default()
+        }
+    }
+
+    /// Paths outside of the workspace that are hidden too.
+    #[must_use]
+    pub fn with_named(mut self, named: Vec<PathBuf>) -> Self {
+        self.named = named;
+        self
     }
 
     pub(crate) fn covers(&self, path: &Path) -> bool {
-        self.0.as_ref().is_some_and(|covers| covers(path))
+        self.covers.as_ref().is_some_and(|covers| covers(path))
+    }
+
+    /// What is hidden and exists: in the workspace, and by name elsewhere.
+    pub(crate) fn found_in<'a>(&self, trees: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+        if self.covers.is_none() {
+            return Vec::new();
+        }
+        let mut known = self.found.lock();
+        if let Some((when, found)) = &*known
+            && when.elapsed() < FOUND_KNOWN
+        {
+            return found.clone();
+        }
+        let named = self
+            .named
+            .iter()
+            .filter_map(|path| path.canonicalize().ok());
+        let mut found: Vec<PathBuf> = named.collect();
+        let mut left = MOST_ENTRIES;
+        let mut open: Vec<PathBuf> = trees.filter_map(|tree| tree.canonicalize().ok()).collect();
+        while let Some(directory) = open.pop() {
+            let entries = std::fs::read_dir(&directory).into_iter().flatten();
+            for entry in entries.flatten() {
+                left = left.saturating_sub(1);
+                let path = entry.path();
+                let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                if self.covers(&path) {
+                    found.push(path);
+                } else if is_dir && left > 0 && entry.file_name() != ".git" {
+                    open.push(path);
+                }
+            }
+        }
+        *known = Some((Instant::now(), found.clone()));
+        found
     }
 }
 

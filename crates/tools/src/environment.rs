@@ -8,19 +8,26 @@ use std::{
 use codespar_policy::{is_secret_name, looks_secret};
 
 /// Run code in, or change the meaning of, whatever is started; nobody sees them at work.
-const MEDDLING: [&str; 13] = [
+const MEDDLING: [&str; 20] = [
     "BASHOPTS",
     "BASH_ENV",
     "CDPATH",
-    "DYLD_INSERT_LIBRARIES",
     "ENV",
+    "GCONV_PATH",
     "GLOBIGNORE",
     "IFS",
-    "LD_AUDIT",
-    "LD_PRELOAD",
+    "LOCPATH",
+    "NLSPATH",
+    "PERL5DB",
     "PROMPT_COMMAND",
     "PS4",
+    "PYTHONINSPECT",
+    "PYTHONSTARTUP",
+    "PYTHONWARNINGS",
+    "RESOLV_HOST_CONF",
+    "RUBYOPT",
     "SHELLOPTS",
+    "TMPPREFIX",
     "ZDOTDIR",
 ];
 
@@ -38,8 +45,30 @@ const PROXIES: [&str; 9] = [
     "VSCODE_IPC_HOOK_CLI",
 ];
 
-/// Ours and the providers', as a whole: a new one may be secret before this list knows it.
-const PREFIXES: [&str; 4] = ["ANTHROPIC_", "BASH_FUNC_", "CODESPAR_", "OPENAI_"];
+/// As a whole: ours and the providers', because a new one may be secret before this list knows it;
+/// those of the dynamic loader; sessions of password managers.
+const PREFIXES: [&str; 9] = [
+    "ANTHROPIC_",
+    "BASH_FUNC_",
+    "BW_",
+    "CODESPAR_",
+    "DYLD_",
+    "GLIBC_",
+    "LD_",
+    "OPENAI_",
+    "OP_SESSION",
+];
+
+/// Addresses that are a secret: whoever knows one can post there.
+const WEBHOOKS: [&str; 7] = [
+    "hooks.slack.com/",
+    "discord.com/api/webhooks/",
+    "discordapp.com/api/webhooks/",
+    ".webhook.office.com/",
+    "api.telegram.org/bot",
+    "chat.googleapis.com/v1/spaces/",
+    "hooks.zapier.com/",
+];
 
 /// The environment for child processes: `vars` with `extra` (from the settings) over it, secrets
 /// and meddling variables taken out of both. A name in `pass` gets through whatever it is: a person
@@ -63,10 +92,15 @@ pub fn child_environment(
 
 fn is_harmless(name: &OsStr, value: &OsStr) -> bool {
     let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
+    // A command may need its libraries; nothing outside of the sandbox gets to see it.
+    let is_library_path = name == "LD_LIBRARY_PATH";
     let dropped = MEDDLING.contains(&&*name)
         || PROXIES.contains(&&*name)
-        || PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-    !dropped && !is_secret_name(&name) && !looks_secret(&value)
+        || PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && !is_library_path;
+    let lower = value.to_lowercase();
+    let is_webhook = name.to_uppercase().contains("WEBHOOK")
+        || WEBHOOKS.iter().any(|address| lower.contains(address));
+    !dropped && !is_webhook && !is_secret_name(&name) && !looks_secret(&value)
 }
 
 #[cfg(test)]
@@ -108,9 +142,29 @@ mod tests {
     }
 
     #[test]
+    fn sessions_of_password_managers_and_webhook_addresses_are_dropped() {
+        let given = vars(&[
+            ("BW_SESSION", "x"),
+            ("OP_SESSION_team", "x"),
+            ("ALERTS", "https://hooks.slack.com/services/T0/B0/x"),
+            ("NOTIFY", "https://Discord.com/api/webhooks/1/x"),
+            ("DEPLOY_WEBHOOK_URL", "https://ci.example/x"),
+            ("DOCS", "https://example.com/webhooks"),
+        ]);
+        assert_eq!(
+            child_environment(given.into_iter(), [], &[]),
+            vars(&[("DOCS", "https://example.com/webhooks")])
+        );
+    }
+
+    #[test]
     fn what_would_run_code_unseen_is_dropped() {
         let given = vars(&[
             ("LD_PRELOAD", "/x.so"),
+            ("LD_DEBUG_OUTPUT", "/x"),
+            ("GLIBC_TUNABLES", "x"),
+            ("GCONV_PATH", "/x"),
+            ("PYTHONSTARTUP", "/x"),
             ("BASH_ENV", "/x"),
             ("ENV", "/x"),
             ("PROMPT_COMMAND", "x"),

@@ -116,6 +116,7 @@ impl Bench {
             input: serde_json::value::to_raw_value(&input).unwrap(),
             access: intent.access,
             cancel,
+            approval: crate::sandbox::Approval::Rules,
         };
         tool.run(call, &self.context).await
     }

@@ -8,7 +8,7 @@ use codespar_protocol::{ContentBlock, ToolResultContent, ToolUseId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::Context;
+use crate::{Context, sandbox::Approval};
 
 /// Whether a tool can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +44,8 @@ pub struct Call {
     /// Cancelled when the person interrupts or the agent ends; the tool then stops what it
     /// started and returns.
     pub cancel: CancellationToken,
+    /// Who has said that it may be made.
+    pub approval: Approval,
 }
 
 impl Call {

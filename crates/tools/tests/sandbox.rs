@@ -6,7 +6,7 @@ mod support;
 use std::{
     fs,
     net::{TcpListener, UdpSocket},
-    os::unix::{fs::PermissionsExt, net::UnixListener, process::CommandExt},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::Path,
     process::{Command, Stdio},
     time::Duration,
@@ -25,9 +25,7 @@ const LANDLOCK: SandboxChoice = SandboxChoice::Landlock;
 async fn writes_stay_in_the_workspace_and_the_temporary_directory(
     #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+    let bench = Bench::sandboxed(choice);
     let outside = bench.outside();
     fs::write(outside.join("mine"), "mine").unwrap();
     let place = outside.display();
@@ -68,12 +66,8 @@ async fn writes_stay_in_the_workspace_and_the_temporary_directory(
 async fn the_network_is_closed_unless_it_is_allowed(
     #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let (Some(closed), Some(open)) = (
-        Bench::sandboxed(choice),
-        Bench::sandboxed_with(choice, Network::Allowed),
-    ) else {
-        return;
-    };
+    let closed = Bench::sandboxed(choice);
+    let open = Bench::sandboxed_with(choice, Network::Allowed);
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_read_timeout(Some(Duration::from_millis(200)))
@@ -121,14 +115,10 @@ async fn hooks_and_settings_stay_as_they_are(
     #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
     #[case] attempt: &str,
 ) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+    let bench = Bench::sandboxed(choice);
     repository(&bench.root);
     bench.bash(attempt).await;
-    bench
-        .ok("echo fine > .git/index && echo fine > .codespar/notes")
-        .await;
+    bench.ok("echo fine > .git/index").await;
     let text = |path: &str| fs::read_to_string(bench.root.join(path)).ok();
     assert_eq!(text(".git/hooks/pre-commit").as_deref(), Some("good"));
     assert_eq!(text(".git/hooks/post-checkout"), None);
@@ -144,13 +134,11 @@ async fn hooks_and_settings_stay_as_they_are(
 async fn putting_back_does_not_follow_a_symlink_out_of_the_workspace(
     #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+    let bench = Bench::sandboxed(choice);
     let outside = bench.outside();
     fs::write(outside.join("settings.json"), "theirs").unwrap();
     bench
-        .ok(&format!("ln -s {} .claude", outside.display()))
+        .fails(&format!("ln -s {} .claude", outside.display()))
         .await;
     assert_eq!(
         fs::read_to_string(outside.join("settings.json")).unwrap(),
@@ -159,26 +147,24 @@ async fn putting_back_does_not_follow_a_symlink_out_of_the_workspace(
     assert!(fs::symlink_metadata(bench.root.join(".claude")).is_err());
 }
 
-#[rstest]
 #[tokio::test]
-async fn a_protected_file_that_was_put_back_is_told_and_laid_aside(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
-) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+async fn a_protected_file_that_was_put_back_is_told_and_quarantined() {
+    let bench = Bench::sandboxed(LANDLOCK);
     fs::create_dir(bench.root.join(".claude")).unwrap();
     let settings = bench.root.join(".claude/settings.json");
-    assert_eq!(
-        bench.ok("echo evil > .claude/settings.json").await,
-        format!(
-            "(no output)\n{} is protected and was put back as it was; what it became is in $TMPDIR",
-            settings.display()
-        )
-    );
+    let text = bench.fails("echo evil > .claude/settings.json").await;
     let aside: Vec<_> = fs::read_dir(&bench.temp).unwrap().flatten().collect();
     assert_eq!(aside.len(), 1);
+    assert_eq!(
+        text,
+        format!(
+            "(no output)\n{} is protected: the change was undone, what was found there is now {}",
+            settings.display(),
+            aside[0].path().display()
+        )
+    );
     assert_eq!(fs::read_to_string(aside[0].path()).unwrap(), "evil\n");
+    assert!(!settings.exists());
 }
 
 #[rstest]
@@ -186,9 +172,7 @@ async fn a_protected_file_that_was_put_back_is_told_and_laid_aside(
 async fn settings_that_we_write_while_a_command_runs_stay(
     #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+    let bench = Bench::sandboxed(choice);
     fs::create_dir(bench.root.join(".codespar")).unwrap();
     let settings = bench.root.join(".codespar/settings.local.json");
     let write = async {
@@ -213,10 +197,7 @@ async fn settings_that_we_write_while_a_command_runs_stay(
 async fn git_can_commit_in_a_linked_worktree(
     #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let Some(_) = Bench::sandboxed(choice) else {
-        return;
-    };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = support::directory();
     let script = "git init -q main && cd main && git config user.name n && git config user.email e \
                   && git commit -q --allow-empty -m one && git worktree add -q ../side";
     let made = Command::new("sh")
@@ -240,9 +221,7 @@ async fn git_can_commit_in_a_linked_worktree(
 #[rstest]
 #[tokio::test]
 async fn our_own_process_is_out_of_reach(#[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+    let bench = Bench::sandboxed(choice);
     let pid = std::process::id();
     let ours = fs::read("/proc/self/environ").unwrap();
     let seen = bench
@@ -274,49 +253,25 @@ fn kernel() -> (u32, u32) {
 #[rstest]
 #[tokio::test]
 async fn no_device_can_be_made(#[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
-    let Some(bench) = Bench::sandboxed(choice) else {
-        return;
-    };
+    let bench = Bench::sandboxed(choice);
     bench.fails("mknod disk b 8 0").await;
     bench.fails("mknod memory c 1 1").await;
     assert_eq!(bench.ok("mkfifo pipe && ls").await, "pipe");
 }
 
 #[tokio::test]
-async fn sockets_of_other_programs_are_covered_in_bubblewrap() {
-    let Some(bench) = Bench::sandboxed(BUBBLEWRAP) else {
-        return;
-    };
-    let outside = bench.outside().join("engine.sock");
-    let inside = bench.root.join("own.sock");
-    let _listening = (
-        UnixListener::bind(&outside).unwrap(),
-        UnixListener::bind(&inside).unwrap(),
-    );
-    let connect = |path: &Path| format!("{} connect {}", guard().display(), path.display());
-    bench.fails(&connect(&outside)).await;
-    bench.ok(&connect(&inside)).await;
-}
-
-#[tokio::test]
 async fn servers_inside_bubblewrap_can_be_reached_from_inside() {
-    let Some(bench) = Bench::sandboxed(BUBBLEWRAP) else {
-        return;
-    };
+    let bench = Bench::sandboxed(BUBBLEWRAP);
     let script = "import socket\ns = socket.create_server(('127.0.0.1', 0))\n\
                   c = socket.create_connection(s.getsockname())\nprint('reached')";
     fs::write(bench.root.join("server.py"), script).unwrap();
-    let output = bench
-        .bash("command -v python3 >/dev/null || { echo reached; exit; }; python3 server.py")
-        .await;
+    let output = bench.bash("/usr/bin/python3 server.py").await;
     assert_eq!(output.content.text(), "reached");
 }
 
 #[tokio::test]
 async fn mounts_cannot_be_undone_in_bubblewrap() {
-    let Some(bench) = Bench::sandboxed(BUBBLEWRAP) else {
-        return;
-    };
+    let bench = Bench::sandboxed(BUBBLEWRAP);
     let outside = bench.outside();
     let place = outside.display();
     bench.fails("mount -o remount,rw,bind /").await;
@@ -425,7 +380,7 @@ fn a_switched_off_sandbox_is_not_an_unavailable_one() {
     );
     assert_eq!(
         broken.describe(),
-        "none works here: commands run unsandboxed"
+        "none works here: unattended commands are refused"
     );
     let kinds: Vec<_> = broken
         .report()

@@ -7,6 +7,7 @@ use std::{
 };
 
 use codespar_files::OpenError;
+use codespar_tools::sandbox::is_placeholder;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use url::Url;
@@ -216,6 +217,7 @@ impl ServerConfigs {
 fn text_of(path: &Path) -> io::Result<String> {
     codespar_files::read_text(path, MAX_BYTES).map_err(|error| match error {
         OpenError::Missing => io::ErrorKind::NotFound.into(),
+        OpenError::NotRegular if is_placeholder(path) => io::ErrorKind::NotFound.into(),
         OpenError::Io(error) => error,
         OpenError::NotRegular | OpenError::Directory | OpenError::TooLarge { .. } => {
             let words = format!("is not a regular file of at most {MAX_BYTES} bytes");

@@ -197,7 +197,9 @@ fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
     };
     let health = match sandbox.shelter() {
         codespar_policy::Shelter::Sandboxed => Health::Ok,
-        _ => Health::Warning,
+        codespar_policy::Shelter::SwitchedOff => Health::Warning,
+        // Unattended commands are refused.
+        codespar_policy::Shelter::Unavailable => Health::Error,
     };
     let mut findings = vec![Finding {
         name: "sandbox",

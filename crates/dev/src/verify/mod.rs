@@ -15,6 +15,7 @@ use codespar_tasks::ShellGround;
 use codespar_tools::{
     Context, ContextParts, Hidden, Skills,
     process::{self, Capture, Ending},
+    sandbox::{Approval, Restored},
     shell_launch,
 };
 use serde::{Deserialize, Serialize};
@@ -149,14 +150,17 @@ pub(crate) async fn run(
         page_reader: None,
         hidden: Hidden::default(),
     });
-    let launch = shell_launch(command, tree, &context, limit).map_err(|error| broken(&error))?;
+    let launch = shell_launch(command, tree, &context, limit, Approval::Rules)
+        .map_err(|error| broken(&error))?;
     let output = temp.path().join("output.txt");
     let mut capture = Capture::to_file(&output).map_err(|error| broken(&error))?;
     let ended = process::run(&launch, &shell.sandbox, &mut capture, cancel)
         .await
         .map_err(|error| broken(&error))?;
     capture.finish();
+    let undone: Vec<String> = ended.restored.iter().map(Restored::describe).collect();
     let (exit_code, problem) = match ended.ending {
+        _ if !undone.is_empty() => (None, Some(undone.join("; "))),
         Ending::Exited(code) => (Some(code), None),
         Ending::Signalled(signal) => (None, Some(format!("ended by signal {signal}"))),
         Ending::TimedOut => (

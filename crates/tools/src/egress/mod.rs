@@ -31,6 +31,8 @@ use std::{
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use allow::{AllowedDomain, AllowedDomains, DomainError};
+#[cfg(target_os = "linux")]
+pub(crate) use forward::hand_out_port;
 pub use forward::{FORWARD_COMMAND, forward_main};
 pub(crate) use gateway::Gateway;
 

@@ -36,6 +36,8 @@ impl SocketDir {
     pub(super) fn make(base: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(base)?;
         fs::set_permissions(base, Permissions::from_mode(0o700))?;
+        // The sandbox knows paths without symlinks only.
+        let base = &base.canonicalize()?;
         let all = File::open(base)?;
         sweep(base, &all);
         // Keeps others from sweeping a directory that is made and not locked yet.

@@ -289,6 +289,24 @@ async fn a_second_request_behind_the_first_is_not_sent() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_a_long_body_still_sees_that_it_was_refused() {
+    let proxy = Proxy::start(&["packages.example".to_owned()]).await;
+    let mut stream = TcpStream::connect(proxy.address).await.unwrap();
+    let body = vec![b'x'; 4 << 20];
+    let head = format!(
+        "POST http://evil.example/ HTTP/1.1\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&body).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut answer = String::new();
+    let read = timeout(PATIENCE, stream.read_to_string(&mut answer)).await;
+    read.expect("an answer").unwrap();
+    assert!(answer.contains("blocked: evil.example"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_head_without_an_end_is_not_read_for_ever() {
     let proxy = Proxy::start(&["packages.example".to_owned()]).await;
     let mut stream = TcpStream::connect(proxy.address).await.unwrap();

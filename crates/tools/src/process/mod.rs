@@ -1,6 +1,9 @@
 //! Running a command to its end: output captured, time limited, nothing left behind.
 
 mod capture;
+mod direct;
+#[cfg(target_os = "linux")]
+mod guarded;
 mod hold;
 mod plain;
 mod server;
@@ -10,26 +13,20 @@ use std::{
     ffi::OsString,
     io,
     path::PathBuf,
-    process::Stdio,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use tokio::{
-    io::AsyncReadExt,
-    net::unix::pipe,
-    process::{Child, Command},
-    time::{sleep_until, timeout},
-};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     egress::Gateway,
-    sandbox::{GuardedEnd, Leash, Network, Report, Sandbox, SandboxError, SandboxPolicy, Wrapped},
+    sandbox::{
+        Approval, CommandLine, Network, Restored, Sandbox, SandboxError, SandboxPolicy, Wrapped,
+    },
 };
 
 pub use capture::Capture;
-use hold::Hold;
 pub use server::{Served, ServerHold, ServerLaunch, serve};
 
 /// How long a command may take to end once it was asked to.
@@ -54,6 +51,8 @@ pub struct Launch {
     pub env: Vec<(OsString, OsString)>,
     /// What it may touch, if the sandbox restricts at all.
     pub policy: SandboxPolicy,
+    /// Who has said that it may run.
+    pub approval: Approval,
     /// How long it may take.
     pub timeout: Duration,
 }
@@ -81,7 +80,7 @@ pub struct Ended {
     /// Names of processes it had left in the background; they were stopped.
     pub leftovers: Vec<String>,
     /// Protected paths it had changed; they were put back.
-    pub restored: Vec<PathBuf>,
+    pub restored: Vec<Restored>,
     /// Hosts that the network proxy refused it, with the reason where it is not the list.
     pub blocked: Vec<String>,
 }
@@ -110,8 +109,8 @@ pub enum ProcessError {
     Watch(#[from] io::Error),
 }
 
-/// Runs a command; its output goes to `capture`, and `blocked: host` for each host it was refused. When the returned future is dropped, the command
-/// and everything it started are killed.
+/// Runs a command; its output goes to `capture`, and `blocked: host` for each host it was refused.
+/// When the returned future is dropped, the command and everything it started are killed.
 pub async fn run(
     launch: &Launch,
     sandbox: &Arc<Sandbox>,
@@ -135,14 +134,23 @@ async fn attempt(
 ) -> Result<Ended, ProcessError> {
     let started = Instant::now();
     let (launch, gateway) = connect(launch, sandbox).await?;
-    let wrapped = wrap(launch.clone(), Arc::clone(sandbox)).await?;
-    let mut running = Running::start(&launch, &wrapped)?;
     let deadline = started + launch.timeout;
-    let stopped = running.follow(deadline, capture, cancel).await?;
-    let mut ended = running.conclude(capture).await?;
-    if let Some(ending) = stopped {
-        ended.ending = ending;
-    }
+    let mut ended = match wrap(launch.clone(), Arc::clone(sandbox)).await? {
+        #[cfg(target_os = "linux")]
+        Wrapped::Guarded(guarded) => {
+            let running = guarded::Running::new(guarded)?;
+            running.finish(deadline, capture, cancel).await?
+        }
+        Wrapped::Plain(line) => {
+            let mut running = direct::Running::start(&launch, &line)?;
+            let stopped = running.follow(deadline, capture, cancel).await?;
+            let mut ended = running.conclude(capture).await?;
+            if let Some(ending) = stopped {
+                ended.ending = ending;
+            }
+            ended
+        }
+    };
     ended.restored = sandbox.sort_out(ended.restored);
     ended.duration = started.elapsed();
     ended.blocked = gateway.map_or_else(Vec::new, |gateway| gateway.blocked());
@@ -158,6 +166,9 @@ async fn connect(
     sandbox: &Arc<Sandbox>,
 ) -> Result<(Launch, Option<Gateway>), ProcessError> {
     let mut launch = launch.clone();
+    if !sandbox.has_egress() {
+        return Ok((launch, None));
+    }
     // Asking for the kind may try the sandbox.
     let asked = Arc::clone(sandbox);
     let egress = tokio::task::spawn_blocking(move || asked.egress().cloned());
@@ -174,172 +185,12 @@ async fn connect(
 /// Looking at the disk and, the first time, trying the sandbox: off the runtime's threads.
 async fn wrap(launch: Launch, sandbox: Arc<Sandbox>) -> Result<Wrapped, ProcessError> {
     let wrapped = tokio::task::spawn_blocking(move || {
-        sandbox.wrap(
-            &launch.policy,
-            &launch.program,
-            &launch.arguments,
-            &launch.cwd,
-        )
+        let line = CommandLine {
+            program: launch.program.into(),
+            arguments: launch.arguments,
+            env: launch.env,
+        };
+        sandbox.wrap(&launch.policy, line, &launch.cwd, launch.approval)
     });
     Ok(wrapped.await.map_err(io::Error::other)??)
-}
-
-struct Running {
-    child: Child,
-    output: pipe::Receiver,
-    hold: Hold,
-    leash: Leash,
-    closed: bool,
-}
-
-impl Running {
-    fn start(launch: &Launch, wrapped: &Wrapped) -> Result<Self, ProcessError> {
-        let failed = |error| ProcessError::Start {
-            program: launch.program.clone(),
-            cwd: launch.cwd.clone(),
-            error,
-        };
-        // One pipe for both streams, so that their lines stay in order.
-        let (output, input) = io::pipe().map_err(failed)?;
-        let mut command = Command::new(&wrapped.program);
-        command
-            .args(&wrapped.arguments)
-            .current_dir(&launch.cwd)
-            .env_clear()
-            .envs(launch.env.iter().map(|(name, value)| (name, value)))
-            .process_group(0);
-        match wrapped.leash {
-            Leash::Guard => command.stdin(Stdio::piped()).stderr(Stdio::piped()),
-            Leash::Group => command
-                .stdin(Stdio::null())
-                .stderr(input.try_clone().map_err(failed)?),
-        };
-        command.stdout(input);
-        let mut child = command.spawn().map_err(failed)?;
-        // Our ends of the pipe are in there.
-        drop(command);
-        Ok(Self {
-            hold: Hold::of(&mut child, wrapped.leash),
-            output: pipe::Receiver::from_owned_fd(output.into()).map_err(failed)?,
-            child,
-            leash: wrapped.leash,
-            closed: false,
-        })
-    }
-
-    /// Until the process has ended; says how, if that was our doing.
-    async fn follow(
-        &mut self,
-        deadline: Instant,
-        capture: &mut Capture,
-        cancel: &CancellationToken,
-    ) -> io::Result<Option<Ending>> {
-        let mut buffer = vec![0; 64 << 10];
-        let mut stopped: Option<Ending> = None;
-        let mut next = deadline;
-        loop {
-            tokio::select! {
-                status = self.child.wait() => {
-                    status?;
-                    return Ok(stopped);
-                }
-                read = self.output.read(&mut buffer), if !self.closed => match read? {
-                    0 => self.closed = true,
-                    count => capture.push(&buffer[..count]),
-                },
-                () = cancel.cancelled(), if stopped.is_none() => {
-                    stopped = Some(Ending::Cancelled);
-                    next = self.hold.tighten().await;
-                }
-                () = sleep_until(next.into()) => {
-                    stopped.get_or_insert(Ending::TimedOut);
-                    next = self.hold.tighten().await;
-                }
-            }
-        }
-    }
-
-    /// After the process's end: what it still had to say, and what it left behind.
-    async fn conclude(mut self, capture: &mut Capture) -> Result<Ended, ProcessError> {
-        self.hold.collected();
-        // Already collected, so this does not wait.
-        let status = self.child.wait().await?;
-        self.drain(capture).await;
-        let mut leftovers = Vec::new();
-        if !self.closed && self.leash == Leash::Group && self.hold.is_loose() {
-            leftovers.push("a process that holds on to the output".to_owned());
-        }
-        self.hold.clear_out();
-        self.drain(capture).await;
-        if self.leash == Leash::Guard {
-            return self.hear_guard(status).await;
-        }
-        Ok(Ended {
-            ending: ending_of(status),
-            duration: Duration::ZERO,
-            leftovers,
-            restored: Vec::new(),
-            blocked: Vec::new(),
-        })
-    }
-
-    async fn drain(&mut self, capture: &mut Capture) {
-        let mut buffer = vec![0; 64 << 10];
-        while !self.closed {
-            match timeout(LAST_WORDS, self.output.read(&mut buffer)).await {
-                Ok(Ok(count)) if count > 0 => capture.push(&buffer[..count]),
-                Ok(_) => self.closed = true,
-                Err(_) => return,
-            }
-        }
-    }
-
-    async fn hear_guard(
-        &mut self,
-        status: std::process::ExitStatus,
-    ) -> Result<Ended, ProcessError> {
-        let mut text = String::new();
-        if let Some(errors) = self.child.stderr.take() {
-            let mut errors = errors.take(64 << 10);
-            let _ = timeout(GUARD_GRACE, errors.read_to_string(&mut text)).await;
-        }
-        match text.lines().last().map(serde_json::from_str::<Report>) {
-            Some(Ok(Report::Ended(end))) => Ok(ended(end)),
-            Some(Ok(Report::Failed { reason })) => Err(ProcessError::Sandbox(reason)),
-            Some(Ok(Report::Broken { reason })) => Err(io::Error::other(reason).into()),
-            _ if self.hold.is_killed() => Ok(Ended {
-                ending: ending_of(status),
-                duration: Duration::ZERO,
-                leftovers: Vec::new(),
-                restored: Vec::new(),
-                blocked: Vec::new(),
-            }),
-            Some(Err(_)) => Err(ProcessError::Sandbox(text.trim().to_owned())),
-            None => Err(ProcessError::Watch(io::Error::other(format!(
-                "its guard ended early ({status}); what it started may still be running"
-            )))),
-        }
-    }
-}
-
-fn ended(end: GuardedEnd) -> Ended {
-    Ended {
-        ending: match (end.code, end.signal) {
-            (Some(code), _) => Ending::Exited(code),
-            (None, Some(signal)) => Ending::Signalled(signal),
-            (None, None) => Ending::Signalled(9),
-        },
-        duration: Duration::ZERO,
-        leftovers: end.leftovers,
-        restored: end.restored,
-        blocked: Vec::new(),
-    }
-}
-
-fn ending_of(status: std::process::ExitStatus) -> Ending {
-    use std::os::unix::process::ExitStatusExt as _;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Ending::Exited(code),
-        (None, signal) => Ending::Signalled(signal.unwrap_or(9)),
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io,
+    io::{self, Write},
     os::{fd::OwnedFd, unix::net::UnixStream as StdUnixStream},
     path::{Path, PathBuf},
     process::Stdio,
@@ -13,13 +13,13 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     io::AsyncReadExt,
-    net::UnixStream,
-    process::{Child, ChildStdin, ChildStdout, Command},
+    net::{UnixStream, unix::pipe},
+    process::{Child, ChildStdout, Command},
     task::JoinHandle,
     time::timeout,
 };
 
-use crate::sandbox::SERVER_COMMAND;
+use crate::sandbox::{CommandLine, SERVER_COMMAND};
 
 /// How much of what it said on its standard error is kept.
 const LAST_WORDS: usize = 4 << 10;
@@ -44,7 +44,7 @@ pub struct ServerLaunch {
 /// A server under way.
 pub struct Served {
     /// What it reads.
-    pub input: ChildStdin,
+    pub input: pipe::Sender,
     /// What it writes.
     pub output: ChildStdout,
     /// Keeps it alive.
@@ -65,29 +65,39 @@ pub fn serve(launch: &ServerLaunch, guard: Option<&Path>) -> io::Result<Served> 
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let guard = guard.filter(|_| cfg!(target_os = "linux"));
+    let (reader, mut writer) = io::pipe()?;
     let mut command = match guard {
+        // The guard runs outside of everything, so nothing of the server's environment may reach
+        // it: that follows over its input.
         Some(guard) => {
             let mut command = Command::new(guard);
-            command.arg(SERVER_COMMAND).arg("--").arg(&launch.program);
+            command.arg(SERVER_COMMAND).env_clear().current_dir("/");
             command
         }
-        None => Command::new(&launch.program),
+        None => {
+            let mut command = Command::new(&launch.program);
+            command
+                .args(&launch.arguments)
+                .env_clear()
+                .envs(launch.env.iter().map(|(name, value)| (name, value)))
+                .current_dir(&launch.cwd);
+            command
+        }
     };
     command
-        .args(&launch.arguments)
-        .current_dir(&launch.cwd)
-        .env_clear()
-        .envs(launch.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::piped())
+        .stdin(reader)
         .stdout(Stdio::piped())
         .stderr(OwnedFd::from(theirs))
         .process_group(0);
     let mut child = command.spawn()?;
-    // Their end of the socket is in there.
+    // Their ends of pipe and socket are in there.
     drop(command);
+    if guard.is_some() {
+        writer.write_all(&order(launch)?)?;
+    }
     let missing = || io::Error::other("a child without its pipes");
-    let input = child.stdin.take().ok_or_else(missing)?;
     let output = child.stdout.take().ok_or_else(missing)?;
+    let input = pipe::Sender::from_owned_fd(writer.into())?;
     let said = Arc::new(Mutex::new(Vec::new()));
     let errors = tokio::spawn(listen(UnixStream::from_std(ours)?, said.clone()));
     let group = match guard {
@@ -105,6 +115,22 @@ pub fn serve(launch: &ServerLaunch, guard: Option<&Path>) -> io::Result<Served> 
         output,
         hold,
     })
+}
+
+#[cfg(target_os = "linux")]
+fn order(launch: &ServerLaunch) -> io::Result<Vec<u8>> {
+    let line = CommandLine {
+        program: launch.program.clone(),
+        arguments: launch.arguments.clone(),
+        env: launch.env.clone(),
+    };
+    crate::sandbox::server_order(&line, &launch.cwd).map_err(io::Error::other)
+}
+
+/// Guards exist on Linux only.
+#[cfg(not(target_os = "linux"))]
+fn order(_launch: &ServerLaunch) -> io::Result<Vec<u8>> {
+    Ok(Vec::new())
 }
 
 /// Collects what it says on its standard error. Our end of the lifeline lives in here.

@@ -1,12 +1,20 @@
-//! Bubblewrap: namespaces of processes, network and IPC, and a read-only view of the disk.
+//! Bubblewrap: namespaces of processes, network and IPC, and a view of the disk made for the
+//! command.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
 };
 
-use super::{Network, SandboxPolicy, sockets};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Network, SandboxPolicy,
+    order::CommandLine,
+    policy::{Absent, View},
+    sockets,
+};
 
 /// Fixed places: a `bwrap` that a project puts on the search path is no sandbox.
 const PLACES: [&str; 5] = [
@@ -28,8 +36,19 @@ const ROOT_CAPABILITIES: [&str; 6] = [
     "CAP_SETUID",
 ];
 
+/// Directories of the system that are empty inside: sockets and other people's files are in them.
+const FRESH: [&str; 3] = ["/run", "/tmp", "/var/run"];
+
+/// What programs need in those.
+const NEEDED: [&str; 4] = [
+    "/etc/resolv.conf",
+    "/run/current-system",
+    "/run/opengl-driver",
+    "/run/wrappers",
+];
+
 /// How `/proc` is seen inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ProcView {
     /// Its own: only the sandbox's processes.
     Own,
@@ -38,7 +57,7 @@ pub(super) enum ProcView {
 }
 
 /// Which privileges stay inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Privileges {
     /// None.
     None,
@@ -47,7 +66,7 @@ pub(super) enum Privileges {
 }
 
 /// A bubblewrap that was seen to work, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bubblewrap {
     pub(super) program: PathBuf,
     pub(super) proc_view: ProcView,
@@ -89,16 +108,17 @@ pub(super) struct Plan {
 }
 
 impl Bubblewrap {
-    /// Lays out the sandbox. The guard becomes its process 1: when the guard ends, the kernel ends
-    /// everything else in it. `--die-with-parent` is left out on purpose: it would follow the
-    /// *thread* that starts the command, and runtime threads come and go.
-    pub(super) fn plan(&self, policy: &SandboxPolicy, cwd: &Path) -> Plan {
+    /// Lays out the sandbox. Its process 1 is bubblewrap's own; the guard outside sees to its end.
+    pub(super) fn plan(&self, policy: &SandboxPolicy, line: &CommandLine, cwd: &Path) -> Plan {
         let mut words = Words::default();
         words.add(["--ro-bind", "/", "/", "--dev", "/dev"]);
-        if self.proc_view == ProcView::Own {
-            words.add(["--proc", "/proc"]);
+        words.scratch(policy, Path::new("/dev/shm"));
+        match self.proc_view {
+            // Root could write to `/proc/sys`.
+            ProcView::Own => words.add(["--proc", "/proc", "--remount-ro", "/proc"]),
+            ProcView::Shared => {}
         }
-        words.add(["--unshare-pid", "--unshare-ipc", "--as-pid-1"]);
+        words.add(["--unshare-pid", "--unshare-ipc"]);
         if policy.network != Network::Allowed {
             words.add(["--unshare-net"]);
         }
@@ -108,33 +128,15 @@ impl Bubblewrap {
                 words.add(["--cap-add", capability]);
             }
         }
-        // Covered before the writable trees are laid over them.
-        for socket in sockets::to_cover(policy) {
-            words.mount("--ro-bind", Path::new("/dev/null"), &socket);
+        let uncovered = mount(&mut words, policy);
+        words.add(["--clearenv"]);
+        for (name, value) in &line.env {
+            words.push("--setenv");
+            words.push(name);
+            words.push(value);
         }
-        for tree in &policy.writable {
-            words.mount("--bind", tree, tree);
-        }
-        if let Network::Proxy(socket) = &policy.network {
-            words.mount("--ro-bind", socket, socket);
-        }
-        let (covered, uncovered): (Vec<_>, Vec<_>) = policy
-            .read_only
-            .iter()
-            .cloned()
-            .partition(|hole| can_be_covered(hole));
-        for parent in parents(&covered) {
-            // A mount point cannot be renamed: `mv .git away` would take the holes along.
-            if policy.covers(parent) && !policy.writable.iter().any(|tree| tree == parent) {
-                words.mount("--bind", parent, parent);
-            }
-        }
-        for hole in &covered {
-            words.mount("--ro-bind", hole, hole);
-        }
-        words.0.push("--chdir".into());
-        words.0.push(cwd.into());
-        words.add(["--"]);
+        words.push("--chdir");
+        words.push(cwd);
         Plan {
             arguments: words.0,
             uncovered,
@@ -142,14 +144,96 @@ impl Bubblewrap {
     }
 }
 
-/// It exists, and no symlink leads to it.
-fn can_be_covered(hole: &Path) -> bool {
-    let plain = fs::symlink_metadata(hole).is_ok_and(|kind| kind.is_file() || kind.is_dir());
-    plain && hole.canonicalize().is_ok_and(|real| real == hole)
+/// Mounts everything, parents before what is in them.
+fn mount(words: &mut Words, policy: &SandboxPolicy) -> Vec<PathBuf> {
+    let fresh: Vec<PathBuf> = FRESH
+        .iter()
+        .map(PathBuf::from)
+        .filter(|path| fs::symlink_metadata(path).is_ok_and(|kind| kind.is_dir()))
+        .collect();
+    let mut shown = policy.clone();
+    let needed = NEEDED.iter().filter_map(|path| fs::canonicalize(path).ok());
+    shown
+        .visible
+        .extend(needed.filter(|path| fresh.iter().any(|fresh| path.starts_with(fresh))));
+    if let Network::Proxy(socket) = &policy.network {
+        shown.visible.push(socket.clone());
+    }
+    let (covered, uncovered) = coverable(policy);
+    let views = shown.views(&fresh);
+    for (path, view) in &views {
+        match view {
+            View::Hidden => words.scratch(policy, path),
+            View::Secret if path.is_dir() => words.scratch(policy, path),
+            View::Secret => words.mount("--ro-bind", Path::new("/dev/null"), path),
+            View::Readable => words.mount("--ro-bind", path, path),
+            View::Writable => words.mount("--bind", path, path),
+        }
+    }
+    for socket in sockets::to_cover(policy, |path| is_seen(&views, path)) {
+        words.mount("--ro-bind", Path::new("/dev/null"), &socket);
+    }
+    for parent in parents(&covered) {
+        // A mount point cannot be renamed: `mv .git away` would take what is in it along.
+        if policy.covers(parent) && !policy.writable.iter().any(|tree| tree == parent) {
+            words.mount("--bind", parent, parent);
+        }
+    }
+    for path in &covered {
+        words.mount("--ro-bind", path, path);
+    }
+    uncovered
 }
 
-fn parents(holes: &[PathBuf]) -> Vec<&Path> {
-    let mut parents: Vec<&Path> = holes.iter().filter_map(|hole| hole.parent()).collect();
+/// Whether a path of the machine is there inside.
+fn is_seen(views: &std::collections::BTreeMap<PathBuf, View>, path: &Path) -> bool {
+    let nearest = path.ancestors().find_map(|around| views.get(around));
+    !matches!(nearest, Some(View::Hidden | View::Secret))
+}
+
+/// Protected paths that a mount can cover, and those that have to be checked.
+fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let inside = policy.protected.iter().filter(|protected| {
+        policy.covers(&protected.path) && !policy.writable.contains(&protected.path)
+    });
+    let (mut covered, mut uncovered) = (Vec::new(), Vec::new());
+    for protected in inside {
+        match fs::symlink_metadata(&protected.path) {
+            Ok(kind)
+                if !kind.is_symlink()
+                    && protected
+                        .path
+                        .canonicalize()
+                        .is_ok_and(|real| real == protected.path) =>
+            {
+                covered.push(protected.path.clone());
+            }
+            // Below something that has a placeholder or is read-only.
+            Err(_)
+                if protected.absent != Absent::Checked && is_below(&covered, &protected.path) => {}
+            _ => uncovered.push(protected.path.clone()),
+        }
+    }
+    covered.sort();
+    covered.dedup();
+    // What is read-only as a whole needs no second mount.
+    let all = covered.clone();
+    covered.retain(|path| {
+        !path
+            .ancestors()
+            .skip(1)
+            .any(|around| all.iter().any(|one| one == around))
+    });
+    uncovered.retain(|path| !is_below(&covered, path));
+    (covered, uncovered)
+}
+
+fn is_below(trees: &[PathBuf], path: &Path) -> bool {
+    trees.iter().any(|tree| path.starts_with(tree))
+}
+
+fn parents(paths: &[PathBuf]) -> Vec<&Path> {
+    let mut parents: Vec<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
     parents.sort();
     parents.dedup();
     parents
@@ -159,11 +243,28 @@ fn parents(holes: &[PathBuf]) -> Vec<&Path> {
 struct Words(Vec<OsString>);
 
 impl Words {
+    fn push(&mut self, word: impl AsRef<OsStr>) {
+        self.0.push(word.as_ref().to_owned());
+    }
+
     fn add<const N: usize>(&mut self, words: [&str; N]) {
         self.0.extend(words.map(OsString::from));
     }
 
     fn mount(&mut self, how: &str, source: &Path, target: &Path) {
         self.0.extend([how.into(), source.into(), target.into()]);
+    }
+
+    /// An empty directory in memory, limited in size.
+    fn scratch(&mut self, policy: &SandboxPolicy, target: &Path) {
+        if let Some(bytes) = policy.limits.scratch {
+            self.push("--size");
+            self.push(bytes.to_string());
+        }
+        if target == Path::new("/tmp") || target == Path::new("/dev/shm") {
+            self.add(["--perms", "1777"]);
+        }
+        self.push("--tmpfs");
+        self.push(target);
     }
 }

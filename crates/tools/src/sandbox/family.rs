@@ -10,34 +10,32 @@ struct Process {
     state: char,
 }
 
-/// Sends a signal to every process below this one.
-pub(super) fn signal_all(signal: Signal) {
-    if getpid() == Pid::INIT {
-        signal_namespace(signal);
-        return;
-    }
-    for (pid, _) in below() {
+/// Sends a signal to every process below this one, except to those in `spared` and below them.
+pub(super) fn signal_all(signal: Signal, spared: &[Pid]) {
+    for (pid, _) in below(spared) {
         if let Some(pid) = Pid::from_raw(pid) {
             let _ = kill_process(pid, signal);
         }
     }
 }
 
-#[allow(unsafe_code)]
-fn signal_namespace(signal: Signal) {
-    // SAFETY: sends a signal, touches no memory. For process 1, -1 is everybody else in its
-    // namespace, all at once.
-    unsafe {
-        libc::kill(-1, signal.as_raw());
+/// Sends a signal to every process below another one.
+pub(super) fn signal_below(top: Pid, signal: Signal) {
+    for (pid, _) in descendants(top, &[]) {
+        if let Some(pid) = Pid::from_raw(pid) {
+            let _ = kill_process(pid, signal);
+        }
     }
 }
 
-/// Names of the living processes below this one, at most `limit`.
-pub(super) fn names(limit: usize) -> Vec<String> {
-    let mut names: Vec<String> = below()
+/// Names of the living processes below this one, at most `limit`; without `own`, the name of the
+/// sandbox's own process.
+pub(super) fn names(limit: usize, own: Option<&str>) -> Vec<String> {
+    let mut names: Vec<String> = below(&[])
         .into_iter()
         .filter(|(_, process)| process.state != 'Z')
         .map(|(_, process)| process.name)
+        .filter(|name| Some(name.as_str()) != own)
         .collect();
     names.sort();
     names.dedup();
@@ -45,10 +43,15 @@ pub(super) fn names(limit: usize) -> Vec<String> {
     names
 }
 
-fn below() -> Vec<(i32, Process)> {
+fn below(spared: &[Pid]) -> Vec<(i32, Process)> {
+    descendants(getpid(), spared)
+}
+
+fn descendants(top: Pid, spared: &[Pid]) -> Vec<(i32, Process)> {
     let mut all = every_process();
+    all.retain(|pid, _| spared.iter().all(|spared| spared.as_raw_pid() != *pid));
     let mut found = Vec::new();
-    let mut parents = vec![getpid().as_raw_pid()];
+    let mut parents = vec![top.as_raw_pid()];
     while let Some(parent) = parents.pop() {
         let children: Vec<i32> = all
             .iter()

@@ -1,22 +1,136 @@
-//! Where git keeps a workspace's repository, believed only as far as it can be checked.
+//! Where git keeps a workspace's repository, believed only as far as it can be checked, and what
+//! in it can run commands or lead elsewhere.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
-/// The git directories a workspace needs to write to. A plain repository has its own `.git`. A
-/// linked worktree has a `.git` *file*, which a command could have rewritten to name any place:
-/// it counts only if that place, under `<repository>/worktrees`, points back to this workspace.
-pub(super) fn of_workspace(directory: &Path) -> Vec<PathBuf> {
+use super::{
+    git_config,
+    policy::{Absent, Neutral, Protected},
+};
+
+/// Files that other files lead to are followed this far.
+const DEEPEST: usize = 5;
+
+/// In a repository: what runs commands or leads elsewhere. `index`, `refs` and `objects` are not
+/// among them, so that a command can commit.
+const PROTECTED: &[(&str, Absent)] = &[
+    ("config", Absent::Text(Neutral::Empty)),
+    ("commondir", Absent::Text(Neutral::SameDirectory)),
+    ("hooks", Absent::Directory),
+    ("config.worktree", Absent::Checked),
+    ("gitdir", Absent::Checked),
+    ("info", Absent::Checked),
+    ("modules", Absent::Checked),
+    ("objects/info/alternates", Absent::Checked),
+    ("objects/info/http-alternates", Absent::Checked),
+];
+
+/// In the private directory of a linked worktree.
+const IN_WORKTREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
+
+/// What git needs of a workspace and what it must not lose.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Git {
+    /// Repositories that commits write to.
+    pub(super) writable: Vec<PathBuf>,
+    pub(super) protected: Vec<Protected>,
+}
+
+/// What a workspace directory has of git. A plain repository has its own `.git`. A linked worktree
+/// has a `.git` *file*, which a command could have rewritten to name any place: it counts only if
+/// that place, under `<repository>/worktrees`, points back to this workspace.
+pub(super) fn of_workspace(directory: &Path, home: Option<&Path>) -> Git {
     let dot_git = directory.join(".git");
-    let Ok(kind) = fs::symlink_metadata(&dot_git) else {
-        return Vec::new();
-    };
-    if kind.is_file() {
-        return linked(&dot_git).into_iter().collect();
+    let mut git = Git::default();
+    match fs::symlink_metadata(&dot_git) {
+        Ok(kind) if kind.is_dir() => {
+            git.protected
+                .extend(of_repository(&dot_git, directory, home));
+            git.writable.push(dot_git);
+        }
+        Ok(kind) => {
+            if let Some(repository) = linked(&dot_git).filter(|_| kind.is_file()) {
+                git.protected
+                    .extend(of_repository(&repository, directory, home));
+                git.writable.push(repository);
+            }
+            git.protected.push(protected(dot_git, Absent::Checked));
+        }
+        Err(_) if is_bare(directory) => {
+            git.protected
+                .extend(of_repository(directory, directory, home));
+        }
+        Err(_) => git.protected.push(protected(dot_git, Absent::Directory)),
     }
-    vec![dot_git]
+    git
+}
+
+/// Whether git would take a directory for a repository.
+pub(super) fn is_bare(directory: &Path) -> bool {
+    directory.join("HEAD").symlink_metadata().is_ok()
+        && directory.join("objects").is_dir()
+        && directory.join("refs").is_dir()
+}
+
+/// What is protected of one repository, whose work tree is `directory`.
+pub(super) fn of_repository(
+    git_dir: &Path,
+    directory: &Path,
+    home: Option<&Path>,
+) -> Vec<Protected> {
+    let mut found: Vec<Protected> = PROTECTED
+        .iter()
+        .map(|(name, absent)| protected(git_dir.join(name), *absent))
+        .collect();
+    let worktrees = fs::read_dir(git_dir.join("worktrees"));
+    for entry in worktrees.into_iter().flatten().flatten() {
+        let names = IN_WORKTREE.iter().map(|name| entry.path().join(name));
+        found.extend(names.map(|path| protected(path, Absent::Checked)));
+    }
+    found.extend(led_to(git_dir, directory, home));
+    found
+}
+
+/// What the configuration leads to: hooks elsewhere and files that are part of it.
+fn led_to(git_dir: &Path, directory: &Path, home: Option<&Path>) -> Vec<Protected> {
+    let own = ["config", "config.worktree"].map(|name| git_dir.join(name));
+    let of_person = home
+        .into_iter()
+        .flat_map(|home| [".gitconfig", ".config/git/config"].map(|name| home.join(name)));
+    let mut open: Vec<(PathBuf, usize)> =
+        own.into_iter().chain(of_person).map(|p| (p, 0)).collect();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    while let Some((file, depth)) = open.pop() {
+        if !seen.insert(file.clone()) || depth > DEEPEST {
+            continue;
+        }
+        for setting in git_config::read(&file) {
+            let around = file.parent().unwrap_or(git_dir);
+            let path = |base: &Path| match (setting.value.strip_prefix("~/"), home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                _ => codespar_policy::normalise(&base.join(&setting.value)),
+            };
+            match (setting.section.as_str(), setting.key.as_str()) {
+                ("core", "hookspath") => found.push(protected(path(directory), Absent::Directory)),
+                ("include" | "includeif", "path") => {
+                    let included = path(around);
+                    found.push(protected(included.clone(), Absent::Text(Neutral::Empty)));
+                    open.push((included, depth + 1));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn protected(path: PathBuf, absent: Absent) -> Protected {
+    Protected { path, absent }
 }
 
 fn linked(dot_git: &Path) -> Option<PathBuf> {
@@ -61,7 +175,12 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         let (side, repository) = worktree(&root);
-        assert_eq!(of_workspace(&side), vec![repository]);
+        let git = of_workspace(&side, None);
+        assert_eq!(git.writable, vec![repository.clone()]);
+        let is_protected = |path: PathBuf| git.protected.iter().any(|found| found.path == path);
+        assert!(is_protected(side.join(".git")));
+        assert!(is_protected(repository.join("hooks")));
+        assert!(is_protected(repository.join("worktrees/side/commondir")));
     }
 
     #[test]
@@ -76,6 +195,36 @@ mod tests {
             format!("gitdir: {}\n", elsewhere.display()),
         )
         .unwrap();
-        assert_eq!(of_workspace(&side), Vec::<PathBuf>::new());
+        let git = of_workspace(&side, None);
+        assert_eq!(git.writable, Vec::<PathBuf>::new());
+        assert_eq!(
+            git.protected,
+            vec![protected(side.join(".git"), Absent::Checked)]
+        );
+    }
+
+    #[test]
+    fn hooks_and_included_files_that_configuration_names_are_protected() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let git_dir = root.join(".git");
+        fs::create_dir_all(&git_dir).unwrap();
+        fs::write(
+            git_dir.join("config"),
+            "[include]\n\tpath = ../shared.inc\n[core]\n\thooksPath = tools/hooks\n",
+        )
+        .unwrap();
+        fs::write(root.join("shared.inc"), "[include]\npath = deep/more.inc\n").unwrap();
+        let found = of_repository(&git_dir, &root, None);
+        for (name, absent) in [
+            ("shared.inc", Absent::Text(Neutral::Empty)),
+            ("deep/more.inc", Absent::Text(Neutral::Empty)),
+            ("tools/hooks", Absent::Directory),
+        ] {
+            assert!(
+                found.contains(&protected(root.join(name), absent)),
+                "{name}"
+            );
+        }
     }
 }

@@ -1,252 +1,194 @@
-//! The guard: a small process between us and a command that sees to it that nothing survives.
+//! The guard: a small process beside us that starts commands and outlives us just long enough to
+//! end them.
 //!
-//! It is process 1 of a bubblewrap sandbox, or a subreaper elsewhere; either way everything the
-//! command starts stays below it. It watches its lifeline and the command, and ends only when all
-//! below it is gone.
+//! It is this binary, re-executed once with an empty environment. It has one thread and little
+//! memory, so that a fork costs little. For each command it forks a watcher (`watch`), which does
+//! the rest; should one of those be killed, the guard ends what it has left.
 
 use std::{
-    ffi::{OsStr, OsString},
-    io::{self, Read, Write},
+    ffi::OsString,
+    io::{self, IoSliceMut, Write},
+    mem::MaybeUninit,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::process::CommandExt,
+        unix::net::UnixStream,
     },
-    process::{Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    path::PathBuf,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open},
+    event::{PollFd, PollFlags, poll},
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
+    process::{Pid, Signal, WaitOptions, getpid},
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
-    confine::Confinement,
+    Limits,
+    cgroup::Cgroup,
+    child_events::ChildEvents,
     family,
     harden::harden_self,
-    keep::Kept,
-    order::{FAILED, GuardedEnd, Order, Report},
+    landlock,
+    order::{FAILED, Report},
+    placeholders,
+    seccomp::{self, Sockets, Truncation},
+    watch,
 };
 
-/// How long what a command left in the background may take to end by itself: enough for the
-/// output of a process substitution to arrive.
-const LINGER: Duration = Duration::from_millis(200);
+/// What a guard is told at its start.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Setup {
+    /// Of all commands together.
+    pub(super) limits: Limits,
+    /// Where placeholders are on record.
+    pub(super) registry: Option<PathBuf>,
+}
 
-/// Zombies of daemons are collected at least this often.
-const TICK: Duration = Duration::from_millis(500);
-
-/// At most this many names are reported.
-const NAMES: usize = 20;
-
-/// Runs as the hidden child: `args` are what follows the subcommand, `<order> -- program args…`.
-/// Must be called before any thread is started. Returns the exit code for the process.
-pub fn child_main(args: impl Iterator<Item = OsString>) -> i32 {
-    let report = match Watch::begin(args) {
-        Ok(watch) => watch.conclude(),
-        Err(error) => Report::Failed {
-            reason: error.to_string(),
-        },
+/// Runs as the hidden guard: `args` are what follows the subcommand. Must be called before any
+/// thread is started. Returns the exit code for the process.
+#[allow(unsafe_code)]
+pub fn guard_main(mut args: impl Iterator<Item = OsString>) -> i32 {
+    let setup = args
+        .next()
+        .and_then(|text| serde_json::from_slice(text.as_encoded_bytes()).ok());
+    let Some(setup) = setup else {
+        return FAILED;
     };
-    // Nobody may be left to read it.
-    if let Ok(text) = serde_json::to_string(&report) {
-        let _ = writeln!(io::stderr(), "{text}");
+    // Nobody's child, so that nobody has to wait for it.
+    // SAFETY: this process has one thread, so the child finds every lock free.
+    match unsafe { libc::fork() } {
+        0 => {}
+        1.. => return 0,
+        _ => return FAILED,
     }
-    match report {
-        Report::Ended(end) => end.code.or(end.signal.map(|signal| 128 + signal)),
-        Report::Failed { .. } | Report::Broken { .. } => None,
+    match Guard::begin(&setup).and_then(Guard::serve) {
+        Ok(()) => 0,
+        Err(_) => FAILED,
     }
-    .unwrap_or(FAILED)
 }
 
-/// A command under way.
-struct Watch {
-    family: Family,
-    kept: Kept,
-    order: Order,
-    own: Confinement,
+struct Guard {
+    socket: OwnedFd,
+    events: ChildEvents,
+    watchers: Vec<Pid>,
+    cgroup: Cgroup,
 }
 
-impl Watch {
-    fn begin(mut args: impl Iterator<Item = OsString>) -> io::Result<Self> {
-        let order = args.next().ok_or_else(|| malformed("no order"))?;
-        let order: Order = serde_json::from_slice(order.as_encoded_bytes())?;
-        if args.next().as_deref() != Some(OsStr::new("--")) {
-            return Err(malformed("no `--` after the order"));
-        }
-        let program = args.next().ok_or_else(|| malformed("no command"))?;
-
-        // The command must not reach into the process that watches it.
+impl Guard {
+    fn begin(setup: &Setup) -> io::Result<Self> {
+        // A command must not reach into the process that watches it.
         let _ = harden_self();
-        if getpid() != Pid::INIT {
-            rustix::process::set_child_subreaper(Some(getpid()))?;
+        let _ = rustix::process::setsid();
+        rustix::process::set_child_subreaper(Some(getpid()))?;
+        std::env::set_current_dir("/")?;
+        let socket = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
+        let null = std::fs::File::open("/dev/null")?;
+        rustix::stdio::dup2_stdin(null)?;
+        if let Some(registry) = &setup.registry {
+            // What cannot be taken away now is tried again by the next guard.
+            let _ = placeholders::sweep(registry);
         }
-        let kept = Kept::take(&order.keep)?;
-        let own = Confinement::prepare(&order)?;
-        let main = start(&order, &program, args)?;
+        for sockets in [Sockets::Namespaced, Sockets::NetworkOnly, Sockets::None] {
+            seccomp::filters(sockets, landlock::truncation())?;
+        }
+        seccomp::filters(Sockets::Namespaced, Truncation::Allowed)?;
         Ok(Self {
-            family: Family { main, ended: None },
-            kept,
-            order,
-            own,
+            socket,
+            events: ChildEvents::new()?,
+            watchers: Vec::new(),
+            cgroup: Cgroup::join(&setup.limits),
         })
     }
 
-    fn conclude(mut self) -> Report {
-        let leftovers = watch(&mut self.family);
-        self.family.kill_all();
-        let restored = self.put_back();
-        match (leftovers, restored) {
-            (Ok(leftovers), Ok(restored)) => Report::Ended(GuardedEnd {
-                code: self.family.ended.and_then(|status| status.exit_status()),
-                signal: self
-                    .family
-                    .ended
-                    .and_then(|status| status.terminating_signal()),
-                leftovers,
-                restored,
-            }),
-            (Err(error), _) => Report::Broken {
-                reason: error.to_string(),
-            },
-            (_, Err(error)) => Report::Broken {
-                reason: format!("protected files could not be put back: {error}"),
-            },
-        }
-    }
-
-    /// Confined like the command was: no symlink it left may lead us out of the workspace.
-    fn put_back(&mut self) -> io::Result<Vec<std::path::PathBuf>> {
-        if self.kept.is_untouched()? {
-            return Ok(Vec::new());
-        }
-        self.own.enforce()?;
-        self.kept.put_back(&self.order.aside)
-    }
-}
-
-fn malformed(what: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!("sandbox child: {what}"),
-    )
-}
-
-#[allow(unsafe_code)]
-fn start(order: &Order, program: &OsStr, args: impl Iterator<Item = OsString>) -> io::Result<Pid> {
-    let mut confinement = Confinement::prepare(order)?;
-    let errors: OwnedFd = io::stdout().as_fd().try_clone_to_owned()?;
-    let mut command = Command::new(program);
-    command
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::inherit())
-        .stderr(errors);
-    // SAFETY: this process has one thread, so the code after the fork finds every lock free.
-    unsafe {
-        command.pre_exec(move || {
-            rustix::process::setsid()?;
-            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-            confinement.enforce()
-        });
-    }
-    let child = command.spawn().map_err(|error| {
-        io::Error::new(
-            error.kind(),
-            format!("{}: {error}", program.to_string_lossy()),
-        )
-    })?;
-    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| malformed("a child without an id"))
-}
-
-/// The command and everything below it.
-pub(super) struct Family {
-    pub(super) main: Pid,
-    pub(super) ended: Option<WaitStatus>,
-}
-
-impl Family {
-    /// Collects what has ended; says whether anybody is left.
-    pub(super) fn collect(&mut self) -> bool {
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    if pid == self.main {
-                        self.ended = Some(status);
-                    }
+    /// Until nobody sends orders any more and every command has ended.
+    fn serve(mut self) -> io::Result<()> {
+        let mut is_open = true;
+        while is_open || !self.watchers.is_empty() {
+            let mut fds = vec![PollFd::new(&self.events, PollFlags::IN)];
+            if is_open {
+                fds.push(PollFd::new(&self.socket, PollFlags::IN));
+            }
+            match poll(&mut fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let has_order = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+            self.collect();
+            if has_order {
+                match receive(&self.socket)? {
+                    Some((control, output)) => self.start(control, output),
+                    None => is_open = false,
                 }
-                Ok(None) => return true,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return false,
+            }
+        }
+        self.cgroup.leave();
+        Ok(())
+    }
+
+    #[allow(unsafe_code)]
+    fn start(&mut self, control: UnixStream, output: OwnedFd) {
+        // SAFETY: this process has one thread, so the child finds every lock free.
+        match unsafe { libc::fork() } {
+            0 => {
+                watch::watch(control, output);
+                // SAFETY: ends the process without running what the guard has registered.
+                unsafe { libc::_exit(0) }
+            }
+            pid @ 1.. => self.watchers.extend(Pid::from_raw(pid)),
+            _ => {
+                let reason = format!(
+                    "no process can be made for the command: {}",
+                    io::Error::last_os_error()
+                );
+                send(&control, &Report::Failed { reason });
             }
         }
     }
 
-    pub(super) fn kill_all(&mut self) {
-        while self.collect() {
-            family::signal_all(Signal::KILL);
-            thread::sleep(Duration::from_millis(1));
+    /// Collects watchers that have ended. What one of them left behind is ended here.
+    fn collect(&mut self) {
+        self.events.clear();
+        let mut left_alone = false;
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let was_watcher = self.watchers.contains(&pid);
+            self.watchers.retain(|watcher| *watcher != pid);
+            left_alone |= was_watcher && status.exit_status() != Some(0);
+        }
+        if left_alone {
+            family::signal_all(Signal::KILL, &self.watchers);
         }
     }
 }
 
-/// Returns the names of what had to be killed after the command's own end. Once we were asked to
-/// end it, whoever is left has until the lifeline closes.
-fn watch(family: &mut Family) -> io::Result<Vec<String>> {
-    let main = pidfd_open(family.main, PidfdFlags::empty()).ok();
-    let mut lingering: Option<Instant> = None;
-    let mut asked = false;
-    while family.collect() {
-        if family.ended.is_some() {
-            let since = *lingering.get_or_insert_with(Instant::now);
-            if !asked && since.elapsed() > LINGER {
-                let names = family::names(NAMES);
-                family.kill_all();
-                return Ok(names);
-            }
+/// The next command's control socket and output pipe; `None` when nobody is left to send any.
+fn receive(socket: impl AsFd) -> io::Result<Option<(UnixStream, OwnedFd)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut data = [IoSliceMut::new(&mut byte)];
+    let received = loop {
+        match recvmsg(&socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => {}
+            other => break other?,
         }
-        let (watched, pause) = match (&main, lingering) {
-            (Some(main), None) => (Some(main), TICK),
-            _ => (None, Duration::from_millis(5)),
-        };
-        match next_word(watched, pause)? {
-            Word::Nothing => {}
-            Word::End => {
-                asked = true;
-                family::signal_all(Signal::TERM);
-            }
-            Word::Gone => family.kill_all(),
-        }
-    }
-    Ok(Vec::new())
-}
-
-/// What the lifeline says.
-enum Word {
-    Nothing,
-    End,
-    Gone,
-}
-
-/// Waits for the lifeline or the command's end, but not longer than `pause`.
-fn next_word(main: Option<&OwnedFd>, pause: Duration) -> io::Result<Word> {
-    let stdin = io::stdin();
-    let mut fds = vec![PollFd::new(&stdin, PollFlags::IN)];
-    fds.extend(main.map(|main| PollFd::new(main, PollFlags::IN)));
-    let pause = Timespec {
-        tv_sec: pause.as_secs().cast_signed(),
-        tv_nsec: pause.subsec_nanos().into(),
     };
-    match poll(&mut fds, Some(&pause)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
+    if received.bytes == 0 {
+        return Ok(None);
     }
-    if fds[0].revents().is_empty() {
-        return Ok(Word::Nothing);
+    let mut fds = ancillary.drain().flat_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    match (fds.next(), fds.next()) {
+        (Some(control), Some(output)) => Ok(Some((control.into(), output))),
+        _ => Err(io::Error::other("an order without its descriptors")),
     }
-    let mut bytes = [0; 16];
-    match stdin.lock().read(&mut bytes) {
-        Ok(0) | Err(_) => Ok(Word::Gone),
-        Ok(_) => Ok(Word::End),
+}
+
+/// Sends a report; nobody may be left to read it.
+pub(super) fn send(mut control: &UnixStream, report: &Report) {
+    if let Ok(text) = serde_json::to_vec(report) {
+        let _ = control.write_all(&text);
     }
 }

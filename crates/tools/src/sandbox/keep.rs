@@ -1,122 +1,327 @@
 //! Protected paths, remembered before a command and put back after it.
 //!
-//! Landlock cannot make a hole in a writable tree, and no mount can cover a file that does not
-//! exist yet. What a command plants there does harm only after its end, outside of the sandbox, so
-//! putting it back at the end closes the gap.
+//! Landlock cannot make a hole in a writable tree, and not every path has a mount of its own. What
+//! a command leaves in the place of a protected path is moved away as it is, whatever it is, and
+//! what was there before is put back. Every error on the way is an error of the command.
+
+mod place;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    os::unix::fs::{PermissionsExt, symlink},
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-/// More than this in hooks and settings is not remembered.
+use super::order::Restored;
+use place::Place;
+
+/// How much content is remembered in all. What is beyond it can be moved away, not put back.
 const LIMIT: u64 = 64 << 20;
 
+/// Tells whether a file was changed without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Content {
-    File { bytes: Vec<u8>, mode: u32 },
+struct Stamp {
+    inode: (u64, u64),
+    size: u64,
+    mode: u32,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(kind: &fs::Metadata) -> Self {
+        Self {
+            inode: (kind.dev(), kind.ino()),
+            size: kind.len(),
+            mode: kind.mode(),
+            modified: (kind.mtime(), kind.mtime_nsec()),
+            changed: (kind.ctime(), kind.ctime_nsec()),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Entry {
+    File {
+        stamp: Stamp,
+        bytes: Option<Vec<u8>>,
+    },
     Link(PathBuf),
+    Directory {
+        mode: u32,
+        /// Could not be looked into, so nothing is known of what is in it.
+        opaque: bool,
+    },
+    Other(Stamp),
+}
+
+/// A directory on the way to a protected path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Way {
+    Absent,
     Directory,
+    Link(PathBuf),
     Other,
 }
 
 /// What stood below some paths. A path that is not in it did not exist.
+#[derive(Default)]
 pub(super) struct Kept {
-    /// Reached through no symlink of their own directory.
+    trees: Vec<PathBuf>,
     roots: Vec<PathBuf>,
-    before: BTreeMap<PathBuf, Content>,
+    ways: BTreeMap<PathBuf, Way>,
+    before: BTreeMap<PathBuf, Entry>,
+    budget: u64,
 }
 
 impl Kept {
-    pub(super) fn take(paths: &[PathBuf]) -> io::Result<Self> {
-        let mut roots: Vec<PathBuf> = paths.iter().map(|path| anchor(path)).collect();
-        roots.sort();
-        roots.dedup();
-        let before = look(&roots)?;
-        Ok(Self { roots, before })
-    }
-
-    pub(super) fn is_untouched(&self) -> io::Result<bool> {
-        Ok(self.planted_links().next().is_none() && look(&self.roots)? == self.before)
-    }
-
-    /// Puts everything back; what had been changed is returned, its changed version is in `aside`.
-    pub(super) fn put_back(&self, aside: &Path) -> io::Result<Vec<PathBuf>> {
-        let mut changed: BTreeSet<PathBuf> = self.planted_links().collect();
-        for link in &changed {
-            fs::remove_file(link)?;
-        }
-        let now = look(&self.roots)?;
-        // Deepest first, so that a directory is empty when its turn comes.
-        for (path, content) in now.iter().rev() {
-            if self.before.get(path) != Some(content) {
-                lay_aside(path, content, aside)?;
-                changed.insert(path.clone());
-            }
-        }
-        for (path, content) in &self.before {
-            if now.get(path) != Some(content) {
-                restore(path, content)?;
-                changed.insert(path.clone());
-            }
-        }
-        Ok(changed.into_iter().collect())
-    }
-
-    /// Directories that a symlink has taken the place of: what is seen through it is not ours.
-    fn planted_links(&self) -> impl Iterator<Item = PathBuf> {
-        let parents = self.roots.iter().filter_map(|root| root.parent());
-        parents
-            .filter(|parent| is_link(parent))
-            .map(Path::to_path_buf)
-    }
-}
-
-/// Where a protected path hangs: if its directory is a symlink, what counts is that this stays.
-fn anchor(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(parent) if is_link(parent) => parent.to_path_buf(),
-        _ => path.to_path_buf(),
-    }
-}
-
-fn is_link(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|kind| kind.is_symlink())
-}
-
-fn look(roots: &[PathBuf]) -> io::Result<BTreeMap<PathBuf, Content>> {
-    let mut found = BTreeMap::new();
-    let mut budget = LIMIT;
-    let mut open: Vec<PathBuf> = roots.to_vec();
-    while let Some(path) = open.pop() {
-        let kind = match fs::symlink_metadata(&path) {
-            Ok(kind) => kind,
-            Err(error) if is_absent(&error) => continue,
-            Err(error) => return Err(error),
+    /// Remembers `paths`, each in one of the writable `trees`.
+    pub(super) fn take(
+        paths: impl IntoIterator<Item = PathBuf>,
+        trees: &[PathBuf],
+    ) -> io::Result<Self> {
+        let mut kept = Self {
+            trees: trees.to_vec(),
+            budget: LIMIT,
+            ..Self::default()
         };
-        let content = if kind.is_file() {
-            budget = budget
-                .checked_sub(kind.len())
-                .ok_or_else(|| too_large(&path))?;
-            Content::File {
-                bytes: fs::read(&path)?,
-                mode: kind.permissions().mode() & 0o7777,
+        for path in paths {
+            let Some(tree) = kept.tree_of(&path) else {
+                continue;
+            };
+            if kept.remember_way(&tree, &path)? {
+                kept.look(&path)?;
+                kept.roots.push(path);
+            }
+        }
+        kept.roots.sort();
+        kept.roots.dedup();
+        Ok(kept)
+    }
+
+    fn tree_of(&self, path: &Path) -> Option<PathBuf> {
+        let around = self.trees.iter().filter(|tree| path.starts_with(tree));
+        let nearest = around.max_by_key(|tree| tree.as_os_str().len())?;
+        (nearest != path).then(|| nearest.clone())
+    }
+
+    /// Whether the path is reached without a symlink. If not, what counts is that this one stays.
+    fn remember_way(&mut self, tree: &Path, path: &Path) -> io::Result<bool> {
+        let rest = path.strip_prefix(tree).unwrap_or(path);
+        let mut current = tree.to_path_buf();
+        for name in rest.parent().into_iter().flat_map(Path::iter) {
+            current.push(name);
+            let way = look_at_way(&current)?;
+            let goes_on = !matches!(way, Way::Link(_) | Way::Other);
+            self.ways.insert(current.clone(), way);
+            if !goes_on {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn look(&mut self, path: &Path) -> io::Result<()> {
+        let kind = match fs::symlink_metadata(path) {
+            Ok(kind) => kind,
+            Err(error) if is_absent(&error) => return Ok(()),
+            Err(error) => return Err(named(path, &error)),
+        };
+        let entry = if kind.is_file() {
+            Entry::File {
+                stamp: Stamp::of(&kind),
+                bytes: self.content(path, kind.len()),
             }
         } else if kind.is_symlink() {
-            Content::Link(fs::read_link(&path)?)
+            Entry::Link(fs::read_link(path)?)
         } else if kind.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                open.push(entry?.path());
+            let children = fs::read_dir(path);
+            let opaque = children.is_err();
+            for entry in children.into_iter().flatten() {
+                self.look(&entry?.path())?;
             }
-            Content::Directory
+            Entry::Directory {
+                mode: kind.permissions().mode() & 0o7777,
+                opaque,
+            }
         } else {
-            Content::Other
+            Entry::Other(Stamp::of(&kind))
         };
-        found.insert(path, content);
+        self.before.insert(path.to_path_buf(), entry);
+        Ok(())
     }
-    Ok(found)
+
+    fn content(&mut self, path: &Path, size: u64) -> Option<Vec<u8>> {
+        let left = self.budget.checked_sub(size)?;
+        let bytes = fs::read(path).ok()?;
+        self.budget = left;
+        Some(bytes)
+    }
+
+    /// Puts everything back. What had been changed is returned; its changed version is in
+    /// `quarantine`, or beside its place where that is on another file system.
+    pub(super) fn put_back(&self, quarantine: &Path) -> io::Result<Vec<Restored>> {
+        let mut restorer = Restorer {
+            kept: self,
+            quarantine,
+            changed: BTreeMap::new(),
+        };
+        for (path, way) in &self.ways {
+            restorer
+                .check_way(path, way)
+                .map_err(|error| named(path, &error))?;
+        }
+        for root in &self.roots {
+            restorer.check(root).map_err(|error| named(root, &error))?;
+        }
+        let changed = restorer.changed.into_iter();
+        Ok(changed
+            .map(|(path, quarantined)| Restored { path, quarantined })
+            .collect())
+    }
+
+    fn children<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a PathBuf> {
+        let below = self.before.range(path.to_path_buf()..);
+        below
+            .map(|(found, _)| found)
+            .take_while(move |found| found.starts_with(path))
+            .filter(move |found| found.parent() == Some(path))
+    }
+}
+
+struct Restorer<'a> {
+    kept: &'a Kept,
+    quarantine: &'a Path,
+    changed: BTreeMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Restorer<'_> {
+    fn check_way(&mut self, path: &Path, before: &Way) -> io::Result<()> {
+        let place = self.place(path)?;
+        let now = match place.metadata()? {
+            None => Way::Absent,
+            Some(kind) if kind.is_dir() => Way::Directory,
+            Some(kind) if kind.is_symlink() => Way::Link(place.target()?),
+            Some(_) => Way::Other,
+        };
+        match (before, &now) {
+            (_, now) if before == now => Ok(()),
+            (Way::Link(target), now) => {
+                if *now != Way::Absent {
+                    self.move_away(&place, path)?;
+                }
+                self.changed.entry(path.to_path_buf()).or_default();
+                place.symlink(target)
+            }
+            (Way::Directory | Way::Absent, Way::Link(_)) | (Way::Directory, Way::Other) => {
+                self.move_away(&place, path)
+            }
+            // A directory that is gone comes back with what was in it; a new one is nobody's harm.
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&mut self, path: &Path) -> io::Result<()> {
+        let place = self.place(path)?;
+        let now = place.metadata()?;
+        match (self.kept.before.get(path), now) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => self.move_away(&place, path),
+            (Some(_), None) => self.restore(path),
+            (Some(entry), Some(now)) if is_same(entry, &now, &place)? => Ok(()),
+            (Some(Entry::Directory { mode, opaque }), Some(now)) if now.is_dir() => {
+                if now.permissions().mode() & 0o7777 != *mode {
+                    place.set_mode(*mode)?;
+                    self.changed.entry(path.to_path_buf()).or_default();
+                }
+                if *opaque {
+                    return Ok(());
+                }
+                let found = place.names()?.into_iter().map(|name| path.join(name));
+                let before = self.kept.children(path).cloned();
+                let all: BTreeSet<PathBuf> = found.chain(before).collect();
+                all.iter().try_for_each(|child| self.check(child))
+            }
+            (Some(_), Some(_)) => {
+                self.move_away(&place, path)?;
+                self.restore(path)
+            }
+        }
+    }
+
+    fn place(&self, path: &Path) -> io::Result<Place> {
+        let tree = self.kept.tree_of(path).unwrap_or_default();
+        Place::new(tree, path)
+    }
+
+    fn move_away(&mut self, place: &Place, path: &Path) -> io::Result<()> {
+        let quarantined = place.move_to(self.quarantine)?;
+        self.changed.insert(path.to_path_buf(), Some(quarantined));
+        Ok(())
+    }
+
+    fn restore(&mut self, path: &Path) -> io::Result<()> {
+        let Some(entry) = self.kept.before.get(path) else {
+            return Ok(());
+        };
+        self.changed.entry(path.to_path_buf()).or_default();
+        let place = self.place(path)?;
+        match entry {
+            Entry::File {
+                bytes: Some(bytes),
+                stamp,
+            } => place.create(bytes, stamp.mode & 0o7777),
+            Entry::File { bytes: None, .. } => Err(io::Error::other(
+                "it was changed and is too large to be put back; restore it from a copy",
+            )),
+            Entry::Link(target) => place.symlink(target),
+            Entry::Directory { mode, .. } => {
+                place.make_directory()?;
+                let children: Vec<PathBuf> = self.kept.children(path).cloned().collect();
+                for child in children {
+                    self.restore(&child)?;
+                }
+                place.set_mode(*mode)
+            }
+            Entry::Other(_) => Err(io::Error::other("it was replaced and cannot be put back")),
+        }
+    }
+}
+
+/// Moves one path of a tree away, unread.
+pub(super) fn move_away(tree: &Path, path: &Path, quarantine: &Path) -> io::Result<PathBuf> {
+    Place::new(tree.to_path_buf(), path)
+        .and_then(|place| place.move_to(quarantine))
+        .map_err(|error| named(path, &error))
+}
+
+fn is_same(entry: &Entry, now: &fs::Metadata, place: &Place) -> io::Result<bool> {
+    Ok(match entry {
+        Entry::File { stamp, bytes } if now.is_file() => {
+            let same = *stamp == Stamp::of(now);
+            let could_be = now.len() == stamp.size && now.mode() == stamp.mode;
+            match bytes {
+                // Touched, or written with what was there.
+                Some(bytes) if !same && could_be => place.has_content(bytes)?,
+                _ => same,
+            }
+        }
+        Entry::Link(target) if now.is_symlink() => place.target()? == *target,
+        Entry::Other(stamp) => *stamp == Stamp::of(now),
+        // Directories are compared by what is in them.
+        _ => false,
+    })
+}
+
+fn look_at_way(path: &Path) -> io::Result<Way> {
+    match fs::symlink_metadata(path) {
+        Ok(kind) if kind.is_dir() => Ok(Way::Directory),
+        Ok(kind) if kind.is_symlink() => Ok(Way::Link(fs::read_link(path)?)),
+        Ok(_) => Ok(Way::Other),
+        Err(error) if is_absent(&error) => Ok(Way::Absent),
+        Err(error) => Err(error),
+    }
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -126,162 +331,9 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-fn too_large(path: &Path) -> io::Error {
-    io::Error::other(format!(
-        "{} is too large to be protected; move it out of the hooks and settings",
-        path.display()
-    ))
-}
-
-fn lay_aside(path: &Path, content: &Content, aside: &Path) -> io::Result<()> {
-    match content {
-        Content::Directory => match fs::remove_dir(path) {
-            // Something unchanged is still in it.
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-            other => other,
-        },
-        Content::File { bytes, .. } => {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let copy = tempfile::Builder::new()
-                .prefix(&format!("put-back-{name}-"))
-                .tempfile_in(aside)
-                .and_then(|file| file.keep().map_err(|error| error.error));
-            if let Ok((_, copy)) = copy {
-                fs::write(copy, bytes)?;
-            }
-            fs::remove_file(path)
-        }
-        Content::Link(_) | Content::Other => fs::remove_file(path),
-    }
-}
-
-fn restore(path: &Path, content: &Content) -> io::Result<()> {
-    let Some(parent) = path.parent() else {
-        return Ok(());
-    };
-    fs::create_dir_all(parent)?;
-    match content {
-        Content::File { bytes, mode } => {
-            let file = tempfile::NamedTempFile::new_in(parent)?;
-            fs::write(file.path(), bytes)?;
-            fs::set_permissions(file.path(), fs::Permissions::from_mode(*mode))?;
-            file.persist(path).map_err(|error| error.error)?;
-        }
-        Content::Link(target) => symlink(target, path)?,
-        Content::Directory => fs::create_dir_all(path)?,
-        Content::Other => {}
-    }
-    Ok(())
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changed_removed_and_added_files_are_put_back_and_laid_aside() {
-        let root = tempfile::tempdir().unwrap();
-        let aside = tempfile::tempdir().unwrap();
-        let hooks = root.path().join("hooks");
-        let settings = root.path().join("settings.json");
-        fs::create_dir(&hooks).unwrap();
-        fs::write(hooks.join("pre-commit"), "good").unwrap();
-        fs::set_permissions(hooks.join("pre-commit"), fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(hooks.join("pre-push"), "kept").unwrap();
-        let kept = Kept::take(&[hooks.clone(), settings.clone()]).unwrap();
-
-        fs::write(hooks.join("pre-commit"), "evil").unwrap();
-        fs::remove_file(hooks.join("pre-push")).unwrap();
-        fs::create_dir(hooks.join("more")).unwrap();
-        fs::write(hooks.join("more/post-merge"), "evil").unwrap();
-        symlink("/etc/passwd", &settings).unwrap();
-
-        assert_eq!(
-            kept.put_back(aside.path()).unwrap(),
-            vec![
-                hooks.join("more"),
-                hooks.join("more/post-merge"),
-                hooks.join("pre-commit"),
-                hooks.join("pre-push"),
-                settings,
-            ]
-        );
-        let after = look(&[root.path().to_path_buf()]).unwrap();
-        assert_eq!(
-            after.keys().cloned().collect::<Vec<_>>(),
-            vec![
-                root.path().to_path_buf(),
-                hooks.clone(),
-                hooks.join("pre-commit"),
-                hooks.join("pre-push"),
-            ]
-        );
-        assert_eq!(
-            after[&hooks.join("pre-commit")],
-            Content::File {
-                bytes: b"good".to_vec(),
-                mode: 0o755
-            }
-        );
-        assert_eq!(fs::read(hooks.join("pre-push")).unwrap(), b"kept");
-        assert_eq!(fs::read_dir(aside.path()).unwrap().count(), 2);
-    }
-
-    #[test]
-    fn a_directory_swapped_for_another_is_put_back() {
-        let root = tempfile::tempdir().unwrap();
-        let aside = tempfile::tempdir().unwrap();
-        let hooks = root.path().join("git/hooks");
-        fs::create_dir_all(&hooks).unwrap();
-        fs::write(hooks.join("pre-commit"), "good").unwrap();
-        let kept = Kept::take(std::slice::from_ref(&hooks)).unwrap();
-        fs::rename(root.path().join("git"), root.path().join("moved")).unwrap();
-        kept.put_back(aside.path()).unwrap();
-        assert_eq!(fs::read(hooks.join("pre-commit")).unwrap(), b"good");
-    }
-
-    #[test]
-    fn a_symlink_in_place_of_the_directory_is_removed_and_nothing_behind_it_is_touched() {
-        let root = tempfile::tempdir().unwrap();
-        let aside = tempfile::tempdir().unwrap();
-        let [git, other] = ["git", "other"].map(|name| root.path().join(name));
-        for (directory, text) in [(&git, "good"), (&other, "theirs")] {
-            fs::create_dir(directory).unwrap();
-            fs::write(directory.join("config"), text).unwrap();
-        }
-        let kept = Kept::take(&[git.join("config"), git.join("absent")]).unwrap();
-        assert!(kept.is_untouched().unwrap());
-        fs::rename(&git, root.path().join("moved")).unwrap();
-        symlink("moved", &git).unwrap();
-        assert!(!kept.is_untouched().unwrap());
-        fs::remove_file(&git).unwrap();
-        symlink("other", &git).unwrap();
-        assert_eq!(
-            kept.put_back(aside.path()).unwrap(),
-            vec![git.clone(), git.join("config")]
-        );
-        assert!(!is_link(&git));
-        assert_eq!(fs::read(git.join("config")).unwrap(), b"good");
-        assert_eq!(fs::read(other.join("config")).unwrap(), b"theirs");
-    }
-
-    #[test]
-    fn a_directory_that_always_was_a_symlink_stays_one() {
-        let root = tempfile::tempdir().unwrap();
-        let aside = tempfile::tempdir().unwrap();
-        let claude = root.path().join("claude");
-        symlink("/somewhere/else", &claude).unwrap();
-        let kept = Kept::take(&[claude.join("settings.json")]).unwrap();
-        fs::remove_file(&claude).unwrap();
-        fs::create_dir(&claude).unwrap();
-        fs::write(claude.join("settings.json"), "evil").unwrap();
-        assert_eq!(
-            kept.put_back(aside.path()).unwrap(),
-            vec![claude.clone(), claude.join("settings.json")]
-        );
-        assert_eq!(
-            fs::read_link(&claude).unwrap(),
-            Path::new("/somewhere/else")
-        );
-    }
-}
+mod tests;

@@ -1,30 +1,48 @@
 //! The sandbox: what commands run in, which kind works on this machine, and why not the others.
 //!
-//! Every command runs under a guard (this binary, re-executed), so that nothing it starts outlives
-//! it or us. Bubblewrap is preferred; Landlock with seccomp is next. What each does not cover is
-//! said in `bubblewrap` and `confine`.
+//! Every command runs under a guard (this binary, re-executed once), so that nothing it starts
+//! outlives it or us. Bubblewrap is preferred; Landlock with seccomp is next. What each does not
+//! cover is said in `bubblewrap` and `landlock`.
 
 #[cfg(target_os = "linux")]
 mod bubblewrap;
 #[cfg(target_os = "linux")]
-mod confine;
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod child_events;
+#[cfg(target_os = "linux")]
+mod client;
 #[cfg(target_os = "linux")]
 mod family;
+mod git_config;
 mod git_dirs;
 #[cfg(target_os = "linux")]
 mod guard;
 mod harden;
 #[cfg(target_os = "linux")]
 mod keep;
+#[cfg(target_os = "linux")]
+mod landlock;
+mod limits;
+#[cfg(target_os = "linux")]
+mod nested;
 mod order;
+#[cfg(target_os = "linux")]
+mod placeholders;
 mod policy;
 mod probe;
+mod protected;
+mod reads;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
+#[cfg(target_os = "linux")]
+mod seccomp;
 #[cfg(target_os = "linux")]
 mod server_guard;
 #[cfg(target_os = "linux")]
 mod sockets;
+#[cfg(target_os = "linux")]
+mod watch;
 mod wrap;
 
 use std::{
@@ -32,6 +50,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use codespar_policy::Shelter;
@@ -39,16 +58,22 @@ use parking_lot::Mutex;
 
 use crate::{Context, egress::Egress};
 use probe::Probes;
+use reads::Reads;
 
 #[cfg(target_os = "linux")]
-pub use guard::child_main;
+pub(crate) use client::Guarded;
+#[cfg(target_os = "linux")]
+pub use guard::guard_main;
 pub use harden::harden_self;
-pub use order::{CHILD_COMMAND, SERVER_COMMAND};
-pub(crate) use order::{GuardedEnd, Report};
-pub use policy::{Network, SandboxPolicy};
+pub use limits::Limits;
+pub(crate) use order::{CommandLine, GuardedEnd, Report};
+pub use order::{GUARD_COMMAND, Restored, SERVER_COMMAND};
+pub use policy::{Absent, Network, Neutral, Protected, SandboxPolicy};
 #[cfg(target_os = "linux")]
 pub use server_guard::server_main;
-pub(crate) use wrap::{Leash, Wrapped};
+#[cfg(target_os = "linux")]
+pub(crate) use server_guard::server_order;
+pub(crate) use wrap::Wrapped;
 
 /// What commands are held in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,6 +86,27 @@ pub enum SandboxKind {
     Seatbelt,
     /// Nothing.
     None,
+}
+
+impl SandboxKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bubblewrap => "bubblewrap",
+            Self::Landlock => "Landlock",
+            Self::Seatbelt => "Seatbelt",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Who has said that a command may run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Approval {
+    /// Rules and modes: nobody has looked at this one, so it needs a sandbox.
+    #[default]
+    Rules,
+    /// A person, about this very command, told whether there is a sandbox.
+    Person,
 }
 
 /// Which kind a person asked for.
@@ -103,27 +149,71 @@ pub enum SandboxError {
         /// Why.
         error: io::Error,
     },
+    /// No kind works, and nobody has agreed to go without.
+    #[error(
+        "no sandbox works here, so the command was not run ({reasons}). Install the package \
+         `bubblewrap`, or set `sandbox.mode` to \"off\" in your own settings to run commands \
+         without a sandbox"
+    )]
+    NoSandbox {
+        /// What is wrong with each kind.
+        reasons: String,
+    },
+    /// The guard process cannot be had.
+    #[error("the guard process {program} could not be started: {error}")]
+    Guard {
+        /// Its program.
+        program: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// A path cannot be told to the guard.
     #[error("the sandbox cannot be described to its guard (is a path not UTF-8?): {0}")]
-    Unspeakable(#[from] serde_json::Error),
+    NotText(#[from] serde_json::Error),
+    /// No program can be given such a word.
+    #[error("an argument or variable contains a NUL byte: {word:?}")]
+    NulByte {
+        /// The word.
+        word: String,
+    },
+    /// No program can be given so much.
+    #[error("the command line is too long")]
+    TooLong,
 }
+
+#[cfg(target_os = "linux")]
+type Guard = client::GuardClient;
+/// Guards exist on Linux only.
+#[cfg(not(target_os = "linux"))]
+type Guard = PathBuf;
 
 /// How commands are run. Which kind works is found out at first use, once.
 pub struct Sandbox {
     choice: SandboxChoice,
-    guard: Option<PathBuf>,
+    guard: Option<Guard>,
     probes: Probes,
     network: Network,
     egress: Option<Arc<Egress>>,
+    limits: Limits,
+    reads: Reads,
     extra_writable: Vec<PathBuf>,
     own_writes: Mutex<HashMap<PathBuf, Vec<u8>>>,
+    nested: Mutex<HashMap<PathBuf, (Instant, Vec<PathBuf>)>>,
 }
 
+/// How long it is remembered which repositories are in a tree.
+#[cfg(target_os = "linux")]
+const NESTED_KNOWN: Duration = Duration::from_secs(5);
+
 impl Sandbox {
-    /// A sandbox as chosen. `self_exe` is this binary, which answers to [`CHILD_COMMAND`] with
-    /// [`child_main`]. Nothing is tried yet: the first question about the kind does.
+    /// A sandbox as chosen. `self_exe` is this binary, which answers to [`GUARD_COMMAND`] with
+    /// [`guard_main`]. Nothing is tried yet: the first question about the kind does.
     pub fn probe(choice: SandboxChoice, self_exe: PathBuf) -> Self {
-        Self::new(choice, Some(self_exe))
+        #[cfg(target_os = "linux")]
+        let guard = client::GuardClient::new(self_exe);
+        #[cfg(not(target_os = "linux"))]
+        let guard = self_exe;
+        Self::new(choice, Some(guard))
     }
 
     /// No sandbox and no guard: for tests. What a command leaves behind in sessions of its own is
@@ -132,15 +222,18 @@ impl Sandbox {
         Self::new(SandboxChoice::Off, None)
     }
 
-    fn new(choice: SandboxChoice, guard: Option<PathBuf>) -> Self {
+    fn new(choice: SandboxChoice, guard: Option<Guard>) -> Self {
         Self {
             choice,
             guard,
             probes: Probes::default(),
             network: Network::Denied,
             egress: None,
+            limits: Limits::default(),
+            reads: Reads::default(),
             extra_writable: Vec::new(),
             own_writes: Mutex::default(),
+            nested: Mutex::default(),
         }
     }
 
@@ -159,10 +252,40 @@ impl Sandbox {
     }
 
     /// The hosts that commands may reach, where the network as a whole is closed to them and the
-    /// sandbox has a network namespace for each.
+    /// sandbox knows network namespaces.
     pub fn egress(&self) -> Option<&Arc<Egress>> {
-        let applies = self.network == Network::Denied && self.kind() == SandboxKind::Bubblewrap;
-        self.egress.as_ref().filter(|_| applies)
+        let egress = self.egress.as_ref()?;
+        let has_namespaces =
+            || matches!(self.kind(), SandboxKind::Bubblewrap | SandboxKind::Landlock);
+        (self.network == Network::Denied && has_namespaces()).then_some(egress)
+    }
+
+    /// Whether there could be such hosts; nothing is tried for this answer.
+    pub(crate) fn has_egress(&self) -> bool {
+        self.egress.is_some() && self.network == Network::Denied
+    }
+
+    /// Whose home commands cannot see but for tools in it, and our own directory, which they
+    /// cannot see at all.
+    #[must_use]
+    pub fn with_home(mut self, home: Option<PathBuf>, state: PathBuf) -> Self {
+        self.reads.home = home;
+        self.reads.state = Some(state);
+        self
+    }
+
+    /// Shows commands something in the home directory.
+    #[must_use]
+    pub fn with_readable(mut self, path: PathBuf) -> Self {
+        self.reads.allowed.push(path);
+        self
+    }
+
+    /// Limits what commands may use.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
     }
 
     /// Makes a directory outside of the workspace writable (a build cache). `home` is the person's
@@ -221,7 +344,7 @@ impl Sandbox {
             SandboxKind::None if self.choice == SandboxChoice::Off => {
                 "none: switched off in the settings".to_owned()
             }
-            SandboxKind::None => "none works here: commands run unsandboxed".to_owned(),
+            SandboxKind::None => "none works here: unattended commands are refused".to_owned(),
         }
     }
 
@@ -232,15 +355,46 @@ impl Sandbox {
 
     /// What a command of this agent may touch.
     pub fn policy(&self, context: &Context) -> Result<SandboxPolicy, SandboxError> {
-        let mut policy = SandboxPolicy::for_workspace(
-            context.workspace(),
-            context.temp_dir(),
-            self.network.clone(),
-        )?;
+        let home = self.reads.home.as_deref();
+        let mut policy =
+            SandboxPolicy::for_workspace(context.workspace(), context.temp_dir(), home)?;
         for path in &self.extra_writable {
             policy.add_writable(path.clone());
         }
+        policy.network = self.network.clone();
+        policy.limits = self.limits.clone();
+        policy.registry = self.registry();
+        policy.secret = context.hidden().found_in(context.workspace());
+        policy.visible.extend(context.output_dir().canonicalize());
+        self.reads.apply(&mut policy, context.child_env());
         Ok(policy)
+    }
+
+    /// Other repositories in a tree, looked for again after a while: each of them adds mounts.
+    #[cfg(target_os = "linux")]
+    fn nested_in(&self, tree: &Path) -> Vec<PathBuf> {
+        let mut known = self.nested.lock();
+        if let Some((when, found)) = known.get(tree)
+            && when.elapsed() < NESTED_KNOWN
+        {
+            return found.clone();
+        }
+        let found = nested::find(tree, nested::Search::Usual);
+        known.insert(tree.to_path_buf(), (Instant::now(), found.clone()));
+        found
+    }
+
+    fn registry(&self) -> Option<PathBuf> {
+        let state = self.reads.state.as_deref()?;
+        Some(state.join("sandbox"))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn setup(&self) -> guard::Setup {
+        guard::Setup {
+            limits: self.limits.clone(),
+            registry: self.registry(),
+        }
     }
 
     /// We wrote this protected file ourselves (a person's answer went into the settings): should a
@@ -250,15 +404,23 @@ impl Sandbox {
     }
 
     /// Writes again what we had vouched for; the rest was changed by the command.
-    pub(crate) fn sort_out(&self, restored: Vec<PathBuf>) -> Vec<PathBuf> {
+    pub(crate) fn sort_out(&self, restored: Vec<Restored>) -> Vec<Restored> {
         let own = self.own_writes.lock();
         restored
             .into_iter()
-            .filter(|path| match own.get(path) {
-                Some(content) => std::fs::write(path, content).is_err(),
+            .filter(|restored| match own.get(&restored.path) {
+                Some(content) => std::fs::write(&restored.path, content).is_err(),
                 None => true,
             })
             .collect()
+    }
+
+    fn is_switched_off(&self) -> bool {
+        self.choice == SandboxChoice::Off
+    }
+
+    fn is_candidate(&self, kind: SandboxKind) -> bool {
+        self.candidates().contains(&kind)
     }
 
     fn candidates(&self) -> &'static [SandboxKind] {
@@ -271,13 +433,22 @@ impl Sandbox {
     }
 
     fn works(&self, kind: SandboxKind) -> Result<(), String> {
-        self.probes.works(kind, self.guard.as_deref())
+        #[cfg(target_os = "linux")]
+        return self.probes.works(kind, self.guard.as_ref(), &self.setup());
+        #[cfg(not(target_os = "linux"))]
+        self.probes.works(kind)
     }
+}
+
+/// Whether a path is only kept free while a command runs: to readers there is no such file.
+pub fn is_placeholder(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|kind| kind.file_type().is_socket())
 }
 
 /// Guards exist on Linux only; the binary says so.
 #[cfg(not(target_os = "linux"))]
-pub fn child_main(_args: impl Iterator<Item = std::ffi::OsString>) -> i32 {
+pub fn guard_main(_args: impl Iterator<Item = std::ffi::OsString>) -> i32 {
     order::FAILED
 }
 

@@ -1,11 +1,16 @@
 //! What a sandboxed command may touch.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use super::{SandboxError, git_dirs};
+use serde::{Deserialize, Serialize};
+
+use super::{Limits, SandboxError, protected};
 
 /// Whether a command may reach the network.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     /// It may not.
     #[default]
@@ -16,69 +21,128 @@ pub enum Network {
     Proxy(PathBuf),
 }
 
-/// What a command may touch. Everything is readable; what is not named here is not writable.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a command may touch. The system is readable; what is not named as writable is not.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxPolicy {
     /// Trees it may write to: absolute, without symlinks.
     pub writable: Vec<PathBuf>,
-    /// Holes in those trees that stay as they are: git hooks and configuration, settings.
-    pub read_only: Vec<PathBuf>,
+    /// Those of them that are the person's work, not scratch space.
+    pub workspace: Vec<PathBuf>,
+    /// Paths in those trees that stay as they are: git hooks and configuration, settings.
+    pub protected: Vec<Protected>,
+    /// Directories it cannot see, except for what is writable or visible in them.
+    pub hidden: Vec<PathBuf>,
+    /// What it can read in hidden directories.
+    pub visible: Vec<PathBuf>,
+    /// What it cannot see wherever it lies.
+    pub secret: Vec<PathBuf>,
     /// The network.
     pub network: Network,
-    /// Where a version that had to be put back from a hole is laid aside.
-    pub aside: PathBuf,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Where changed versions of protected paths go.
+    pub quarantine: PathBuf,
+    /// Where placeholders are on record, if they may be made.
+    pub registry: Option<PathBuf>,
 }
 
-/// Settings that widen what an agent may do, so no command of its may write them.
-const SETTINGS: [&str; 4] = [
-    ".codespar/settings.json",
-    ".codespar/settings.local.json",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-];
+/// A path that no command may change.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Protected {
+    /// Absolute, inside a writable tree.
+    pub path: PathBuf,
+    /// What happens where it does not exist.
+    pub absent: Absent,
+}
 
-/// What git runs on its own accord, outside of any sandbox, the next time somebody calls it.
-const GIT_HOLES: [&str; 4] = ["hooks", "config", "config.worktree", "commondir"];
+/// What is done about a protected path that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Absent {
+    /// Something that cannot be read takes its place while a command runs.
+    File,
+    /// An empty directory takes its place while a command runs.
+    Directory,
+    /// A file with this text takes its place while a command runs: programs that find it do the
+    /// same as if it were not there.
+    Text(Neutral),
+    /// It is looked for after the command.
+    Checked,
+}
+
+/// Content that changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Neutral {
+    /// Configuration without a line.
+    Empty,
+    /// `.git/commondir` that names its own directory.
+    SameDirectory,
+}
+
+impl Neutral {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Empty => "",
+            Self::SameDirectory => ".\n",
+        }
+    }
+}
+
+/// What a command sees of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum View {
+    Hidden,
+    Readable,
+    Writable,
+    /// Hidden, whatever else is said about the same path.
+    Secret,
+}
 
 impl SandboxPolicy {
-    /// Writes to the workspace directories and to `temp_dir`, except to settings and git hooks.
-    /// The repository of a linked worktree becomes writable with it, or git could not commit.
+    /// Writes to the workspace directories and to `temp_dir`, except to what is protected in them.
+    /// The repository of a linked worktree becomes writable with it, or git could not commit. Of a
+    /// directory that holds the home directory, only what is not a hidden file of the home.
     pub fn for_workspace<'a>(
         workspace: impl IntoIterator<Item = &'a Path>,
         temp_dir: &Path,
-        network: Network,
+        home: Option<&Path>,
     ) -> Result<Self, SandboxError> {
         let mut policy = Self {
-            writable: Vec::new(),
-            read_only: Vec::new(),
-            network,
-            aside: temp_dir.to_path_buf(),
+            quarantine: temp_dir.to_path_buf(),
+            ..Self::default()
         };
         for directory in workspace {
             let directory = resolve(directory)?;
             if directory.parent().is_none() {
                 return Err(SandboxError::WholeDisk);
             }
-            policy
-                .read_only
-                .extend(SETTINGS.iter().map(|name| directory.join(name)));
-            if !directory.join(".git").exists() {
-                // One that a command makes must not bring hooks or configuration of its own.
-                let git_dir = directory.join(".git");
+            let home = home.and_then(|home| home.canonicalize().ok());
+            if let Some(home) = home.as_deref().filter(|home| home.starts_with(&directory)) {
                 policy
-                    .read_only
-                    .extend(GIT_HOLES.iter().map(|name| git_dir.join(name)));
+                    .writable
+                    .extend(protected::without_dot_files(&directory, home));
+                policy.visible.push(directory);
+                continue;
             }
-            for git_dir in git_dirs::of_workspace(&directory) {
-                policy
-                    .read_only
-                    .extend(GIT_HOLES.iter().map(|name| git_dir.join(name)));
+            let found = protected::in_directory(&directory, home.as_deref());
+            policy.protected.extend(found.protected);
+            for git_dir in found.git_dirs {
                 policy.add_writable(git_dir);
             }
+            policy.workspace.push(directory.clone());
             policy.add_writable(directory);
         }
+        policy.protected.sort();
+        policy.protected.dedup_by(|a, b| a.path == b.path);
         policy.add_writable(resolve(temp_dir)?);
         Ok(policy)
+    }
+
+    /// Protects other repositories in the workspace like its own.
+    pub(super) fn protect_nested(&mut self, repositories: &[PathBuf], home: Option<&Path>) {
+        self.protected
+            .extend(protected::of_nested(repositories, home));
+        self.protected.sort();
+        self.protected.dedup_by(|a, b| a.path == b.path);
     }
 
     /// Adds a tree that exists and is not inside one already there.
@@ -93,6 +157,39 @@ impl SandboxPolicy {
     /// Whether a path lies in a writable tree.
     pub(super) fn covers(&self, path: &Path) -> bool {
         self.writable.iter().any(|tree| path.starts_with(tree))
+    }
+
+    /// Every path at which the view changes, parents before what is in them. `also_hidden` are
+    /// directories that the means at hand replaces by empty ones.
+    pub(super) fn views(&self, also_hidden: &[PathBuf]) -> BTreeMap<PathBuf, View> {
+        let mut views: BTreeMap<PathBuf, View> = BTreeMap::new();
+        let mut add = |paths: &[PathBuf], view: View| {
+            for path in paths {
+                let known = views.entry(path.clone()).or_insert(view);
+                *known = view.max(*known);
+            }
+        };
+        add(also_hidden, View::Hidden);
+        add(&self.hidden, View::Hidden);
+        add(&self.visible, View::Readable);
+        add(&self.writable, View::Writable);
+        add(&self.secret, View::Secret);
+        let known = views.clone();
+        views.retain(|path, view| {
+            let around = path
+                .ancestors()
+                .skip(1)
+                .find_map(|ancestor| known.get(ancestor))
+                .copied()
+                .unwrap_or(View::Readable);
+            match view {
+                View::Hidden | View::Secret => !matches!(around, View::Hidden | View::Secret),
+                // Reading is no wider than writing.
+                View::Readable => matches!(around, View::Hidden | View::Secret),
+                View::Writable => around != View::Writable,
+            }
+        });
+        views
     }
 }
 
@@ -149,40 +246,37 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_gets_holes_for_hooks_configuration_and_settings() {
-        let root = tempfile::tempdir().unwrap();
-        let real = root.path().canonicalize().unwrap();
-        std::fs::create_dir(real.join(".git")).unwrap();
-        let temp = tempfile::tempdir().unwrap();
-        let policy =
-            SandboxPolicy::for_workspace([root.path()], temp.path(), Network::Denied).unwrap();
-        assert_eq!(
-            policy,
-            SandboxPolicy {
-                writable: vec![real.clone(), temp.path().canonicalize().unwrap()],
-                read_only: [
-                    ".codespar/settings.json",
-                    ".codespar/settings.local.json",
-                    ".claude/settings.json",
-                    ".claude/settings.local.json",
-                    ".git/hooks",
-                    ".git/config",
-                    ".git/config.worktree",
-                    ".git/commondir",
-                ]
-                .map(|name| real.join(name))
-                .to_vec(),
-                network: Network::Denied,
-                aside: temp.path().to_path_buf(),
-            }
-        );
+    fn the_nearest_view_counts_and_secrets_win() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let policy = SandboxPolicy {
+            writable: paths(&["/home/ann/work", "/home/ann/.codespar/tmp/1"]),
+            hidden: paths(&["/home", "/home/ann"]),
+            visible: paths(&["/home/ann/.cargo", "/home/ann/work/sub", "/usr"]),
+            secret: paths(&[
+                "/home/ann/.cargo/credentials.toml",
+                "/home/ann/.ssh",
+                "/home/ann/.codespar",
+                "/home/ann/work/.env",
+            ]),
+            ..SandboxPolicy::default()
+        };
+        let views: Vec<(PathBuf, View)> = policy.views(&[]).into_iter().collect();
+        let expected = [
+            ("/home", View::Hidden),
+            ("/home/ann/.cargo", View::Readable),
+            ("/home/ann/.cargo/credentials.toml", View::Secret),
+            ("/home/ann/.codespar/tmp/1", View::Writable),
+            ("/home/ann/work", View::Writable),
+            ("/home/ann/work/.env", View::Secret),
+        ];
+        assert_eq!(views, expected.map(|(path, view)| (path.into(), view)));
     }
 
     #[test]
     fn the_whole_disk_is_no_workspace() {
         let temp = tempfile::tempdir().unwrap();
         assert!(matches!(
-            SandboxPolicy::for_workspace([Path::new("/")], temp.path(), Network::Denied),
+            SandboxPolicy::for_workspace([Path::new("/")], temp.path(), None),
             Err(SandboxError::WholeDisk)
         ));
     }

@@ -1,6 +1,6 @@
 //! Finding out which sandbox works, by running something in it.
 
-use std::{path::Path, sync::OnceLock};
+use std::sync::OnceLock;
 
 use super::SandboxKind;
 
@@ -27,20 +27,25 @@ pub(super) struct Probes {
 
 #[cfg(target_os = "linux")]
 impl Probes {
-    pub(super) fn works(&self, kind: SandboxKind, guard: Option<&Path>) -> Result<(), String> {
+    pub(super) fn works(
+        &self,
+        kind: SandboxKind,
+        guard: Option<&super::client::GuardClient>,
+        setup: &super::guard::Setup,
+    ) -> Result<(), String> {
         let Some(guard) = guard else {
             return Err("there is no guard program to run commands under".to_owned());
         };
         match kind {
             SandboxKind::Bubblewrap => self
                 .bubblewrap
-                .get_or_init(|| linux::try_bubblewrap(guard))
+                .get_or_init(|| linux::try_bubblewrap(guard, setup))
                 .as_ref()
                 .map(|_| ())
                 .map_err(Clone::clone),
             SandboxKind::Landlock => self
                 .landlock
-                .get_or_init(|| linux::try_landlock(guard))
+                .get_or_init(|| linux::try_landlock(guard, setup))
                 .clone(),
             SandboxKind::Seatbelt | SandboxKind::None => Err("not on Linux".to_owned()),
         }
@@ -65,14 +70,14 @@ impl Probes {
 
 #[cfg(not(target_os = "linux"))]
 impl Probes {
-    pub(super) fn works(&self, kind: SandboxKind, _guard: Option<&Path>) -> Result<(), String> {
+    pub(super) fn works(&self, kind: SandboxKind) -> Result<(), String> {
         match kind {
             #[cfg(target_os = "macos")]
             SandboxKind::Seatbelt => self
                 .seatbelt
                 .get_or_init(|| {
                     let program = super::seatbelt::PROGRAM;
-                    let found = Path::new(program).is_file();
+                    let found = std::path::Path::new(program).is_file();
                     found.then_some(()).ok_or(format!("{program} is not there"))
                 })
                 .clone(),
@@ -87,32 +92,26 @@ impl Probes {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::{
-        io::Read,
-        os::unix::process::CommandExt,
-        path::{Path, PathBuf},
-        process::{Command, Stdio},
-        thread,
-        time::{Duration, Instant},
-    };
+    use std::time::Duration;
 
     use super::super::{
-        Network, Report, SandboxPolicy,
+        Report, SandboxPolicy,
         bubblewrap::{self, Bubblewrap},
-        confine,
-        wrap::{Leash, Wrapped, in_bubblewrap, landlock_order, under_guard},
+        client::GuardClient,
+        guard::Setup,
+        landlock,
+        order::{CommandLine, Means, Order},
     };
 
-    /// A sandbox that has not run `true` by then does not work.
-    const PATIENCE: Duration = Duration::from_secs(5);
+    /// A sandbox that has not run a shell by then does not work.
+    const PATIENCE: Duration = Duration::from_secs(10);
 
-    pub(super) fn try_bubblewrap(guard: &Path) -> Result<Bubblewrap, String> {
-        let program = bubblewrap::find().ok_or("bwrap is not installed")?;
+    pub(super) fn try_bubblewrap(guard: &GuardClient, setup: &Setup) -> Result<Bubblewrap, String> {
+        let program =
+            bubblewrap::find().ok_or("bwrap is not installed; install the package `bubblewrap`")?;
         let mut reason = String::new();
         for variant in bubblewrap::variants(&program) {
-            let wrapped = in_bubblewrap(&variant, guard, &strictest(), nothing(), Path::new("/"));
-            let wrapped = wrapped.map_err(|error| error.to_string());
-            match wrapped.and_then(|wrapped| attempt(&wrapped)) {
+            match attempt(guard, setup, Means::Bubblewrap(variant.clone())) {
                 Ok(()) => return Ok(variant),
                 // The first is the best way; why it failed is what helps.
                 Err(why) if reason.is_empty() => reason = why,
@@ -122,65 +121,31 @@ mod linux {
         Err(reason)
     }
 
-    pub(super) fn try_landlock(guard: &Path) -> Result<(), String> {
-        if confine::abi() < 1 {
+    pub(super) fn try_landlock(guard: &GuardClient, setup: &Setup) -> Result<(), String> {
+        if landlock::abi() < 1 {
             return Err("the kernel has no Landlock, or has it switched off".to_owned());
         }
-        under_guard(guard, &landlock_order(&strictest()), nothing())
-            .map_err(|error| error.to_string())
-            .and_then(|wrapped| attempt(&wrapped))
+        attempt(guard, setup, Means::Landlock)
     }
 
-    fn strictest() -> SandboxPolicy {
-        SandboxPolicy {
-            writable: Vec::new(),
-            read_only: Vec::new(),
-            network: Network::Denied,
-            aside: PathBuf::from("/"),
-        }
-    }
-
-    fn nothing() -> Wrapped {
-        Wrapped {
+    /// Runs a shell with the strictest policy there is.
+    fn attempt(guard: &GuardClient, setup: &Setup, means: Means) -> Result<(), String> {
+        let order = Order {
+            means,
+            policy: SandboxPolicy::default(),
+            cwd: "/".into(),
+        };
+        let line = CommandLine {
             program: "/bin/sh".into(),
             arguments: vec!["-c".into(), ":".into()],
-            leash: Leash::Group,
-        }
-    }
-
-    fn attempt(wrapped: &Wrapped) -> Result<(), String> {
-        let mut child = Command::new(&wrapped.program)
-            .args(&wrapped.arguments)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .map_err(|error| format!("{}: {error}", wrapped.program.display()))?;
-        let started = Instant::now();
-        while started.elapsed() < PATIENCE {
-            if child.try_wait().is_ok_and(|status| status.is_some()) {
-                let mut text = String::new();
-                if let Some(errors) = child.stderr.take() {
-                    let _ = errors.take(16 << 10).read_to_string(&mut text);
-                }
-                return verdict(&text);
-            }
-            thread::sleep(Duration::from_micros(500));
-        }
-        let _ = child.kill();
-        let _ = child.wait();
-        Err(format!("nothing happened in {} s", PATIENCE.as_secs()))
-    }
-
-    fn verdict(text: &str) -> Result<(), String> {
-        match text.lines().last().map(serde_json::from_str::<Report>) {
-            Some(Ok(Report::Ended(end))) if end.code == Some(0) => Ok(()),
-            Some(Ok(Report::Ended(end))) => Err(format!("a shell failed in it: {end:?}")),
-            Some(Ok(Report::Failed { reason } | Report::Broken { reason })) => Err(reason),
-            Some(Err(_)) => Err(text.trim().to_owned()),
-            None => Err("it ended without a word".to_owned()),
+            env: Vec::new(),
+        };
+        let (report, said) = guard.attempt(setup, &order, &line, PATIENCE)?;
+        match report {
+            Report::Ended(end) if end.code == Some(0) => Ok(()),
+            Report::Ended(end) => Err(format!("a shell failed in it: {end:?}")),
+            Report::Failed { reason } | Report::Broken { reason } => Err(reason),
+            Report::NotSetUp => Err(said.trim().to_owned()),
         }
     }
 }

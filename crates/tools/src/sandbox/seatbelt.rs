@@ -23,8 +23,12 @@ fn profile(policy: &SandboxPolicy) -> String {
     for tree in &policy.writable {
         profile.push_str(&format!("(allow file-write* (subpath {}))\n", quote(tree)));
     }
-    for hole in &policy.read_only {
-        profile.push_str(&format!("(deny file-write* (subpath {}))\n", quote(hole)));
+    for protected in &policy.protected {
+        let path = quote(&protected.path);
+        profile.push_str(&format!("(deny file-write* (subpath {path}))\n"));
+    }
+    for secret in &policy.secret {
+        profile.push_str(&format!("(deny file-read* (subpath {}))\n", quote(secret)));
     }
     if policy.network != Network::Allowed {
         profile.push_str("(deny network*)\n(allow network* (local unix))\n");
@@ -39,15 +43,21 @@ fn quote(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Absent, Protected},
+        *,
+    };
 
     #[test]
     fn holes_come_after_the_trees_they_are_in() {
         let policy = SandboxPolicy {
             writable: vec!["/w \"x\"".into()],
-            read_only: vec!["/w \"x\"/.git/hooks".into()],
-            network: Network::Denied,
-            aside: "/t".into(),
+            protected: vec![Protected {
+                path: "/w \"x\"/.git/hooks".into(),
+                absent: Absent::Checked,
+            }],
+            secret: vec!["/home/ann/.ssh".into()],
+            ..SandboxPolicy::default()
         };
         assert_eq!(
             profile(&policy),
@@ -55,6 +65,7 @@ mod tests {
              (allow file-write* (subpath \"/dev\"))\n\
              (allow file-write* (subpath \"/w \\\"x\\\"\"))\n\
              (deny file-write* (subpath \"/w \\\"x\\\"/.git/hooks\"))\n\
+             (deny file-read* (subpath \"/home/ann/.ssh\"))\n\
              (deny network*)\n(allow network* (local unix))\n"
         );
     }

@@ -1,36 +1,40 @@
 //! The guard of a server that talks over its standard streams: it dies with us, with all it
 //! started.
 //!
-//! Input and output are the server's own. The guard's standard error is a socket to us: what the
-//! server says on its standard error goes there, and when our end closes (also by our death)
-//! everything is killed.
+//! The guard starts with an empty environment; what to run comes first over its standard input.
+//! From then on input and output are the server's own. The guard's standard error is a socket to
+//! us: what the server says on its standard error goes there, and when our end closes (also by our
+//! death) everything is killed.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
+    fs::File,
     io::{self, Read, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::process::CommandExt,
     },
+    path::Path,
     process::{ChildStderr, Command, Stdio},
     thread,
-    time::Duration,
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    process::{Pid, PidfdFlags, Signal, getpid, pidfd_open},
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, Signal, getpid},
 };
 
-use super::{guard::Family, harden::harden_self, order::FAILED};
+use super::{
+    child_events::ChildEvents,
+    harden::harden_self,
+    order::{self, CommandLine, FAILED, Means, Order},
+    watch::Family,
+};
 
-/// Zombies are collected at least this often.
-const TICK: Duration = Duration::from_millis(500);
-
-/// Runs as the hidden child: `args` are what follows the subcommand, `-- program args…`. Must be
-/// called before any thread is started. Returns the exit code for the process.
-pub fn server_main(args: impl Iterator<Item = OsString>) -> i32 {
-    match keep(args) {
+/// Runs as the hidden child. Must be called before any thread is started. Returns the exit code for
+/// the process.
+pub fn server_main(_args: impl Iterator<Item = OsString>) -> i32 {
+    match keep() {
         Ok(code) => code,
         Err(error) => {
             // Nobody may be left to read it.
@@ -40,24 +44,32 @@ pub fn server_main(args: impl Iterator<Item = OsString>) -> i32 {
     }
 }
 
-fn keep(mut args: impl Iterator<Item = OsString>) -> io::Result<i32> {
-    let malformed = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
-    if args.next().as_deref() != Some(OsStr::new("--")) {
-        return Err(malformed("server child: no `--`"));
-    }
-    let program = args
-        .next()
-        .ok_or_else(|| malformed("server child: no program"))?;
+/// What is written to a server guard's standard input before anything else.
+pub(crate) fn server_order(line: &CommandLine, cwd: &Path) -> Result<Vec<u8>, super::SandboxError> {
+    let order = Order {
+        means: Means::Nothing,
+        policy: super::SandboxPolicy::default(),
+        cwd: cwd.to_path_buf(),
+    };
+    order::encode(&order, line)
+}
+
+fn keep() -> io::Result<i32> {
+    // Not through the buffered handle: what follows the order is the server's.
+    let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (order, line) = order::decode(&input)?;
+    drop(input);
     // The server must not reach into the process that watches it.
     let _ = harden_self();
     if getpid() != Pid::INIT {
         rustix::process::set_child_subreaper(Some(getpid()))?;
     }
-    let (main, errors) = start(&program, args)?;
+    let events = ChildEvents::new()?;
+    let (main, errors) = start(&line, &order.cwd)?;
     let passing_on = pass_on(errors);
-    let mut family = Family { main, ended: None };
-    let ended = watch(&mut family);
-    family.kill_all();
+    let mut family = Family::of(main);
+    let ended = watch(&mut family, &events);
+    family.kill_all(&events);
     // Nobody is left to write: what was said last is passed on, then it ends.
     let _ = passing_on.map(thread::JoinHandle::join);
     ended?;
@@ -68,12 +80,14 @@ fn keep(mut args: impl Iterator<Item = OsString>) -> io::Result<i32> {
 }
 
 #[allow(unsafe_code)]
-fn start(
-    program: &OsStr,
-    args: impl Iterator<Item = OsString>,
-) -> io::Result<(Pid, Option<ChildStderr>)> {
-    let mut command = Command::new(program);
-    command.args(args).stderr(Stdio::piped());
+fn start(line: &CommandLine, cwd: &Path) -> io::Result<(Pid, Option<ChildStderr>)> {
+    let mut command = Command::new(&line.program);
+    command
+        .args(&line.arguments)
+        .env_clear()
+        .envs(line.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(cwd)
+        .stderr(Stdio::piped());
     // SAFETY: this process has one thread, so the code after the fork finds every lock free.
     unsafe {
         command.pre_exec(|| {
@@ -83,8 +97,11 @@ fn start(
         });
     }
     let mut child = command.spawn().map_err(|error| {
-        let words = format!("{} cannot be started: {error}", program.to_string_lossy());
-        io::Error::new(error.kind(), words)
+        let program = line.program.to_string_lossy();
+        io::Error::new(
+            error.kind(),
+            format!("{program} cannot be started: {error}"),
+        )
     })?;
     let pid = Pid::from_raw(child.id().cast_signed())
         .ok_or_else(|| io::Error::other("a child without an id"))?;
@@ -103,17 +120,14 @@ fn pass_on(errors: Option<ChildStderr>) -> Option<thread::JoinHandle<()>> {
 }
 
 /// Until the server has ended or nobody holds us any more.
-fn watch(family: &mut Family) -> io::Result<()> {
-    let main = pidfd_open(family.main, PidfdFlags::empty()).ok();
+fn watch(family: &mut Family, events: &ChildEvents) -> io::Result<()> {
     let lifeline: OwnedFd = io::stderr().as_fd().try_clone_to_owned()?;
-    while family.collect() && family.ended.is_none() {
-        let mut fds = vec![PollFd::new(&lifeline, PollFlags::IN)];
-        fds.extend(main.as_ref().map(|main| PollFd::new(main, PollFlags::IN)));
-        let pause = Timespec {
-            tv_sec: TICK.as_secs().cast_signed(),
-            tv_nsec: TICK.subsec_nanos().into(),
-        };
-        match poll(&mut fds, Some(&pause)) {
+    while family.collect(events) && family.ended.is_none() {
+        let mut fds = [
+            PollFd::new(&lifeline, PollFlags::IN),
+            PollFd::new(events, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,7 +1,8 @@
 //! Sockets of other programs that a sandboxed command could talk its way out through.
 //!
 //! A read-only mount does not stop a connection: the container engine's socket alone would give the
-//! whole disk. So each socket that somebody listens on outside of the workspace is covered.
+//! whole disk. So each socket that somebody listens on and that can be seen inside is covered, also
+//! in the workspace.
 
 use std::{
     fs,
@@ -10,16 +11,6 @@ use std::{
 };
 
 use super::{Network, SandboxPolicy};
-
-/// With the network allowed, only these are covered: who reaches them is root.
-const ENGINES: [&str; 6] = [
-    "docker.sock",
-    "containerd.sock",
-    "podman.sock",
-    "crio.sock",
-    "unix.socket",
-    "private",
-];
 
 /// Sockets bound in another network namespace are not in our table; a container engine's socket
 /// handed into a container is one of these.
@@ -31,15 +22,20 @@ const KNOWN: [&str; 5] = [
     "/run/crio/crio.sock",
 ];
 
-/// The sockets to cover for a policy.
-pub(super) fn to_cover(policy: &SandboxPolicy) -> Vec<PathBuf> {
-    let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+/// The sockets to cover, of those that are seen inside.
+pub(super) fn to_cover(policy: &SandboxPolicy, is_seen: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let proxy = match &policy.network {
+        Network::Proxy(socket) => Some(socket.as_path()),
+        Network::Denied | Network::Allowed => None,
+    };
+    let table = fs::read("/proc/net/unix").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
     let mut paths: Vec<PathBuf> = bound_paths(&table)
-        .filter(|path| policy.network != Network::Allowed || is_engine(path))
         .chain(KNOWN.iter().map(Path::new))
         .filter(|path| is_socket(path))
         .filter_map(|path| path.canonicalize().ok())
-        .filter(|path| !policy.covers(path) && !path.starts_with("/dev") && is_socket(path))
+        .filter(|path| Some(path.as_path()) != proxy)
+        .filter(|path| !path.starts_with("/dev") && is_socket(path) && is_seen(path))
         .collect();
     paths.sort();
     paths.dedup();
@@ -52,12 +48,6 @@ fn bound_paths(table: &str) -> impl Iterator<Item = &Path> {
         .skip(1)
         .filter_map(|line| line.split_once('/').map(|(row, _)| &line[row.len()..]))
         .map(Path::new)
-}
-
-fn is_engine(path: &Path) -> bool {
-    path.file_name()
-        .and_then(|name| name.to_str())
-        .is_some_and(|name| ENGINES.contains(&name))
 }
 
 fn is_socket(path: &Path) -> bool {

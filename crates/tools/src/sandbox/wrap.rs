@@ -1,186 +1,155 @@
-//! From a command to what is really started: sandbox program, guard, command.
+//! From a command to what is really started.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::Path};
 
-use crate::egress::FORWARD_COMMAND;
-
-use super::{
-    CHILD_COMMAND, Network, Sandbox, SandboxError, SandboxKind, SandboxPolicy,
-    order::{Order, Sockets},
-};
-
-/// How the started process is held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leash {
-    /// By the guard's lifeline.
-    Guard,
-    /// By signals to its process group.
-    Group,
-}
+use super::{Approval, Sandbox, SandboxError, SandboxKind, SandboxPolicy, order::CommandLine};
 
 /// What to start.
-#[derive(Debug)]
-pub(crate) struct Wrapped {
-    pub(crate) program: PathBuf,
-    pub(crate) arguments: Vec<OsString>,
-    pub(crate) leash: Leash,
+pub(crate) enum Wrapped {
+    /// It is under way, in a guard.
+    #[cfg(target_os = "linux")]
+    Guarded(super::client::Guarded),
+    /// This, to be held by signals to its process group.
+    Plain(CommandLine),
 }
 
 impl Sandbox {
-    /// Wraps a command for the kind in force.
+    /// Starts a command in the sandbox, or says what to start where there is no guard.
     pub(crate) fn wrap(
         &self,
         policy: &SandboxPolicy,
-        program: &Path,
-        arguments: &[OsString],
+        line: CommandLine,
         cwd: &Path,
+        approval: Approval,
     ) -> Result<Wrapped, SandboxError> {
-        let inner = Wrapped {
-            program: program.to_path_buf(),
-            arguments: arguments.to_vec(),
-            leash: Leash::Group,
-        };
-        let Some(guard) = &self.guard else {
-            return Ok(inner);
-        };
-        self.enclose(guard, self.kind(), policy, inner, cwd)
+        let kind = self.kind();
+        self.check_attended(kind, approval)?;
+        self.enclose(kind, policy, line, cwd)
+    }
+
+    /// Without a sandbox nothing runs that nobody has looked at.
+    fn check_attended(&self, kind: SandboxKind, approval: Approval) -> Result<(), SandboxError> {
+        let is_free = self.is_switched_off() || approval == Approval::Person;
+        if kind != SandboxKind::None || is_free {
+            return Ok(());
+        }
+        let reasons = self.report().into_iter().filter_map(|(kind, found)| {
+            let reason = found.err()?;
+            self.is_candidate(kind)
+                .then(|| format!("{}: {reason}", kind.name()))
+        });
+        Err(SandboxError::NoSandbox {
+            reasons: reasons.collect::<Vec<_>>().join("; "),
+        })
     }
 
     #[cfg(target_os = "linux")]
     fn enclose(
         &self,
-        guard: &Path,
         kind: SandboxKind,
         policy: &SandboxPolicy,
-        inner: Wrapped,
+        line: CommandLine,
         cwd: &Path,
     ) -> Result<Wrapped, SandboxError> {
-        match (kind, self.probes.bubblewrap()) {
-            (SandboxKind::Bubblewrap, Some(bubblewrap)) => {
-                in_bubblewrap(bubblewrap, guard, policy, inner, cwd)
+        use super::order::{Means, Order};
+
+        let Some(guard) = &self.guard else {
+            return Ok(Wrapped::Plain(line));
+        };
+        let means = match (kind, self.probes.bubblewrap()) {
+            (SandboxKind::Bubblewrap, Some(bubblewrap)) => Means::Bubblewrap(bubblewrap.clone()),
+            (SandboxKind::Landlock, _) => Means::Landlock,
+            _ => Means::Nothing,
+        };
+        let mut policy = policy.clone();
+        if means != Means::Nothing {
+            for tree in policy.workspace.clone() {
+                policy.protect_nested(&self.nested_in(&tree), self.reads.home.as_deref());
             }
-            (SandboxKind::Landlock, _) => under_guard(guard, &landlock_order(policy), inner),
-            _ => under_guard(guard, &free_order(policy), inner),
         }
+        if let super::Network::Proxy(_) = &policy.network {
+            policy.visible.push(guard.program().to_path_buf());
+        }
+        let line = match means {
+            Means::Bubblewrap(_) => forwarded(&policy, line, guard.program()),
+            // The guard opens the proxy's port itself.
+            Means::Landlock | Means::Nothing => line,
+        };
+        let order = Order {
+            means,
+            policy,
+            cwd: cwd.to_path_buf(),
+        };
+        guard
+            .start(&self.setup(), &order, &line)
+            .map(Wrapped::Guarded)
     }
 
     #[cfg(not(target_os = "linux"))]
     fn enclose(
         &self,
-        _guard: &Path,
         kind: SandboxKind,
         policy: &SandboxPolicy,
-        inner: Wrapped,
+        line: CommandLine,
         _cwd: &Path,
     ) -> Result<Wrapped, SandboxError> {
         #[cfg(target_os = "macos")]
         if kind == SandboxKind::Seatbelt {
             let mut arguments = super::seatbelt::arguments(policy);
-            arguments.push(inner.program.into());
-            arguments.extend(inner.arguments);
-            return Ok(Wrapped {
+            arguments.push(line.program);
+            arguments.extend(line.arguments);
+            return Ok(Wrapped::Plain(CommandLine {
                 program: super::seatbelt::PROGRAM.into(),
                 arguments,
-                leash: Leash::Group,
-            });
+                env: line.env,
+            }));
         }
         let _ = (kind, policy);
-        Ok(inner)
+        Ok(Wrapped::Plain(line))
     }
 }
 
-/// `bwrap … -- guard … -- command`.
+/// With a proxy: `binary __egress-forward <socket> -- command`.
 #[cfg(target_os = "linux")]
-pub(super) fn in_bubblewrap(
-    bubblewrap: &super::bubblewrap::Bubblewrap,
-    guard: &Path,
-    policy: &SandboxPolicy,
-    inner: Wrapped,
-    cwd: &Path,
-) -> Result<Wrapped, SandboxError> {
-    let plan = bubblewrap.plan(policy, cwd);
-    let order = Order {
-        confine: None,
-        sockets: match policy.network {
-            Network::Denied | Network::Proxy(_) => Sockets::NotToHost,
-            Network::Allowed => Sockets::Any,
-        },
-        keep: plan.uncovered,
-        aside: policy.aside.clone(),
+fn forwarded(policy: &SandboxPolicy, line: CommandLine, binary: &Path) -> CommandLine {
+    let super::Network::Proxy(socket) = &policy.network else {
+        return line;
     };
-    let inner = match &policy.network {
-        Network::Proxy(socket) => behind_forwarder(guard, socket, inner),
-        Network::Denied | Network::Allowed => inner,
-    };
-    let guarded = under_guard(guard, &order, inner)?;
-    let mut arguments = plan.arguments;
-    arguments.push(guarded.program.into());
-    arguments.extend(guarded.arguments);
-    Ok(Wrapped {
-        program: bubblewrap.program.clone(),
-        arguments,
-        leash: Leash::Guard,
-    })
-}
-
-/// `guard __egress-forward <socket> -- command`.
-#[cfg(target_os = "linux")]
-fn behind_forwarder(guard: &Path, socket: &Path, inner: Wrapped) -> Wrapped {
-    let mut words: Vec<OsString> = vec![
-        FORWARD_COMMAND.into(),
+    let mut arguments: Vec<OsString> = vec![
+        crate::egress::FORWARD_COMMAND.into(),
         socket.into(),
         "--".into(),
-        inner.program.into(),
+        line.program,
     ];
-    words.extend(inner.arguments);
-    Wrapped {
-        program: guard.to_path_buf(),
-        arguments: words,
-        leash: inner.leash,
+    arguments.extend(line.arguments);
+    CommandLine {
+        program: binary.into(),
+        arguments,
+        env: line.env,
     }
 }
 
-/// `guard __sandbox-child <order> -- command`.
-pub(super) fn under_guard(
-    guard: &Path,
-    order: &Order,
-    inner: Wrapped,
-) -> Result<Wrapped, SandboxError> {
-    let mut words = vec![
-        CHILD_COMMAND.into(),
-        serde_json::to_string(order)?.into(),
-        "--".into(),
-        inner.program.into(),
-    ];
-    words.extend(inner.arguments);
-    Ok(Wrapped {
-        program: guard.to_path_buf(),
-        arguments: words,
-        leash: Leash::Guard,
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::{super::SandboxChoice, *};
 
-pub(super) fn landlock_order(policy: &SandboxPolicy) -> Order {
-    Order {
-        confine: Some(policy.writable.clone()),
-        sockets: match policy.network {
-            Network::Denied | Network::Proxy(_) => Sockets::Local,
-            Network::Allowed => Sockets::Any,
-        },
-        keep: policy.read_only.clone(),
-        aside: policy.aside.clone(),
+    fn wrap(choice: SandboxChoice, approval: Approval) -> Result<Wrapped, SandboxError> {
+        let sandbox = Sandbox::new(choice, None);
+        let line = CommandLine::default();
+        sandbox.wrap(&SandboxPolicy::default(), line, Path::new("/"), approval)
     }
-}
 
-/// No restriction: the guard only sees to the end of all that was started.
-fn free_order(policy: &SandboxPolicy) -> Order {
-    Order {
-        confine: None,
-        sockets: Sockets::Any,
-        keep: Vec::new(),
-        aside: policy.aside.clone(),
+    #[test]
+    fn without_a_sandbox_only_what_a_person_approved_is_run() {
+        let refused = wrap(SandboxChoice::Auto, Approval::Rules).err().unwrap();
+        let words = refused.to_string();
+        assert!(words.starts_with("no sandbox works here"), "{words}");
+        assert!(
+            words.contains("Install the package `bubblewrap`"),
+            "{words}"
+        );
+        assert!(wrap(SandboxChoice::Bubblewrap, Approval::Rules).is_err());
+        assert!(wrap(SandboxChoice::Auto, Approval::Person).is_ok());
+        assert!(wrap(SandboxChoice::Off, Approval::Rules).is_ok());
     }
 }

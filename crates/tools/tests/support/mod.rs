@@ -25,9 +25,16 @@ pub(crate) fn guard() -> PathBuf {
     guard
 }
 
+/// Not in `/tmp`, which is another one inside of bubblewrap.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir_in("/var/tmp").unwrap()
+}
+
 pub(crate) struct Bench {
     dir: TempDir,
     pub(crate) root: PathBuf,
+    pub(crate) home: PathBuf,
+    pub(crate) state: PathBuf,
     pub(crate) temp: PathBuf,
     pub(crate) outputs: PathBuf,
     pub(crate) context: Context,
@@ -42,27 +49,33 @@ impl Bench {
         Self::with(Sandbox::probe(choice, guard()))
     }
 
-    /// None where this machine has no such sandbox: there is nothing to test then.
-    pub(crate) fn sandboxed(choice: SandboxChoice) -> Option<Self> {
+    pub(crate) fn sandboxed(choice: SandboxChoice) -> Self {
         Self::sandboxed_with(choice, Network::Denied)
     }
 
-    pub(crate) fn sandboxed_with(choice: SandboxChoice, network: Network) -> Option<Self> {
+    pub(crate) fn sandboxed_with(choice: SandboxChoice, network: Network) -> Self {
         let sandbox = Sandbox::probe(choice, guard()).with_network(network);
-        if sandbox.shelter() != codespar_policy::Shelter::Sandboxed {
-            eprintln!("not here: {:?}", sandbox.report());
-            return None;
-        }
-        Some(Self::with(sandbox))
+        assert_eq!(
+            sandbox.shelter(),
+            codespar_policy::Shelter::Sandboxed,
+            "install bubblewrap and use a kernel with Landlock: {:?}",
+            sandbox.report()
+        );
+        Self::with(sandbox)
     }
 
     pub(crate) fn with(sandbox: Sandbox) -> Self {
-        Self::in_dir(tempfile::tempdir().unwrap(), "root", sandbox, None)
+        Self::in_dir(directory(), "root", sandbox, None)
     }
 
     pub(crate) fn reading(reader: Arc<dyn PageReader>) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = directory();
         Self::in_dir(dir, "root", Sandbox::unsandboxed(), Some(reader))
+    }
+
+    /// With files that a rule forbids to read.
+    pub(crate) fn hiding(sandbox: Sandbox, hidden: codespar_tools::Hidden) -> Self {
+        Self::build(directory(), "root", sandbox, None, hidden)
     }
 
     pub(crate) fn in_dir(
@@ -71,11 +84,24 @@ impl Bench {
         sandbox: Sandbox,
         page_reader: Option<Arc<dyn PageReader>>,
     ) -> Self {
+        let hidden = codespar_tools::Hidden::default();
+        Self::build(dir, root, sandbox, page_reader, hidden)
+    }
+
+    fn build(
+        dir: TempDir,
+        root: &str,
+        sandbox: Sandbox,
+        page_reader: Option<Arc<dyn PageReader>>,
+        hidden: codespar_tools::Hidden,
+    ) -> Self {
         let base = dir.path().canonicalize().unwrap();
-        let [root, temp, outputs] = [root, "temp", "outputs"].map(|name| base.join(name));
-        for directory in [&root, &temp, &outputs] {
+        let [root, home, state] = [root, "home", "state"].map(|name| base.join(name));
+        let [temp, outputs] = ["tmp", "outputs"].map(|name| state.join(name));
+        for directory in [&root, &home, &temp, &outputs] {
             fs::create_dir_all(directory).unwrap();
         }
+        let sandbox = sandbox.with_home(Some(home.clone()), state.clone());
         let context = Context::new(ContextParts {
             root: root.clone(),
             cwd: root.clone(),
@@ -86,11 +112,13 @@ impl Bench {
             sandbox: Arc::new(sandbox),
             skills: Arc::new(Skills::default()),
             page_reader,
-            hidden: codespar_tools::Hidden::default(),
+            hidden,
         });
         Self {
             dir,
             root,
+            home,
+            state,
             temp,
             outputs,
             context,
@@ -142,6 +170,7 @@ impl Bench {
             input,
             access: intent.access,
             cancel,
+            approval: codespar_tools::sandbox::Approval::Rules,
         };
         tool.run(call, &self.context).await
     }

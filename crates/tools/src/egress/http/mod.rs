@@ -7,7 +7,7 @@ mod body;
 mod head;
 mod response;
 
-use std::io;
+use std::{io, time::Duration};
 
 use tokio::{
     io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
@@ -22,6 +22,10 @@ use super::{
 };
 use head::{BadRequest, LONGEST_HEAD, RequestHead, Target};
 
+/// How much a refused client may still send, and for how long.
+const MOST_DRAINED: u64 = 16 << 20;
+const DRAIN_TIME: Duration = Duration::from_secs(5);
+
 /// Serves one connection.
 pub(super) async fn serve(
     mut reader: impl AsyncBufRead + Unpin,
@@ -31,7 +35,10 @@ pub(super) async fn serve(
     let head = timeout(HEAD_TIME, read_head(&mut reader)).await??;
     let head = match RequestHead::parse(&head) {
         Ok(head) => head,
-        Err(BadRequest(why)) => return answer(&mut writer, "400 Bad Request", why).await,
+        Err(BadRequest(why)) => {
+            answer(&mut writer, "400 Bad Request", why).await?;
+            return drain(&mut reader).await;
+        }
     };
     let (host, port) = match &head.target {
         Target::Tunnel { host, port } | Target::Plain { host, port, .. } => (host, *port),
@@ -43,7 +50,8 @@ pub(super) async fn serve(
                 Refusal::Blocked(_) => "403 Forbidden",
                 Refusal::Unreachable(_) => "502 Bad Gateway",
             };
-            return answer(&mut writer, status, &refusal.to_string()).await;
+            answer(&mut writer, status, &refusal.to_string()).await?;
+            return drain(&mut reader).await;
         }
     };
     match &head.target {
@@ -123,6 +131,16 @@ async fn read_head(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u
             }
         }
     }
+}
+
+/// Reads what a client that was refused still sends. A connection that is closed with something
+/// unread is reset, and the client may never see why.
+async fn drain(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
+    let (mut rest, mut nowhere) = (reader.take(MOST_DRAINED), tokio::io::sink());
+    let read = tokio::io::copy(&mut rest, &mut nowhere);
+    // Whoever takes longer than that is cut off.
+    let _ = timeout(DRAIN_TIME, read).await;
+    Ok(())
 }
 
 async fn answer(

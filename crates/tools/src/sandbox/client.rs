@@ -1,0 +1,158 @@
+//! Our side of the guard: starting it and handing it commands.
+
+use std::{
+    fs::File,
+    io::{self, IoSlice, Read, Write},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+    sendmsg, socketpair,
+};
+
+use super::{
+    GUARD_COMMAND, SandboxError,
+    guard::Setup,
+    order::{self, CommandLine, Order, Report},
+};
+
+/// A guard to hand commands to; it is started when the first one comes.
+pub(super) struct GuardClient {
+    program: PathBuf,
+    socket: Mutex<Option<OwnedFd>>,
+}
+
+/// A command that is under way in a guard.
+pub(crate) struct Guarded {
+    /// Lifeline and report.
+    pub(crate) control: UnixStream,
+    /// What the command writes.
+    pub(crate) output: OwnedFd,
+}
+
+impl GuardClient {
+    pub(super) fn new(program: PathBuf) -> Self {
+        Self {
+            program,
+            socket: Mutex::default(),
+        }
+    }
+
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Has a command started.
+    pub(super) fn start(
+        &self,
+        setup: &Setup,
+        order: &Order,
+        line: &CommandLine,
+    ) -> Result<Guarded, SandboxError> {
+        let frame = order::encode(order, line)?;
+        self.hand_over(setup, &frame)
+            .map_err(|error| SandboxError::Guard {
+                program: self.program.clone(),
+                error,
+            })
+    }
+
+    fn hand_over(&self, setup: &Setup, frame: &[u8]) -> io::Result<Guarded> {
+        let (mut control, theirs) = UnixStream::pair()?;
+        // One pipe for both streams, so that their lines stay in order.
+        let (output, input) = io::pipe()?;
+        {
+            let mut socket = self.socket.lock();
+            let sent = match socket.as_ref() {
+                Some(socket) => send(socket, &theirs, &input),
+                None => Err(io::ErrorKind::NotConnected.into()),
+            };
+            if sent.is_err() {
+                // Not started yet, or killed since.
+                let fresh = launch(&self.program, setup)?;
+                send(&fresh, &theirs, &input)?;
+                *socket = Some(fresh);
+            }
+        }
+        drop((theirs, input));
+        control.write_all(frame)?;
+        Ok(Guarded {
+            control,
+            output: output.into(),
+        })
+    }
+
+    /// Runs a command to its end, without looking at what it writes.
+    pub(super) fn attempt(
+        &self,
+        setup: &Setup,
+        order: &Order,
+        line: &CommandLine,
+        patience: Duration,
+    ) -> Result<(Report, String), String> {
+        let words = |error: &dyn std::fmt::Display| error.to_string();
+        let guarded = self.start(setup, order, line).map_err(|e| words(&e))?;
+        let mut control = guarded.control;
+        control
+            .set_read_timeout(Some(patience))
+            .map_err(|error| words(&error))?;
+        let mut text = Vec::new();
+        control
+            .read_to_end(&mut text)
+            .map_err(|_| format!("nothing happened in {} s", patience.as_secs()))?;
+        let mut said = String::new();
+        let _ = File::from(guarded.output)
+            .take(16 << 10)
+            .read_to_string(&mut said);
+        let report = serde_json::from_slice(&text)
+            .map_err(|_| "the guard process ended without a report".to_owned())?;
+        Ok((report, said))
+    }
+}
+
+/// Starts a guard. Its environment is empty: what repositories put into a command's must not reach
+/// anything outside of the sandbox.
+fn launch(program: &Path, setup: &Setup) -> io::Result<OwnedFd> {
+    let (ours, theirs) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    let status = Command::new(program)
+        .arg(GUARD_COMMAND)
+        .arg(serde_json::to_string(setup)?)
+        .env_clear()
+        .current_dir("/")
+        .stdin(theirs)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .status()?;
+    if status.success() {
+        Ok(ours)
+    } else {
+        Err(io::Error::other(format!("it ended with {status}")))
+    }
+}
+
+fn send(socket: impl AsFd, control: impl AsFd, output: impl AsFd) -> io::Result<()> {
+    let fds = [control.as_fd(), output.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
+        return Err(io::Error::other("no room for two descriptors"));
+    }
+    let flags = SendFlags::NOSIGNAL;
+    sendmsg(socket, &[IoSlice::new(b"c")], &mut ancillary, flags)?;
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The protected paths of a workspace directory.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    git_dirs,
+    policy::{Absent, Protected},
+};
+
+/// Programs obey these as soon as they are there: nothing may appear in their place even while a
+/// command runs.
+const LIVE: &[(&str, Absent)] = &[
+    (".codespar", Absent::Directory),
+    (".claude", Absent::Directory),
+    (".vscode", Absent::Directory),
+    (".idea", Absent::Directory),
+    (".husky", Absent::Directory),
+    (".devcontainer", Absent::Directory),
+    (".envrc", Absent::File),
+    (".mcp.json", Absent::File),
+];
+
+/// Obeyed later, by a program that a person starts or a server that is sent them.
+const LATER: &[&str] = &[
+    ".aider.conf.yml",
+    ".appveyor.yml",
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".buildkite",
+    ".circleci",
+    ".cirrus.yml",
+    ".codex/config.toml",
+    ".cursor/hooks.json",
+    ".cursor/mcp.json",
+    ".devcontainer.json",
+    ".dir-locals.el",
+    ".drone.yml",
+    ".exrc",
+    ".fleet",
+    ".forgejo/workflows",
+    ".gdbinit",
+    ".gemini/settings.json",
+    ".gitea/workflows",
+    ".github/actions",
+    ".github/workflows",
+    ".gitlab-ci.yml",
+    ".lldbinit",
+    ".nvim.lua",
+    ".opencode",
+    ".profile",
+    ".semaphore",
+    ".travis.yml",
+    ".woodpecker",
+    ".woodpecker.yml",
+    ".zed",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+    "Jenkinsfile",
+    "appveyor.yml",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    "opencode.json",
+];
+
+/// What was found in a workspace directory.
+pub(super) struct Found {
+    pub(super) protected: Vec<Protected>,
+    /// Repositories that commits in this directory write to.
+    pub(super) git_dirs: Vec<PathBuf>,
+}
+
+/// Everything protected in a directory of the workspace.
+pub(super) fn in_directory(directory: &Path, home: Option<&Path>) -> Found {
+    let mut protected: Vec<Protected> = LIVE
+        .iter()
+        .map(|(name, absent)| Protected {
+            path: directory.join(name),
+            absent: *absent,
+        })
+        .collect();
+    protected.extend(LATER.iter().map(|entry| Protected {
+        path: directory.join(entry),
+        absent: Absent::Checked,
+    }));
+    let git = git_dirs::of_workspace(directory, home);
+    protected.extend(git.protected);
+    Found {
+        protected,
+        git_dirs: git.writable,
+    }
+}
+
+/// What is protected of other repositories: directories, or files that lead to one.
+pub(super) fn of_nested(repositories: &[PathBuf], home: Option<&Path>) -> Vec<Protected> {
+    let mut protected = Vec::new();
+    for repository in repositories {
+        let around = repository.parent().unwrap_or(repository);
+        if repository.is_dir() {
+            protected.extend(git_dirs::of_repository(repository, around, home));
+        } else {
+            protected.push(Protected {
+                path: repository.clone(),
+                absent: Absent::Checked,
+            });
+        }
+    }
+    protected
+}
+
+/// What is writable in a directory that is or contains the home directory: everything in it but
+/// the hidden files of the home. Nothing new can be made beside them.
+pub(super) fn without_dot_files(directory: &Path, home: &Path) -> Vec<PathBuf> {
+    let mut parts = Vec::new();
+    let mut level = Some(directory.to_path_buf());
+    while let Some(current) = level.take() {
+        let entries = fs::read_dir(&current).into_iter().flatten().flatten();
+        for entry in entries {
+            let path = entry.path();
+            let is_plain = entry
+                .file_type()
+                .is_ok_and(|kind| kind.is_dir() || kind.is_file());
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if home.starts_with(&path) {
+                level = Some(path);
+            } else if is_plain && !(is_hidden && current == home) {
+                parts.push(path);
+            }
+        }
+    }
+    parts.sort();
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_files_of_the_home_are_not_writable_in_a_workspace_around_it() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let home = root.join("ann");
+        for name in ["ann/.config", "ann/notes", "bob/.config"] {
+            fs::create_dir_all(root.join(name)).unwrap();
+        }
+        fs::write(home.join(".bashrc"), "").unwrap();
+        fs::write(home.join("todo.txt"), "").unwrap();
+        let expected = ["ann/notes", "ann/todo.txt", "bob"].map(|name| root.join(name));
+        assert_eq!(without_dot_files(&root, &home), expected);
+        assert_eq!(without_dot_files(&home, &home), expected[..2]);
+    }
+}

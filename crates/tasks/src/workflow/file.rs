@@ -251,7 +251,7 @@ mod tests {
             (pipe, "it is not a regular file"),
             (huge, "it has more than 1048576 bytes"),
         ] {
-            let problem = Workflow::load(&path, &KINDS).unwrap_err();
+            let problem = load_workflow(&path, &KINDS).unwrap_err();
             assert_eq!(problem.message, words);
         }
     }

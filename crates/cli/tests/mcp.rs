@@ -370,10 +370,7 @@ fn nothing_of_a_server_is_left_after_the_end_and_after_kill_9() {
     let running = bench.start(&[&["-p", "go"], &ALLOWED[..]].concat());
     wait_for("the slow call", || read(&journal).contains("called slow"));
     // Found by their environment, of which the guard has none.
-    assert!(
-        bench.room.alive().unwrap().len() >= 3,
-        "us, server, child"
-    );
+    assert!(bench.room.alive().unwrap().len() >= 3, "us, server, child");
     running.kill_9().unwrap();
     nobody_left(&bench);
 }

@@ -23,52 +23,6 @@ const LIVE: &[(&str, Absent)] = &[
     (".mcp.json", Absent::File),
 ];
 
-/// Obeyed later, by a program that a person starts or a server that is sent them.
-const LATER: &[&str] = &[
-    ".aider.conf.yml",
-    ".appveyor.yml",
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".buildkite",
-    ".circleci",
-    ".cirrus.yml",
-    ".codex/config.toml",
-    ".cursor/hooks.json",
-    ".cursor/mcp.json",
-    ".devcontainer.json",
-    ".dir-locals.el",
-    ".drone.yml",
-    ".exrc",
-    ".fleet",
-    ".forgejo/workflows",
-    ".gdbinit",
-    ".gemini/settings.json",
-    ".gitea/workflows",
-    ".github/actions",
-    ".github/workflows",
-    ".gitlab-ci.yml",
-    ".lldbinit",
-    ".nvim.lua",
-    ".opencode",
-    ".profile",
-    ".semaphore",
-    ".travis.yml",
-    ".woodpecker",
-    ".woodpecker.yml",
-    ".zed",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "Jenkinsfile",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "opencode.json",
-];
-
 /// What was found in a workspace directory.
 pub(super) struct Found {
     pub(super) protected: Vec<Protected>,
@@ -85,7 +39,11 @@ pub(super) fn in_directory(directory: &Path, home: Option<&Path>) -> Found {
             absent: *absent,
         })
         .collect();
-    protected.extend(LATER.iter().map(|entry| Protected {
+    // Obeyed later, by a program that a person starts or a server that is sent them.
+    let later = codespar_policy::PROTECTED
+        .iter()
+        .filter(|(entry, _)| !is_live(entry));
+    protected.extend(later.map(|(entry, _)| Protected {
         path: directory.join(entry),
         absent: Absent::Checked,
     }));
@@ -95,6 +53,11 @@ pub(super) fn in_directory(directory: &Path, home: Option<&Path>) -> Found {
         protected,
         git_dirs: git.writable,
     }
+}
+
+fn is_live(entry: &str) -> bool {
+    LIVE.iter()
+        .any(|(live, _)| Path::new(entry).starts_with(live))
 }
 
 /// What is protected of other repositories: directories, or files that lead to one.

@@ -130,7 +130,7 @@ fn parent(kind: &OsString, args: impl Iterator<Item = OsString>) -> Result<(), F
     let launch = Launch {
         program: "/bin/bash".into(),
         arguments: vec!["-c".into(), command.clone()],
-        cwd: workspace.clone(),
+        cwd: workspace,
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         policy,
         approval: Approval::Rules,

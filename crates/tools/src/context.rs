@@ -31,10 +31,13 @@ pub trait PageReader: Send + Sync {
 pub struct Hidden {
     covers: Option<Arc<Covers>>,
     named: Vec<PathBuf>,
-    found: Arc<Mutex<Option<(Instant, Vec<PathBuf>)>>>,
+    found: Arc<Mutex<Option<Found>>>,
 }
 
 type Covers = dyn Fn(&Path) -> bool + Send + Sync;
+
+/// What was found, and when.
+type Found = (Instant, Vec<PathBuf>);
 
 /// How long it is remembered which files of the workspace are hidden.
 const FOUND_KNOWN: Duration = Duration::from_secs(10);

@@ -117,7 +117,7 @@ impl Guard {
             self.collect();
             if has_order {
                 match receive(&self.socket)? {
-                    Some((control, output)) => self.start(control, output),
+                    Some((control, output)) => self.start(&control, output),
                     None => is_open = false,
                 }
             }
@@ -127,7 +127,7 @@ impl Guard {
     }
 
     #[allow(unsafe_code)]
-    fn start(&mut self, control: UnixStream, output: OwnedFd) {
+    fn start(&mut self, control: &UnixStream, output: OwnedFd) {
         // SAFETY: this process has one thread, so the child finds every lock free.
         match unsafe { libc::fork() } {
             0 => {
@@ -141,7 +141,7 @@ impl Guard {
                     "no process can be made for the command: {}",
                     io::Error::last_os_error()
                 );
-                send(&control, &Report::Failed { reason });
+                send(control, &Report::Failed { reason });
             }
         }
     }

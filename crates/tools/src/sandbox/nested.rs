@@ -309,6 +309,7 @@ mod tests {
         let root = temp.path().canonicalize().unwrap();
         repository(&root.join("theirs/.git"), EVIL);
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
-        assert_eq!(defuse(&[root.clone()], later, &root).unwrap(), vec![]);
+        let trees = std::slice::from_ref(&root);
+        assert_eq!(defuse(trees, later, &root).unwrap(), vec![]);
     }
 }

@@ -44,14 +44,14 @@ const NAMES: usize = 20;
 const BUBBLEWRAP: &str = "bwrap";
 
 /// Runs the command that is ordered over `control`, and reports.
-pub(super) fn watch(control: UnixStream, output: OwnedFd) {
-    let report = match Watch::begin(&control, output) {
-        Ok(watch) => watch.conclude(&control),
+pub(super) fn watch(control: &UnixStream, output: OwnedFd) {
+    let report = match Watch::begin(control, output) {
+        Ok(watch) => watch.conclude(control),
         Err(error) => Report::Failed {
             reason: error.to_string(),
         },
     };
-    send(&control, &report);
+    send(control, &report);
 }
 
 /// A command under way.

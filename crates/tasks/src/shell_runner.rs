@@ -79,14 +79,8 @@ impl ShellRunner {
             page_reader: None,
             hidden: Hidden::default(),
         });
-        let launch = shell_launch(
-            &spec.command,
-            &spec.cwd,
-            &context,
-            FOREVER,
-            Approval::Rules,
-        )
-        .map_err(|error| error.to_string())?;
+        let launch = shell_launch(&spec.command, &spec.cwd, &context, FOREVER, Approval::Rules)
+            .map_err(|error| error.to_string())?;
         if let Some(dir) = control.output.parent() {
             std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         }

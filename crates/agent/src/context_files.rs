@@ -297,6 +297,19 @@ mod tests {
     }
 
     #[test]
+    fn an_imported_fifo_is_left_out_and_not_waited_for() {
+        let (_dir, root) = project();
+        write(&root, "AGENTS.md", "rules\n@pipe.md\n");
+        let made = std::process::Command::new("mkfifo")
+            .arg(root.join("pipe.md"))
+            .status();
+        assert!(made.unwrap().success());
+        let found = ContextFiles::gather(&root, &root, &[]);
+        assert_eq!(texts(&found), ["rules\n@pipe.md\n"]);
+        assert!(found.problems[0].message.ends_with("is not a regular file"));
+    }
+
+    #[test]
     fn an_import_cycle_ends() {
         let (_dir, root) = project();
         write(&root, "AGENTS.md", "@b.md\n");

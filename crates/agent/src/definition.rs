@@ -6,14 +6,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_files::OpenError;
 use codespar_policy::Mode;
 use codespar_protocol::Isolation;
 use codespar_tools::frontmatter;
 use serde::{Deserialize, Serialize};
 
 /// A definition is a page or two; anything larger is something else.
-const MAX_BYTES: u64 = 256 * 1024;
+pub const MAX_DEFINITION_BYTES: u64 = 256 * 1024;
 
 /// A directory that may hold definitions.
 #[derive(Debug, Clone)]
@@ -22,6 +21,17 @@ pub struct DefinitionSource {
     pub dir: PathBuf,
     /// As a person would say it: `project`, `user`.
     pub origin: &'static str,
+    /// The files, where the caller has read them: the directory is not looked at then.
+    pub files: Option<Vec<DefinitionFile>>,
+}
+
+/// A file that was read: its text, or why it has none.
+#[derive(Debug, Clone)]
+pub struct DefinitionFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: Result<String, String>,
 }
 
 /// A custom agent.
@@ -86,8 +96,12 @@ impl AgentDefinitions {
     pub fn load(sources: &[DefinitionSource], known_tools: &[&str]) -> Self {
         let mut found = Self::default();
         for source in sources {
-            for path in markdown_files(&source.dir, &mut found.problems) {
-                match read(&path, source.origin, known_tools) {
+            let files = match &source.files {
+                Some(files) => files.clone(),
+                None => markdown_files(&source.dir, &mut found.problems),
+            };
+            for file in files {
+                match read(&file, source.origin, known_tools) {
                     Ok(agent) => found.add(agent, source),
                     Err(problems) => found.problems.extend(problems),
                 }
@@ -118,7 +132,7 @@ impl AgentDefinitions {
     }
 }
 
-fn markdown_files(dir: &Path, problems: &mut Vec<DefinitionProblem>) -> Vec<PathBuf> {
+fn markdown_files(dir: &Path, problems: &mut Vec<DefinitionProblem>) -> Vec<DefinitionFile> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -132,7 +146,12 @@ fn markdown_files(dir: &Path, problems: &mut Vec<DefinitionProblem>) -> Vec<Path
         .filter(|path| path.extension().is_some_and(|ext| ext == "md"))
         .collect();
     paths.sort();
-    paths
+    let read = |path: PathBuf| DefinitionFile {
+        text: codespar_files::read_text(&path, MAX_DEFINITION_BYTES)
+            .map_err(|error| error.to_string()),
+        path,
+    };
+    paths.into_iter().map(read).collect()
 }
 
 /// A list written as YAML list or as one comma-separated line.
@@ -175,20 +194,14 @@ struct Fields {
 }
 
 fn read(
-    path: &Path,
+    DefinitionFile { path, text }: &DefinitionFile,
     origin: &'static str,
     known_tools: &[&str],
 ) -> Result<AgentDefinition, Vec<DefinitionProblem>> {
-    let text = codespar_files::read_text(path, MAX_BYTES).map_err(|error| {
-        let words = match error {
-            OpenError::NotRegular | OpenError::Directory | OpenError::TooLarge { .. } => {
-                format!("is not a regular file of at most {MAX_BYTES} bytes")
-            }
-            error => format!("cannot be read: {error}"),
-        };
-        vec![problem(path, 1, words)]
-    })?;
-    let (fields, body) = frontmatter::parse::<Fields>(&text)
+    let text = text
+        .as_deref()
+        .map_err(|error| vec![problem(path, 1, format!("cannot be read: {error}"))])?;
+    let (fields, body) = frontmatter::parse::<Fields>(text)
         .map_err(|error| vec![problem(path, error.line, error.message)])?;
     let agent = AgentDefinition {
         name: fields.name,
@@ -203,10 +216,10 @@ fn read(
         background: fields.background,
         color: fields.color,
         prompt: body.trim().to_owned(),
-        path: path.to_path_buf(),
+        path: path.clone(),
         origin,
     };
-    let problems = check(&agent, &text, known_tools);
+    let problems = check(&agent, text, known_tools);
     if problems.is_empty() {
         Ok(agent)
     } else {
@@ -300,10 +313,12 @@ mod tests {
             DefinitionSource {
                 dir: dir.path().join("near"),
                 origin: "project",
+                files: None,
             },
             DefinitionSource {
                 dir: dir.path().join("far"),
                 origin: "user",
+                files: None,
             },
         ];
         let found = AgentDefinitions::load(&sources, &TOOLS);
@@ -378,6 +393,24 @@ mod tests {
         let (_dir, found) = load(&[("near/a.md", text), ("near/b.md", text)]);
         assert_eq!(found.problems.len(), 1);
         assert!(found.problems[0].message.contains("already defined"));
+    }
+
+    #[test]
+    fn a_fifo_is_named_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo")
+            .arg(dir.path().join("a.md"))
+            .status();
+        assert!(made.unwrap().success());
+        std::os::unix::fs::symlink("/dev/zero", dir.path().join("b.md")).unwrap();
+        let source = DefinitionSource {
+            dir: dir.path().to_path_buf(),
+            origin: "user",
+            files: None,
+        };
+        let found = AgentDefinitions::load(&[source], &TOOLS);
+        let words = "cannot be read: it is not a regular file";
+        assert_eq!(problems(&found), [(1, words), (1, words)]);
     }
 
     #[test]

@@ -26,7 +26,10 @@ pub use agent::{Agent, AgentParts, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};
 pub use briefing::Briefing;
 pub use context_files::{ContextFile, ContextFiles, ContextProblem};
-pub use definition::{AgentDefinition, AgentDefinitions, DefinitionProblem, DefinitionSource};
+pub use definition::{
+    AgentDefinition, AgentDefinitions, DefinitionFile, DefinitionProblem, DefinitionSource,
+    MAX_DEFINITION_BYTES,
+};
 pub use error::AgentError;
 pub use gate::Gate;
 pub use inbox::{Inbox, NoInbox};

@@ -49,6 +49,11 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) verbose: bool,
 
+    /// Trust the files of this project (settings, MCP servers, agents, workflows) as they are
+    /// now, for this run; `codespar trust add` does it for good.
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
+
     #[command(flatten)]
     pub(crate) session: SessionArgs,
 }
@@ -162,6 +167,7 @@ pub(crate) enum Command {
     Agents(commands::agents::AgentsCommand),
     Mcp(commands::mcp::McpCommand),
     Apply(commands::apply::ApplyArgs),
+    Trust(commands::trust::TrustCommand),
     Doctor(commands::doctor::DoctorArgs),
     Gc(commands::gc::GcArgs),
     Demo(commands::demo::DemoArgs),

@@ -115,6 +115,7 @@ impl Ground {
         let denied = denied(&args)?;
         let tools = standard_tools().filtered(None, &denied);
         let (skills, agents, mut warnings) = extras(&place);
+        warnings.extend(settings.warnings.iter().cloned());
         warnings.extend(unknown_tools(&args)?);
         let (mcp, about_servers) =
             Gathered::read(&place, &settings, &place.root, &args.mcp_config)?.servers(

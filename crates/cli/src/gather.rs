@@ -10,7 +10,9 @@ use codespar_tools::{
     standard_tools,
 };
 
-use crate::{args::SessionArgs, error::CommandError, network, place::Place, settings::Settings};
+use crate::{
+    args::SessionArgs, error::CommandError, network, place::Place, settings::Settings, trust::Trust,
+};
 
 /// Names every tool of this version, for checking agent definitions.
 pub(crate) fn tool_names() -> Vec<String> {
@@ -115,18 +117,22 @@ pub(crate) fn extras(place: &Place) -> (Arc<Skills>, AgentDefinitions, Vec<Strin
         .map(|(path, origin)| SkillDir { path, origin })
         .collect();
     let (skills, problems) = Skills::load(&dirs);
-    let agents = definitions(place);
+    let agents = definitions(place, Trust::Needed);
     let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
     warnings.extend(agents.problems.iter().map(ToString::to_string));
     (Arc::new(skills), agents, warnings)
 }
 
-/// Custom agents of the project and the person.
-pub(crate) fn definitions(place: &Place) -> AgentDefinitions {
+/// Custom agents of the project, as far as it is trusted, and the person.
+pub(crate) fn definitions(place: &Place, trust: Trust) -> AgentDefinitions {
     let sources: Vec<DefinitionSource> = place
         .config_dirs("agents")
         .into_iter()
-        .map(|(dir, origin)| DefinitionSource { dir, origin })
+        .map(|(dir, origin)| DefinitionSource {
+            files: (origin == "project").then(|| place.project.agents(&dir, trust)),
+            dir,
+            origin,
+        })
         .collect();
     let names = tool_names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -21,9 +21,10 @@ mod signals;
 mod stdin;
 mod style;
 mod trees;
+mod trust;
 mod works;
 
-use std::process::ExitCode;
+use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use clap::{CommandFactory, Parser};
 
@@ -65,7 +66,8 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();
     start_log();
-    let place = Place::find(cli.session.cwd.as_deref())?;
+    let mut place = Place::find(cli.session.cwd.as_deref())?;
+    place.project = Arc::new(trust_of_project(&cli, &place)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -74,6 +76,39 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     // A thread may still wait on standard input; the process does not wait for it.
     runtime.shutdown_background();
     outcome
+}
+
+/// Settles whether the files of the project count: by `--trust`, by asking at a terminal where
+/// somebody is at it anyway, else by what is on record, with a line about what is ignored.
+fn trust_of_project(cli: &Cli, place: &Place) -> Result<trust::ProjectTrust, CommandError> {
+    let project = &*place.project;
+    if cli.trust {
+        return project.for_this_run().map_err(CommandError::Usage);
+    }
+    let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let is_conversation = match &cli.command {
+        None => cli.print.is_none(),
+        Some(command) => matches!(command, Command::Dev(_)),
+    };
+    match &cli.command {
+        // These use none of the files, or say it themselves.
+        Some(
+            Command::Trust(_)
+            | Command::Session(_)
+            | Command::Gc(_)
+            | Command::Demo(_)
+            | Command::Completions(_),
+        ) => {}
+        _ if is_conversation && is_at_terminal => {
+            return trust::ask(project, &place.person(), &place.cwd);
+        }
+        _ => {
+            if let Some(notice) = project.notice() {
+                anstream::eprintln!("codespar: {notice}");
+            }
+        }
+    }
+    Ok(project.clone())
 }
 
 /// `codespar --model opus doctor` is not a prompt: options of a session come after no command.
@@ -105,6 +140,7 @@ async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
         Some(Command::Apply(args)) => commands::apply::run(&args),
         Some(Command::Mcp(args)) => commands::mcp::run(&args, &place).await,
         Some(Command::Doctor(args)) => commands::doctor::run(&args, &cli.session, &place).await,
+        Some(Command::Trust(args)) => commands::trust::run(&args, &place),
         Some(Command::Gc(args)) => commands::gc::run(&args, &place).await,
         Some(Command::Demo(args)) => commands::demo::run(&args, &place).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),

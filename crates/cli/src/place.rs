@@ -3,11 +3,15 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use etcetera::BaseStrategy;
 
-use crate::error::CommandError;
+use crate::{
+    error::CommandError,
+    trust::{Person, ProjectTrust},
+};
 
 /// Everything the process was given.
 #[derive(Debug, Clone)]
@@ -22,6 +26,8 @@ pub(crate) struct Place {
     pub(crate) cwd: PathBuf,
     /// The environment as it came.
     pub(crate) vars: Vec<(OsString, OsString)>,
+    /// The project's files that could grant something, and whether they may.
+    pub(crate) project: Arc<ProjectTrust>,
 }
 
 impl Place {
@@ -58,13 +64,35 @@ impl Place {
             .find(|dir| dir.join(".git").exists())
             .unwrap_or(&cwd)
             .to_path_buf();
+        let person = Person {
+            state: state.clone(),
+            home: home.clone(),
+        };
+        let project = Arc::new(ProjectTrust::read(&person, &root, &cwd));
         Ok(Self {
             home,
             state,
             root,
             cwd,
             vars: std::env::vars_os().collect(),
+            project,
         })
+    }
+
+    /// Whose directories are not a project's.
+    pub(crate) fn person(&self) -> Person {
+        Person {
+            state: self.state.clone(),
+            home: self.home.clone(),
+        }
+    }
+
+    /// The trust of another project, or of this one.
+    pub(crate) fn project_at(&self, root: &Path) -> Arc<ProjectTrust> {
+        if root == self.root {
+            return self.project.clone();
+        }
+        Arc::new(ProjectTrust::read(&self.person(), root, root))
     }
 
     /// A variable, if it is set to something.

@@ -1,15 +1,20 @@
 //! Settings files: read, checked and merged, with errors that name file and line.
 
+mod foreign;
+mod project;
+mod remember;
+mod rules;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
 };
 
 use codespar_files::OpenError;
-use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
+use codespar_policy::{Mode, RuleKind, RuleSet, RuleSource};
 use codespar_tools::{
     egress::AllowedDomain,
-    sandbox::{Limits, SandboxChoice, is_placeholder},
+    sandbox::{Limits, SandboxChoice},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,10 +23,11 @@ use crate::{
     dev::{DevSettings, ForgeName, VerifySettings},
     error::CommandError,
     place::Place,
+    trust::{FileKind, MAX_SETTINGS_BYTES, ProjectFile},
 };
 
-/// A settings file is small; anything larger is something else.
-const MAX_BYTES: u64 = 1 << 20;
+pub(crate) use self::remember::{local_file, remember_rules};
+use self::rules::Source;
 
 /// What all files together say.
 #[derive(Debug, Default)]
@@ -48,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) forge: Option<ForgeName>,
     /// The files that were there.
     pub(crate) files: Vec<PathBuf>,
+    /// Rules that were left out, and why.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// MCP servers of the person, which servers of projects may start, and how long they may take.
@@ -79,7 +87,7 @@ pub(crate) enum EffortName {
 }
 
 /// How commands are confined.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct SandboxSettings {
     /// Which sandbox; the best that works by default.
@@ -101,7 +109,7 @@ pub(crate) struct SandboxSettings {
 }
 
 /// Limits on what commands may use; 0 is no limit.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct LimitSettings {
     /// Processes and threads.
@@ -124,19 +132,6 @@ impl LimitSettings {
         self.file_mb = other.file_mb.or(self.file_mb);
         self.open_files = other.open_files.or(self.open_files);
         self.scratch_mb = other.scratch_mb.or(self.scratch_mb);
-    }
-
-    fn is_empty(&self) -> bool {
-        let Self {
-            processes,
-            memory_mb,
-            file_mb,
-            open_files,
-            scratch_mb,
-        } = self;
-        [processes, memory_mb, file_mb, open_files, scratch_mb]
-            .iter()
-            .all(|value| value.is_none())
     }
 }
 
@@ -180,10 +175,11 @@ impl From<SandboxMode> for SandboxChoice {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct File {
+struct File<'a> {
     #[serde(rename = "$schema")]
     _schema: Option<serde::de::IgnoredAny>,
-    permissions: Permissions,
+    #[serde(borrow)]
+    permissions: Permissions<'a>,
     model: Option<String>,
     provider: Option<ProviderName>,
     max_output_tokens: Option<u32>,
@@ -207,38 +203,29 @@ struct File {
     forge: Option<ForgeName>,
 }
 
+/// Rules are kept as they are written until their place in the file is known.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Permissions {
-    allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    deny: Vec<Rule>,
+struct Permissions<'a> {
+    #[serde(borrow)]
+    allow: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    ask: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    deny: Vec<&'a RawValue>,
     default_mode: Option<Mode>,
     additional_directories: Vec<PathBuf>,
 }
 
-/// Another tool's settings: its permissions are read, the rest is not ours to judge.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct ForeignFile {
-    permissions: ForeignPermissions,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ForeignPermissions {
-    allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    deny: Vec<Rule>,
-    default_mode: Option<serde_json::Value>,
-    additional_directories: Vec<PathBuf>,
-}
-
-/// Who wrote a file decides what it may widen.
+/// Who wrote a file decides what it may grant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Author {
     /// The person, outside of any repository.
     Person,
+    /// The person or a project, for another tool.
+    Foreign,
+    /// Whoever wrote the repository, and the person trusts it.
+    TrustedProject,
     /// Whoever wrote the repository.
     Project,
 }
@@ -249,32 +236,67 @@ impl Settings {
         self.max_wall_seconds.map(std::time::Duration::from_secs)
     }
 
-    /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning.
+    /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning. Files of
+    /// the project grant something only if they are trusted.
     pub(crate) fn load(place: &Place) -> Result<Self, CommandError> {
         let mut settings = Self::default();
         if let Some(home) = &place.home {
-            settings.add_foreign(&home.join(".claude/settings.json"), place)?;
+            let path = home.join(".claude/settings.json");
+            if let Some(text) = read(&path)? {
+                settings.add_foreign(&path, &text, Grants::Taken, place)?;
+            }
         }
-        settings.add(&place.state.join("settings.json"), Author::Person, place)?;
-        settings.add_foreign(&place.root.join(".claude/settings.json"), place)?;
-        settings.add_foreign(&place.root.join(".claude/settings.local.json"), place)?;
-        settings.add(
-            &place.root.join(".codespar/settings.json"),
-            Author::Project,
-            place,
-        )?;
-        settings.add(&local_file(place), Author::Project, place)?;
+        let own = place.state.join("settings.json");
+        if let Some(text) = read(&own)? {
+            settings.add(&own, &text, Author::Person, place)?;
+        }
+        for file in place.project.files() {
+            settings.add_project_file(file, place)?;
+        }
         Ok(settings)
     }
 
-    fn add(&mut self, path: &Path, author: Author, place: &Place) -> Result<(), CommandError> {
-        let Some(file) = parse::<File>(path)? else {
+    fn add_project_file(&mut self, file: &ProjectFile, place: &Place) -> Result<(), CommandError> {
+        if !matches!(file.kind, FileKind::Settings | FileKind::Foreign) {
+            return Ok(());
+        }
+        let text = file
+            .text
+            .as_ref()
+            .map_err(|error| CommandError::Usage(format!("{}: {error}", file.path.display())))?;
+        match (file.kind, place.project.trusts(file)) {
+            (FileKind::Foreign, true) => {
+                self.add_foreign(&file.path, text, Grants::TakenButDirectories, place)
+            }
+            (FileKind::Foreign, false) => {
+                self.add_foreign(&file.path, text, Grants::Ignored, place)
+            }
+            (_, true) => self.add(&file.path, text, Author::TrustedProject, place),
+            (_, false) => self.add(&file.path, text, Author::Project, place),
+        }
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        text: &str,
+        author: Author,
+        place: &Place,
+    ) -> Result<(), CommandError> {
+        let text = text.trim_start_matches('\u{feff}');
+        let Some(file) = parse::<File<'_>>(path, text)? else {
             return Ok(());
         };
-        if author == Author::Project {
-            refuse_widening(&file, path)?;
-        }
-        self.add_permissions(&file.permissions, path, place);
+        let file = match author {
+            Author::Project => file.without_grants(),
+            Author::TrustedProject => {
+                file.refuse_widening(path)?;
+                file
+            }
+            Author::Person | Author::Foreign => file,
+        };
+        let source = Source { path, text, author };
+        self.add_permissions(&file.permissions, &source, place)?;
         self.mode = file.permissions.default_mode.or(self.mode);
         self.model = file.model.or(self.model.take());
         self.provider = file.provider.or(self.provider);
@@ -316,7 +338,7 @@ impl Settings {
         self.disable_background_tasks = file
             .disable_background_tasks
             .or(self.disable_background_tasks);
-        self.dev.add(file.dev, author == Author::Project);
+        self.dev.add(file.dev, author != Author::Person);
         self.verify.add(file.verify);
         self.forge = file.forge.or(self.forge);
         self.mcp.servers.extend(file.mcp_servers);
@@ -328,41 +350,49 @@ impl Settings {
         Ok(())
     }
 
-    fn add_foreign(&mut self, path: &Path, place: &Place) -> Result<(), CommandError> {
-        let Some(file) = parse::<ForeignFile>(path)? else {
+    fn add_foreign(
+        &mut self,
+        path: &Path,
+        text: &str,
+        grants: Grants,
+        place: &Place,
+    ) -> Result<(), CommandError> {
+        let source = Source {
+            path,
+            text: text.trim_start_matches('\u{feff}'),
+            author: Author::Foreign,
+        };
+        let Some(theirs) = foreign::permissions(&source, &mut self.warnings)? else {
             return Ok(());
         };
-        let theirs = file.permissions;
-        let mode = theirs
-            .default_mode
-            .and_then(|mode| serde_json::from_value(mode).ok());
-        // A repository may make us stricter, never looser.
-        if mode == Some(Mode::Plan) || mode == Some(Mode::DontAsk) {
-            self.mode = mode;
-        }
-        let permissions = Permissions {
-            allow: theirs.allow,
-            ask: theirs.ask,
-            deny: theirs.deny,
-            default_mode: None,
-            additional_directories: Vec::new(),
+        let permissions = match grants {
+            Grants::Taken => theirs,
+            // Directories outside the project are the person's to add.
+            Grants::TakenButDirectories => Permissions {
+                additional_directories: Vec::new(),
+                ..theirs
+            },
+            Grants::Ignored => Permissions {
+                ask: theirs.ask,
+                deny: theirs.deny,
+                default_mode: theirs.default_mode.filter(|mode| *mode == Mode::Plan),
+                ..Permissions::default()
+            },
         };
-        self.add_permissions(&permissions, path, place);
+        self.mode = permissions.default_mode.or(self.mode);
+        self.add_permissions(&permissions, &source, place)?;
         self.files.push(path.to_path_buf());
-        // Directories outside the project are the person's to add.
-        if place
-            .home
-            .as_ref()
-            .is_some_and(|home| path.starts_with(home.join(".claude")))
-        {
-            self.extra_dirs.extend(theirs.additional_directories);
-        }
         Ok(())
     }
 
-    fn add_permissions(&mut self, permissions: &Permissions, path: &Path, place: &Place) {
-        let source = RuleSource {
-            name: place.shown(path),
+    fn add_permissions(
+        &mut self,
+        permissions: &Permissions<'_>,
+        source: &Source<'_>,
+        place: &Place,
+    ) -> Result<(), CommandError> {
+        let named = RuleSource {
+            name: place.shown(source.path),
             base: Some(place.root.clone()),
         };
         let lists = [
@@ -370,83 +400,39 @@ impl Settings {
             (RuleKind::Ask, &permissions.ask),
             (RuleKind::Deny, &permissions.deny),
         ];
-        for (kind, rules) in lists {
-            for rule in rules {
-                self.rules.add(kind, rule.clone(), &source);
+        for (kind, entries) in lists {
+            for rule in source.rules(kind, entries, &mut self.warnings)? {
+                self.rules.add(kind, rule, &named);
             }
         }
         let home = place.home.as_deref();
         let dirs = permissions.additional_directories.iter();
         self.extra_dirs
             .extend(dirs.map(|dir| expand(dir, home, &place.root)));
+        Ok(())
     }
 }
 
-/// The person's own settings for this project, where «always» is kept.
-pub(crate) fn local_file(place: &Place) -> PathBuf {
-    place.root.join(".codespar/settings.local.json")
+/// What is taken of another tool's settings besides what makes us stricter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grants {
+    Taken,
+    TakenButDirectories,
+    Ignored,
 }
 
-/// Adds allow rules to the local settings file, keeping what is there; gives its new text.
-pub(crate) fn remember_rules(path: &Path, rules: &[String]) -> Result<String, CommandError> {
-    let bad = |error: String| CommandError::Failed(format!("{}: {error}", path.display()));
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => "{}".to_owned(),
-        Err(error) => return Err(bad(error.to_string())),
-    };
-    let mut json: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| bad(error.to_string()))?;
-    let allow = json
-        .as_object_mut()
-        .map(|top| {
-            top.entry("permissions")
-                .or_insert_with(|| serde_json::json!({}))
-        })
-        .and_then(serde_json::Value::as_object_mut)
-        .map(|permissions| {
-            permissions
-                .entry("allow")
-                .or_insert_with(|| serde_json::json!([]))
-        })
-        .and_then(serde_json::Value::as_array_mut)
-        .ok_or_else(|| bad("`permissions.allow` is not a list".to_owned()))?;
-    for rule in rules {
-        if !allow.iter().any(|known| known == rule) {
-            allow.push(rule.clone().into());
-        }
+/// The text of a file of the person; nothing where there is none.
+fn read(path: &Path) -> Result<Option<String>, CommandError> {
+    match codespar_files::read_text(path, MAX_SETTINGS_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(OpenError::Missing) => Ok(None),
+        Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(None),
+        Err(error) => Err(CommandError::Usage(format!("{}: {error}", path.display()))),
     }
-    let text = serde_json::to_string_pretty(&json).map_err(|error| bad(error.to_string()))?;
-    let text = format!("{text}\n");
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(dir).and_then(|()| {
-        let mut file = tempfile::NamedTempFile::new_in(dir)?;
-        std::io::Write::write_all(&mut file, text.as_bytes())?;
-        file.persist(path).map_err(|error| error.error)
-    });
-    written.map_err(|error| bad(error.to_string()))?;
-    Ok(text)
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, CommandError> {
-    let unreadable =
-        |error: &dyn std::fmt::Display| CommandError::Usage(format!("{}: {error}", path.display()));
-    let text = match codespar_files::read_text(path, MAX_BYTES) {
-        Ok(text) => text,
-        Err(OpenError::Missing) => return Ok(None),
-        Err(OpenError::NotRegular) if is_placeholder(path) => return Ok(None),
-        Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotADirectory => {
-            return Ok(None);
-        }
-        Err(OpenError::NotRegular | OpenError::Directory) => {
-            return Err(unreadable(&"is not a regular file"));
-        }
-        Err(OpenError::TooLarge { limit }) => {
-            return Err(unreadable(&format!("is larger than {limit} bytes")));
-        }
-        Err(error) => return Err(unreadable(&error)),
-    };
-    let text = text.trim_start_matches('\u{feff}');
+/// Reads the text of a settings file; nothing where it is empty.
+fn parse<'a, T: Deserialize<'a>>(path: &Path, text: &'a str) -> Result<Option<T>, CommandError> {
     if text.trim().is_empty() {
         return Ok(None);
     }
@@ -473,55 +459,6 @@ fn limit(before: Option<u64>, named: Option<u64>, author: Author) -> Option<u64>
     match (before, named) {
         (Some(before), Some(named)) if author != Author::Person => Some(before.min(named)),
         (before, named) => named.or(before),
-    }
-}
-
-/// Files that come with a repository are other people's words: they may add rules, but not take
-/// the walls down.
-fn refuse_widening(file: &File, path: &Path) -> Result<(), CommandError> {
-    let refused = if file.permissions.default_mode == Some(Mode::BypassPermissions) {
-        Some("permissions.defaultMode = bypassPermissions")
-    } else if file.sandbox.mode.is_some() {
-        Some("sandbox.mode")
-    } else if file.sandbox.network == Some(true) {
-        Some("sandbox.network = true")
-    } else if !file.sandbox.allowed_domains.is_empty() {
-        Some("sandbox.allowedDomains")
-    } else if file.sandbox.allow_package_hosts == Some(true) {
-        Some("sandbox.allowPackageHosts = true")
-    } else if !file.sandbox.allow_write.is_empty() {
-        Some("sandbox.allowWrite")
-    } else if !file.sandbox.allow_read.is_empty() {
-        Some("sandbox.allowRead")
-    } else if !file.sandbox.limits.is_empty() {
-        Some("sandbox.limits")
-    } else if !file.sandbox.pass_env.is_empty() {
-        Some("sandbox.passEnv")
-    } else if file.verify.network == Some(true) {
-        Some("verify.network = true")
-    } else if file.forge == Some(ForgeName::Github) {
-        Some("forge = github")
-    } else if !file.permissions.additional_directories.is_empty() {
-        Some("permissions.additionalDirectories")
-    } else if !file.mcp_servers.is_empty() {
-        // A project's servers stand in .mcp.json, where somebody has to allow them.
-        Some("mcpServers")
-    } else if !file.enabled_mcp_servers.is_empty() {
-        Some("enabledMcpServers")
-    } else if file.enable_all_project_mcp_servers == Some(true) {
-        Some("enableAllProjectMcpServers")
-    } else if file.cleanup_period_days.is_some() {
-        Some("cleanupPeriodDays")
-    } else {
-        None
-    };
-    match refused {
-        None => Ok(()),
-        Some(what) => Err(CommandError::Usage(format!(
-            "{}: {what} cannot be set by a project; set it in settings.json of the state directory \
-             (~/.codespar) or by a flag",
-            path.display()
-        ))),
     }
 }
 

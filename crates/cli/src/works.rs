@@ -74,6 +74,10 @@ impl Works {
             kinds(&ground),
             disabled(&ground.place, &ground.settings),
         );
+        let project = ground.place.project.clone();
+        hub.guard_workflows(Arc::new(move |path: &Path, text: &str| {
+            project.may_use_workflow(path, text)
+        }));
         let trees = Arc::new(Trees::new(
             ground.args.max_budget_usd,
             ground.settings.max_tokens,

@@ -223,6 +223,7 @@ fn metadata_of_a_workflow_does_not_start_the_dev_agent() {
         ".codespar/workflows/w.toml",
         "name = \"w\"\n[[step]]\nid = \"a\"\ncommand = \"touch step.txt\"\n",
     );
+    bench.trust();
     let (lines, code) = bench.stream(&["-p", "go", "--dangerously-skip-permissions"]);
     assert_eq!(code, Some(0), "{lines:#?}");
     let all = tasks(&bench);

@@ -185,6 +185,7 @@ fn without_a_rule_a_call_is_denied_and_a_rule_may_deny_one_tool() {
         ".codespar/settings.json",
         r#"{"permissions": {"allow": ["mcp__kit"], "deny": ["mcp__kit__fail"]}}"#,
     );
+    bench.trust();
     let results = tool_results(&stream(&bench, &[]));
     assert_eq!(results[0], "(nothing)");
     assert_eq!(
@@ -192,6 +193,15 @@ fn without_a_rule_a_call_is_denied_and_a_rule_may_deny_one_tool() {
         "permission denied: denied by `mcp__kit__fail` in .codespar/settings.json"
     );
     assert!(!read(&journal).contains("called fail"));
+}
+
+#[test]
+fn a_tool_that_calls_itself_read_only_is_not_called_in_plan_mode() {
+    let (bench, journal) = bench(calls(&[("echo", json!({"text": "x"}))]), &[]);
+    let plan = [&ALLOWED[..], &["--permission-mode", "plan"]].concat();
+    let results = tool_results(&stream(&bench, &plan));
+    assert!(results[0].contains("plan mode is read-only"), "{results:?}");
+    assert!(!read(&journal).contains("called echo"));
 }
 
 #[test]
@@ -219,7 +229,8 @@ fn a_server_of_the_project_waits_for_approval() {
         ".codespar/settings.local.json",
         r#"{"enabledMcpServers": ["kit"]}"#,
     );
-    let refused = bench.run(&["-p", "go"]);
+    assert_eq!(status(&[]), "needs-approval", "a project approves nothing");
+    let refused = bench.run(&["-p", "go", "--trust"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
         refused
@@ -234,6 +245,9 @@ fn a_server_of_the_project_waits_for_approval() {
         "connected"
     );
     fs::write(&own, r#"{"enabledMcpServers": ["kit"]}"#).unwrap();
+    assert_eq!(status(&[]), "needs-approval", "the name alone says nothing");
+    assert_eq!(status(&["--trust"]), "connected");
+    bench.trust();
     assert_eq!(status(&[]), "connected");
     fs::write(&own, r#"{"enableAllProjectMcpServers": true}"#).unwrap();
     assert_eq!(status(&[]), "connected");
@@ -249,6 +263,12 @@ fn a_server_of_the_project_waits_for_approval() {
     assert_eq!(status(&[]), "connected");
     bench.file(".mcp.json", &servers(&[("kit", entry(&["--newer"]))]));
     assert_eq!(status(&[]), "needs-approval", "it is another program now");
+    fs::write(&own, r#"{"enableAllProjectMcpServers": true}"#).unwrap();
+    assert_eq!(
+        status(&[]),
+        "needs-approval",
+        "another program, by any name"
+    );
 }
 
 fn typed(bench: &Bench, cues: &[(&str, &str)]) -> String {
@@ -263,6 +283,10 @@ fn a_person_is_asked_about_a_server_of_the_project_and_always_is_kept() {
     let journal = bench.room.home().join("journal");
     let text = servers(&[("kit", entry(&["--journal", journal.to_str().unwrap()]))]);
     bench.file(".mcp.json", &text);
+    let untrusted = typed(&bench, &[("n no", "n"), ("›", "/quit")]);
+    assert!(untrusted.contains("MCP server kit: "), "{untrusted}");
+    assert!(!untrusted.contains("wants:"), "{untrusted}");
+    bench.trust();
     let asked = "MCP server kit wants:";
     let shown = typed(&bench, &[("n no", "n"), ("›", "/quit")]);
     assert!(shown.contains(asked), "{shown}");
@@ -390,6 +414,7 @@ fn an_interrupt_is_passed_on_to_the_server() {
 fn a_call_that_takes_too_long_is_an_error() {
     let (bench, _) = bench(calls(&[("slow", json!({"ms": 600_000}))]), &[]);
     bench.file(".codespar/settings.json", r#"{"mcpTimeoutMs": 200}"#);
+    bench.trust();
     let results = tool_results(&stream(&bench, &ALLOWED));
     assert!(
         results[0].contains("gave no answer within 0.2 s"),

@@ -335,9 +335,14 @@ fn a_project_cannot_take_the_walls_down() {
         r#"{"sandbox": {"network": true}}"#,
         r#"{"sandbox": {"allowWrite": ["/"]}}"#,
         r#"{"sandbox": {"passEnv": ["ANTHROPIC_API_KEY"]}}"#,
+        r#"{"sandbox": {"mode": "bubblewrap"}}"#,
+        r#"{"sandbox": {"mode": "auto"}}"#,
+        r#"{"env": {"LD_LIBRARY_PATH": "/w"}}"#,
+        r#"{"env": {"LD_DEBUG_OUTPUT": "/w"}}"#,
+        r#"{"env": {"BASH_ENV": "/w"}}"#,
     ] {
         bench.file(".codespar/settings.json", settings);
-        let finished = bench.run(&["-p", "go"]);
+        let finished = bench.run(&["-p", "go", "--trust"]);
         assert_eq!(finished.status.code(), Some(2), "{settings}");
         assert!(
             finished.stderr.contains("cannot be set by a project"),

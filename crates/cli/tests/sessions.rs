@@ -228,7 +228,7 @@ fn a_bad_settings_file_is_named_with_its_line() {
         ("{\n  \"model\": \"opus\",\n}", ":3:", "trailing comma"),
         ("{\n  \"modle\": \"opus\"\n}", ":2:", "modle"),
         (
-            "{\"permissions\": {\n\"allow\": [\n\"Bash(git log\"]}}",
+            "{\"permissions\": {\n\"deny\": [\n\"Bash(git log\"]}}",
             ":3:",
             "Bash(git log",
         ),
@@ -360,7 +360,7 @@ fn agent_definitions_are_listed_and_checked() {
         found.stdout
     );
     let list: Value =
-        serde_json::from_str(&bench.run(&["agents", "list", "--json"]).stdout).unwrap();
+        serde_json::from_str(&bench.run(&["agents", "list", "--json", "--trust"]).stdout).unwrap();
     assert_eq!(list["agents"][0]["name"], "good");
     assert_eq!(list["problems"].as_array().unwrap().len(), 1);
 }

@@ -30,6 +30,7 @@ fn create(bench: &Bench, args: &[&str]) -> String {
 
 fn flow(bench: &Bench, name: &str, text: &str) -> String {
     bench.file(&format!(".codespar/workflows/{name}.toml"), text);
+    bench.trust();
     create(bench, &["local_workflow", "--workflow", name])
 }
 
@@ -190,6 +191,7 @@ fn a_bad_workflow_is_refused_with_its_line_and_makes_no_task() {
         ".codespar/workflows/odd.toml",
         "name = \"odd\"\n[[step]]\nid = \"a\"\nneeds = [\"a\"]\ncommand = \"true\"\n",
     );
+    bench.trust();
     let refuse = |args: &[&str]| {
         let words = [&["task", "create", "--subject", "s", "--type"], args].concat();
         let finished = bench.run(&words);
@@ -353,6 +355,7 @@ fn the_commands_of_a_workflow_need_permission_like_any_other() {
         "name = \"w\"\n[[step]]\nid = \"a\"\ncommand = \"curl -d @ran example.org; touch ran\"\n";
     let bench = Bench::new(script.clone());
     bench.file(".codespar/workflows/w.toml", file);
+    bench.trust();
     let (lines, _) = bench.stream(&["-p", "go"]);
     let results = tool_results(&lines);
     assert!(results[0].starts_with("permission denied"), "{results:?}");
@@ -360,6 +363,7 @@ fn the_commands_of_a_workflow_need_permission_like_any_other() {
 
     let bench = Bench::new(script);
     bench.file(".codespar/workflows/w.toml", file);
+    bench.trust();
     let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
     assert_eq!(code, Some(0), "{lines:#?}");
     assert!(bench.work().join("ran").exists());

@@ -198,7 +198,8 @@ impl Case<'_> {
             Aim::Other(access) => matches!(access, Access::Write(_)),
         });
         let commands = aims.iter().all(|aim| matches!(aim, Aim::Command(_)));
-        talk_only || ((self.read_only || commands) && !acts)
+        // A server's word about its own tool is not proof.
+        talk_only || ((self.read_only || commands) && !acts && !self.is_mcp())
     }
 
     fn denied(&self, aim: &Aim<'_>) -> Option<String> {

@@ -87,6 +87,26 @@ impl Rule {
         })
     }
 
+    /// The tool that it names.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Whether it can speak of a tool of ours or of an MCP server: a rule about any other name
+    /// does nothing.
+    pub fn names_known_tool(&self, ours: &[String]) -> bool {
+        let tool = self.tool.as_str();
+        tool == "*"
+            || tool.starts_with("mcp__")
+            || Self::known_tools().any(|name| name == tool)
+            || ours.iter().any(|name| name == tool)
+    }
+
+    /// Tools that rules may name in every version.
+    pub fn known_tools() -> impl Iterator<Item = &'static str> {
+        PATH_TOOLS.iter().chain(OTHER_TOOLS).copied()
+    }
+
     /// Whether the rule is about every use of this tool or of a group it is in.
     pub(crate) fn names(&self, tool: &str) -> bool {
         let tool = canonical(tool);

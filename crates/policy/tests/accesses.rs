@@ -281,6 +281,19 @@ fn a_call_that_names_nothing_is_decided_by_its_tool() {
     assert_eq!(suggested(&decision), ["mcp__a__b"]);
 }
 
+#[test]
+fn a_tool_of_a_server_is_not_read_only_in_plan_mode_because_it_says_so() {
+    for access in [&[][..], &[read("/w/a")][..]] {
+        let request = Request {
+            tool: "mcp__a__b",
+            read_only: true,
+            access,
+        };
+        let decision = decide(&request, &rules(&["allow mcp__a"]), Mode::Plan, &scope());
+        assert_eq!(word(&decision), "deny", "{decision:?}");
+    }
+}
+
 #[rstest]
 #[case("Write", write("/w/src/deep/a.rs"), "Edit(src/deep/**)")]
 #[case("Write", write("/w/README.md"), "Edit(/README.md)")]

@@ -3,8 +3,8 @@
 use std::{
     collections::HashMap,
     io::{Read, Seek, SeekFrom},
-    path::PathBuf,
-    sync::Arc,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentKind, Scheduler, find_task, runner::StopReason};
+use crate::{AgentKind, Scheduler, WorkflowGate, find_task, runner::StopReason};
 
 const POLL: Duration = Duration::from_secs(2);
 /// How long a stop is waited for: TERM, then KILL after five seconds.
@@ -119,6 +119,7 @@ pub struct TaskHub {
     pub(crate) disabled: Option<String>,
     pub(crate) listeners: Mutex<HashMap<TaskId, Sink>>,
     pub(crate) agents_made: Mutex<HashMap<SessionId, u32>>,
+    workflows: OnceLock<Arc<WorkflowGate>>,
 }
 
 impl TaskHub {
@@ -139,7 +140,22 @@ impl TaskHub {
             disabled,
             listeners: Mutex::default(),
             agents_made: Mutex::default(),
+            workflows: OnceLock::new(),
         })
+    }
+
+    /// Says which workflow files may be used; none may before this is called. The first call
+    /// counts.
+    pub fn guard_workflows(&self, gate: Arc<WorkflowGate>) {
+        let _ = self.workflows.set(gate);
+    }
+
+    /// Whether this text of a workflow file may be used, and why not.
+    pub(crate) fn may_use_workflow(&self, path: &Path, text: &str) -> Result<(), String> {
+        match self.workflows.get() {
+            Some(gate) => gate(path, text),
+            None => Err("no workflow may be used in this process".to_owned()),
+        }
     }
 
     /// The store.

@@ -38,4 +38,7 @@ pub use tools::{
     TeammateTools, coordinator_tools, subagent_tools, task_tools, team_tools, teammate_tools,
 };
 pub use vital::living_runners;
-pub use workflow::{WorkflowProblem, WorkflowRunner, find_workflow, load_workflow, parse_workflow};
+pub use workflow::{
+    MAX_WORKFLOW_BYTES, WorkflowGate, WorkflowProblem, WorkflowRunner, find_workflow,
+    load_workflow, parse_workflow,
+};

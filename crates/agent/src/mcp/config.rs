@@ -2,12 +2,11 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, io,
+    fmt,
     path::{Path, PathBuf},
 };
 
 use codespar_files::OpenError;
-use codespar_tools::sandbox::is_placeholder;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use url::Url;
@@ -18,7 +17,7 @@ use super::{
 };
 
 /// A configuration is small; anything larger is something else.
-const MAX_BYTES: u64 = 1 << 20;
+pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// Who wrote a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,19 +137,30 @@ impl ServerConfigs {
         origin: Origin,
         variables: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, McpProblem> {
-        let problem = |line, message| McpProblem {
-            path: path.to_path_buf(),
-            line,
-            message,
-        };
-        let text = match text_of(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(problem(None, error.to_string())),
-        };
+        match codespar_files::read_text(path, MAX_CONFIG_BYTES) {
+            Ok(text) => Self::parse(&text, path, origin, variables).map(Some),
+            Err(OpenError::Missing) => Ok(None),
+            Err(error) => Err(McpProblem {
+                path: path.to_path_buf(),
+                line: None,
+                message: error.to_string(),
+            }),
+        }
+    }
+
+    /// Takes the text of a file like `.mcp.json`.
+    pub fn parse(
+        text: &str,
+        path: &Path,
+        origin: Origin,
+        variables: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, McpProblem> {
         let text = text.trim_start_matches('\u{feff}');
-        let file: File<'_> = serde_json::from_str(text)
-            .map_err(|error| problem(Some(error.line()), words(&error)))?;
+        let file: File<'_> = serde_json::from_str(text).map_err(|error| McpProblem {
+            path: path.to_path_buf(),
+            line: Some(error.line()),
+            message: words(&error),
+        })?;
         let mut found = Self::default();
         for (name, raw) in file.servers {
             let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
@@ -159,7 +169,7 @@ impl ServerConfigs {
                 .map(|before| before.lines().count().max(1));
             found.add(&name, raw, (path, line), origin, &variables);
         }
-        Ok(Some(found))
+        Ok(found)
     }
 
     /// Takes the entries of the key `mcpServers` of a settings file.
@@ -212,19 +222,6 @@ impl ServerConfigs {
             Err(message) => complain(message),
         }
     }
-}
-
-fn text_of(path: &Path) -> io::Result<String> {
-    codespar_files::read_text(path, MAX_BYTES).map_err(|error| match error {
-        OpenError::Missing => io::ErrorKind::NotFound.into(),
-        OpenError::NotRegular if is_placeholder(path) => io::ErrorKind::NotFound.into(),
-        OpenError::Io(error) => error,
-        OpenError::NotRegular | OpenError::Directory | OpenError::TooLarge { .. } => {
-            let words = format!("is not a regular file of at most {MAX_BYTES} bytes");
-            io::Error::other(words)
-        }
-        other => io::Error::other(other),
-    })
 }
 
 /// The error without the place, which is told apart.

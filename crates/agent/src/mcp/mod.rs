@@ -11,7 +11,7 @@ mod set;
 mod subscription;
 mod tool;
 
-pub use config::{Endpoint, McpProblem, Origin, ServerConfig, ServerConfigs};
+pub use config::{Endpoint, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs};
 pub use connection::{McpError, McpGround, Said};
 pub use event::McpEvent;
 pub use naming::server_word;

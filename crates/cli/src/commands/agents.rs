@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{error::CommandError, gather::definitions, place::Place, style};
+use crate::{error::CommandError, gather::definitions, place::Place, style, trust::Trust};
 
 /// List or check custom agents (.codespar/agents, .claude/agents).
 ///
@@ -38,7 +38,11 @@ enum Verb {
 
 /// Runs it.
 pub(crate) fn run(args: &AgentsCommand, place: &Place) -> Result<ExitCode, CommandError> {
-    let found = definitions(place);
+    let trust = match args.verb {
+        Verb::List { .. } => Trust::Needed,
+        Verb::Check { .. } => Trust::Any,
+    };
+    let found = definitions(place, trust);
     match args.verb {
         Verb::List { json: true } => super::print_json(&json!({
             "agents": found.agents.values().collect::<Vec<_>>(),

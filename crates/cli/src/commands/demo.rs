@@ -288,5 +288,6 @@ fn demo_place(place: &Place, dir: &Path, repo: &Path, answers: &Path) -> Place {
         root: repo.to_path_buf(),
         cwd: repo.to_path_buf(),
         vars,
+        project: place.project_at(repo),
     }
 }

@@ -7,8 +7,8 @@ use codespar_store::{SessionFilter, SqliteStore, Store};
 use serde::Serialize;
 
 use crate::{
-    args::SessionArgs, error::CommandError, gather, mcp::Gathered, place::Place, provider,
-    settings::Settings, style,
+    args::SessionArgs, error::CommandError, gather, mcp::Gathered, place::Place, plain::plain,
+    provider, settings::Settings, style, trust::Trust,
 };
 
 /// Say what is in force here: provider, model, sandbox, settings, state, and what is wrong.
@@ -61,9 +61,15 @@ pub(crate) async fn run(
         },
         state(place).await,
     ];
+    findings.extend(trust(place));
     match Settings::load(place) {
         Ok(settings) => {
             findings.push(files(&settings, place));
+            findings.extend(settings.warnings.iter().map(|warning| Finding {
+                name: "settings",
+                health: Health::Warning,
+                says: warning.clone(),
+            }));
             findings.push(answers(place, &settings, session));
             findings.extend(sandbox(place, &settings));
             findings.extend(network(place, &settings).await);
@@ -121,6 +127,25 @@ async fn state(place: &Place) -> Finding {
             says: error.to_string(),
         },
     }
+}
+
+/// Whether the project's files count, where there are any that grant something.
+fn trust(place: &Place) -> Option<Finding> {
+    let files = place.project.files().iter();
+    let trusted: Vec<String> = files
+        .filter(|file| !file.grants.is_empty() && place.project.trusts(file))
+        .map(|file| plain(&file.name).replace('\n', "\\n"))
+        .collect();
+    let (health, says) = match place.project.notice() {
+        Some(notice) => (Health::Warning, notice),
+        None if trusted.is_empty() => return None,
+        None => (Health::Ok, format!("trusted: {}", trusted.join(", "))),
+    };
+    Some(Finding {
+        name: "trust",
+        health,
+        says,
+    })
 }
 
 fn files(settings: &Settings, place: &Place) -> Finding {
@@ -267,7 +292,7 @@ fn servers(place: &Place, settings: &Settings) -> Vec<Finding> {
 }
 
 fn agents(place: &Place) -> Vec<Finding> {
-    let found = gather::definitions(place);
+    let found = gather::definitions(place, Trust::Needed);
     let names: Vec<&str> = found.agents.keys().map(String::as_str).collect();
     let says = if names.is_empty() {
         "no custom agents".to_owned()

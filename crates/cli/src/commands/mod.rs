@@ -16,6 +16,7 @@ pub(crate) mod session;
 pub(crate) mod task;
 mod task_runner;
 mod task_spec;
+pub(crate) mod trust;
 pub(crate) mod worker;
 
 use std::io::Write;

@@ -1,5 +1,7 @@
 //! What a task of `codespar task create` runs, and what it may do.
 
+use std::path::Path;
+
 use codespar_agent::mcp::{McpError, McpStatus};
 use codespar_protocol::{
     AgentSpec, Authority, Isolation, SessionId, SessionMode, ShellSpec, TaskSpec, TaskType,
@@ -17,6 +19,7 @@ use crate::{
     mcp::{Gathered, unknown},
     place::Place,
     settings::Settings,
+    trust::Trust,
 };
 
 /// Agents of a task that nobody's agent started are at the first level.
@@ -132,14 +135,16 @@ async fn agent(
 
 fn workflow(name: &str, place: &Place) -> Result<TaskSpec, CommandError> {
     let file = find_workflow(name, &place.root, &place.cwd).map_err(CommandError::Usage)?;
-    let custom = definitions(place);
+    let custom = definitions(place, Trust::Needed);
     let builtin = builtin_kinds();
     let mut kinds: Vec<&str> = builtin.iter().map(|kind| kind.name.as_str()).collect();
     kinds.extend(custom.agents.keys().map(String::as_str));
     kinds.sort_unstable();
     kinds.dedup();
-    let workflow =
-        load_workflow(&file, &kinds).map_err(|problem| CommandError::Usage(problem.to_string()))?;
+    let project = &place.project;
+    let gate = |path: &Path, text: &str| project.may_use_workflow(path, text);
+    let workflow = load_workflow(&file, &kinds, &gate)
+        .map_err(|problem| CommandError::Usage(problem.to_string()))?;
     Ok(TaskSpec::Workflow(WorkflowSpec {
         file,
         workflow,
@@ -169,7 +174,10 @@ fn monitor(args: &CreateArgs, place: &Place) -> Result<TaskSpec, CommandError> {
 
 /// Where agents of a custom kind work.
 fn isolation(kind: &str, place: &Place) -> Option<Isolation> {
-    definitions(place).agents.get(kind)?.isolation
+    definitions(place, Trust::Needed)
+        .agents
+        .get(kind)?
+        .isolation
 }
 
 /// What the person allows it here; whoever runs it cannot allow more.

@@ -229,8 +229,9 @@ impl Talk {
     }
 
     fn keep_rules(&self, asked: &Asked) {
-        let file = local_file(&self.works.ground.place);
-        match remember_rules(&file, &asked.question.suggested_rules) {
+        let place = &self.works.ground.place;
+        let file = local_file(place);
+        match remember_rules(place, &asked.question.suggested_rules) {
             Ok(text) => {
                 self.works
                     .ground

@@ -4,11 +4,21 @@ use codespar_agent::mcp::{Endpoint, ServerConfig};
 use codespar_protocol::{Answer, Question, ToolUseId};
 
 use super::{Asked, Talk};
-use crate::{mcp::remember, style};
+use crate::{mcp::remember, style, trust::FileKind};
 
 impl Talk {
     /// Each once; a no holds for this session.
     pub(super) async fn ask_about_servers(&mut self) {
+        // What an untrusted project brings is not even offered; the person was told.
+        if !self
+            .works
+            .ground
+            .place
+            .project
+            .trusts_kind(FileKind::Servers)
+        {
+            return;
+        }
         let mcp = self.works.ground.mcp.clone();
         for server in mcp.unapproved() {
             let asked = Asked::by_us(question(server.config()));

@@ -60,15 +60,28 @@ impl Gathered {
         let own = place.state.join("settings.json");
         let found = ServerConfigs::of_settings(&settings.mcp.servers, &own, variables);
         gathered.add(found, &mut words, |_| true);
-        match ServerConfigs::read(&root.join(PROJECT_FILE), Origin::Project, variables) {
-            Ok(None) => {}
-            Ok(Some(found)) => {
+        let project = place.project_at(root);
+        let Some(file) = project.file(PROJECT_FILE) else {
+            return Ok(gathered);
+        };
+        let read = match &file.text {
+            Ok(text) => ServerConfigs::parse(text, &file.path, Origin::Project, variables),
+            Err(error) => Err(McpProblem {
+                path: file.path.clone(),
+                line: None,
+                message: error.clone(),
+            }),
+        };
+        match read {
+            Ok(found) => {
                 let known = approvals::of(&place.state, root);
+                // A name says nothing about what it stands for in another repository: it counts
+                // where this path and this content are trusted.
+                let is_trusted = project.trusts(file);
                 let mcp = &settings.mcp;
                 gathered.add(found, &mut words, |config| {
-                    mcp.enable_all
-                        || mcp.enabled.contains(&config.name)
-                        || known.get(&config.name) == Some(&config.definition)
+                    let is_named = mcp.enable_all || mcp.enabled.contains(&config.name);
+                    (is_trusted && is_named) || known.get(&config.name) == Some(&config.definition)
                 });
             }
             Err(problem) => gathered.problems.push(problem),

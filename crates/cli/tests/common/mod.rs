@@ -46,6 +46,12 @@ impl Bench {
         path
     }
 
+    /// Trusts the files of the repository as they are now.
+    pub(crate) fn trust(&self) {
+        let finished = self.run(&["trust", "add"]);
+        assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    }
+
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = self.room.command(env!("CARGO_BIN_EXE_codespar"));
         command

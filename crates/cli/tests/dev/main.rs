@@ -21,3 +21,4 @@ mod network;
 mod proof;
 mod pulls;
 mod repository;
+mod untrusted;

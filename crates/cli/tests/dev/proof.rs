@@ -133,6 +133,7 @@ fn a_change_that_breaks_a_test_is_repaired_or_becomes_a_draft() {
         ".codespar/settings.json",
         r#"{"verify": {"onFailure": "nothing"}}"#,
     );
+    bench.trust();
     let (report, code) = dev(&bench, &["make it say hi"]);
     assert_eq!(code, Some(1), "{report}");
     assert!(
@@ -175,6 +176,7 @@ fn a_change_whose_repair_is_declined_becomes_a_draft_and_every_call_is_paid_for(
     // One file, named: no picker is asked, so the writer's refusal is all that was paid for.
     let bench = greeting(script(&["greet.sh"], [declined()]));
     bench.file(".codespar/settings.json", r#"{"dev": {"maxFiles": 1}}"#);
+    bench.trust();
     let (report, code) = dev(&bench, &["make greet.sh say hi"]);
     assert_eq!(code, Some(1), "{report}");
     assert_eq!(bench.server.request_count(), 1);

@@ -153,6 +153,7 @@ fn a_coordinator_that_follows_a_pull_request_is_told_of_each_thing_once() {
         );
     let bench = greeting(script);
     bench.file(".codespar/settings.json", r#"{"dev": {"pollSeconds": 1}}"#);
+    bench.trust();
     let (report, code) = dev(&bench, &["make it say hi"]);
     assert_eq!(code, Some(0), "{report}");
     let mut session = bench.start(&[

@@ -140,8 +140,10 @@ impl TaskCreate {
         let cwd = context.cwd();
         let file = find_workflow(name, &caller.root, &cwd).map_err(ToolError)?;
         let kinds: Vec<&str> = hub.kinds().iter().map(|kind| kind.name.as_str()).collect();
-        let workflow =
-            load_workflow(&file, &kinds).map_err(|problem| ToolError(problem.to_string()))?;
+        let workflow = load_workflow(&file, &kinds, &|path, text| {
+            hub.may_use_workflow(path, text)
+        })
+        .map_err(|problem| ToolError(problem.to_string()))?;
         let mut access = vec![Access::Read(file.clone())];
         access.extend(workflow.commands().map(|text| Access::Command(text.into())));
         let order = WorkflowSpec {

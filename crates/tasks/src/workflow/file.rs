@@ -13,6 +13,12 @@ use codespar_protocol::{StepWork, Workflow, WorkflowStep};
 use super::{check, template};
 
 const DEFAULT_AGENT: &str = "general-purpose";
+/// A workflow is a page or two; anything larger is something else.
+pub const MAX_WORKFLOW_BYTES: u64 = 256 * 1024;
+
+/// Says whether a workflow file with this text may be used, and why not. The decision is on the
+/// text that is parsed, not on a file that may have changed since.
+pub type WorkflowGate = dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync;
 
 /// A workflow that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,17 +72,21 @@ pub(super) struct RawStep {
     retry: u32,
 }
 
-/// The most that a workflow file may have.
-const MAX_BYTES: u64 = 1 << 20;
-
-/// Reads and checks a file. `kinds` are the agents that steps may name.
-pub fn load_workflow(path: &Path, kinds: &[&str]) -> Result<Workflow, WorkflowProblem> {
-    let read = codespar_files::read_text(path, MAX_BYTES);
-    let text = read.map_err(|error| WorkflowProblem {
+/// Reads and checks a file that the gate lets through. `kinds` are the agents that steps may name.
+pub fn load_workflow(
+    path: &Path,
+    kinds: &[&str],
+    gate: &dyn Fn(&Path, &str) -> Result<(), String>,
+) -> Result<Workflow, WorkflowProblem> {
+    let problem = |message: String| WorkflowProblem {
         path: path.to_path_buf(),
         line: 1,
-        message: error.to_string(),
-    })?;
+        message,
+    };
+    let bytes = codespar_files::read(path, MAX_WORKFLOW_BYTES)
+        .map_err(|error| problem(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| problem("it is not UTF-8 text".to_owned()))?;
+    gate(path, &text).map_err(problem)?;
     parse_workflow(&text, path, kinds)
 }
 
@@ -238,22 +248,42 @@ mod tests {
     }
 
     #[test]
-    fn a_device_a_pipe_and_a_huge_file_are_no_workflows() {
+    fn a_fifo_or_a_device_is_refused_and_not_waited_for() {
         let dir = tempfile::tempdir().unwrap();
-        let [zero, pipe, huge] = ["zero", "pipe", "huge"].map(|name| dir.path().join(name));
-        std::os::unix::fs::symlink("/dev/zero", &zero).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        let root = dir.path().canonicalize().unwrap();
+        let [fifo, link, huge] = ["a.toml", "b.toml", "c.toml"].map(|name| root.join(name));
+        std::fs::File::create(&huge)
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
         assert!(made.unwrap().success());
-        let file = std::fs::File::create(&huge).unwrap();
-        file.set_len(1 << 40).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         for (path, words) in [
-            (zero, "it is not a regular file"),
-            (pipe, "it is not a regular file"),
-            (huge, "it has more than 1048576 bytes"),
+            (fifo.as_path(), "it is not a regular file"),
+            (&link, "it is not a regular file"),
+            (&huge, "it has more than 262144 bytes"),
+            (Path::new("/dev/zero"), "it is not a regular file"),
         ] {
-            let problem = load_workflow(&path, &KINDS).unwrap_err();
+            let problem = load_workflow(path, &KINDS, &|_, _| Ok(())).unwrap_err();
             assert_eq!(problem.message, words);
         }
+    }
+
+    #[test]
+    fn the_gate_sees_the_text_that_is_parsed_and_may_refuse_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().canonicalize().unwrap().join("w.toml");
+        std::fs::write(
+            &path,
+            "name = \"w\"\n[[step]]\nid = \"a\"\ncommand = \"x\"\n",
+        )
+        .unwrap();
+        let refused = load_workflow(&path, &KINDS, &|_, text| {
+            assert!(text.starts_with("name = \"w\""));
+            Err("not trusted".to_owned())
+        });
+        assert_eq!(refused.unwrap_err().message, "not trusted");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which file a workflow's name means.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 const DIR: &str = ".codespar/workflows";
 
@@ -8,10 +8,7 @@ const DIR: &str = ".codespar/workflows";
 /// `.codespar/workflows` from `cwd` up to `root`.
 pub fn find_workflow(name: &str, root: &Path, cwd: &Path) -> Result<PathBuf, String> {
     if name.contains('/') || name.ends_with(".toml") {
-        let path = cwd.join(name);
-        return path
-            .canonicalize()
-            .map_err(|error| format!("{}: {error}", path.display()));
+        return resolved(&cwd.join(name), root);
     }
     let dirs = || {
         cwd.ancestors()
@@ -20,9 +17,9 @@ pub fn find_workflow(name: &str, root: &Path, cwd: &Path) -> Result<PathBuf, Str
     };
     if let Some(path) = dirs()
         .map(|dir| dir.join(format!("{name}.toml")))
-        .find(|path| path.is_file())
+        .find(|path| path.exists())
     {
-        return Ok(path);
+        return resolved(&path, root);
     }
     let mut known: Vec<String> = dirs().flat_map(|dir| names(&dir)).collect();
     known.sort();
@@ -38,6 +35,29 @@ pub fn find_workflow(name: &str, root: &Path, cwd: &Path) -> Result<PathBuf, Str
             known.join(", ")
         )
     })
+}
+
+/// The file without links. One that a project seems to hold must really be in it.
+fn resolved(path: &Path, root: &Path) -> Result<PathBuf, String> {
+    let real = path
+        .canonicalize()
+        .map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut written = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                written.pop();
+            }
+            other => written.push(other),
+        }
+    }
+    if written.starts_with(root) && !real.starts_with(root) {
+        return Err(format!(
+            "{}: is a link that leads out of the project",
+            path.display()
+        ));
+    }
+    Ok(real)
 }
 
 fn names(dir: &Path) -> Vec<String> {
@@ -78,6 +98,12 @@ mod tests {
             find_workflow("../../.codespar/workflows/ship.toml", &root, &inner),
             file(&root, "ship.toml")
         );
+        std::os::unix::fs::symlink("/dev/zero", root.join(DIR).join("endless.toml")).unwrap();
+        for name in ["endless", "../../.codespar/workflows/endless.toml"] {
+            let refused = find_workflow(name, &root, &inner).unwrap_err();
+            assert!(refused.ends_with("leads out of the project"), "{refused}");
+        }
+        std::fs::remove_file(root.join(DIR).join("endless.toml")).unwrap();
         assert_eq!(
             find_workflow("walk", &root, &inner),
             Err("there is no workflow `walk`; there are: ship, test".to_owned())

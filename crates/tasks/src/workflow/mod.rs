@@ -9,6 +9,6 @@ mod runner;
 mod steps;
 mod template;
 
-pub use file::{WorkflowProblem, load_workflow, parse_workflow};
+pub use file::{MAX_WORKFLOW_BYTES, WorkflowGate, WorkflowProblem, load_workflow, parse_workflow};
 pub use find::find_workflow;
 pub use runner::WorkflowRunner;

@@ -1,0 +1,204 @@
+//! `codespar trust`.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::{
+    error::CommandError,
+    place::Place,
+    plain::plain,
+    style,
+    trust::{self, ProjectFile, Standing, TrustRecord},
+};
+
+/// Decide which repositories may grant something by their own files.
+///
+/// Settings (.codespar, .claude), MCP servers (.mcp.json), agents and workflows of a repository
+/// count only after you have trusted them, at this path and with this content. Deny and ask rules
+/// always count.
+///
+/// Example: codespar trust show; codespar trust add
+#[derive(Args)]
+pub(crate) struct TrustCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Trust the files of a project as they are now, and print what they grant.
+    Add {
+        /// The project; the one around this directory by default.
+        dir: Option<PathBuf>,
+    },
+    /// Forget what was decided about a project.
+    Remove {
+        /// The project; the one around this directory by default.
+        dir: Option<PathBuf>,
+    },
+    /// List the projects there are decisions about.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what the files of a project grant, whether they are trusted, and what has changed.
+    Show {
+        /// The project; the one around this directory by default.
+        dir: Option<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs it.
+pub(crate) fn run(args: &TrustCommand, place: &Place) -> Result<ExitCode, CommandError> {
+    match &args.verb {
+        Verb::Add { dir } => add(&at(dir.as_deref(), place)?),
+        Verb::Remove { dir } => remove(dir.as_deref(), place),
+        Verb::List { json } => list(*json, place),
+        Verb::Show { dir, json } => show(*json, &at(dir.as_deref(), place)?),
+    }
+}
+
+fn at(dir: Option<&Path>, place: &Place) -> Result<Place, CommandError> {
+    match dir {
+        Some(dir) => Place::find(Some(dir)),
+        None => Ok(place.clone()),
+    }
+}
+
+fn add(place: &Place) -> Result<ExitCode, CommandError> {
+    let project = &place.project;
+    if let Some((file, error)) = unreadable(project.files()) {
+        let path = file.path.display();
+        return Err(CommandError::Failed(format!(
+            "{path}: {error}; remove it first"
+        )));
+    }
+    project
+        .decide(&place.state, true)
+        .map_err(|error| CommandError::Failed(format!("cannot keep the decision: {error}")))?;
+    let root = place.root.display().to_string();
+    // As they are now on record.
+    let trusted = Place::find(Some(&place.cwd))?;
+    let details = trusted.project.details();
+    if details.is_empty() {
+        super::print(format_args!(
+            "{}: no file here grants anything; there is nothing to trust\n",
+            plain(&root)
+        ))?;
+    } else {
+        super::print(format_args!("trusted {}\n{details}", plain(&root)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn unreadable(files: &[ProjectFile]) -> Option<(&ProjectFile, &String)> {
+    files
+        .iter()
+        .find_map(|file| Some((file, file.text.as_ref().err()?)))
+}
+
+fn remove(dir: Option<&Path>, place: &Place) -> Result<ExitCode, CommandError> {
+    // A project that is gone can be forgotten too.
+    let root = match dir {
+        Some(dir) if dir.exists() => Place::find(Some(dir))?.root,
+        Some(dir) => std::path::absolute(dir)?,
+        None => place.root.clone(),
+    };
+    let shown = root.display();
+    let was_known = trust::forget(&place.state, &root)
+        .map_err(|error| CommandError::Failed(format!("cannot forget {shown}: {error}")))?;
+    if !was_known {
+        return Err(CommandError::Usage(format!(
+            "there is no decision about {shown}; `codespar trust list` shows those there are"
+        )));
+    }
+    super::print(format_args!("{shown} is not trusted any more\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(json: bool, place: &Place) -> Result<ExitCode, CommandError> {
+    let records = trust::all(&place.state);
+    if json {
+        let rows: Vec<_> = records.iter().map(row).collect();
+        super::print_json(&json!({ "projects": rows }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if records.is_empty() {
+        super::print(format_args!("no project is trusted\n"))?;
+    }
+    for record in &records {
+        let files = record.files.iter().map(|(name, decided)| {
+            let mark = if decided.trusted { "" } else { " (declined)" };
+            format!("{name}{mark}")
+        });
+        let files = files.collect::<Vec<_>>().join(", ");
+        super::print(format_args!(
+            "{}\n  {}\n",
+            style::strong(plain(&record.path)),
+            style::faint(plain(&files))
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(record: &TrustRecord) -> serde_json::Value {
+    let files = record.files.iter();
+    let files = files.map(|(name, decided)| {
+        json!({"name": name, "sha256": decided.sha256, "trusted": decided.trusted})
+    });
+    json!({
+        "path": record.path,
+        "decided_at": record.decided_at,
+        "files": files.collect::<Vec<_>>(),
+    })
+}
+
+fn show(json: bool, place: &Place) -> Result<ExitCode, CommandError> {
+    let project = &place.project;
+    let granting = || {
+        project
+            .files()
+            .iter()
+            .filter(|file| !file.grants.is_empty())
+    };
+    if json {
+        let files = granting().map(|file| {
+            json!({
+                "name": file.name, "grants": file.grants, "standing": word(&file.standing),
+                "difference": file.difference(),
+            })
+        });
+        let files: Vec<_> = files.collect();
+        super::print_json(&json!({ "path": place.root, "files": files }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let root = place.root.display().to_string();
+    if granting().next().is_none() {
+        super::print(format_args!(
+            "{}: no file here grants anything; there is nothing to trust\n",
+            plain(&root)
+        ))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::print(format_args!("{}\n{}", plain(&root), project.details()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn word(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::NeedsNone => "needs-none",
+        Standing::Trusted => "trusted",
+        Standing::Declined => "declined",
+        Standing::Changed(_) => "changed",
+        Standing::New => "new",
+    }
+}

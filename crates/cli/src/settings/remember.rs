@@ -1,0 +1,74 @@
+//! Keeps rules that the person answered "always" to.
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use codespar_files::OpenError;
+
+use crate::{
+    error::CommandError,
+    place::Place,
+    trust::{MAX_SETTINGS_BYTES, record_own_text},
+};
+
+const NAME: &str = ".codespar/settings.local.json";
+
+/// The person's own settings for this project, where "always" is kept.
+pub(crate) fn local_file(place: &Place) -> PathBuf {
+    place.root.join(NAME)
+}
+
+/// Adds allow rules to the local settings file, keeping what is there, and records that the person
+/// wrote them; gives its new text. A file that came with the repository and is not trusted is left
+/// alone: adding to it would trust all of it.
+pub(crate) fn remember_rules(place: &Place, rules: &[String]) -> Result<String, CommandError> {
+    let path = local_file(place);
+    let bad = |error: String| CommandError::Failed(format!("{}: {error}", path.display()));
+    let before = match codespar_files::read_inside(&place.root, Path::new(NAME), MAX_SETTINGS_BYTES)
+    {
+        Ok(bytes) => Some(String::from_utf8(bytes).map_err(|error| bad(error.to_string()))?),
+        Err(OpenError::Missing) => None,
+        Err(error) => return Err(bad(error.to_string())),
+    };
+    let text = with_rules(before.as_deref().unwrap_or("{}"), rules).map_err(bad)?;
+    record_own_text(&place.state, &place.root, NAME, (before.as_deref(), &text)).map_err(bad)?;
+    write(&path, &text).map_err(|error| bad(error.to_string()))?;
+    Ok(text)
+}
+
+fn with_rules(text: &str, rules: &[String]) -> Result<String, String> {
+    let mut json: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let allow = json
+        .as_object_mut()
+        .map(|top| {
+            top.entry("permissions")
+                .or_insert_with(|| serde_json::json!({}))
+        })
+        .and_then(serde_json::Value::as_object_mut)
+        .map(|permissions| {
+            permissions
+                .entry("allow")
+                .or_insert_with(|| serde_json::json!([]))
+        })
+        .and_then(serde_json::Value::as_array_mut)
+        .ok_or("`permissions.allow` is not a list")?;
+    for rule in rules {
+        if !allow.iter().any(|known| known == rule) {
+            allow.push(rule.clone().into());
+        }
+    }
+    let text = serde_json::to_string_pretty(&json).map_err(|error| error.to_string())?;
+    Ok(format!("{text}\n"))
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(dir)?;
+    let mut file = tempfile::NamedTempFile::new_in(dir)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

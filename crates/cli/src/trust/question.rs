@@ -1,0 +1,51 @@
+//! Asks the person at a terminal, once for each content.
+
+use std::{
+    io::{BufRead, Write},
+    path::Path,
+};
+
+use super::{Person, ProjectTrust};
+use crate::{error::CommandError, plain::plain, style};
+
+/// Shows what the files of a project would grant and asks whether they may. A no is remembered
+/// for these contents, and the project is used without them.
+pub(crate) fn ask(
+    project: &ProjectTrust,
+    person: &Person,
+    cwd: &Path,
+) -> Result<ProjectTrust, CommandError> {
+    if !project.is_unasked() {
+        if let Some(notice) = project.notice() {
+            anstream::eprintln!("codespar: {notice}");
+        }
+        return Ok(project.clone());
+    }
+    let root = plain(&project.root().display().to_string()).into_owned();
+    anstream::eprint!(
+        "{}\nThe files of {root} come from whoever wrote the repository. They would grant:\n\n{}\n\
+         Deny and ask rules count in any case.\n\
+         Trust these files as they are? y yes · n no, go on without them: ",
+        style::strong("Do you trust this directory?"),
+        project.details_of_ignored(),
+    );
+    std::io::stderr().flush()?;
+    loop {
+        let mut line = String::new();
+        let count = std::io::stdin().lock().read_line(&mut line)?;
+        let trusted = match line.trim() {
+            "y" | "yes" => true,
+            "n" | "no" => false,
+            _ if count == 0 => return Ok(project.clone()),
+            _ => {
+                anstream::eprint!("y or n: ");
+                continue;
+            }
+        };
+        project
+            .decide(&person.state, trusted)
+            .map_err(|error| CommandError::Failed(format!("cannot keep the decision: {error}")))?;
+        // The decision is about what was shown: a file that was changed meanwhile is not covered.
+        return Ok(ProjectTrust::read(person, project.root(), cwd));
+    }
+}

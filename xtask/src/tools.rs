@@ -29,6 +29,11 @@ const TOOLS: &[Tool] = &[
         package: "git",
         purpose: "repositories",
     },
+    Tool {
+        program: "libfaketimeMT.so.1",
+        package: "libfaketime",
+        purpose: "a clock that is set",
+    },
 ];
 
 /// Installs what is missing where that can be done without asking, else says what to do. Tests
@@ -72,8 +77,21 @@ fn apt() -> Command {
     command
 }
 
+fn is_there(tool: &Tool) -> bool {
+    on_path(tool.program) || is_library(tool.program)
+}
+
+/// Whether it is among the libraries of `faketime`, which are loaded by their path.
+fn is_library(name: &str) -> bool {
+    let Ok(dirs) = std::fs::read_dir("/usr/lib") else {
+        return false;
+    };
+    dirs.flatten()
+        .any(|dir| dir.path().join("faketime").join(name).exists())
+}
+
 fn missing() -> Vec<&'static Tool> {
-    TOOLS.iter().filter(|tool| !on_path(tool.program)).collect()
+    TOOLS.iter().filter(|tool| !is_there(tool)).collect()
 }
 
 fn names(tools: impl Iterator<Item = &'static Tool>) -> String {

@@ -25,6 +25,11 @@ const TOOLS: &[Tool] = &[
         purpose: "comparison with the Grep tool",
     },
     Tool {
+        program: "setpriv",
+        package: "util-linux",
+        purpose: "attacks as an ordinary user",
+    },
+    Tool {
         program: "git",
         package: "git",
         purpose: "repositories",
@@ -33,6 +38,11 @@ const TOOLS: &[Tool] = &[
         program: "npm",
         package: "npm",
         purpose: "installing dependencies through the proxy",
+    },
+    Tool {
+        program: "libfaketimeMT.so.1",
+        package: "libfaketime",
+        purpose: "a clock that is set",
     },
 ];
 
@@ -77,8 +87,21 @@ fn apt() -> Command {
     command
 }
 
+fn is_there(tool: &Tool) -> bool {
+    on_path(tool.program) || is_library(tool.program)
+}
+
+/// Whether it is among the libraries of `faketime`, which are loaded by their path.
+fn is_library(name: &str) -> bool {
+    let Ok(dirs) = std::fs::read_dir("/usr/lib") else {
+        return false;
+    };
+    dirs.flatten()
+        .any(|dir| dir.path().join("faketime").join(name).exists())
+}
+
 fn missing() -> Vec<&'static Tool> {
-    TOOLS.iter().filter(|tool| !on_path(tool.program)).collect()
+    TOOLS.iter().filter(|tool| !is_there(tool)).collect()
 }
 
 fn names(tools: impl Iterator<Item = &'static Tool>) -> String {

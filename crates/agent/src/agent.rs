@@ -15,8 +15,8 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AgentError, Approver, Briefing, Gate, Inbox, Limits, SideCalls, Transcript, TreeShare,
-    limits::Reached, stop::Stop, tally::Tally,
+    AgentError, Approver, Briefing, Gate, HandOver, Inbox, Limits, SideCalls, Transcript,
+    TreeShare, limits::Reached, stop::Stop, tally::Tally,
 };
 
 /// How often in a row an answer that reached the limit on output is asked to go on.
@@ -89,6 +89,8 @@ pub struct Agent {
     pub(crate) meter: Meter,
     pub(crate) budget: Arc<Budget>,
     pub(crate) specs: Arc<[ToolSpec]>,
+    pub(crate) hand_over: HandOver,
+    is_handed_over: bool,
 }
 
 /// How a run comes to its end.
@@ -97,6 +99,7 @@ enum Ending {
     Limit(Reached),
     Failed(String),
     Interrupted,
+    HandedOver,
 }
 
 impl Agent {
@@ -121,6 +124,8 @@ impl Agent {
             meter: Meter::default(),
             budget,
             specs,
+            hand_over: HandOver::default(),
+            is_handed_over: false,
         };
         agent.refresh_briefing();
         agent.context_tokens = agent.estimate_context();
@@ -130,6 +135,21 @@ impl Agent {
     /// Its session.
     pub fn session(&self) -> SessionId {
         self.transcript.session()
+    }
+
+    /// Heeds a hand-over to another process.
+    pub fn set_hand_over(&mut self, hand_over: HandOver) {
+        self.hand_over = hand_over;
+    }
+
+    /// The last run ended because another process goes on with it.
+    pub fn is_handed_over(&self) -> bool {
+        self.is_handed_over
+    }
+
+    /// Turns that other processes made in the same run count towards its limit.
+    pub fn count_earlier_turns(&mut self, turns: u32) {
+        self.parts.limits.turns_before = turns;
     }
 
     /// The conversation so far.
@@ -173,14 +193,19 @@ impl Agent {
         while !self.transcript.is_unfinished() {
             // It had come to its end before it was interrupted: the answer is there, unless
             // something is still to come.
-            if !self.parts.inbox.wait(stop.token()).await {
-                return Ok(Ending::Answer(self.transcript.last_answer()));
+            match self.wait_for_more(stop).await {
+                Some(true) => {}
+                Some(false) => return Ok(Ending::Answer(self.transcript.last_answer())),
+                None => return Ok(Ending::HandedOver),
             }
             self.parts.inbox.deliver(&mut self.transcript).await?;
         }
         let mut answer = String::new();
         let (mut cut_off, mut paused) = (0, 0);
         loop {
+            if self.hand_over.is_asked() {
+                return Ok(Ending::HandedOver);
+            }
             if stop.token().is_cancelled() {
                 return Ok(Ending::Interrupted);
             }
@@ -226,10 +251,27 @@ impl Agent {
                         "the model declined to answer (stop reason `refusal`)".to_owned(),
                     ));
                 }
-                _ if self.parts.inbox.wait(stop.token()).await => answer.clear(),
-                _ if stop.out_of_time().is_some() => return Ok(Ending::Interrupted),
-                _ => return Ok(Ending::Answer(answer)),
+                _ => match self.wait_for_more(stop).await {
+                    Some(true) => answer.clear(),
+                    None => return Ok(Ending::HandedOver),
+                    Some(false) if stop.out_of_time().is_some() => {
+                        return Ok(Ending::Interrupted);
+                    }
+                    Some(false) => return Ok(Ending::Answer(answer)),
+                },
             }
+        }
+    }
+
+    /// Whether something came; `None` if another process is to wait for it.
+    async fn wait_for_more(&self, stop: &Stop) -> Option<bool> {
+        tokio::select! {
+            biased;
+            came = self.parts.inbox.wait(stop.token()) => {
+                // A wait that was broken off says nothing about what is to come.
+                (came || !self.hand_over.now.is_cancelled()).then_some(came)
+            }
+            () = self.hand_over.soon.cancelled() => None,
         }
     }
 
@@ -293,9 +335,15 @@ impl Agent {
         stop: &Stop,
     ) -> RunResult {
         let ending = match ending {
+            Err(AgentError::HandedOver) => Ok(Ending::HandedOver),
             Err(error) if error.is_interrupt() => Ok(Ending::Interrupted),
             other => other,
         };
+        let ending = match ending {
+            Ok(Ending::Interrupted) if self.hand_over.now.is_cancelled() => Ok(Ending::HandedOver),
+            other => other,
+        };
+        self.is_handed_over = matches!(ending, Ok(Ending::HandedOver));
         let ending = match (ending, stop.out_of_time()) {
             (Ok(Ending::Interrupted), Some(reached)) => Ok(Ending::Limit(reached)),
             (ending, _) => ending,
@@ -311,6 +359,10 @@ impl Agent {
                 let _ = self.say_for_the_person(INTERRUPTED).await;
                 (Outcome::ErrorDuringExecution, "interrupted".to_owned())
             }
+            Ok(Ending::HandedOver) => (
+                Outcome::ErrorDuringExecution,
+                AgentError::HandedOver.to_string(),
+            ),
             Err(AgentError::Model(ModelError::BudgetExceeded { message })) => {
                 (Outcome::ErrorMaxBudgetUsd, message)
             }

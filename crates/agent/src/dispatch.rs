@@ -297,6 +297,10 @@ impl Agent {
         call: &ToolUse,
         output: ToolOutput,
     ) -> Result<(), AgentError> {
+        // It was broken off, or may have been: whoever goes on says that its outcome is unknown.
+        if self.hand_over.now.is_cancelled() {
+            return Err(AgentError::HandedOver);
+        }
         let content = self.redacted(output.content);
         self.context_tokens += u64::try_from(content.text().len() / 4).unwrap_or(0);
         let result = ContentBlock::ToolResult(ToolResult {

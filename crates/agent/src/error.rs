@@ -12,6 +12,9 @@ pub enum AgentError {
     /// What happened cannot be recorded, so nothing more is done.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Another process goes on with the conversation.
+    #[error("handed over to another process")]
+    HandedOver,
 }
 
 impl AgentError {

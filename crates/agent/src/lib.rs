@@ -11,6 +11,7 @@ mod definition;
 mod dispatch;
 mod error;
 mod gate;
+mod hand_over;
 mod inbox;
 mod limits;
 pub mod mcp;
@@ -32,6 +33,7 @@ pub use definition::{
 };
 pub use error::AgentError;
 pub use gate::Gate;
+pub use hand_over::HandOver;
 pub use inbox::{Inbox, NoInbox};
 pub use limits::Limits;
 pub use side_call::{ModelPageReader, SideCalls};

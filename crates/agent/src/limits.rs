@@ -12,6 +12,8 @@ use crate::TreeShare;
 pub struct Limits {
     /// Model calls.
     pub max_turns: Option<u32>,
+    /// Model calls of the same run that processes before this one made.
+    pub turns_before: u32,
     /// Money.
     pub max_budget: Option<Usd>,
     /// Wall time.
@@ -39,6 +41,7 @@ impl Limits {
 
     /// The limit that forbids another turn after so many, if one does.
     pub(crate) fn reached(&self, turns: u32) -> Option<Reached> {
+        let turns = turns.saturating_add(self.turns_before);
         let max = self.max_turns.filter(|max| turns >= *max)?;
         Some(Reached {
             outcome: Outcome::ErrorMaxTurns,
@@ -50,6 +53,18 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_of_earlier_processes_count() {
+        let limits = Limits {
+            max_turns: Some(5),
+            turns_before: 3,
+            ..Limits::default()
+        };
+        assert_eq!(limits.reached(1), None);
+        let reached = limits.reached(2).unwrap();
+        assert_eq!(reached.outcome, Outcome::ErrorMaxTurns);
+    }
 
     #[test]
     fn the_last_turn_allowed_is_made_and_the_next_is_not() {

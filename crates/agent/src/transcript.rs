@@ -59,6 +59,11 @@ impl Transcript {
         self.session
     }
 
+    /// The place of the newest entry; 0 if there is none.
+    pub fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
     /// The newest entry.
     pub fn last_entry(&self) -> Option<EntryId> {
         self.last_entry

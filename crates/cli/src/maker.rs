@@ -12,8 +12,8 @@ use codespar_policy::Lifetime;
 use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
 use codespar_tasks::{
-    AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, Seat, TaskHub, TaskInbox, TeamInbox,
-    ToolSet, subagent_tools, task_tools, teammate_tools,
+    AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, MakeError, Seat, TaskHub, TaskInbox,
+    TeamInbox, ToolSet, subagent_tools, task_tools, teammate_tools,
 };
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
@@ -46,8 +46,8 @@ impl AgentMaker for Maker {
         spec: &AgentSpec,
         control: &Control,
         sink: Sink,
-    ) -> Result<MadeAgent, String> {
-        let hub = self.hub.upgrade().ok_or("the process is leaving")?;
+    ) -> Result<MadeAgent, MakeError> {
+        let hub = (self.hub.upgrade()).ok_or_else(|| "the process is leaving".to_owned())?;
         let powers = Powers::of(spec, control, &self.ground, &hub, &self.trees).await?;
         let kind = &powers.kind;
         if kind.tools.may_have("mcp__") {
@@ -74,13 +74,11 @@ impl AgentMaker for Maker {
             authority: powers.authority(spec.agent_session),
         };
         let store: Arc<dyn Store> = self.ground.store.clone();
-        let (transcript, recovered) = Transcript::open(store, spec.agent_session)
-            .await
-            .map_err(|error| error.to_string())?;
+        let (transcript, recovered) = Transcript::open(store, spec.agent_session).await?;
         let session = OpenSession {
             transcript,
             recovered,
-            is_resumed: control.was_lost,
+            is_resumed: control.was_lost(),
             mode: SessionMode::Normal,
         };
         let pad = control
@@ -141,6 +139,7 @@ impl AgentMaker for Maker {
             tree: powers.authority.tree,
             limits: Limits {
                 max_turns: Some(spec.max_turns.unwrap_or(kind.max_turns)),
+                turns_before: 0,
                 max_budget: left,
                 max_wall: self.ground.settings.max_wall(),
                 tree: Some(TreeShare::Branch(powers.budget)),

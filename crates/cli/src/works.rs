@@ -173,6 +173,7 @@ impl Works {
             mode: ground.mode,
             limits: Limits {
                 max_turns: ground.args.max_turns,
+                turns_before: 0,
                 max_budget: None,
                 max_wall: ground.settings.max_wall(),
                 tree: Some(TreeShare::Root(self.trees.of_session(id))),

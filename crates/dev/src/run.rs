@@ -128,7 +128,7 @@ impl Run {
 
     /// Fails when someone wants the run stopped.
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
-        if self.control.cancel.is_cancelled() {
+        if self.control.cancel.is_cancelled() || self.control.hand_over.is_asked() {
             return Err(Failure::Stopped);
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
-//! (`TaskStore`), pull requests of local repositories (`PullStore`); SQLite behind them all.
+//! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories (`PullStore`); SQLite behind them all.
 
 mod error;
+mod lease_store;
 mod locks;
 mod pull_sql;
 mod pull_store;
@@ -13,12 +14,16 @@ mod task_store;
 mod title;
 
 pub use error::StoreError;
+pub use lease_store::{
+    Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId, RunnerSeen,
+    TaskEnding,
+};
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use records::{NewSession, Removed, Session, SessionFilter};
 pub use sqlite::SqliteStore;
 pub use task_store::{
-    Capacity, Claimed, Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, Projects,
-    Renewal, RunnerId, TaskChange, TaskEnding, TaskFilter, TaskStore, Team,
+    Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, TaskChange, TaskFilter, TaskStore,
+    Team,
 };
 
 use std::fmt;

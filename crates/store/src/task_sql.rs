@@ -48,11 +48,11 @@ pub(crate) const WAITS_FOR: &str =
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_TASKS: &str = "INSERT INTO tasks (id, task_type, status, subject, \
      description, active_form, metadata, spec, authority, tree, reserved_for, queue, \
-     run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, updated_at, started_at, attempt, lease_owner, \
-     lease_epoch, lease_until) VALUES ";
+     run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, updated_at, \
+     started_at, attempt, lease_owner, lease_epoch) VALUES ";
 
 /// The columns of `INSERT_TASKS`.
-pub(crate) const TASK_COLUMNS: usize = 25;
+pub(crate) const TASK_COLUMNS: usize = 24;
 
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_DEPENDENCIES: &str =
@@ -93,31 +93,43 @@ pub(crate) const READY_QUEUES: &str = "WITH RECURSIVE queues (queue) AS (\
      SELECT queue FROM queues WHERE queue IS NOT NULL";
 
 pub(crate) const READY_IN_QUEUE: &str = "SELECT seq, id FROM tasks WHERE status = 'pending' \
-     AND unmet = 0 AND queue = $1 ORDER BY seq LIMIT $2";
+     AND unmet = 0 AND queue = $1 AND id NOT IN (SELECT value FROM json_each($3)) \
+     ORDER BY seq LIMIT $2";
 
-pub(crate) const EXPIRED: &str =
-    "SELECT seq, id, queue FROM tasks WHERE status = 'running' AND lease_until < $1";
+/// The runners that hold something, each found by one step down the index.
+pub(crate) const HOLDERS: &str = "WITH RECURSIVE holders (holder) AS (\
+     SELECT MIN(lease_owner) FROM tasks WHERE status = 'running' UNION ALL \
+     SELECT (SELECT MIN(t.lease_owner) FROM tasks t \
+     WHERE t.status = 'running' AND t.lease_owner > holders.holder) \
+     FROM holders WHERE holders.holder IS NOT NULL) \
+     SELECT holder FROM holders WHERE holder IS NOT NULL";
 
-pub(crate) const CLAIM: &str = "UPDATE tasks SET lease_owner = $2, lease_until = $3, \
-     lease_epoch = lease_epoch + 1, updated_at = $4, started_at = COALESCE(started_at, $4), \
+pub(crate) const HELD_BY: &str = "SELECT seq, id, queue, task_type, take_overs FROM tasks \
+     WHERE status = 'running' AND lease_owner = $1";
+
+pub(crate) const CLAIM: &str = "UPDATE tasks SET lease_owner = $2, \
+     lease_epoch = lease_epoch + 1, updated_at = $3, started_at = COALESCE(started_at, $3), \
+     take_overs = CASE WHEN status = 'pending' THEN take_overs ELSE take_overs + 1 END, \
      attempt_before = CASE WHEN status = 'pending' THEN attempt ELSE attempt_before END, \
      attempt = CASE WHEN attempt = 0 THEN 1 ELSE attempt END, status = 'running' \
      WHERE id = $1 RETURNING lease_epoch";
 
-pub(crate) const RENEW: &str = "UPDATE tasks SET lease_until = $4 WHERE id = $1 \
-     AND lease_epoch = $3 AND lease_owner = $2 AND status = 'running' \
-     RETURNING stop_reason, EXISTS (SELECT 1 FROM mailbox m WHERE m.task_id = tasks.id \
-     AND m.read_at IS NULL) AS has_mail";
+pub(crate) const NEWS_OF: &str = "SELECT id, lease_epoch, stop_reason, \
+     EXISTS (SELECT 1 FROM mailbox m WHERE m.task_id = tasks.id AND m.read_at IS NULL) \
+     AS has_mail FROM tasks WHERE status = 'running' AND lease_owner = $1";
+
+pub(crate) const FORGET_TAKE_OVERS: &str = "UPDATE tasks SET take_overs = 0 \
+     WHERE id IN (SELECT value FROM json_each($1)) AND lease_owner = $2 AND take_overs > 0";
 
 pub(crate) const RELEASE: &str = "UPDATE tasks SET status = 'pending', lease_owner = NULL, \
-     lease_until = NULL, started_at = NULL, attempt = attempt_before, updated_at = $2 \
+     started_at = NULL, attempt = attempt_before, updated_at = $2 \
      WHERE id = $1";
 
 pub(crate) const ASK_TO_STOP: &str = "UPDATE tasks SET \
      stop_reason = COALESCE(stop_reason, $2), updated_at = $3 WHERE id = $1";
 
 pub(crate) const END_TASK: &str = "UPDATE tasks SET status = $2, error = $3, ended_at = $4, \
-     updated_at = $4, lease_owner = NULL, lease_until = NULL, stop_reason = NULL WHERE id = $1";
+     updated_at = $4, lease_owner = NULL, stop_reason = NULL WHERE id = $1";
 
 pub(crate) const SET_OUTCOME: &str = "UPDATE tasks SET exit_code = $2, input_tokens = $3, \
      output_tokens = $4, cache_creation_input_tokens = $5, cache_read_input_tokens = $6, \
@@ -136,7 +148,7 @@ pub(crate) const SETTLE_DEPENDENCIES: &str =
 
 pub(crate) const RESTART: &str = "UPDATE tasks SET status = 'pending', attempt = attempt + 1, \
      unmet = 0, started_at = NULL, ended_at = NULL, error = NULL, exit_code = NULL, \
-     updated_at = $2 WHERE id = $1";
+     take_overs = 0, updated_at = $2 WHERE id = $1";
 
 pub(crate) const SETTLE_ALL_OF: &str =
     "UPDATE task_deps SET settled = TRUE WHERE task_id = $1 AND settled = FALSE";
@@ -217,14 +229,16 @@ pub(crate) const GIVE_BACK_ALL: &str = "UPDATE tasks SET owner = NULL, status = 
 pub(crate) const GIVE_BACK: &str = "UPDATE tasks SET status = 'pending', started_at = NULL, \
      attempt = attempt_before, updated_at = $2 WHERE id = $1";
 
-pub(crate) const DROP_DEAD_RUNNERS: &str = "DELETE FROM runners WHERE until <= $1";
+pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, beats, silent) \
+     VALUES ($1, 1, FALSE) \
+     ON CONFLICT (id) DO UPDATE SET beats = runners.beats + 1, silent = FALSE";
 
-pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, pid, until) VALUES ($1, $2, $3) \
-     ON CONFLICT (id) DO UPDATE SET pid = excluded.pid, until = excluded.until";
+pub(crate) const RUNNERS: &str = "SELECT id, beats, silent FROM runners";
 
-pub(crate) const LIVING_RUNNERS: &str = "SELECT id FROM runners WHERE until > $1";
+pub(crate) const MARK_SILENT: &str =
+    "UPDATE runners SET silent = TRUE WHERE id = $1 AND beats = $2";
 
-pub(crate) const END_LEASES_OF: &str = "UPDATE tasks SET lease_until = 0 WHERE status = 'running' AND lease_until > 0 AND lease_owner = $1";
+pub(crate) const REAP: &str = "DELETE FROM runners WHERE id = $1 AND beats = $2";
 
 pub(crate) const WITHDRAW: &str = "DELETE FROM runners WHERE id = $1";
 

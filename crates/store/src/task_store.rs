@@ -1,38 +1,16 @@
-//! Tasks in the store: records, dependencies, leases, mailboxes, notifications, claims, teams.
+//! Tasks in the store: records, dependencies, mailboxes, notifications, path claims, teams.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use codespar_protocol::{
-    Authority, Cost, Entry, EntryBody, OnDependencyFailure, SessionId, TaskId, TaskRecord,
-    TaskSpec, TaskStatus, TaskType, Usage,
+    Authority, Entry, EntryBody, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec,
+    TaskStatus, TaskType,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::StoreError;
-
-/// Names one process that runs tasks; fresh for each process.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct RunnerId(pub String);
-
-/// Begins the names of processes that take agents meant for workers.
-const WORKER: &str = "worker-";
-
-impl RunnerId {
-    /// The name of a process that takes agents meant for workers. `fresh` is unique.
-    pub fn of_worker(fresh: impl std::fmt::Display) -> Self {
-        Self(format!("{WORKER}{fresh}"))
-    }
-
-    /// Whether this process takes agents meant for workers.
-    pub fn is_worker(&self) -> bool {
-        self.0.starts_with(WORKER)
-    }
-}
+use crate::{LeaseStore, RunnerId, StoreError};
 
 /// What a task starts from.
 #[derive(Debug, Clone)]
@@ -67,7 +45,7 @@ pub struct NewTask {
     pub notify: Notify,
     /// Begin at once in this process: the task is born `running` under its lease. Refused while
     /// it waits for others.
-    pub start_here: Option<(RunnerId, Duration)>,
+    pub start_here: Option<RunnerId>,
 }
 
 /// Whether the end of a task becomes a notification of its session.
@@ -128,78 +106,6 @@ pub enum OwnerRule {
     ClaimFree,
 }
 
-/// How many more tasks of each type a runner can take.
-#[derive(Debug, Clone, Default)]
-pub struct Capacity {
-    /// By type; a type that is absent is not taken.
-    pub by_type: Vec<(TaskType, u32)>,
-    /// In all.
-    pub total: u32,
-    /// Of which projects.
-    pub projects: Projects,
-}
-
-/// The projects whose tasks a runner takes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Projects {
-    /// Every project: a worker.
-    #[default]
-    All,
-    /// The one with this root.
-    Only(PathBuf),
-}
-
-impl Projects {
-    /// Whether tasks of the project with this root are taken.
-    pub fn include(&self, root: &Path) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(own) => own == root,
-        }
-    }
-}
-
-/// A task taken under a lease.
-#[derive(Debug, Clone)]
-pub struct Claimed {
-    /// Its record, now running.
-    pub record: TaskRecord,
-    /// The fencing number: what finishes it must show the same.
-    pub epoch: u64,
-    /// Its last runner died with it.
-    pub was_lost: bool,
-}
-
-/// What a runner learns when it renews its leases.
-#[derive(Debug, Clone, Default)]
-pub struct Renewal {
-    /// Tasks it no longer holds: stop working on them, write nothing.
-    pub lost: Vec<TaskId>,
-    /// Tasks that someone wants stopped, with the reason.
-    pub stop: Vec<(TaskId, String)>,
-    /// Tasks with unread messages in their mailbox.
-    pub mail: Vec<TaskId>,
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone)]
-pub struct TaskEnding {
-    /// `Completed`, `Failed` or `Killed`.
-    pub status: TaskStatus,
-    /// Why it failed or was stopped.
-    pub error: Option<String>,
-    /// Of a shell command.
-    pub exit_code: Option<i32>,
-    /// Tokens of this attempt.
-    pub usage: Usage,
-    /// Cost of this attempt.
-    pub cost: Cost,
-    /// Merged into the metadata (final text, counts).
-    pub metadata: Map<String, Value>,
-    /// The body of the notification, if the session is told; empty when there is nothing to say.
-    pub notification: String,
-}
-
 /// A message in a task's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail {
@@ -237,7 +143,7 @@ pub struct Team {
 
 /// Tasks. Every state change is a transaction that checks the state it leaves from.
 #[async_trait]
-pub trait TaskStore: Send + Sync {
+pub trait TaskStore: LeaseStore {
     /// Records tasks, all or none, in order. Unknown ids in `blocked_by` are refused by name. A
     /// task born blocked by a failed one fails at once (see `finish_task`).
     async fn create_tasks(&self, new: Vec<NewTask>) -> Result<Vec<TaskRecord>, StoreError>;
@@ -251,39 +157,6 @@ pub trait TaskStore: Send + Sync {
     /// Changes a record. Cycles are refused with the cycle printed (`a → b → a`); illegal steps
     /// with both states named.
     async fn change_task(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, StoreError>;
-
-    /// Takes ready tasks in order of creation, within capacity: pending ones that wait for nothing,
-    /// and running ones whose lease ran out, of the projects that `capacity` names. Costs what it takes, not what there is.
-    async fn claim_tasks(
-        &self,
-        runner: &RunnerId,
-        capacity: &Capacity,
-        lease: Duration,
-    ) -> Result<Vec<Claimed>, StoreError>;
-
-    /// Keeps the leases of this runner, given as (task, epoch).
-    async fn renew_leases(
-        &self,
-        runner: &RunnerId,
-        held: &[(TaskId, u64)],
-        lease: Duration,
-    ) -> Result<Renewal, StoreError>;
-
-    /// Ends an attempt, if the epoch still holds. Dependents that waited for nothing else become
-    /// ready; if the task did not complete they fail with that reason, and so on down, unless
-    /// they were made with `OnDependencyFailure::Run`. Notifications are written in the same
-    /// transaction. Gives the ids of dependents that failed with it. Path claims are let go. An
-    /// agent that completed while a message reached its mailbox is pending again at once. What a
-    /// teammate that did not complete had taken goes back to its team's list.
-    async fn finish_task(
-        &self,
-        id: &TaskId,
-        epoch: u64,
-        ending: TaskEnding,
-    ) -> Result<Vec<TaskId>, StoreError>;
-
-    /// Puts a task back, as it was before it was claimed: an orderly shutdown.
-    async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError>;
 
     /// Asks for a stop: a pending task is killed at once (with its dependents), a running one is
     /// marked and its runner sees it at the next renewal. A finished one is refused, but a member
@@ -357,11 +230,6 @@ pub trait TaskStore: Send + Sync {
     /// are not touched.
     async fn delete_team(&self, session: SessionId, name: &str) -> Result<Team, StoreError>;
 
-    /// Gives what is free on the lists of teams (pending, waiting for nothing, owned by nobody) to
-    /// members who have come to their end: each gets one, as a message, and runs again. Gives the
-    /// members that were woken. Costs what is free.
-    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError>;
-
     /// Gives a member of a team one item of its list, as a message: the one that is named, or the
     /// first that is free. `None` if nothing is, or if the member's team is gone. One that is
     /// named must be free.
@@ -370,24 +238,6 @@ pub trait TaskStore: Send + Sync {
         member: &TaskId,
         item: Option<&TaskId>,
     ) -> Result<Option<TaskRecord>, StoreError>;
-
-    /// Says that this runner lives, for `lease`. Gives the number of other living runners.
-    async fn announce_runner(
-        &self,
-        runner: &RunnerId,
-        pid: u32,
-        lease: Duration,
-    ) -> Result<u32, StoreError>;
-
-    /// The runners that live.
-    async fn living_runners(&self) -> Result<Vec<RunnerId>, StoreError>;
-
-    /// Ends the leases of a runner that is certainly dead, and forgets it. Its tasks can be claimed
-    /// at once.
-    async fn bury_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
-
-    /// Says that this runner is gone.
-    async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
 
     /// How many tasks are pending or running: work left to do. Lists of teams do not count, only
     /// members at work on them do.

@@ -11,14 +11,14 @@ use codespar_protocol::{
     TeamItemSpec, Usage, Usd,
 };
 use codespar_store::{
-    Capacity, NewTask, Notification, Notify, Outstanding, OwnerRule, Projects, StoreError,
-    TaskChange, TaskFilter, Team,
+    Capacity, Claimed, HeldTask, MAX_TAKE_OVERS, NewTask, Notification, Notify, Outstanding,
+    OwnerRule, Projects, StoreError, TaskChange, TaskFilter, Team,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tasks_common::{
-    LONG, SHORT, Stores, after, authority, claimed, ending, expire, made, member, room, runner,
-    said, session, spec, task, told,
+    Stores, a_moment, after, authority, claimed, ending, gone, holds, made, member, room, runner,
+    said, seen, session, spec, task, told,
 };
 
 use TaskStatus::{Completed, Failed, Killed, Pending, Running};
@@ -38,6 +38,11 @@ macro_rules! on_every_store {
             )+
         }
     };
+}
+
+fn ids_of(taken: &[Claimed]) -> Vec<TaskId> {
+    let id = |task: &Claimed| task.record.task_id.clone();
+    taken.iter().map(id).collect()
 }
 
 on_every_store!(
@@ -63,8 +68,15 @@ on_every_store!(
     a_tree_of_sessions_lists_its_own_tasks,
     a_task_born_behind_a_failed_one_fails_at_once,
     claims_keep_to_capacity_and_the_order_of_creation,
-    a_lease_that_ran_out_goes_to_another_and_fences_off_the_first,
-    a_renewed_lease_does_not_run_out_and_brings_news,
+    a_task_of_a_lost_runner_goes_to_another_and_the_first_is_fenced_off,
+    a_runner_that_comes_back_keeps_what_nobody_took,
+    a_runner_never_takes_what_it_holds_itself,
+    a_sign_of_life_undoes_what_an_observer_was_about_to_do,
+    a_silent_runner_keeps_its_commands_and_loses_what_can_be_continued,
+    a_task_that_loses_its_runner_again_and_again_fails_and_says_so,
+    a_task_that_ran_for_long_is_not_held_against,
+    a_heartbeat_brings_news_and_what_was_forgotten,
+    what_is_to_be_skipped_is_not_taken_and_does_not_hide_the_rest,
     a_released_task_is_as_it_was_before,
     a_task_of_one_runner_is_left_to_it_while_it_lives,
     a_stop_kills_what_waits_and_asks_what_runs,
@@ -84,8 +96,8 @@ on_every_store!(
     a_message_that_meets_the_end_of_an_agent_continues_it,
     tasks_are_found_by_the_beginning_of_their_id,
     a_removed_session_takes_its_notifications_and_teams_along,
-    runners_live_until_their_lease_runs_out,
-    tasks_of_a_buried_runner_are_free_at_once,
+    runners_are_there_until_they_withdraw,
+    tasks_of_a_reaped_runner_are_free_at_once,
     old_tasks_are_forgotten_with_all_that_hangs_on_them,
 );
 
@@ -127,7 +139,7 @@ async fn read_mail(store: &dyn Stores, id: &TaskId) {
 
 /// Claims the one task there is and ends it.
 async fn ended(store: &dyn Stores, id: &TaskId, how: TaskStatus) {
-    let taken = claimed(store, "r", 1, LONG).await;
+    let taken = claimed(store, "r", 1).await;
     assert_eq!(taken[0].record.task_id, *id);
     let error = (how != Completed).then_some("exit 1");
     let ending = ending(how, error);
@@ -139,7 +151,7 @@ async fn task_that_is(store: &dyn Stores, wanted: TaskStatus) -> (TaskId, u64) {
     let id = made(store, task(LocalBash)).await;
     match wanted {
         Pending => (id, 0),
-        Running => (id, claimed(store, "r", 1, LONG).await[0].epoch),
+        Running => (id, claimed(store, "r", 1).await[0].epoch),
         over => {
             ended(store, &id, over).await;
             (id, 1)
@@ -231,13 +243,13 @@ async fn tasks_are_recorded_all_or_none(store: &dyn Stores) {
 
 async fn a_task_can_begin_where_it_is_made(store: &dyn Stores) {
     let here = NewTask {
-        start_here: Some((runner("here"), LONG)),
+        start_here: Some(runner("here")),
         ..task(LocalAgent)
     };
     let made = store.create_tasks(vec![here.clone()]).await.unwrap();
     assert_eq!((made[0].status, made[0].attempt), (Running, 1));
     assert_eq!(made[0].started_at, Some(made[0].created_at));
-    assert_eq!(claimed(store, "other", 9, LONG).await.len(), 0);
+    assert_eq!(claimed(store, "other", 9).await.len(), 0);
     let waiting = NewTask {
         blocked_by: vec![here.id.clone()],
         id: TaskId::new(LocalAgent),
@@ -463,10 +475,10 @@ async fn a_task_begins_when_all_it_waits_for_has_completed(store: &dyn Stores) {
         matches!(&error, StoreError::StillWaiting { id, blockers } if *id == c && blockers.len() == 2),
         "{error}"
     );
-    let taken = claimed(store, "r", 9, LONG).await;
+    let taken = claimed(store, "r", 9).await;
     assert_eq!(taken.len(), 2);
     for (ready, task) in [(0, &taken[0]), (1, &taken[1])] {
-        assert_eq!(claimed(store, "r", 9, LONG).await.len(), 0);
+        assert_eq!(claimed(store, "r", 9).await.len(), 0);
         let id = &task.record.task_id;
         let outcome = store.finish_task(id, task.epoch, ending(Completed, None));
         assert_eq!(outcome.await.unwrap(), []);
@@ -477,10 +489,10 @@ async fn a_task_begins_when_all_it_waits_for_has_completed(store: &dyn Stores) {
         };
         assert_eq!(store.outstanding().await.unwrap(), expected);
     }
-    assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, c);
+    assert_eq!(claimed(store, "r", 9).await[0].record.task_id, c);
     // Behind what is done already, nothing is waited for.
     let d = made(store, after(LocalBash, &[&a, &b])).await;
-    assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, d);
+    assert_eq!(claimed(store, "r", 9).await[0].record.task_id, d);
 }
 
 async fn unknown_tasks_are_refused_by_name(store: &dyn Stores) {
@@ -579,7 +591,7 @@ async fn a_failure_fails_each_dependent_once(store: &dyn Stores) {
     let last = behind(&[&left.id, &right.id]);
     let new = vec![root.clone(), left.clone(), right.clone(), last.clone()];
     store.create_tasks(new).await.unwrap();
-    let taken = claimed(store, "r", 9, LONG).await;
+    let taken = claimed(store, "r", 9).await;
     let how = ending(Killed, Some("enough"));
     let fallen = store
         .finish_task(&root.id, taken[0].epoch, how)
@@ -618,20 +630,20 @@ async fn a_dependent_can_run_in_spite_of_a_failure(store: &dyn Stores) {
         ..after(LocalBash, &[&a, &b])
     };
     let anyway = made(store, anyway).await;
-    let taken = claimed(store, "r", 9, LONG).await;
+    let taken = claimed(store, "r", 9).await;
     for task in &taken {
         assert_eq!(status(store, &anyway).await, Pending);
         let how = ending(Failed, Some("no"));
         let fallen = store.finish_task(&task.record.task_id, task.epoch, how);
         assert_eq!(fallen.await.unwrap(), []);
     }
-    assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, anyway);
+    assert_eq!(claimed(store, "r", 9).await[0].record.task_id, anyway);
     let late = NewTask {
         on_dependency_failure: OnDependencyFailure::Run,
         ..after(LocalBash, &[&a])
     };
     let late = made(store, late).await;
-    assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, late);
+    assert_eq!(claimed(store, "r", 9).await[0].record.task_id, late);
 }
 
 async fn no_change_of_metadata_changes_what_runs_or_who_runs_it(store: &dyn Stores) {
@@ -671,10 +683,7 @@ async fn no_change_of_metadata_changes_what_runs_or_who_runs_it(store: &dyn Stor
     };
     assert_eq!(changed, expected);
     // It is still reserved, and still fails with what it waits for.
-    store
-        .announce_runner(&runner("ann"), 1, LONG)
-        .await
-        .unwrap();
+    store.beat(&runner("ann"), &[]).await.unwrap();
     let change = TaskChange {
         add_blocked_by: vec![failed],
         ..TaskChange::default()
@@ -723,23 +732,28 @@ async fn a_process_takes_tasks_of_its_own_project_only(store: &dyn Stores) {
         projects: Projects::Only(root.into()),
         ..room(9)
     };
-    let take = async |root: &str, lease| {
+    let take = async |root: &str| {
         let (who, room) = (runner("r"), of_project(root));
-        let taken = store.claim_tasks(&who, &room, lease).await.unwrap();
+        let taken = store.claim_tasks(&who, &room).await.unwrap();
+        gone(store, "r").await;
         taken
             .into_iter()
-            .map(|task| (task.record.task_id, task.was_lost))
+            .map(|task| (task.record.task_id, task.taken_from))
             .collect::<Vec<_>>()
     };
-    assert_eq!(take("/p", LONG).await, []);
-    assert_eq!(take("/p/a", SHORT).await, [(here.clone(), false)]);
-    assert_eq!(take("/p/a#b@c", SHORT).await, [(there.clone(), false)]);
-    expire().await;
+    assert_eq!(take("/p").await, []);
+    assert_eq!(take("/p/a").await, [(here.clone(), None)]);
+    assert_eq!(take("/p/a#b@c").await, [(there.clone(), None)]);
     // A lost one is no different.
-    assert_eq!(take("/p", LONG).await, []);
-    assert_eq!(take("/p/a", SHORT).await, [(here.clone(), true)]);
-    expire().await;
-    let worker = claimed(store, "w", 9, LONG).await;
+    assert_eq!(take("/p").await, []);
+    let other = runner("other");
+    let lost = store
+        .claim_tasks(&other, &of_project("/p/a"))
+        .await
+        .unwrap();
+    assert_eq!(ids_of(&lost), [here.clone()]);
+    gone(store, "other").await;
+    let worker = claimed(store, "w", 9).await;
     let all: Vec<&TaskId> = worker.iter().map(|task| &task.record.task_id).collect();
     assert_eq!(all, [&here, &there]);
 }
@@ -785,6 +799,7 @@ async fn claims_keep_to_capacity_and_the_order_of_creation(store: &dyn Stores) {
         by_type: by_type.to_vec(),
         total,
         projects: Projects::All,
+        skip: Vec::new(),
     };
     for (room, places) in [
         (capacity(&[], 9), vec![]),
@@ -800,26 +815,27 @@ async fn claims_keep_to_capacity_and_the_order_of_creation(store: &dyn Stores) {
         ),
         (capacity(&[(LocalBash, 9)], 9), vec![]),
     ] {
-        let taken = store.claim_tasks(&runner("r"), &room, LONG).await.unwrap();
+        let taken = store.claim_tasks(&runner("r"), &room).await.unwrap();
         let taken: Vec<&TaskId> = taken.iter().map(|task| &task.record.task_id).collect();
         let expected: Vec<&TaskId> = places.iter().map(|&place: &usize| &new[place].id).collect();
         assert_eq!(taken, expected, "{room:?}");
     }
 }
 
-async fn a_lease_that_ran_out_goes_to_another_and_fences_off_the_first(store: &dyn Stores) {
+async fn a_task_of_a_lost_runner_goes_to_another_and_the_first_is_fenced_off(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
-    let first = claimed(store, "first", 9, SHORT).await.remove(0);
+    let first = claimed(store, "first", 9).await.remove(0);
     assert_eq!(
-        (first.epoch, first.was_lost, first.record.attempt),
-        (1, false, 1)
+        (first.epoch, first.taken_from, first.record.attempt),
+        (1, None, 1)
     );
     assert_eq!(first.record.status, Running);
-    expire().await;
-    let second = claimed(store, "second", 9, LONG).await.remove(0);
+    let seen_now = seen(store, "first").await;
+    store.reap_runner(&seen_now).await.unwrap();
+    let second = claimed(store, "second", 9).await.remove(0);
     assert_eq!(
-        (second.epoch, second.was_lost, second.record.attempt),
-        (2, true, 1)
+        (second.epoch, second.taken_from, second.record.attempt),
+        (2, Some(runner("first")), 1)
     );
     assert_eq!(second.record.started_at, first.record.started_at);
     let lost =
@@ -835,9 +851,8 @@ async fn a_lease_that_ran_out_goes_to_another_and_fences_off_the_first(store: &d
     for outcome in refused {
         assert_eq!(outcome.unwrap_err().to_string(), lost);
     }
-    let held = [(id.clone(), 1)];
-    let renewal = store.renew_leases(&runner("first"), &held, LONG).await;
-    assert_eq!(renewal.unwrap().lost, std::slice::from_ref(&id));
+    let beat = store.beat(&runner("first"), &[holds(&id, 1)]).await;
+    assert_eq!(beat.unwrap().lost, std::slice::from_ref(&id));
     assert_eq!(store.task(&id).await.unwrap(), second.record);
     store
         .finish_task(&id, 2, ending(Completed, None))
@@ -845,34 +860,142 @@ async fn a_lease_that_ran_out_goes_to_another_and_fences_off_the_first(store: &d
         .unwrap();
 }
 
-async fn a_renewed_lease_does_not_run_out_and_brings_news(store: &dyn Stores) {
+async fn a_runner_that_comes_back_keeps_what_nobody_took(store: &dyn Stores) {
     let [a, b] = [
         made(store, task(LocalAgent)).await,
         made(store, task(LocalBash)).await,
     ];
-    claimed(store, "r", 9, SHORT).await;
-    let held = [(a.clone(), 1), (b.clone(), 1)];
-    let quiet = store.renew_leases(&runner("r"), &held, LONG).await.unwrap();
+    claimed(store, "r", 9).await;
+    store.reap_runner(&seen(store, "r").await).await.unwrap();
+    let held = [holds(&a, 1), holds(&b, 1)];
+    let beat = store.beat(&runner("r"), &held).await.unwrap();
+    assert_eq!(beat.lost, []);
+    assert_eq!(claimed(store, "other", 9).await.len(), 0);
+    let own = store.finish_task(&a, 1, ending(Completed, None)).await;
+    assert_eq!(own.unwrap(), []);
+}
+
+async fn a_runner_never_takes_what_it_holds_itself(store: &dyn Stores) {
+    made(store, task(LocalAgent)).await;
+    assert_eq!(claimed(store, "r", 9).await.len(), 1);
+    store.mark_silent(&seen(store, "r").await).await.unwrap();
+    assert_eq!(claimed(store, "r", 9).await.len(), 0);
+    store.reap_runner(&seen(store, "r").await).await.unwrap();
+    assert_eq!(claimed(store, "r", 9).await.len(), 0);
+}
+
+async fn a_sign_of_life_undoes_what_an_observer_was_about_to_do(store: &dyn Stores) {
+    let id = made(store, task(LocalAgent)).await;
+    claimed(store, "r", 9).await;
+    let old = seen(store, "r").await;
+    store.beat(&runner("r"), &[holds(&id, 1)]).await.unwrap();
+    store.mark_silent(&old).await.unwrap();
+    store.reap_runner(&old).await.unwrap();
+    assert!(!seen(store, "r").await.is_silent);
+    assert_eq!(claimed(store, "other", 9).await.len(), 0);
+}
+
+async fn a_silent_runner_keeps_its_commands_and_loses_what_can_be_continued(store: &dyn Stores) {
+    let agent = made(store, task(LocalAgent)).await;
+    let command = made(store, task(LocalBash)).await;
+    claimed(store, "r", 9).await;
+    store.mark_silent(&seen(store, "r").await).await.unwrap();
+    let taken = claimed(store, "other", 9).await;
+    assert_eq!(ids_of(&taken), std::slice::from_ref(&agent));
+    let held = [holds(&agent, 1), holds(&command, 1)];
+    let beat = store.beat(&runner("r"), &held).await.unwrap();
+    assert_eq!(beat.lost, [agent]);
+    let how = ending(Completed, None);
+    store.finish_task(&command, 1, how).await.unwrap();
+}
+
+async fn a_task_that_loses_its_runner_again_and_again_fails_and_says_so(store: &dyn Stores) {
+    let session = session(store).await;
+    let id = made(store, told(LocalAgent, session)).await;
+    let lose = async |who: u32| {
+        let who = format!("r{who}");
+        let taken = store.claim_tasks(&runner(&who), &room(9)).await;
+        gone(store, &who).await;
+        taken.unwrap().len()
+    };
+    for who in 0..=MAX_TAKE_OVERS {
+        assert_eq!(lose(who).await, 1, "{who}");
+    }
+    assert_eq!(lose(99).await, 0);
+    let record = store.task(&id).await.unwrap();
+    assert_eq!(record.status, Failed);
+    let error = record.error.unwrap();
+    assert!(
+        error.starts_with("given up: 10 processes in a row"),
+        "{error}"
+    );
+    assert_eq!(store.notifications(session).await.unwrap().len(), 1);
+    // A message is a new attempt, with a new count.
+    store.send_mail(&id, "me", "again").await.unwrap();
+    assert_eq!(lose(100).await, 1);
+    assert_eq!(lose(101).await, 1);
+}
+
+async fn a_task_that_ran_for_long_is_not_held_against(store: &dyn Stores) {
+    let id = made(store, task(LocalAgent)).await;
+    for round in 0..(2 * MAX_TAKE_OVERS) {
+        let who = format!("r{round}");
+        let taken = store.claim_tasks(&runner(&who), &room(9)).await;
+        let taken = taken.unwrap().remove(0);
+        let held = HeldTask {
+            is_stable: true,
+            ..holds(&id, taken.epoch)
+        };
+        store.beat(&runner(&who), &[held]).await.unwrap();
+        gone(store, &who).await;
+    }
+    assert_eq!(claimed(store, "last", 9).await.len(), 1);
+}
+
+async fn a_heartbeat_brings_news_and_what_was_forgotten(store: &dyn Stores) {
+    let [a, b] = [
+        made(store, task(LocalAgent)).await,
+        made(store, task(LocalBash)).await,
+    ];
+    claimed(store, "r", 9).await;
+    let held = [holds(&a, 1), holds(&b, 1)];
+    let quiet = store.beat(&runner("r"), &held).await.unwrap();
     assert_eq!(
         (quiet.lost.len(), quiet.stop.len(), quiet.mail.len()),
         (0, 0, 0)
     );
-    expire().await;
-    assert_eq!(claimed(store, "other", 9, LONG).await.len(), 0);
+    assert_eq!((quiet.unknown, quiet.others), (vec![], vec![]));
+    assert_eq!(claimed(store, "other", 9).await.len(), 0);
     store.send_mail(&a, "me", "faster").await.unwrap();
     store.stop_task(&b, "enough").await.unwrap();
     store.stop_task(&b, "really").await.unwrap();
-    let news = store.renew_leases(&runner("r"), &held, LONG).await.unwrap();
-    assert_eq!((news.lost, news.mail), (vec![], vec![a]));
-    assert_eq!(news.stop, [(b, "enough".to_owned())]);
-    let other = store.renew_leases(&runner("other"), &held, LONG).await;
+    let news = store.beat(&runner("r"), &held).await.unwrap();
+    assert_eq!((news.lost, news.mail), (vec![], vec![a.clone()]));
+    assert_eq!(news.stop, [(b.clone(), "enough".to_owned())]);
+    assert_eq!(news.others, [seen(store, "other").await]);
+    let forgotten = store.beat(&runner("r"), &held[..1]).await.unwrap();
+    assert_eq!(forgotten.unknown, [(b, 1)]);
+    let other = store.beat(&runner("other"), &held).await;
     assert_eq!(other.unwrap().lost.len(), 2);
+}
+
+async fn what_is_to_be_skipped_is_not_taken_and_does_not_hide_the_rest(store: &dyn Stores) {
+    let (first, second) = (
+        made(store, task(LocalAgent)).await,
+        made(store, task(LocalAgent)).await,
+    );
+    let room = Capacity {
+        skip: vec![first],
+        ..room(1)
+    };
+    let taken = store.claim_tasks(&runner("r"), &room).await.unwrap();
+    assert_eq!(ids_of(&taken), [second]);
 }
 
 async fn a_released_task_is_as_it_was_before(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
     let before = store.task(&id).await.unwrap();
-    claimed(store, "r", 9, LONG).await;
+    claimed(store, "r", 9).await;
     store.claim_paths(&id, &["/w".into()]).await.unwrap();
     store.release_task(&id, 1).await.unwrap();
     let released = store.task(&id).await.unwrap();
@@ -884,8 +1007,8 @@ async fn a_released_task_is_as_it_was_before(store: &dyn Stores) {
             ..before
         }
     );
-    let again = claimed(store, "r", 9, LONG).await.remove(0);
-    assert_eq!((again.epoch, again.was_lost), (2, false));
+    let again = claimed(store, "r", 9).await.remove(0);
+    assert_eq!((again.epoch, again.taken_from), (2, None));
     // A stop that nobody saw in time.
     store.stop_task(&id, "enough").await.unwrap();
     store.release_task(&id, 2).await.unwrap();
@@ -902,25 +1025,21 @@ async fn a_task_of_one_runner_is_left_to_it_while_it_lives(store: &dyn Stores) {
         ..task(LocalAgent)
     };
     let ann = runner("ann");
-    store.announce_runner(&ann, 1, LONG).await.unwrap();
+    store.beat(&ann, &[]).await.unwrap();
     let (hers, free) = (
         made(store, only("ann")).await,
         made(store, only("nobody")).await,
     );
-    let taken = claimed(store, "bob", 9, LONG).await;
+    let taken = claimed(store, "bob", 9).await;
     assert_eq!(taken.len(), 1);
     assert_eq!(taken[0].record.task_id, free);
-    let taken = claimed(store, "ann", 9, SHORT).await;
+    let taken = claimed(store, "ann", 9).await;
     assert_eq!(taken[0].record.task_id, hers);
-    expire().await;
-    assert_eq!(
-        claimed(store, "bob", 9, LONG).await.len(),
-        0,
-        "lost, but hers"
-    );
+    assert_eq!(claimed(store, "bob", 9).await.len(), 0);
     store.withdraw_runner(&ann).await.unwrap();
-    let taken = claimed(store, "bob", 9, LONG).await;
-    assert_eq!((&taken[0].record.task_id, taken[0].was_lost), (&hers, true));
+    let taken = claimed(store, "bob", 9).await;
+    assert_eq!(taken[0].record.task_id, hers);
+    assert_eq!(taken[0].taken_from, Some(ann));
 }
 
 async fn a_stop_kills_what_waits_and_asks_what_runs(store: &dyn Stores) {
@@ -981,13 +1100,13 @@ async fn steps_are_kept_in_order_and_replaced_in_place(store: &dyn Stores) {
 
 async fn only_the_latest_runner_records_steps(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
-    let first = claimed(store, "one", 1, SHORT).await[0].epoch;
+    let first = claimed(store, "one", 1).await[0].epoch;
     store
         .record_step(&id, first, "read", &json!(1))
         .await
         .unwrap();
-    expire().await;
-    let second = claimed(store, "two", 1, LONG).await[0].epoch;
+    gone(store, "one").await;
+    let second = claimed(store, "two", 1).await[0].epoch;
 
     let late = store.record_step(&id, first, "read", &json!(2)).await;
 
@@ -1017,13 +1136,13 @@ async fn sums_follow_every_attempt(store: &dyn Stores) {
     let mut how = ending(Failed, Some("cut"));
     how.exit_code = Some(-9);
     how.metadata = map(json!({"final": "text"}));
-    claimed(store, "r", 9, LONG).await;
+    claimed(store, "r", 9).await;
     store.finish_task(&id, 1, how).await.unwrap();
     let once = store.task(&id).await.unwrap();
     assert_eq!((once.exit_code, once.usage.input_tokens), (Some(-9), 5));
     assert_eq!(once.metadata, map(json!({"final": "text"})));
     store.send_mail(&id, "me", "go on").await.unwrap();
-    claimed(store, "r", 9, LONG).await;
+    claimed(store, "r", 9).await;
     read_mail(store, &id).await;
     let mut how = ending(Completed, None);
     how.usage.output_tokens = u64::MAX;
@@ -1051,10 +1170,10 @@ async fn a_message_continues_a_finished_agent(store: &dyn Stores) {
             (again.started_at, again.ended_at, again.error),
             (None, None, None)
         );
-        let taken = claimed(store, "r", 9, LONG).await.remove(0);
+        let taken = claimed(store, "r", 9).await.remove(0);
         assert_eq!(
-            (taken.epoch, taken.was_lost, taken.record.attempt),
-            (2, false, 2)
+            (taken.epoch, taken.taken_from, taken.record.attempt),
+            (2, None, 2)
         );
         let more = store.send_mail(&id, "you", "and on").await.unwrap();
         assert_eq!((more.status, more.attempt), (Running, 2));
@@ -1080,7 +1199,7 @@ async fn a_restarted_task_is_not_failed_by_what_it_waited_for(store: &dyn Stores
         made(store, task(LocalBash)).await,
     ];
     let c = made(store, after(LocalAgent, &[&a, &b])).await;
-    let taken = claimed(store, "r", 9, LONG).await;
+    let taken = claimed(store, "r", 9).await;
     assert_eq!(taken.len(), 2);
     store
         .finish_task(&a, 1, ending(Failed, None))
@@ -1093,7 +1212,7 @@ async fn a_restarted_task_is_not_failed_by_what_it_waited_for(store: &dyn Stores
         .await
         .unwrap();
     assert_eq!(fallen, []);
-    assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, c);
+    assert_eq!(claimed(store, "r", 9).await[0].record.task_id, c);
 }
 
 async fn a_message_is_read_into_one_conversation_once(store: &dyn Stores) {
@@ -1144,7 +1263,7 @@ async fn each_attempt_is_told_once(store: &dyn Stores) {
     };
     let silent = made(store, silent).await;
     for attempt in 1..=2 {
-        for task in claimed(store, "r", 9, LONG).await {
+        for task in claimed(store, "r", 9).await {
             let how = ending(Completed, None);
             store
                 .finish_task(&task.record.task_id, task.epoch, how)
@@ -1196,7 +1315,7 @@ async fn endings_without_a_runner_are_told_too(store: &dyn Stores) {
     assert_eq!(bodies, expected);
     // Killed before it began, then continued, then killed again: three ends, three attempts.
     store.send_mail(&one, "me", "do").await.unwrap();
-    claimed(store, "r", 9, LONG).await;
+    claimed(store, "r", 9).await;
     store.release_task(&one, 1).await.unwrap();
     store.stop_task(&one, "no").await.unwrap();
     store.send_mail(&one, "me", "do").await.unwrap();
@@ -1253,7 +1372,7 @@ async fn writers_do_not_share_paths(store: &dyn Stores) {
     let waiting = store.claim_paths(&a, &[path("/w")]).await.unwrap_err();
     let words = format!("task {a} is pending; only a running task can claim paths");
     assert_eq!(waiting.to_string(), words);
-    claimed(store, "r", 9, LONG).await;
+    claimed(store, "r", 9).await;
     store
         .claim_paths(&a, &[path("/w/src/a"), path("/w/./docs/x/..")])
         .await
@@ -1369,7 +1488,7 @@ async fn team_at_rest(
     };
     let made = store.create_team(here, team, members.to_vec()).await;
     assert_eq!(made.unwrap().len(), 2);
-    for task in claimed(store, "r", 9, LONG).await {
+    for task in claimed(store, "r", 9).await {
         let ending = ending(Completed, None);
         let id = &task.record.task_id;
         store.finish_task(id, task.epoch, ending).await.unwrap();
@@ -1396,7 +1515,7 @@ fn by(name: &str) -> (TaskStatus, Option<String>) {
 async fn members_share_a_list_and_each_item_has_one_owner(store: &dyn Stores) {
     let (_, [ann, bob], items) = team_at_rest(store, &[&[], &[], &[], &[0]]).await;
     // No runner takes them, and nobody waits for them.
-    assert_eq!(claimed(store, "r", 9, LONG).await.len(), 0);
+    assert_eq!(claimed(store, "r", 9).await.len(), 0);
     assert_eq!(store.outstanding().await.unwrap(), Outstanding::default());
 
     let woken = store.deal_items().await.unwrap();
@@ -1411,7 +1530,7 @@ async fn members_share_a_list_and_each_item_has_one_owner(store: &dyn Stores) {
     assert!(mail[0].body.starts_with(&first), "{}", mail[0].body);
 
     // One at work takes the next by itself; what waits for another is not free.
-    let running = claimed(store, "r", 9, LONG).await;
+    let running = claimed(store, "r", 9).await;
     assert_eq!(running.len(), 2);
     let third = store.take_item(&bob, None).await.unwrap().unwrap();
     assert_eq!(third.task_id, items[2]);
@@ -1447,7 +1566,7 @@ async fn members_share_a_list_and_each_item_has_one_owner(store: &dyn Stores) {
 async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(store: &dyn Stores) {
     let (here, [ann, bob], items) = team_at_rest(store, &[&[], &[]]).await;
     store.deal_items().await.unwrap();
-    let running = claimed(store, "r", 9, LONG).await;
+    let running = claimed(store, "r", 9).await;
     assert_eq!(owner(store, &items[0]).await, by("ann"));
     let failed = ending(Failed, Some("no more turns"));
     store
@@ -1463,7 +1582,7 @@ async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(sto
     // One that rests can be stopped: then it is not woken either, but by a message.
     store.change_task(&items[0], to(Completed)).await.unwrap();
     store.send_mail(&ann, "bob", "go on").await.unwrap();
-    let again = claimed(store, "r", 9, LONG).await;
+    let again = claimed(store, "r", 9).await;
     read_mail(store, &ann).await;
     let rest = ending(Completed, None);
     store.finish_task(&ann, again[0].epoch, rest).await.unwrap();
@@ -1490,7 +1609,7 @@ async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(sto
 async fn a_message_that_meets_the_end_of_an_agent_continues_it(store: &dyn Stores) {
     for (how, then) in [(Completed, Pending), (Failed, Failed), (Killed, Killed)] {
         let agent = made(store, task(LocalAgent)).await;
-        let running = claimed(store, "r", 9, LONG).await;
+        let running = claimed(store, "r", 9).await;
         store
             .send_mail(&agent, "me", "one more thing")
             .await
@@ -1552,36 +1671,30 @@ async fn a_removed_session_takes_its_notifications_and_teams_along(store: &dyn S
     assert_eq!(store.notifications(gone).await.unwrap(), []);
 }
 
-async fn runners_live_until_their_lease_runs_out(store: &dyn Stores) {
+async fn runners_are_there_until_they_withdraw(store: &dyn Stores) {
     let (one, two) = (runner("one"), runner("two"));
-    assert_eq!(store.announce_runner(&one, 1, SHORT).await.unwrap(), 0);
-    assert_eq!(store.announce_runner(&one, 1, LONG).await.unwrap(), 0);
-    expire().await;
-    assert_eq!(store.announce_runner(&two, 2, SHORT).await.unwrap(), 1);
-    expire().await;
-    assert_eq!(store.announce_runner(&one, 1, LONG).await.unwrap(), 0);
-    assert_eq!(store.announce_runner(&two, 2, LONG).await.unwrap(), 1);
+    assert_eq!(store.beat(&one, &[]).await.unwrap().others, []);
+    assert_eq!(store.beat(&one, &[]).await.unwrap().others, []);
+    let others = store.beat(&two, &[]).await.unwrap().others;
+    assert_eq!((&others[0].id, others[0].beats, others.len()), (&one, 2, 1));
     store.withdraw_runner(&one).await.unwrap();
-    assert_eq!(store.announce_runner(&two, 2, LONG).await.unwrap(), 0);
+    assert_eq!(store.beat(&two, &[]).await.unwrap().others, []);
 }
 
-async fn tasks_of_a_buried_runner_are_free_at_once(store: &dyn Stores) {
-    let (ann, bob) = (runner("ann"), runner("bob"));
-    store.announce_runner(&ann, 1, LONG).await.unwrap();
-    store.announce_runner(&bob, 2, LONG).await.unwrap();
-    let hers = made(store, task(LocalAgent)).await;
-    let epoch = claimed(store, "ann", 1, LONG).await[0].epoch;
+async fn tasks_of_a_reaped_runner_are_free_at_once(store: &dyn Stores) {
+    let hers = made(store, task(LocalBash)).await;
+    let epoch = claimed(store, "ann", 1).await[0].epoch;
     let his = made(store, task(LocalAgent)).await;
-    claimed(store, "bob", 1, LONG).await;
-    store.bury_runner(&ann).await.unwrap();
-    assert_eq!(store.living_runners().await.unwrap(), [bob]);
-    let taken = claimed(store, "carl", 9, LONG).await;
+    claimed(store, "bob", 1).await;
+    store.reap_runner(&seen(store, "ann").await).await.unwrap();
+    let taken = claimed(store, "carl", 9).await;
     assert_eq!(taken.len(), 1, "{his} is held");
-    assert_eq!((&taken[0].record.task_id, taken[0].was_lost), (&hers, true));
+    assert_eq!(taken[0].record.task_id, hers);
+    assert_eq!(taken[0].taken_from, Some(runner("ann")));
     let late = store
         .finish_task(&hers, epoch, ending(Completed, None))
         .await;
-    assert!(late.is_err(), "whoever was buried writes nothing");
+    assert!(late.is_err(), "whoever was reaped writes nothing");
 }
 
 async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores) {
@@ -1589,7 +1702,7 @@ async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores)
     let old = made(store, told(LocalAgent, session)).await;
     store.send_mail(&old, "me", "hi").await.unwrap();
     let behind = made(store, after(LocalAgent, &[&old])).await;
-    let epoch = claimed(store, "r", 1, LONG).await[0].epoch;
+    let epoch = claimed(store, "r", 1).await[0].epoch;
     read_mail(store, &old).await;
     store
         .record_step(&old, epoch, "read", &json!(1))
@@ -1599,7 +1712,7 @@ async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores)
         .finish_task(&old, epoch, ending(Completed, None))
         .await
         .unwrap();
-    expire().await;
+    a_moment().await;
     let between = Timestamp::now();
     let young = made(store, told(LocalAgent, session)).await;
     store.stop_task(&young, "enough").await.unwrap();
@@ -1618,5 +1731,5 @@ async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores)
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].task_id, young);
     assert_eq!(store.remove_tasks_before(between).await.unwrap(), []);
-    assert_eq!(claimed(store, "r", 9, LONG).await[0].record.task_id, behind);
+    assert_eq!(claimed(store, "r", 9).await[0].record.task_id, behind);
 }

@@ -5,14 +5,16 @@ use std::{fs::File, io::Write as _, path::Path, pin::Pin, sync::Arc};
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
 use codespar_protocol::{
-    AgentSpec, Event, Message, Outcome as RunOutcome, RunResult, TaskId, TaskSpec, TaskStatus,
+    AgentSpec, EntryBody, Event, Message, Outcome as RunOutcome, RunResult, SessionId, TaskId,
+    TaskSpec, TaskStatus,
 };
+use codespar_store::StoreError;
 use parking_lot::Mutex;
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use crate::{
     TaskHub,
-    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
+    runner::{Control, Outcome, Runner},
 };
 
 /// An agent ready to run, and what to do after.
@@ -21,6 +23,34 @@ pub struct MadeAgent {
     pub agent: Agent,
     /// Awaited once it is over; words about what is left (a branch) go into the result.
     pub after: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
+}
+
+/// Why an agent cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum MakeError {
+    /// Another process has its conversation, or works on the record of it: later it can be made.
+    #[error("{0}")]
+    Busy(String),
+    /// It cannot be made from this spec.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<String> for MakeError {
+    fn from(words: String) -> Self {
+        Self::Refused(words)
+    }
+}
+
+impl From<StoreError> for MakeError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::SessionInUse { .. } | StoreError::Busy { .. } => {
+                Self::Busy(error.to_string())
+            }
+            other => Self::Refused(other.to_string()),
+        }
+    }
 }
 
 /// Makes agents from specs; the binary knows settings, models and rules.
@@ -32,7 +62,7 @@ pub trait AgentMaker: Send + Sync {
         spec: &AgentSpec,
         control: &Control,
         sink: Sink,
-    ) -> Result<MadeAgent, String>;
+    ) -> Result<MadeAgent, MakeError>;
 }
 
 /// Runs agents.
@@ -67,6 +97,16 @@ pub(crate) struct Attempt {
     pub(crate) outcome: Outcome,
 }
 
+impl Attempt {
+    /// It is not over.
+    fn put_back(reason: impl Into<String>) -> Self {
+        Self {
+            text: String::new(),
+            outcome: Outcome::put_back(reason),
+        }
+    }
+}
+
 impl AgentRunner {
     /// Runs the agent of a spec, or goes on with it.
     pub(crate) async fn attempt(
@@ -76,7 +116,14 @@ impl AgentRunner {
     ) -> Result<Attempt, String> {
         let log = Log::open(&control.output)?;
         let sink = self.sink(control, log);
-        let MadeAgent { mut agent, after } = self.maker.make(&spec, control, sink).await?;
+        let MadeAgent { mut agent, after } = match self.maker.make(&spec, control, sink).await {
+            Ok(made) => made,
+            Err(MakeError::Busy(reason)) => return Ok(Attempt::put_back(reason)),
+            Err(refusal) => return Err(refusal.to_string()),
+        };
+        agent.set_hand_over(control.hand_over.clone());
+        let turns = self.earlier_turns(control, &agent, spec.agent_session);
+        agent.count_earlier_turns(turns.await.map_err(|error| error.to_string())?);
         let prompt = agent
             .transcript()
             .messages()
@@ -86,6 +133,10 @@ impl AgentRunner {
             .filter(|prompt| !prompt.is_empty())
             .map(Message::user);
         let result = agent.run(prompt, control.cancel.clone()).await;
+        if agent.is_handed_over() {
+            // Whoever goes on needs its directories and its tree.
+            return Ok(Attempt::put_back("handed over to another process"));
+        }
         drop(agent);
         let left = after.await;
         let mut outcome = told(&result, control);
@@ -98,6 +149,30 @@ impl AgentRunner {
             outcome: with_words(outcome, left),
             text: result.result,
         })
+    }
+
+    /// Model calls that earlier processes made in this attempt: a process that dies does not give
+    /// an agent its turns back. Where the attempt began in the conversation is a step on record.
+    async fn earlier_turns(
+        &self,
+        control: &Control,
+        agent: &Agent,
+        session: SessionId,
+    ) -> Result<u32, StoreError> {
+        let id = &control.record.task_id;
+        let step = format!("attempt {} begins after", control.record.attempt);
+        let steps = control.store.steps(id).await?;
+        let began = steps.iter().find(|(name, _)| *name == step);
+        let Some(began) = began.and_then(|(_, place)| place.as_u64()) else {
+            let place = json!(agent.transcript().last_seq());
+            let store = &control.store;
+            store.record_step(id, control.epoch, &step, &place).await?;
+            return Ok(0);
+        };
+        let entries = self.hub.sessions().entries(session, began + 1).await?;
+        let is_turn = |body: &EntryBody| matches!(body, EntryBody::Assistant { .. });
+        let turns = entries.iter().filter(|entry| is_turn(&entry.body)).count();
+        Ok(u32::try_from(turns).unwrap_or(u32::MAX))
     }
 
     /// Events go to the output file, and to whoever waits for this task in this process.
@@ -159,13 +234,9 @@ fn told(result: &RunResult, control: &Control) -> Outcome {
         metadata: Map::new(),
     };
     if result.interrupted {
-        let reason = control.stop_reason.lock().clone();
         outcome.status = TaskStatus::Killed;
         outcome.result = None;
-        outcome.error = Some(match reason {
-            Some(StopReason::Asked(reason)) => reason,
-            _ => PROCESS_ENDED.to_owned(),
-        });
+        outcome.error = Some(control.reason_to_end());
     } else if result.outcome != RunOutcome::Success {
         outcome.status = TaskStatus::Failed;
         outcome.error = Some(result.result.clone());

@@ -12,7 +12,7 @@ use codespar_agent::Sink;
 use codespar_protocol::{
     Authority, Event, Isolation, OnDependencyFailure, SessionId, TaskId, TaskRecord, ToolUseId, Usd,
 };
-use codespar_store::{Notify, Store, StoreError, TaskChange, TaskFilter, TaskStore};
+use codespar_store::{Notify, RunnerSeen, Store, StoreError, TaskChange, TaskFilter, TaskStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -354,8 +354,9 @@ impl TaskHub {
 
     /// Whether a process lives that takes remote agents.
     pub async fn has_worker(&self) -> bool {
-        let living = self.store.living_runners().await.unwrap_or_default();
-        living.iter().any(|runner| runner.is_worker())
+        let there = self.store.runners().await.unwrap_or_default();
+        let takes = |runner: &RunnerSeen| !runner.is_silent && runner.id.is_worker();
+        there.iter().any(takes)
     }
 
     /// Changes a record.

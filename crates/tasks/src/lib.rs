@@ -19,7 +19,7 @@ mod tools;
 mod vital;
 mod workflow;
 
-pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent};
+pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent, MakeError};
 pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
 pub use dream::{DreamRunner, dream_kind};
 pub use finding::find_task;
@@ -37,7 +37,7 @@ pub use team::{NewMember, Seat, TeamInbox, TeammateRunner};
 pub use tools::{
     TeammateTools, coordinator_tools, subagent_tools, task_tools, team_tools, teammate_tools,
 };
-pub use vital::living_runners;
+pub use vital::available_runners;
 pub use workflow::{
     MAX_WORKFLOW_BYTES, WorkflowGate, WorkflowProblem, WorkflowRunner, find_workflow,
     load_workflow, parse_workflow,

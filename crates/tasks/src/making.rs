@@ -231,7 +231,7 @@ impl TaskHub {
         let is_ours = !matches!(spec, TaskSpec::RemoteAgent(_));
         // An agent that another agent waits for must not wait for room that its parent takes up.
         let start_here = (is_ours && caller.depth > 0 && extra.blocked_by.is_empty())
-            .then(|| (self.scheduler.id().clone(), self.scheduler.lease()));
+            .then(|| self.scheduler.id().clone());
         let starts_at_once = start_here.is_some();
         let authority = (caller.authority)();
         let new = NewTask {
@@ -261,7 +261,7 @@ impl TaskHub {
             self.scheduler.start(Claimed {
                 record: record.clone(),
                 epoch: 1,
-                was_lost: false,
+                taken_from: None,
             });
         } else {
             self.scheduler.nudge();

@@ -3,8 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
+use codespar_agent::HandOver;
 use codespar_protocol::{Authority, Cost, TaskRecord, TaskSpec, TaskStatus, Usage};
-use codespar_store::TaskStore;
+use codespar_store::{RunnerId, TaskStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -20,10 +21,12 @@ pub struct Control {
     pub record: TaskRecord,
     /// Its fencing number.
     pub epoch: u64,
-    /// Its last runner died with it.
-    pub was_lost: bool,
+    /// The runner it was taken over from, if its last one was lost.
+    pub taken_from: Option<RunnerId>,
     /// Cancelled when it is to stop.
     pub cancel: CancellationToken,
+    /// Told when another process is to go on with it.
+    pub hand_over: HandOver,
     /// Why, once it is.
     pub stop_reason: Arc<Mutex<Option<StopReason>>>,
     /// Woken when its mailbox has something.
@@ -59,6 +62,20 @@ impl Control {
             self.record.task_id, self.record.task_type
         )
     }
+
+    /// Its last runner was lost with it.
+    pub fn was_lost(&self) -> bool {
+        self.taken_from.is_some()
+    }
+
+    /// Why it is to end for good, if someone asked for that; otherwise what to write when nobody
+    /// can go on with it.
+    pub fn reason_to_end(&self) -> String {
+        match &*self.stop_reason.lock() {
+            Some(StopReason::Asked(reason)) => reason.clone(),
+            _ => PROCESS_ENDED.to_owned(),
+        }
+    }
 }
 
 /// Why a running task is told to stop.
@@ -72,10 +89,17 @@ pub enum StopReason {
     LeaseLost,
 }
 
+impl StopReason {
+    /// Another process goes on with it.
+    pub fn is_hand_over(&self) -> bool {
+        matches!(self, Self::Leaving | Self::LeaseLost)
+    }
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// `Completed`, `Failed` or `Killed`.
+    /// `Completed`, `Failed` or `Killed`; `Pending` puts the task back, to be tried again.
     pub status: TaskStatus,
     /// The final text, for the session.
     pub result: Option<String>,
@@ -105,6 +129,14 @@ impl Outcome {
             cost: Cost::default(),
             tool_uses: 0,
             metadata: Map::new(),
+        }
+    }
+
+    /// Not over: the task goes back to where it was claimed from.
+    pub fn put_back(reason: impl Into<String>) -> Self {
+        Self {
+            status: TaskStatus::Pending,
+            ..Self::failed(reason)
         }
     }
 }

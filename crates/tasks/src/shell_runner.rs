@@ -12,7 +12,10 @@ use codespar_tools::{
 };
 use serde_json::Map;
 
-use crate::runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason};
+use crate::{
+    runner::{Control, Outcome, Runner},
+    vital::{self, Presence},
+};
 
 /// Nobody waits for a background command; it is stopped, not timed out.
 const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -36,10 +39,8 @@ pub struct ShellRunner(pub ShellGround);
 #[async_trait]
 impl Runner for ShellRunner {
     async fn run(&self, control: Control) -> Outcome {
-        if control.was_lost {
-            return Outcome::failed(
-                "lost: the process that ran it died, and the command with it. It was not run again.",
-            );
+        if let Some(runner) = &control.taken_from {
+            return Outcome::failed(lost_with(vital::presence(runner)));
         }
         let spec = match control.spec() {
             Ok(TaskSpec::Shell(spec)) => spec,
@@ -106,6 +107,20 @@ impl ShellRunner {
     }
 }
 
+/// What is known of a command whose runner is lost.
+fn lost_with(runner: Presence) -> &'static str {
+    match runner {
+        Presence::Dead => {
+            "lost: the process that ran it died, and the command with it. It was not run again."
+        }
+        Presence::Running | Presence::Stopped | Presence::Unknown => {
+            "lost: the process that ran it, on another machine or in another container, has not \
+             been heard of for a minute. Whether the command still runs there is not known. It was \
+             not run again."
+        }
+    }
+}
+
 fn conclude(control: &Control, ending: &Ending) -> Outcome {
     let (status, exit_code, error) = match ending {
         Ending::Exited(0) => (TaskStatus::Completed, Some(0), None),
@@ -124,7 +139,7 @@ fn conclude(control: &Control, ending: &Ending) -> Outcome {
             None,
             Some("it ran for thirty days".to_owned()),
         ),
-        Ending::Cancelled => (TaskStatus::Killed, None, Some(why(control))),
+        Ending::Cancelled => (TaskStatus::Killed, None, Some(control.reason_to_end())),
     };
     Outcome {
         status,
@@ -135,13 +150,6 @@ fn conclude(control: &Control, ending: &Ending) -> Outcome {
         cost: Cost::default(),
         tool_uses: 0,
         metadata: Map::new(),
-    }
-}
-
-fn why(control: &Control) -> String {
-    match &*control.stop_reason.lock() {
-        Some(StopReason::Asked(reason)) => reason.clone(),
-        _ => PROCESS_ENDED.to_owned(),
     }
 }
 

@@ -1,14 +1,31 @@
-//! Telling that another runner on this machine is dead, so that its tasks need not wait for their
-//! leases to run out.
+//! What can be told of the process behind another runner.
 //!
 //! A runner's name carries where and when its process was born: the machine's boot, the table of
 //! processes, the process and its start. Whoever shares the first two can look for the rest. What
-//! cannot be read proves nothing: then the lease decides.
+//! cannot be read proves nothing.
 
-use codespar_store::{RunnerId, StoreError, TaskStore};
+use std::time::Duration;
+
+use codespar_store::{LeaseStore, RunnerId, RunnerSeen, StoreError};
 
 /// Between the fresh part of a name and the certificate.
 const MARK: char = '~';
+
+/// A runner out of sight that is there shows a sign of life within this time.
+const SIGN_OF_LIFE: Duration = Duration::from_millis(1_500);
+
+/// The process of a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// It is on this machine, and runs.
+    Running,
+    /// It is on this machine, and was stopped by a signal or a debugger: it may go on.
+    Stopped,
+    /// It is certainly gone.
+    Dead,
+    /// It is on another machine, in another container, or hidden from us.
+    Unknown,
+}
 
 /// Where and when a process was born.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,37 +95,57 @@ pub(crate) fn name() -> String {
     }
 }
 
-/// The runners that live; those that are certainly dead are buried on the way.
-pub async fn living_runners(store: &dyn TaskStore) -> Result<Vec<RunnerId>, StoreError> {
-    let announced = store.living_runners().await?;
-    let dead = dead(announced.clone());
-    for runner in &dead {
-        store.bury_runner(runner).await?;
+/// The process of a runner, as far as it can be seen from here.
+pub(crate) fn presence(runner: &RunnerId) -> Presence {
+    let (Some(ours), Some(birth)) = (Birth::ours(), Birth::read(&runner.0)) else {
+        return Presence::Unknown;
+    };
+    if birth.boot != ours.boot || birth.table != ours.table {
+        return Presence::Unknown;
     }
-    Ok(announced
-        .into_iter()
-        .filter(|runner| !dead.contains(runner))
-        .collect())
+    match vital_signs(birth.process) {
+        Some((start, _)) if start != birth.start => Presence::Dead,
+        Some((_, state)) => match &*state {
+            "Z" | "X" => Presence::Dead,
+            "T" | "t" => Presence::Stopped,
+            _ => Presence::Running,
+        },
+        // It may be hidden from us; only a process that nobody can signal is gone.
+        None if is_gone(birth.process) => Presence::Dead,
+        None => Presence::Unknown,
+    }
 }
 
-/// Those that are certainly dead.
-fn dead(runners: Vec<RunnerId>) -> Vec<RunnerId> {
-    let Some(ours) = Birth::ours() else {
-        return Vec::new();
+/// The runners that are there and can take a task now. Those that are certainly dead are reaped on
+/// the way.
+pub async fn available_runners(store: &dyn LeaseStore) -> Result<Vec<RunnerId>, StoreError> {
+    let (mut available, mut unknown) = (Vec::new(), Vec::new());
+    for seen in store.runners().await? {
+        match presence(&seen.id) {
+            Presence::Running => available.push(seen.id),
+            Presence::Dead => store.reap_runner(&seen).await?,
+            Presence::Unknown if !seen.is_silent => unknown.push(seen),
+            Presence::Stopped | Presence::Unknown => {}
+        }
+    }
+    if available.is_empty() && !unknown.is_empty() {
+        available = alive_of(store, &unknown).await?;
+    }
+    Ok(available)
+}
+
+/// Those that show a sign of life.
+async fn alive_of(
+    store: &dyn LeaseStore,
+    unknown: &[RunnerSeen],
+) -> Result<Vec<RunnerId>, StoreError> {
+    tokio::time::sleep(SIGN_OF_LIFE).await;
+    let later = store.runners().await?;
+    let moved = |now: &RunnerSeen| {
+        let before = unknown.iter().find(|before| before.id == now.id);
+        before.is_some_and(|before| before.beats != now.beats)
     };
-    let is_dead = |runner: &RunnerId| {
-        let Some(birth) = Birth::read(&runner.0) else {
-            return false;
-        };
-        let within_sight = birth.boot == ours.boot && birth.table == ours.table;
-        within_sight
-            && match vital_signs(birth.process) {
-                Some((start, state)) => start != birth.start || matches!(&*state, "Z" | "X"),
-                // It may be hidden from us; only a process that nobody can signal is gone.
-                None => is_gone(birth.process),
-            }
-    };
-    runners.into_iter().filter(is_dead).collect()
+    Ok(later.into_iter().filter(moved).map(|now| now.id).collect())
 }
 
 #[cfg(test)]
@@ -117,8 +154,7 @@ mod tests {
 
     #[test]
     fn only_what_is_certainly_dead_is_said_to_be_dead() {
-        let own = name();
-        let ours = Birth::read(&own).unwrap();
+        let ours = Birth::read(&name()).unwrap();
         let mut child = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
@@ -128,26 +164,29 @@ mod tests {
             RunnerId(format!("x{MARK}{boot}.{}.{process}.{start}", ours.table))
         };
         let living = of(&ours.boot, child.id(), &start);
-        let reused = of(&ours.boot, child.id(), "1");
-        let elsewhere = of("otherboot", 4_000_000, "1");
-        let unknown = RunnerId("no certificate".to_owned());
-        let all = || {
-            vec![
-                RunnerId(own.clone()),
-                living.clone(),
-                reused.clone(),
-                elsewhere.clone(),
-                unknown.clone(),
-            ]
-        };
-        assert_eq!(dead(all()), std::slice::from_ref(&reused));
+        assert_eq!(presence(&RunnerId(name())), Presence::Running);
+        assert_eq!(presence(&living), Presence::Running);
+        assert_eq!(presence(&of(&ours.boot, child.id(), "1")), Presence::Dead);
+        assert_eq!(
+            presence(&of("otherboot", 4_000_000, "1")),
+            Presence::Unknown
+        );
+        let unnamed = RunnerId("no certificate".to_owned());
+        assert_eq!(presence(&unnamed), Presence::Unknown);
+
+        let process = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+        while vital_signs(child.id()).is_some_and(|(_, state)| state != "T") {
+            std::thread::yield_now();
+        }
+        assert_eq!(presence(&living), Presence::Stopped);
         child.kill().unwrap();
         // Not yet waited for: a zombie runs nothing.
         while vital_signs(child.id()).is_some_and(|(_, state)| state != "Z") {
             std::thread::yield_now();
         }
-        assert_eq!(dead(all()), [living.clone(), reused.clone()]);
+        assert_eq!(presence(&living), Presence::Dead);
         child.wait().unwrap();
-        assert_eq!(dead(all()), [living, reused]);
+        assert_eq!(presence(&living), Presence::Dead);
     }
 }

@@ -10,7 +10,7 @@ use codespar_protocol::{
     WorkflowSpec,
 };
 use codespar_store::{
-    Capacity, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter, TaskStore,
+    Capacity, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter, TaskStore,
 };
 use codespar_tasks::{
     Control, Outcome, Runner, RunnerLimits, Scheduler, TaskHub, WorkflowRunner, parse_workflow,
@@ -106,9 +106,9 @@ impl Bench {
                 by_type: vec![(TaskType::LocalWorkflow, 1)],
                 total: 1,
                 projects: Projects::All,
+                skip: Vec::new(),
             };
-            let lease = Duration::from_secs(60);
-            let claimed = store.claim_tasks(&runner, &capacity, lease).await.unwrap();
+            let claimed = store.claim_tasks(&runner, &capacity).await.unwrap();
             let epoch = claimed[0].epoch;
             store
                 .record_step(&id, epoch, "progress", &left)
@@ -204,7 +204,8 @@ async fn a_task_of_an_earlier_version_that_is_not_whole_fails_with_the_reason() 
         let control = Control {
             record,
             epoch: 1,
-            was_lost: false,
+            taken_from: None,
+            hand_over: codespar_agent::HandOver::default(),
             cancel: CancellationToken::new(),
             stop_reason: Arc::default(),
             mail: Arc::default(),

@@ -15,6 +15,7 @@ mod samples;
 mod search;
 mod stage;
 mod start;
+mod tasks;
 mod tree;
 mod turns;
 
@@ -67,6 +68,8 @@ enum Subject {
     Locate,
     /// Ten subagents, and a thousand at once
     Agents,
+    /// A thousand background commands
+    Tasks,
 }
 
 /// A profile of the workspace that is optimised.
@@ -140,6 +143,7 @@ fn measure(subject: Subject, bench: &Bench) -> Result<Section> {
         Subject::Search => search::measure(bench),
         Subject::Locate => locate::measure(bench),
         Subject::Agents => agents::measure(bench),
+        Subject::Tasks => tasks::measure(bench),
     };
     section.with_context(|| format!("cannot measure {subject:?}"))
 }

@@ -49,8 +49,8 @@ pub(super) async fn start_runner_if_none(
     place: &Place,
     store: &SqliteStore,
 ) -> Result<(), CommandError> {
-    let living = codespar_tasks::living_runners(store).await?;
-    if living.iter().any(RunnerId::is_worker) {
+    let there = codespar_tasks::available_runners(store).await?;
+    if there.iter().any(RunnerId::is_worker) {
         return Ok(());
     }
     use std::os::unix::process::CommandExt;

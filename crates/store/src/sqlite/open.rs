@@ -26,7 +26,9 @@ const DRAFT: &str = "codespar.db.new";
 /// it one after the other.
 const SETUP_LOCK: &str = "setup.lock";
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a lock of another process on the database is waited for. A backup or a checker may
+/// hold it for half a minute; work that has been paid for is not given up for that.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Version, name, text; in order.
 pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
@@ -49,6 +51,11 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         4,
         "sealed_tasks",
         include_str!("../../migrations/sqlite/0004_sealed_tasks.sql"),
+    ),
+    (
+        5,
+        "leases",
+        include_str!("../../migrations/sqlite/0005_leases.sql"),
     ),
 ];
 

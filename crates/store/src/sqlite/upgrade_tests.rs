@@ -4,7 +4,7 @@ use codespar_protocol::{TaskSpec, TaskStatus};
 use sqlx::{ConnectOptions, Connection, Executor, sqlite::SqliteConnectOptions};
 
 use super::{SqliteStore, open};
-use crate::{Capacity, Projects, RunnerId, TaskFilter, TaskStore};
+use crate::{Capacity, LeaseStore, Projects, RunnerId, TaskFilter, TaskStore};
 
 /// Tasks as the third version of the schema has them: id, type, queue, metadata.
 const OLD: &[(&str, &str, &str, &str)] = &[
@@ -143,22 +143,16 @@ async fn tasks_of_an_earlier_version_are_sealed_as_they_were() {
             .to_vec(),
         total: 99,
         projects: Projects::Only(root.into()),
+        skip: Vec::new(),
     };
-    let lease = std::time::Duration::from_secs(60);
     let runner = RunnerId("r".into());
-    let taken = store
-        .claim_tasks(&runner, &capacity("/q"), lease)
-        .await
-        .unwrap();
+    let taken = store.claim_tasks(&runner, &capacity("/q")).await.unwrap();
     let ids: Vec<&str> = taken
         .iter()
         .map(|task| task.record.task_id.as_str())
         .collect();
     assert_eq!(ids, ["b-00000007", "w-00000008"]);
-    let taken = store
-        .claim_tasks(&runner, &capacity("/p"), lease)
-        .await
-        .unwrap();
+    let taken = store.claim_tasks(&runner, &capacity("/p")).await.unwrap();
     assert_eq!(taken.len(), 5);
     assert!(
         taken

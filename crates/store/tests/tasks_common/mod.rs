@@ -1,5 +1,7 @@
 //! Tasks and sessions to try a store with.
 
+#![allow(dead_code, reason = "each test file uses its own part")]
+
 use std::time::Duration;
 
 use codespar_protocol::{
@@ -8,8 +10,8 @@ use codespar_protocol::{
     Workflow, WorkflowSpec,
 };
 use codespar_store::{
-    Capacity, Claimed, NewSession, NewTask, Notify, Projects, RunnerId, Store, TaskEnding,
-    TaskStore,
+    Capacity, Claimed, HeldTask, NewSession, NewTask, Notify, Projects, RunnerId, RunnerSeen,
+    Store, TaskEnding, TaskStore,
 };
 use serde_json::Map;
 
@@ -18,14 +20,28 @@ pub(crate) trait Stores: Store + TaskStore {}
 
 impl<T: Store + TaskStore> Stores for T {}
 
-/// Longer than any test.
-pub(crate) const LONG: Duration = Duration::from_secs(3600);
+/// Times of records differ.
+pub(crate) async fn a_moment() {
+    tokio::time::sleep(Duration::from_millis(60)).await;
+}
 
-/// Over before anyone looks.
-pub(crate) const SHORT: Duration = Duration::from_millis(30);
+/// A runner is gone, with all it holds.
+pub(crate) async fn gone(store: &dyn TaskStore, who: &str) {
+    store.withdraw_runner(&runner(who)).await.unwrap();
+}
 
-pub(crate) async fn expire() {
-    tokio::time::sleep(SHORT * 2).await;
+/// A runner as an observer sees it.
+pub(crate) async fn seen(store: &dyn TaskStore, who: &str) -> RunnerSeen {
+    let there = store.runners().await.unwrap();
+    there.into_iter().find(|seen| seen.id.0 == who).unwrap()
+}
+
+pub(crate) fn holds(id: &TaskId, epoch: u64) -> HeldTask {
+    HeldTask {
+        id: id.clone(),
+        epoch,
+        is_stable: false,
+    }
 }
 
 pub(crate) fn runner(name: &str) -> RunnerId {
@@ -159,16 +175,12 @@ pub(crate) fn room(total: u32) -> Capacity {
         by_type: TaskType::ALL.map(|kind| (kind, total)).to_vec(),
         total,
         projects: Projects::All,
+        skip: Vec::new(),
     }
 }
 
-pub(crate) async fn claimed(
-    store: &dyn TaskStore,
-    who: &str,
-    total: u32,
-    lease: Duration,
-) -> Vec<Claimed> {
-    let claimed = store.claim_tasks(&runner(who), &room(total), lease).await;
+pub(crate) async fn claimed(store: &dyn TaskStore, who: &str, total: u32) -> Vec<Claimed> {
+    let claimed = store.claim_tasks(&runner(who), &room(total)).await;
     claimed.expect("a claim")
 }
 

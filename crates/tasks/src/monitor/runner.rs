@@ -19,7 +19,7 @@ use tokio::{
 use super::{ServerSource, journal::Journal};
 use crate::{
     TaskHub,
-    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
+    runner::{Control, Outcome, Runner},
 };
 
 /// How often it is looked whether the connection still stands.
@@ -122,7 +122,7 @@ struct Watch<'a> {
 impl Watch<'_> {
     async fn follow(&mut self) -> End {
         let mut events = self.server.events();
-        if self.control.was_lost {
+        if self.control.was_lost() {
             self.journal
                 .note("taken up again; events in between are not known");
         }
@@ -281,13 +281,7 @@ fn conclude(watch: &Watch<'_>, end: End) -> Outcome {
                 Some(format!("the MCP server `{server}`: {error}")),
             )
         }
-        End::Stopped => {
-            let reason = match &*watch.control.stop_reason.lock() {
-                Some(StopReason::Asked(reason)) => reason.clone(),
-                _ => PROCESS_ENDED.to_owned(),
-            };
-            (TaskStatus::Killed, Some(reason))
-        }
+        End::Stopped => (TaskStatus::Killed, Some(watch.control.reason_to_end())),
     };
     Outcome {
         status,

@@ -80,7 +80,7 @@ impl Run {
         let mut endings = self.hub.scheduler().endings();
         let mut refusals = 0;
         loop {
-            if self.control.cancel.is_cancelled() {
+            if self.control.cancel.is_cancelled() || self.control.hand_over.is_asked() {
                 return self.stopped().await;
             }
             match self.look().await {
@@ -99,6 +99,7 @@ impl Run {
                 _ = endings.recv() => {}
                 () = tokio::time::sleep(POLL) => {}
                 () = self.control.cancel.cancelled() => {}
+                () = self.control.hand_over.soon.cancelled() => {}
             }
         }
     }
@@ -161,7 +162,7 @@ impl Run {
                 scheduler.start(Claimed {
                     record,
                     epoch: 1,
-                    was_lost: false,
+                    taken_from: None,
                 });
             }
         }
@@ -256,11 +257,11 @@ impl Run {
     /// the scheduler, and the workflow goes back for others.
     async fn stopped(&mut self) -> Outcome {
         let reason = self.control.stop_reason.lock().clone();
-        let mut outcome = Outcome::failed(PROCESS_ENDED);
-        outcome.status = TaskStatus::Killed;
         let Some(StopReason::Asked(reason)) = reason else {
-            return outcome;
+            return Outcome::put_back(PROCESS_ENDED);
         };
+        let mut outcome = Outcome::failed(reason.clone());
+        outcome.status = TaskStatus::Killed;
         if let Ok(records) = self.records().await {
             let open = records.values().filter(|task| !task.status.is_final());
             // One that ended meanwhile needs no stopping.
@@ -269,7 +270,6 @@ impl Run {
         if let Ok(records) = self.records().await {
             self.tell(&records);
         }
-        outcome.error = Some(reason);
         outcome
     }
 }

@@ -95,7 +95,7 @@ impl<'a> View<'a> {
         // An agent that waits for the workflow must not take up the room of its steps.
         let scheduler = self.hub.scheduler();
         let start_here = (workflow.parent_task_id.is_some() && self.needs_met(step))
-            .then(|| (scheduler.id().clone(), scheduler.lease()));
+            .then(|| scheduler.id().clone());
         let needs = step.needs.iter();
         Ok(Some(NewTask {
             output_file: Some(scheduler.output_file(authority.tree, &made.task_id)),

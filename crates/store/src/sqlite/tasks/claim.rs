@@ -1,32 +1,31 @@
-//! Taking ready tasks under a lease, and keeping or giving back what was taken.
+//! Taking ready tasks under a lease, and giving back what was taken.
 
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
-    time::Duration,
 };
 
 use codespar_protocol::{TaskId, TaskStatus, TaskType};
 use jiff::Timestamp;
-use sqlx::{Row, SqliteConnection};
+use sqlx::SqliteConnection;
 
 use super::{
     super::{
         failure::Failure,
-        rows::{count, field, int},
+        rows::{count, field},
     },
     ending, read,
     row::{damaged, task_id},
-    runners, until,
+    runners,
 };
-use crate::{Capacity, Claimed, Projects, Renewal, RunnerId, task_sql as sql};
+use crate::{Capacity, Claimed, MAX_TAKE_OVERS, Projects, RunnerId, RunnerSeen, task_sql as sql};
 
 /// A task that may be taken.
 struct Candidate {
     seq: u64,
     id: TaskId,
     task_type: TaskType,
-    was_lost: bool,
+    taken_from: Option<RunnerId>,
 }
 
 /// What a runner has room for, as it fills.
@@ -69,19 +68,24 @@ pub(super) async fn claim(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
     capacity: &Capacity,
-    lease: Duration,
     at: Timestamp,
 ) -> Result<Vec<Claimed>, Failure> {
     let mut room = Room::of(capacity);
-    let living: HashSet<String> = runners::living(connection, at)
-        .await?
-        .into_iter()
-        .map(|runner| runner.0)
+    let there = runners::seen(connection).await?;
+    // Others must not find it lost with what it takes now.
+    let is_there = |seen: &RunnerSeen| seen.id == *runner && !seen.is_silent;
+    if !there.iter().any(is_there) {
+        runners::announce(connection, runner).await?;
+    }
+    let alive: HashSet<&str> = there
+        .iter()
+        .filter(|other| !other.is_silent)
+        .map(|other| other.id.0.as_str())
         .collect();
-    let open = |queue: &str| open_to(queue, runner, &capacity.projects, &living);
-    let mut candidates = expired(connection, at, open).await?;
-    candidates.retain(|lost| room.take(lost.task_type));
-    let mut ready = ready(connection, &room, open).await?;
+    let open = |queue: &str| open_to(queue, runner, &capacity.projects, &alive);
+    let mut candidates = lost(connection, runner, &there, at, open).await?;
+    candidates.retain(|task| !capacity.skip.contains(&task.id) && room.take(task.task_type));
+    let mut ready = ready(connection, &room, &capacity.skip, open).await?;
     ready.retain(|task| room.take(task.task_type));
     candidates.extend(ready);
     let mut epochs = Vec::with_capacity(candidates.len());
@@ -89,7 +93,6 @@ pub(super) async fn claim(
         let row = sqlx::query(sql::CLAIM)
             .bind(task.id.as_str())
             .bind(runner.0.as_str())
-            .bind(until(at, lease))
             .bind(at.as_microsecond())
             .fetch_one(&mut *connection)
             .await?;
@@ -104,7 +107,7 @@ pub(super) async fn claim(
     let claimed = taken.map(|((record, epoch), task)| Claimed {
         record,
         epoch,
-        was_lost: task.was_lost,
+        taken_from: task.taken_from,
     });
     Ok(claimed.collect())
 }
@@ -114,7 +117,7 @@ fn open_to(
     queue: &str,
     runner: &RunnerId,
     projects: &Projects,
-    living: &HashSet<String>,
+    alive: &HashSet<&str>,
 ) -> Option<TaskType> {
     let (queue, project) = match queue.split_once('#') {
         Some((queue, project)) => (queue, Some(project)),
@@ -128,28 +131,50 @@ fn open_to(
         Some((task_type, only)) => (task_type, Some(only)),
         None => (queue, None),
     };
-    let reserved = only.is_some_and(|only| only != runner.0 && living.contains(only));
+    let reserved = only.is_some_and(|only| only != runner.0 && alive.contains(only));
     (!reserved).then(|| task_type.parse().ok()).flatten()
 }
 
-/// In order of creation. All of them are read: they are no more than were running.
-async fn expired(
+/// Tasks of runners that are gone, and what another can continue of those that are silent, in order
+/// of creation; none of this runner's own. One that was taken over too often ends here.
+async fn lost(
     connection: &mut SqliteConnection,
+    runner: &RunnerId,
+    there: &[RunnerSeen],
     at: Timestamp,
     open: impl Fn(&str) -> Option<TaskType>,
 ) -> Result<Vec<Candidate>, Failure> {
-    let rows = sqlx::query(sql::EXPIRED)
-        .bind(at.as_microsecond())
-        .fetch_all(connection)
+    let holders: Vec<String> = sqlx::query_scalar(sql::HOLDERS)
+        .fetch_all(&mut *connection)
         .await?;
     let mut lost = Vec::new();
-    for row in &rows {
-        if let Some(task_type) = open(field(row, "queue").map_err(damaged)?) {
+    for holder in holders {
+        let seen = there.iter().find(|other| other.id.0 == holder);
+        if holder == runner.0 || seen.is_some_and(|other| !other.is_silent) {
+            continue;
+        }
+        let rows = sqlx::query(sql::HELD_BY)
+            .bind(holder.as_str())
+            .fetch_all(&mut *connection)
+            .await?;
+        for row in &rows {
+            let Some(task_type) = open(field(row, "queue").map_err(damaged)?) else {
+                continue;
+            };
+            // A command cannot be continued, only be called lost: not before its runner is gone.
+            if seen.is_some() && task_type == TaskType::LocalBash {
+                continue;
+            }
+            let id = task_id(row, "id").map_err(damaged)?;
+            if count(row, "take_overs").map_err(damaged)? >= u64::from(MAX_TAKE_OVERS) {
+                give_up(connection, &id, at).await?;
+                continue;
+            }
             lost.push(Candidate {
                 seq: count(row, "seq").map_err(damaged)?,
-                id: task_id(row, "id").map_err(damaged)?,
+                id,
                 task_type,
-                was_lost: true,
+                taken_from: Some(RunnerId(holder.clone())),
             });
         }
     }
@@ -157,10 +182,26 @@ async fn expired(
     Ok(lost)
 }
 
+/// It may be what ends its processes.
+async fn give_up(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+    at: Timestamp,
+) -> Result<(), Failure> {
+    let task = read::found(connection, id).await?;
+    let error = format!(
+        "given up: {MAX_TAKE_OVERS} processes in a row were lost within a minute of taking it \
+         over; it may be what ends them. A message starts an agent again."
+    );
+    ending::end_unheld(connection, &task, TaskStatus::Failed, Some(&error), at).await?;
+    Ok(())
+}
+
 /// The first of each queue there is room for, together in order of creation.
 async fn ready(
     connection: &mut SqliteConnection,
     room: &Room,
+    skip: &[TaskId],
     open: impl Fn(&str) -> Option<TaskType>,
 ) -> Result<Vec<Candidate>, Failure> {
     if room.total == 0 {
@@ -177,6 +218,7 @@ async fn ready(
         let rows = sqlx::query(sql::READY_IN_QUEUE)
             .bind(queue)
             .bind(i64::from(room.left(task_type)))
+            .bind(read::json(skip.iter()))
             .fetch_all(&mut *connection)
             .await?;
         for row in &rows {
@@ -184,41 +226,12 @@ async fn ready(
                 seq: count(row, "seq").map_err(damaged)?,
                 id: task_id(row, "id").map_err(damaged)?,
                 task_type,
-                was_lost: false,
+                taken_from: None,
             });
         }
     }
     ready.sort_by_key(|task| task.seq);
     Ok(ready)
-}
-
-pub(super) async fn renew(
-    connection: &mut SqliteConnection,
-    runner: &RunnerId,
-    held: &[(TaskId, u64)],
-    until: i64,
-) -> Result<Renewal, Failure> {
-    let mut renewal = Renewal::default();
-    for (id, epoch) in held {
-        let row = sqlx::query(sql::RENEW)
-            .bind(id.as_str())
-            .bind(runner.0.as_str())
-            .bind(int(*epoch))
-            .bind(until)
-            .fetch_optional(&mut *connection)
-            .await?;
-        let Some(row) = row else {
-            renewal.lost.push(id.clone());
-            continue;
-        };
-        if let Some(reason) = field(&row, "stop_reason").map_err(damaged)? {
-            renewal.stop.push((id.clone(), reason));
-        }
-        if row.try_get("has_mail")? {
-            renewal.mail.push(id.clone());
-        }
-    }
-    Ok(renewal)
 }
 
 /// A stop that was asked for meanwhile takes place now.

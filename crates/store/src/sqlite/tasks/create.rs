@@ -15,7 +15,7 @@ use super::{
     ending::{self, Cause},
     graph, read,
     row::{as_text, damaged, list_of, status, task_id},
-    until,
+    runners,
 };
 use crate::{NewTask, Notify, StoreError, task_sql as sql};
 
@@ -56,6 +56,9 @@ pub(super) async fn create(
     }
     let known = statuses(connection, new).await?;
     let drafts: Vec<Draft> = new.iter().map(|task| Draft::of(task, &known)).collect();
+    for runner in new.iter().filter_map(|task| task.start_here.as_ref()) {
+        runners::announce(connection, runner).await?;
+    }
     for some in drafts.chunks(AT_ONCE) {
         insert(connection, some, at).await?;
     }
@@ -194,9 +197,8 @@ async fn insert(
             .bind(at.as_microsecond())
             .bind(start.map(|_| at.as_microsecond()))
             .bind(begun)
-            .bind(start.map(|(runner, _)| runner.0.as_str()))
-            .bind(begun)
-            .bind(start.map(|(_, lease)| until(at, *lease)));
+            .bind(start.map(|runner| runner.0.as_str()))
+            .bind(begun);
     }
     query.execute(connection).await?;
     Ok(())

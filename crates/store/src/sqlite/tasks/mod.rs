@@ -6,6 +6,7 @@ mod create;
 mod ending;
 mod graph;
 mod items;
+mod leases;
 mod mail;
 mod notify;
 mod paths;
@@ -17,7 +18,7 @@ mod runners;
 mod steps;
 mod teams;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use async_trait::async_trait;
 use codespar_protocol::{Entry, EntryBody, SessionId, TaskId, TaskRecord};
@@ -30,15 +31,8 @@ use super::{
     now,
 };
 use crate::{
-    Capacity, Claimed, Mail, NewTask, Notification, Outstanding, Renewal, RunnerId, StoreError,
-    TaskChange, TaskEnding, TaskFilter, TaskStore, Team,
+    Mail, NewTask, Notification, Outstanding, StoreError, TaskChange, TaskFilter, TaskStore, Team,
 };
-
-/// When a lease that begins now runs out, as the database keeps it.
-fn until(at: Timestamp, lease: Duration) -> i64 {
-    let lease = i64::try_from(lease.as_micros()).unwrap_or(i64::MAX);
-    at.as_microsecond().saturating_add(lease)
-}
 
 #[async_trait]
 impl TaskStore for SqliteStore {
@@ -64,46 +58,6 @@ impl TaskStore for SqliteStore {
     async fn change_task(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, StoreError> {
         let mut work = self.change().await?;
         let outcome = change::change(work.connection(), id, change, now()).await;
-        work.settle(outcome).await
-    }
-
-    async fn claim_tasks(
-        &self,
-        runner: &RunnerId,
-        capacity: &Capacity,
-        lease: Duration,
-    ) -> Result<Vec<Claimed>, StoreError> {
-        let mut work = self.change().await?;
-        let outcome = claim::claim(work.connection(), runner, capacity, lease, now()).await;
-        work.settle(outcome).await
-    }
-
-    async fn renew_leases(
-        &self,
-        runner: &RunnerId,
-        held: &[(TaskId, u64)],
-        lease: Duration,
-    ) -> Result<Renewal, StoreError> {
-        let mut work = self.change().await?;
-        let until = until(now(), lease);
-        let outcome = claim::renew(work.connection(), runner, held, until).await;
-        work.settle(outcome).await
-    }
-
-    async fn finish_task(
-        &self,
-        id: &TaskId,
-        epoch: u64,
-        ending: TaskEnding,
-    ) -> Result<Vec<TaskId>, StoreError> {
-        let mut work = self.change().await?;
-        let outcome = ending::finish(work.connection(), id, epoch, ending, now()).await;
-        work.settle(outcome).await
-    }
-
-    async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError> {
-        let mut work = self.change().await?;
-        let outcome = claim::release(work.connection(), id, epoch, now()).await;
         work.settle(outcome).await
     }
 
@@ -226,17 +180,6 @@ impl TaskStore for SqliteStore {
         work.settle(outcome).await
     }
 
-    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {
-        let mut work = self.look().await?;
-        let outcome = items::any_free(work.connection()).await;
-        if !work.settle(outcome).await? {
-            return Ok(Vec::new());
-        }
-        let mut work = self.change().await?;
-        let outcome = items::deal(work.connection(), now()).await;
-        work.settle(outcome).await
-    }
-
     async fn take_item(
         &self,
         member: &TaskId,
@@ -244,36 +187,6 @@ impl TaskStore for SqliteStore {
     ) -> Result<Option<TaskRecord>, StoreError> {
         let mut work = self.change().await?;
         let outcome = items::take(work.connection(), member, item, now()).await;
-        work.settle(outcome).await
-    }
-
-    async fn living_runners(&self) -> Result<Vec<RunnerId>, StoreError> {
-        let mut work = self.look().await?;
-        let outcome = runners::living(work.connection(), now()).await;
-        work.settle(outcome).await
-    }
-
-    async fn announce_runner(
-        &self,
-        runner: &RunnerId,
-        pid: u32,
-        lease: Duration,
-    ) -> Result<u32, StoreError> {
-        let mut work = self.change().await?;
-        let at = now();
-        let outcome = runners::announce(work.connection(), runner, pid, at, until(at, lease)).await;
-        work.settle(outcome).await
-    }
-
-    async fn bury_runner(&self, runner: &RunnerId) -> Result<(), StoreError> {
-        let mut work = self.change().await?;
-        let outcome = runners::bury(work.connection(), runner).await;
-        work.settle(outcome).await
-    }
-
-    async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError> {
-        let mut work = self.change().await?;
-        let outcome = runners::withdraw(work.connection(), runner).await;
         work.settle(outcome).await
     }
 

@@ -21,9 +21,11 @@ const EVERY: &[&str] = &[
     sql::BEGIN_BY_HAND,
     sql::READY_QUEUES,
     sql::READY_IN_QUEUE,
-    sql::EXPIRED,
+    sql::HOLDERS,
+    sql::HELD_BY,
     sql::CLAIM,
-    sql::RENEW,
+    sql::NEWS_OF,
+    sql::FORGET_TAKE_OVERS,
     sql::RELEASE,
     sql::ASK_TO_STOP,
     sql::END_TASK,
@@ -55,10 +57,10 @@ const EVERY: &[&str] = &[
     sql::FREE_ITEM,
     sql::GIVE_BACK_ALL,
     sql::GIVE_BACK,
-    sql::DROP_DEAD_RUNNERS,
     sql::ANNOUNCE,
-    sql::LIVING_RUNNERS,
-    sql::END_LEASES_OF,
+    sql::RUNNERS,
+    sql::MARK_SILENT,
+    sql::REAP,
     sql::WITHDRAW,
     sql::OUTSTANDING,
     sql::DELETE_OLD_TASKS,
@@ -102,6 +104,11 @@ async fn no_query_of_tasks_walks_a_table_or_sorts_what_it_does_not_return() {
         // is asked for.
         let expected: &[&str] = match query {
             sql::TASKS => &["SCAN tasks"],
+            sql::RUNNERS => &["SCAN runners"],
+            sql::HOLDERS => &["SCAN holders", "SCAN holders"],
+            sql::READY_IN_QUEUE | sql::FORGET_TAKE_OVERS => {
+                &["SCAN json_each VIRTUAL TABLE INDEX 1:"]
+            }
             sql::TASKS_BY_IDS | sql::STATUSES | sql::BLOCKERS_OF | sql::BLOCKED_BY => {
                 &["SCAN json_each VIRTUAL TABLE INDEX 1:"]
             }
@@ -129,8 +136,8 @@ async fn the_hot_path_finds_tasks_by_what_it_takes() {
             "SEARCH tasks USING INDEX tasks_by_readiness (status=? AND unmet=? AND queue=?)",
         ),
         (
-            sql::EXPIRED,
-            "SEARCH tasks USING INDEX tasks_by_lease (status=? AND lease_until<?)",
+            sql::HELD_BY,
+            "SEARCH tasks USING INDEX tasks_by_lease (status=? AND lease_owner=?)",
         ),
         (
             sql::DEPENDENTS,

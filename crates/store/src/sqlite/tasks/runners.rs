@@ -1,54 +1,127 @@
 //! The processes that run tasks.
 
-use jiff::Timestamp;
-use sqlx::SqliteConnection;
+use std::collections::HashMap;
 
-use super::super::failure::Failure;
-use crate::{RunnerId, task_sql as sql};
+use codespar_protocol::TaskId;
+use sqlx::{Row, SqliteConnection};
 
-/// Gives the number of others that live.
+use super::{
+    super::{
+        failure::Failure,
+        rows::{count, field, int},
+    },
+    read,
+    row::{damaged, task_id},
+};
+use crate::{Beat, HeldTask, RunnerId, RunnerSeen, task_sql as sql};
+
+/// A sign of life.
 pub(super) async fn announce(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
-    pid: u32,
-    at: Timestamp,
-    until: i64,
-) -> Result<u32, Failure> {
-    sqlx::query(sql::DROP_DEAD_RUNNERS)
-        .bind(at.as_microsecond())
-        .execute(&mut *connection)
-        .await?;
+) -> Result<(), Failure> {
     sqlx::query(sql::ANNOUNCE)
         .bind(runner.0.as_str())
-        .bind(i64::from(pid))
-        .bind(until)
-        .execute(&mut *connection)
+        .execute(connection)
         .await?;
-    let living = living(connection, at).await?;
-    let others = living.iter().filter(|id| *id != runner).count();
-    Ok(u32::try_from(others).unwrap_or(u32::MAX))
+    Ok(())
 }
 
-pub(super) async fn living(
-    connection: &mut SqliteConnection,
-    at: Timestamp,
-) -> Result<Vec<RunnerId>, Failure> {
-    let ids: Vec<String> = sqlx::query_scalar(sql::LIVING_RUNNERS)
-        .bind(at.as_microsecond())
-        .fetch_all(connection)
-        .await?;
-    Ok(ids.into_iter().map(RunnerId).collect())
-}
-
-pub(super) async fn bury(
+pub(super) async fn beat(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
-) -> Result<(), Failure> {
-    sqlx::query(sql::END_LEASES_OF)
+    held: &[HeldTask],
+) -> Result<Beat, Failure> {
+    announce(connection, runner).await?;
+    forget_take_overs(connection, runner, held).await?;
+    let rows = sqlx::query(sql::NEWS_OF)
         .bind(runner.0.as_str())
-        .execute(&mut *connection)
+        .fetch_all(&mut *connection)
         .await?;
-    withdraw(connection, runner).await
+    let mut named: HashMap<&TaskId, u64> = held.iter().map(|task| (&task.id, task.epoch)).collect();
+    let mut beat = Beat::default();
+    for row in &rows {
+        let id = task_id(row, "id").map_err(damaged)?;
+        let epoch = count(row, "lease_epoch").map_err(damaged)?;
+        match named.get(&id) {
+            Some(known) if *known == epoch => drop(named.remove(&id)),
+            // Another lease on the same task: the one that was named is lost.
+            Some(_) => continue,
+            None => {
+                beat.unknown.push((id, epoch));
+                continue;
+            }
+        }
+        if row.try_get("has_mail")? {
+            beat.mail.push(id.clone());
+        }
+        if let Some(reason) = field(row, "stop_reason").map_err(damaged)? {
+            beat.stop.push((id, reason));
+        }
+    }
+    let is_lost = |task: &&HeldTask| named.contains_key(&task.id);
+    let lost = held.iter().filter(is_lost);
+    beat.lost = lost.map(|task| task.id.clone()).collect();
+    beat.others = seen(connection).await?;
+    beat.others.retain(|other| other.id != *runner);
+    Ok(beat)
+}
+
+async fn forget_take_overs(
+    connection: &mut SqliteConnection,
+    runner: &RunnerId,
+    held: &[HeldTask],
+) -> Result<(), Failure> {
+    let stable = held.iter().filter(|task| task.is_stable);
+    let stable: Vec<&TaskId> = stable.map(|task| &task.id).collect();
+    if !stable.is_empty() {
+        sqlx::query(sql::FORGET_TAKE_OVERS)
+            .bind(read::json(stable.into_iter()))
+            .bind(runner.0.as_str())
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn seen(connection: &mut SqliteConnection) -> Result<Vec<RunnerSeen>, Failure> {
+    let rows = sqlx::query(sql::RUNNERS).fetch_all(connection).await?;
+    let read = |row| -> Result<RunnerSeen, String> {
+        Ok(RunnerSeen {
+            id: RunnerId(field(row, "id")?),
+            beats: count(row, "beats")?,
+            is_silent: field(row, "silent")?,
+        })
+    };
+    let seen: Result<_, String> = rows.iter().map(read).collect();
+    Ok(seen.map_err(damaged)?)
+}
+
+pub(super) async fn mark_silent(
+    connection: &mut SqliteConnection,
+    seen: &RunnerSeen,
+) -> Result<(), Failure> {
+    as_seen(connection, sql::MARK_SILENT, seen).await
+}
+
+pub(super) async fn reap(
+    connection: &mut SqliteConnection,
+    seen: &RunnerSeen,
+) -> Result<(), Failure> {
+    as_seen(connection, sql::REAP, seen).await
+}
+
+async fn as_seen(
+    connection: &mut SqliteConnection,
+    query: &'static str,
+    seen: &RunnerSeen,
+) -> Result<(), Failure> {
+    sqlx::query(query)
+        .bind(seen.id.0.as_str())
+        .bind(int(seen.beats))
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 pub(super) async fn withdraw(

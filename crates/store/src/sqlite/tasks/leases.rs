@@ -1,0 +1,83 @@
+//! Leases in SQLite: each change is one write transaction.
+
+use async_trait::async_trait;
+use codespar_protocol::TaskId;
+
+use super::{
+    super::{SqliteStore, now},
+    claim, ending, items, runners,
+};
+use crate::{
+    Beat, Capacity, Claimed, HeldTask, LeaseStore, RunnerId, RunnerSeen, StoreError, TaskEnding,
+};
+
+#[async_trait]
+impl LeaseStore for SqliteStore {
+    async fn beat(&self, runner: &RunnerId, held: &[HeldTask]) -> Result<Beat, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = runners::beat(work.connection(), runner, held).await;
+        work.settle(outcome).await
+    }
+
+    async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = runners::seen(work.connection()).await;
+        work.settle(outcome).await
+    }
+
+    async fn mark_silent(&self, seen: &RunnerSeen) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = runners::mark_silent(work.connection(), seen).await;
+        work.settle(outcome).await
+    }
+
+    async fn reap_runner(&self, seen: &RunnerSeen) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = runners::reap(work.connection(), seen).await;
+        work.settle(outcome).await
+    }
+
+    async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = runners::withdraw(work.connection(), runner).await;
+        work.settle(outcome).await
+    }
+
+    async fn claim_tasks(
+        &self,
+        runner: &RunnerId,
+        capacity: &Capacity,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = claim::claim(work.connection(), runner, capacity, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn finish_task(
+        &self,
+        id: &TaskId,
+        epoch: u64,
+        ending: TaskEnding,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        let mut work = self.change().await?;
+        let outcome = ending::finish(work.connection(), id, epoch, ending, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError> {
+        let mut work = self.change().await?;
+        let outcome = claim::release(work.connection(), id, epoch, now()).await;
+        work.settle(outcome).await
+    }
+
+    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = items::any_free(work.connection()).await;
+        if !work.settle(outcome).await? {
+            return Ok(Vec::new());
+        }
+        let mut work = self.change().await?;
+        let outcome = items::deal(work.connection(), now()).await;
+        work.settle(outcome).await
+    }
+}

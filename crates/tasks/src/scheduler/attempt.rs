@@ -1,0 +1,171 @@
+//! One attempt at a task, from its claim to the record of its end.
+
+use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
+
+use codespar_agent::HandOver;
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{Claimed, StoreError, TaskEnding};
+use futures::FutureExt;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{Held, Scheduler, ending::ending};
+use crate::runner::{Control, Outcome, Runner, StopReason};
+
+/// How often it is tried to write to a store that fails.
+const WRITE_TRIES: u32 = 20;
+/// Between the first two tries; longer each time.
+const WRITE_PAUSE: Duration = Duration::from_millis(100);
+
+impl Scheduler {
+    /// Runs a claimed task on the runtime; hands it back if this process is leaving.
+    pub fn start(self: &Arc<Self>, claimed: Claimed) {
+        let runner = self.runners.read().get(&claimed.record.task_type).cloned();
+        let control = self.control(claimed);
+        let (id, epoch) = (control.record.task_id.clone(), control.epoch);
+        let scheduler = self.clone();
+        // Within the lock, so that whoever leaves either sees this task or is seen here.
+        let mut held = self.held.lock();
+        let Some(runner) = runner.filter(|_| !self.leaving.is_cancelled()) else {
+            self.tracker
+                .spawn(async move { scheduler.release(&id, epoch).await });
+            return;
+        };
+        held.insert(
+            id,
+            Held {
+                epoch,
+                task_type: control.record.task_type,
+                beats: 0,
+                cancel: control.cancel.clone(),
+                hand_over: control.hand_over.clone(),
+                stop_reason: control.stop_reason.clone(),
+                mail: control.mail.clone(),
+            },
+        );
+        self.tracker
+            .spawn(async move { scheduler.attempt(&*runner, control).await });
+    }
+
+    fn control(&self, claimed: Claimed) -> Control {
+        let Claimed {
+            record,
+            epoch,
+            taken_from,
+        } = claimed;
+        Control {
+            epoch,
+            taken_from,
+            cancel: CancellationToken::new(),
+            hand_over: HandOver::default(),
+            stop_reason: Arc::default(),
+            mail: Arc::new(Notify::new()),
+            output: record.output_file.as_ref().map_or_else(
+                || self.output_dir.join(format!("{}.txt", record.task_id)),
+                PathBuf::from,
+            ),
+            store: self.store.clone(),
+            record,
+        }
+    }
+
+    async fn attempt(self: Arc<Self>, runner: &dyn Runner, control: Control) {
+        let began = self.clock.now();
+        let stop_reason = control.stop_reason.clone();
+        let (record, epoch) = (control.record.clone(), control.epoch);
+        let id = record.task_id.clone();
+        let outcome = AssertUnwindSafe(runner.run(control))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| {
+                Outcome::failed("the runner failed inside: this is a defect of CodeSpar")
+            });
+        let reason = stop_reason.lock().clone();
+        match what_to_do(record.task_type, reason.as_ref(), outcome) {
+            Next::Nothing => {}
+            Next::Release => self.release(&id, epoch).await,
+            Next::TryLater => {
+                let pause = self.backoff.lock().put_back(id.clone(), self.clock.now());
+                self.release(&id, epoch).await;
+                self.wake_after(pause);
+            }
+            Next::Record(outcome) => {
+                self.backoff.lock().forget(&id);
+                let took = self.clock.now().saturating_sub(began);
+                self.record(&record, epoch, *outcome, took).await;
+            }
+        }
+        self.held.lock().remove(&id);
+        if let Some(waiter) = self.waiters.lock().remove(&id) {
+            waiter.notify_waiters();
+        }
+        let _ = self.ended.send(id);
+        match record.task_type {
+            TaskType::LocalBash => self.wake.notify_one(),
+            _ => self.nudge(),
+        }
+    }
+
+    fn wake_after(self: &Arc<Self>, pause: Duration) {
+        let scheduler = self.clone();
+        tokio::spawn(async move {
+            scheduler.clock.sleep(pause).await;
+            scheduler.wake.notify_one();
+        });
+    }
+
+    async fn release(&self, id: &TaskId, epoch: u64) {
+        self.insist(id, epoch, None).await;
+    }
+
+    async fn record(&self, record: &TaskRecord, epoch: u64, outcome: Outcome, took: Duration) {
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let ending = ending(record, outcome, millis);
+        self.insist(&record.task_id, epoch, Some(ending)).await;
+    }
+
+    /// Writes the end, or that there was none; tries again while the store fails. A refusal is
+    /// final: someone else has the task, or it is gone, and there is nothing of ours to write.
+    async fn insist(&self, id: &TaskId, epoch: u64, ending: Option<TaskEnding>) {
+        for attempt in 1..=WRITE_TRIES {
+            let written = match ending.clone() {
+                Some(ending) => self.leases.finish_task(id, epoch, ending).await.map(drop),
+                None => self.leases.release_task(id, epoch).await,
+            };
+            match written {
+                Err(
+                    StoreError::Busy { .. } | StoreError::DiskFull { .. } | StoreError::Database(_),
+                ) => self.clock.sleep(WRITE_PAUSE * attempt).await,
+                _ => return,
+            }
+        }
+    }
+}
+
+/// What becomes of a task whose attempt is over.
+enum Next {
+    /// Another runner has it.
+    Nothing,
+    /// It goes back for others.
+    Release,
+    /// It goes back, and is tried again later.
+    TryLater,
+    /// It ended.
+    Record(Box<Outcome>),
+}
+
+fn what_to_do(task_type: TaskType, reason: Option<&StopReason>, outcome: Outcome) -> Next {
+    match (reason, outcome.status) {
+        (Some(StopReason::LeaseLost), _) => Next::Nothing,
+        (Some(StopReason::Leaving), TaskStatus::Completed) => Next::Record(Box::new(outcome)),
+        (Some(StopReason::Leaving), _) if can_go_on(task_type) => Next::Release,
+        (Some(_), TaskStatus::Pending) => Next::Release,
+        (None, TaskStatus::Pending) => Next::TryLater,
+        _ => Next::Record(Box::new(outcome)),
+    }
+}
+
+/// Another process can take it up where this one leaves it.
+fn can_go_on(task_type: TaskType) -> bool {
+    task_type.is_agent() || matches!(task_type, TaskType::LocalWorkflow | TaskType::MonitorMcp)
+}

@@ -1,0 +1,63 @@
+//! What is recorded of the end of an attempt.
+
+use codespar_protocol::{TaskRecord, TaskStatus, TaskType};
+use codespar_store::TaskEnding;
+use serde_json::json;
+
+use crate::{Notice, runner::Outcome};
+
+/// How many characters of a result go into a notification.
+const RESULT_CHARS: usize = 2_000;
+
+pub(super) fn ending(record: &TaskRecord, outcome: Outcome, millis: u64) -> TaskEnding {
+    let summary = match (&outcome.error, outcome.exit_code) {
+        (Some(error), _) => format!("{}: {error}", record.subject),
+        (None, Some(code)) => format!("{}: exit code {code}", record.subject),
+        (None, None) => record.subject.clone(),
+    };
+    let result = outcome
+        .result
+        .as_deref()
+        .map(|text| shortened(text, &record.output_file));
+    let notice = Notice {
+        task_id: record.task_id.clone(),
+        status: outcome.status,
+        summary,
+        result,
+        usage: record.task_type.is_agent().then_some((
+            outcome.usage.total_tokens(),
+            outcome.tool_uses,
+            millis,
+        )),
+    };
+    let mut metadata = outcome.metadata;
+    metadata.insert("tool_uses".to_owned(), json!(outcome.tool_uses));
+    metadata.insert("duration_ms".to_owned(), json!(millis));
+    if let Some(text) = &notice.result {
+        metadata.insert("result".to_owned(), json!(text));
+    }
+    TaskEnding {
+        status: outcome.status,
+        error: outcome.error,
+        exit_code: outcome.exit_code,
+        usage: outcome.usage,
+        cost: outcome.cost,
+        metadata,
+        notification: match (record.task_type, outcome.status, &notice.result) {
+            // A teammate that only came to wait has nothing to report.
+            (TaskType::InProcessTeammate, TaskStatus::Completed, None) => String::new(),
+            _ => notice.to_xml(),
+        },
+    }
+}
+
+/// The beginning of a long text, and where the rest is.
+fn shortened(text: &str, output_file: &Option<String>) -> String {
+    match text.char_indices().nth(RESULT_CHARS) {
+        None => text.to_owned(),
+        Some((at, _)) => {
+            let rest = output_file.as_deref().unwrap_or("its output file");
+            format!("{}\n[… the whole is in {rest}]", &text[..at])
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The heartbeat: says that this process is there, learns what became of its tasks, and looks after
+//! the other runners. It outlives the work: it ends when all of it is recorded or handed back.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use codespar_protocol::TaskId;
+use codespar_store::{Beat, HeldTask};
+
+use super::{
+    Scheduler,
+    watch::{Verdict, Watch},
+};
+use crate::runner::StopReason;
+
+/// How often.
+pub(super) const BEAT: Duration = Duration::from_secs(1);
+/// A task that ran through so many heartbeats did not end its process.
+const STABLE: u32 = 60;
+/// A task that the store says is ours and nobody here works on is handed back after so many. It
+/// was claimed by a call whose answer never came, or whose caller was gone.
+const FORGOTTEN: u32 = 10;
+
+/// Since when tasks are ours that nobody works on.
+type Forgotten = HashMap<(TaskId, u64), u32>;
+
+impl Scheduler {
+    /// Until `leave` has come to its end.
+    pub(super) async fn keep_beating(self: Arc<Self>) {
+        let (mut watch, mut forgotten) = (Watch::default(), Forgotten::new());
+        while !self.over.is_cancelled() {
+            // A store that fails is tried again with the next; until then nothing is taken, and
+            // nobody's silence is counted.
+            if let Some(beat) = self.beat().await {
+                self.look_after_others(&mut watch, &beat).await;
+                self.hand_back_forgotten(&mut forgotten, beat.unknown).await;
+                self.nudge();
+            }
+            tokio::select! {
+                () = self.clock.sleep(BEAT) => {}
+                () = self.over.cancelled() => {}
+            }
+        }
+    }
+
+    /// Says that we are there, and passes on what the store has to say.
+    async fn beat(&self) -> Option<Beat> {
+        let held = self.holdings();
+        let beat = self.leases.beat(&self.id, &held).await.ok()?;
+        *self.last_beat.lock() = Some(self.clock.now());
+        for id in &beat.lost {
+            let known = held.iter().find(|task| task.id == *id);
+            if known.is_some_and(|task| self.epoch_of(id) == Some(task.epoch)) {
+                self.signal(id, StopReason::LeaseLost);
+            }
+        }
+        for (id, reason) in &beat.stop {
+            self.signal(id, StopReason::Asked(reason.clone()));
+        }
+        for id in &beat.mail {
+            self.wake_for_mail(id);
+        }
+        Some(beat)
+    }
+
+    fn holdings(&self) -> Vec<HeldTask> {
+        let mut held = self.held.lock();
+        let tell = |(id, task): (&TaskId, &mut super::Held)| {
+            task.beats = task.beats.saturating_add(1);
+            HeldTask {
+                id: id.clone(),
+                epoch: task.epoch,
+                is_stable: task.beats % STABLE == 0,
+            }
+        };
+        held.iter_mut().map(tell).collect()
+    }
+
+    fn epoch_of(&self, id: &TaskId) -> Option<u64> {
+        self.held.lock().get(id).map(|task| task.epoch)
+    }
+
+    async fn look_after_others(&self, watch: &mut Watch, beat: &Beat) {
+        for verdict in watch.look(&beat.others, &*self.presence) {
+            // Refused when it has shown a sign of life meanwhile; tried again when the store fails.
+            let _ = match &verdict {
+                Verdict::Silent(runner) => self.leases.mark_silent(runner).await,
+                Verdict::Lost(runner) => self.leases.reap_runner(runner).await,
+            };
+        }
+    }
+
+    async fn hand_back_forgotten(&self, forgotten: &mut Forgotten, unknown: Vec<(TaskId, u64)>) {
+        forgotten.retain(|task, _| unknown.contains(task));
+        for task in unknown {
+            let times = forgotten.entry(task.clone()).or_default();
+            *times += 1;
+            if *times >= FORGOTTEN && self.epoch_of(&task.0).is_none() {
+                let _ = self.leases.release_task(&task.0, task.1).await;
+            }
+        }
+    }
+}

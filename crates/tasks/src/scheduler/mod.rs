@@ -1,0 +1,332 @@
+//! Takes ready tasks, keeps their leases, tells them to stop, and records how they end.
+//!
+//! A lease holds while this process shows signs of life (`heartbeat`) and nobody has found it lost
+//! (`watch`). A process never takes what it holds itself, and takes nothing when its own last sign
+//! of life is not recent. Whoever has lost a task learns it with the next heartbeat: the work ends
+//! at once, nothing more is written of it, and what it would write is refused by the store.
+
+mod attempt;
+mod backoff;
+mod clock;
+mod ending;
+mod heartbeat;
+mod leave;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use codespar_agent::HandOver;
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskType};
+use codespar_store::{Capacity, LeaseStore, Projects, RunnerId, TaskStore};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, broadcast};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    runner::{Runner, StopReason},
+    vital::{self, Presence},
+};
+use backoff::Backoff;
+use clock::{Clock, Monotonic};
+
+/// How often the store is asked for work that other processes made.
+const POLL: Duration = Duration::from_millis(500);
+/// Nothing is taken when our last sign of life is older.
+const RECENT: Duration = Duration::from_secs(5);
+
+/// How much runs at once in this process.
+#[derive(Debug, Clone, Copy)]
+pub struct RunnerLimits {
+    /// Agents of all kinds.
+    pub agents: u32,
+    /// Shell commands.
+    pub shells: u32,
+}
+
+impl Default for RunnerLimits {
+    fn default() -> Self {
+        Self {
+            agents: 20,
+            shells: 8,
+        }
+    }
+}
+
+struct Held {
+    epoch: u64,
+    task_type: TaskType,
+    /// Heartbeats since it was taken.
+    beats: u32,
+    cancel: CancellationToken,
+    hand_over: HandOver,
+    stop_reason: Arc<Mutex<Option<StopReason>>>,
+    mail: Arc<Notify>,
+}
+
+/// One per process.
+pub struct Scheduler {
+    store: Arc<dyn TaskStore>,
+    leases: Arc<dyn LeaseStore>,
+    clock: Arc<dyn Clock>,
+    /// Looks for the process of another runner.
+    presence: Box<dyn Fn(&RunnerId) -> Presence + Send + Sync>,
+    id: RunnerId,
+    limits: RunnerLimits,
+    /// Whose tasks are taken.
+    projects: Projects,
+    output_dir: PathBuf,
+    runners: RwLock<HashMap<TaskType, Arc<dyn Runner>>>,
+    held: Mutex<HashMap<TaskId, Held>>,
+    wake: Notify,
+    /// Something other than the end of a command has happened since items were last given out.
+    lists_may_have_changed: AtomicBool,
+    ended: broadcast::Sender<TaskId>,
+    /// Who waits for the end of one task; each is woken by that end alone.
+    waiters: Mutex<HashMap<TaskId, Arc<Notify>>>,
+    /// Tasks that were put back and are left alone for a while.
+    backoff: Mutex<Backoff>,
+    /// When our last sign of life was recorded.
+    last_beat: Mutex<Option<Duration>>,
+    /// Held while tasks are being claimed.
+    taking: tokio::sync::Mutex<()>,
+    /// Nothing new is taken.
+    leaving: CancellationToken,
+    /// All work is recorded or handed back.
+    over: CancellationToken,
+    tracker: TaskTracker,
+}
+
+impl Scheduler {
+    /// A scheduler for the tasks of one project; it runs nothing yet.
+    pub fn new(
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+        project_root: PathBuf,
+    ) -> Arc<Self> {
+        let id = RunnerId(vital::name());
+        let projects = Projects::Only(project_root);
+        Self::named(id, store, output_dir, limits, projects)
+    }
+
+    /// The same for a `codespar worker`, which takes tasks of every project: others can tell that
+    /// remote agents are taken.
+    pub fn of_worker(
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+    ) -> Arc<Self> {
+        let id = RunnerId::of_worker(vital::name());
+        Self::named(id, store, output_dir, limits, Projects::All)
+    }
+
+    fn named(
+        id: RunnerId,
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+        projects: Projects,
+    ) -> Arc<Self> {
+        let clock = Arc::new(Monotonic::default());
+        Arc::new(Self {
+            projects,
+            ..Self::over(id, store.clone(), clock, store, output_dir, limits)
+        })
+    }
+
+    fn over(
+        id: RunnerId,
+        leases: Arc<dyn LeaseStore>,
+        clock: Arc<dyn Clock>,
+        store: Arc<dyn TaskStore>,
+        output_dir: PathBuf,
+        limits: RunnerLimits,
+    ) -> Self {
+        Self {
+            store,
+            leases,
+            clock,
+            presence: Box::new(vital::presence),
+            id,
+            limits,
+            projects: Projects::All,
+            output_dir,
+            runners: RwLock::default(),
+            held: Mutex::default(),
+            wake: Notify::new(),
+            lists_may_have_changed: AtomicBool::new(true),
+            ended: broadcast::channel(256).0,
+            waiters: Mutex::default(),
+            backoff: Mutex::default(),
+            last_beat: Mutex::default(),
+            taking: tokio::sync::Mutex::default(),
+            leaving: CancellationToken::new(),
+            over: CancellationToken::new(),
+            tracker: TaskTracker::new(),
+        }
+    }
+
+    /// Who we are.
+    pub fn id(&self) -> &RunnerId {
+        &self.id
+    }
+
+    /// Where a task's output goes: agents may read the directory of their own tree.
+    pub fn output_file(&self, tree: SessionId, id: &TaskId) -> PathBuf {
+        self.output_dir
+            .join(tree.to_string())
+            .join(format!("{id}.txt"))
+    }
+
+    /// From now on tasks of this type are taken.
+    pub fn serve(&self, task_type: TaskType, runner: Arc<dyn Runner>) {
+        self.runners.write().insert(task_type, runner);
+        self.wake.notify_one();
+    }
+
+    /// Whether tasks of this type can run here.
+    pub fn serves(&self, task_type: TaskType) -> bool {
+        self.runners.read().contains_key(&task_type)
+    }
+
+    /// Whether this process may run a task, by its project.
+    pub fn may_run(&self, task: &TaskRecord) -> bool {
+        let authority = task.authority.as_ref();
+        authority.is_some_and(|authority| self.projects.include(&authority.project_root))
+    }
+
+    /// Something may be ready.
+    pub fn nudge(&self) {
+        self.lists_may_have_changed.store(true, Ordering::Relaxed);
+        self.wake.notify_one();
+    }
+
+    /// Hears of tasks that end in this process.
+    pub fn endings(&self) -> broadcast::Receiver<TaskId> {
+        self.ended.subscribe()
+    }
+
+    /// Woken when this task's attempt ends in this process.
+    pub(crate) fn end_of(&self, id: &TaskId) -> Arc<Notify> {
+        self.waiters.lock().entry(id.clone()).or_default().clone()
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn forget_end_of(&self, id: &TaskId) {
+        self.waiters.lock().remove(id);
+    }
+
+    /// How many tasks run here.
+    pub fn running(&self) -> usize {
+        self.held.lock().len()
+    }
+
+    /// Takes tasks until `leave` is called, and shows signs of life until that has come to its end.
+    /// Errors of the store are survived: what failed is tried again.
+    pub async fn run(self: Arc<Self>) {
+        tokio::spawn(self.clone().keep_beating());
+        while !self.leaving.is_cancelled() {
+            self.take().await;
+            tokio::select! {
+                () = self.wake.notified() => {}
+                () = self.clock.sleep(POLL) => {
+                    self.lists_may_have_changed.store(true, Ordering::Relaxed);
+                }
+                () = self.leaving.cancelled() => {}
+            }
+        }
+    }
+
+    /// Tells a task that runs here to stop. False if it does not.
+    pub fn signal(&self, id: &TaskId, reason: StopReason) -> bool {
+        let held = self.held.lock();
+        let Some(task) = held.get(id) else {
+            return false;
+        };
+        let is_hand_over = task.stop_reason.lock().get_or_insert(reason).is_hand_over();
+        if is_hand_over {
+            task.hand_over.now.cancel();
+        }
+        task.cancel.cancel();
+        true
+    }
+
+    /// Tells a task that runs here of its mail.
+    pub fn wake_for_mail(&self, id: &TaskId) {
+        if let Some(task) = self.held.lock().get(id) {
+            task.mail.notify_one();
+        }
+    }
+
+    async fn take(self: &Arc<Self>) {
+        let _taking = self.taking.lock().await;
+        let is_recent = |beat: Duration| self.clock.now().saturating_sub(beat) < RECENT;
+        if self.leaving.is_cancelled() || !self.last_beat.lock().is_some_and(is_recent) {
+            return;
+        }
+        let capacity = self.capacity();
+        if capacity.total == 0 {
+            return;
+        }
+        // Members of teams that rest are woken for what is free on their lists. The end of a
+        // command changes nothing about that.
+        if self.lists_may_have_changed.swap(false, Ordering::Relaxed) {
+            let _ = self.leases.deal_items().await;
+        }
+        if let Ok(claimed) = self.leases.claim_tasks(&self.id, &capacity).await {
+            for task in claimed {
+                self.start(task);
+            }
+        }
+    }
+
+    fn capacity(&self) -> Capacity {
+        let held = self.held.lock();
+        let shells = held
+            .values()
+            .filter(|task| task.task_type == TaskType::LocalBash)
+            .count();
+        let agents = held
+            .values()
+            .filter(|task| task.task_type.is_agent())
+            .count();
+        let left =
+            |limit: u32, used: usize| limit.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
+        let agents = left(self.limits.agents, agents);
+        let shells = left(self.limits.shells, shells);
+        let by_type: Vec<(TaskType, u32)> = self
+            .runners
+            .read()
+            .keys()
+            .map(|kind| match kind {
+                TaskType::LocalBash => (*kind, shells),
+                kind if kind.is_agent() => (*kind, agents),
+                kind => (*kind, u32::MAX),
+            })
+            .filter(|(_, room)| *room > 0)
+            .collect();
+        let total = if by_type.is_empty() {
+            0
+        } else {
+            agents + shells + 16
+        };
+        let mut skip: Vec<TaskId> = held.keys().cloned().collect();
+        skip.extend(self.backoff.lock().resting(self.clock.now()));
+        Capacity {
+            by_type,
+            total,
+            skip,
+            projects: self.projects.clone(),
+        }
+    }
+}

@@ -751,7 +751,7 @@ async fn a_process_takes_tasks_of_its_own_project_only(store: &dyn Stores) {
         .claim_tasks(&other, &of_project("/p/a"))
         .await
         .unwrap();
-    assert_eq!(ids_of(&lost), [here.clone()]);
+    assert_eq!(ids_of(&lost), std::slice::from_ref(&here));
     gone(store, "other").await;
     let worker = claimed(store, "w", 9).await;
     let all: Vec<&TaskId> = worker.iter().map(|task| &task.record.task_id).collect();

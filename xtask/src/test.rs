@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    dependencies, npm,
+    dependencies, npm, redteam,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -39,6 +39,7 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
         run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.step("dependencies", || dependencies::check(root))?;
+    steps.step("red team", || redteam::run(&redteam::Args::for_tests(), root))?;
     println!("\n{}", steps.summary());
     Ok(())
 }

@@ -171,10 +171,14 @@ fn report(cases: &[Case], attempts: &[Attempt<'_>], failures: &[Failure]) -> Res
             _ => println!("{:18}{tried} attacks, {escaped} escaped", profile.name()),
         }
     }
+    let mut breaks: Vec<u32> = cases.iter().flat_map(|case| case.breaks.clone()).collect();
+    breaks.sort_unstable();
+    breaks.dedup();
     let controls = attempts.iter().filter(|a| a.profile == Profile::Unconfined);
     println!(
-        "{} cases, {} attacks shown to work without a sandbox",
+        "{} cases for {} of the known breaks, {} attacks shown to work without a sandbox",
         cases.len(),
+        breaks.len(),
         controls.count()
     );
     if !failures.is_empty() {

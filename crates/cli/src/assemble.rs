@@ -275,6 +275,7 @@ impl Ground {
             skills: self.skills.clone(),
             page_reader,
             hidden: hidden(&outfit.rules.read(), &scope),
+            redactor: self.redactor.clone(),
         });
         context.set_todos(session.recovered.todos.clone());
         let parts = AgentParts {

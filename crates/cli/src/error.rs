@@ -40,11 +40,14 @@ impl CommandError {
         match self {
             Self::ClosedPipe => ExitCode::FAILURE,
             Self::Usage(message) => {
-                anstream::eprintln!("{} {message}", crate::style::error("codespar:"));
+                crate::printer::err(format_args!(
+                    "{} {message}",
+                    crate::style::error("codespar:")
+                ));
                 ExitCode::from(EXIT_USAGE)
             }
             other => {
-                anstream::eprintln!("{} {other}", crate::style::error("codespar:"));
+                crate::printer::err(format_args!("{} {other}", crate::style::error("codespar:")));
                 ExitCode::FAILURE
             }
         }

@@ -12,8 +12,8 @@ mod maker;
 mod mcp;
 mod network;
 mod place;
-mod plain;
 mod powers;
+mod printer;
 mod provider;
 mod session_dirs;
 mod settings;
@@ -49,11 +49,23 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse_arguments(&error),
+    };
     match run(cli) {
         Ok(code) => code,
         Err(error) => error.report(),
     }
+}
+
+/// Help goes out as it is; a complaint quotes what was typed, perhaps the name of a file.
+fn refuse_arguments(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    printer::err(format_args!("{}", error.render().to_string().trim_end()));
+    ExitCode::from(error::EXIT_USAGE)
 }
 
 fn run(cli: Cli) -> Result<ExitCode, CommandError> {
@@ -67,6 +79,7 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     let _ = codespar_tools::sandbox::harden_self();
     start_log();
     let mut place = Place::find(cli.session.cwd.as_deref())?;
+    printer::hide(gather::redactor(&place));
     place.project = Arc::new(trust_of_project(&cli, &place)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -104,7 +117,7 @@ fn trust_of_project(cli: &Cli, place: &Place) -> Result<trust::ProjectTrust, Com
         }
         _ => {
             if let Some(notice) = project.notice() {
-                anstream::eprintln!("codespar: {notice}");
+                printer::err(format_args!("codespar: {notice}"));
             }
         }
     }
@@ -155,11 +168,14 @@ fn start_log() {
         return;
     };
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
-        anstream::eprintln!("codespar: CODESPAR_LOG={filter}: {error}; using `info`");
+        printer::err(format_args!(
+            "codespar: CODESPAR_LOG={filter}: {error}; using `info`"
+        ));
         tracing_subscriber::EnvFilter::new("info")
     });
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_writer(|| printer::Log)
         .init();
 }

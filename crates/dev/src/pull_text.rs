@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use codespar_protocol::{ChangeSet, Cost, FileChange, TaskId};
 
-use crate::{DevOrder, Evidence, Risk};
+use crate::{
+    DevOrder, Evidence, Risk,
+    markdown::{self, code},
+};
 
 const MOST_TITLE: usize = 72;
 /// Files that are listed.
@@ -47,19 +50,19 @@ pub(crate) fn shorten(title: &str) -> String {
     format!("{}…", head[..cut].trim_end_matches([',', ';', ':', ' ']))
 }
 
-/// The commit's message with its trailers.
 /// The first line of an instruction, short enough for a list.
 pub fn headline(order: &DevOrder) -> String {
     shorten(order.subject())
 }
 
+/// The commit's message with its trailers.
 pub(crate) fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
     // A trailer is one line, whatever a name is made of.
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
         "codespar: {}\n\nCodeSpar-Task: {task}\nRequested-by: {}\nCodeSpar-Key: {key}\n",
-        shorten_to(order.subject(), 200),
-        line(&order.requested_by),
+        markdown::without_mentions(&shorten_to(order.subject(), 200)),
+        markdown::without_mentions(&line(&order.requested_by)),
     )
 }
 
@@ -73,29 +76,22 @@ fn shorten_to(text: &str, most: usize) -> String {
 impl PullText<'_> {
     /// The body, at most this many characters.
     pub(crate) fn body(&self, most: usize) -> String {
-        let whole = self.render(usize::MAX, usize::MAX);
+        let whole = self.render(usize::MAX);
         if whole.chars().count() <= most {
             return whole;
         }
-        // The instruction, the summary and the output can be long; the facts are short.
-        let parts = most / 4;
-        let cut = self.render(parts.saturating_sub(200), parts / 2);
+        // The instruction, the summary and the files can be long; the facts are short.
+        let cut = self.render((most / 4).saturating_sub(200));
         shorten_to(&cut, most)
     }
 
-    fn render(&self, text_limit: usize, output_limit: usize) -> String {
+    fn render(&self, text_limit: usize) -> String {
         let mut out = String::new();
-        self.render_into(&mut out, text_limit, output_limit)
-            .unwrap_or_default();
+        self.render_into(&mut out, text_limit).unwrap_or_default();
         out
     }
 
-    fn render_into(
-        &self,
-        out: &mut String,
-        text_limit: usize,
-        output_limit: usize,
-    ) -> std::fmt::Result {
+    fn render_into(&self, out: &mut String, text_limit: usize) -> std::fmt::Result {
         if self.is_simulated {
             writeln!(
                 out,
@@ -104,10 +100,7 @@ impl PullText<'_> {
             )?;
         }
         writeln!(out, "## Task\n")?;
-        let task: Vec<String> = self
-            .order
-            .instruction
-            .trim()
+        let task: Vec<String> = markdown::foreign(self.order.instruction.trim())
             .lines()
             .map(|line| format!("> {line}"))
             .collect();
@@ -115,21 +108,21 @@ impl PullText<'_> {
         writeln!(
             out,
             "\n## Changes\n\n{}\n",
-            shorten_to(self.summary.trim(), text_limit)
+            markdown::foreign(&shorten_to(self.summary.trim(), text_limit))
         )?;
         writeln!(out, "## Files\n")?;
         if self.changes.is_empty() {
             writeln!(out, "None is changed.")?;
         }
         for path in self.located.iter().filter(|_| self.is_simulated) {
-            writeln!(out, "- `{path}` (read)")?;
+            writeln!(out, "- `{}` (read)", code(path))?;
         }
         self.files(out, text_limit)?;
         writeln!(out, "\n## Verification\n")?;
-        self.verification(out, output_limit)?;
+        self.verification(out)?;
         writeln!(out, "\n## Risk: {}\n", self.risk.level)?;
         for reason in &self.risk.reasons {
-            writeln!(out, "- {reason}")?;
+            writeln!(out, "- {}", markdown::line(reason))?;
         }
         let cost = match self.cost {
             Cost::Known(usd) => usd.to_string(),
@@ -138,7 +131,9 @@ impl PullText<'_> {
         writeln!(
             out,
             "\n---\nMade by CodeSpar for {} · task `{}` · {} · {cost}",
-            self.order.requested_by, self.task, self.model
+            markdown::line(&self.order.requested_by),
+            self.task,
+            markdown::line(self.model)
         )
     }
 
@@ -147,8 +142,16 @@ impl PullText<'_> {
         let mut room = text_limit;
         for (index, change) in self.changes.0.iter().enumerate() {
             let line = match change {
-                FileChange::Moved { from, to, .. } => format!("- `{from}` → `{to}` (moved)"),
-                _ => format!("- `{}` ({})", change.path(), change.word()),
+                FileChange::Moved { from, to, .. } => format!(
+                    "- `{}` → `{}` (moved)",
+                    code(&from.to_string()),
+                    code(&to.to_string())
+                ),
+                _ => format!(
+                    "- `{}` ({})",
+                    code(&change.path().to_string()),
+                    change.word()
+                ),
             };
             room = room.saturating_sub(line.chars().count() + 1);
             if index == MOST_FILES || room == 0 {
@@ -159,12 +162,14 @@ impl PullText<'_> {
         Ok(())
     }
 
-    fn verification(&self, out: &mut String, output_limit: usize) -> std::fmt::Result {
+    fn verification(&self, out: &mut String) -> std::fmt::Result {
         let evidence = match self.verified {
             Verified::By(evidence) => evidence,
-            Verified::Not(reason) => return writeln!(out, "Not verified: {reason}"),
+            Verified::Not(reason) => {
+                return writeln!(out, "Not verified: {}", markdown::line(reason));
+            }
         };
-        writeln!(out, "`{}`\n", evidence.command)?;
+        writeln!(out, "`{}`\n", code(&evidence.command))?;
         writeln!(out, "| | result | duration |\n|---|---|---|")?;
         for (name, run) in [("before", &evidence.before), ("after", &evidence.after)] {
             let mark = if run.passed() { "✅" } else { "❌" };
@@ -184,21 +189,29 @@ impl PullText<'_> {
         if !blocked.is_empty() {
             writeln!(out, "\nHosts that the tests were refused:\n")?;
             for host in blocked {
-                writeln!(out, "- blocked: `{host}`")?;
+                writeln!(out, "- blocked: `{}`", code(host))?;
             }
         }
         if !evidence.after.passed() {
-            let tail = &evidence.after.tail;
-            let from = tail.ceil_char_boundary(tail.len().saturating_sub(output_limit));
-            // A fence that the output cannot close.
             writeln!(
                 out,
-                "\n**The tests do not pass with this change.**{}\n\n~~~~~~~~\n{}\n~~~~~~~~",
+                "\n**The tests do not pass with this change.**{}",
                 match evidence.after.failed_like(&evidence.before) {
                     true => " They failed in the same way before it.",
                     false => "",
                 },
-                &tail[from..]
+            )?;
+            if !evidence.after.failing.is_empty() {
+                writeln!(out, "\nFailing tests:\n")?;
+                for name in &evidence.after.failing {
+                    writeln!(out, "- `{}`", code(name))?;
+                }
+            }
+            // What a test prints can be anything, a private key too.
+            writeln!(
+                out,
+                "\nTheir output stays where they ran: `codespar task output {}`",
+                self.task
             )?;
         }
         Ok(())
@@ -219,6 +232,7 @@ mod tests {
             exit_code: Some(exit_code),
             problem: None,
             counts: None,
+            failing: vec!["tests::adds".to_owned()],
             duration_ms: 1,
             tail: "x".repeat(6_000),
             blocked: vec!["evil.example".to_owned()],
@@ -272,12 +286,14 @@ mod tests {
             located: &[],
         };
         let body = text.body(65_536);
+        assert!(!body.contains("xxxx"), "raw output is published");
         assert!(body.chars().count() <= 65_536);
         for words in [
             "## Task",
             "## Changes",
             " more\n",
             "- blocked: `evil.example`",
+            "- `tests::adds`",
             "**The tests do not pass with this change.**",
             "## Risk: high\n\n- the tests fail",
             "Made by CodeSpar for Ada",

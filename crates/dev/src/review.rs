@@ -17,6 +17,7 @@ use crate::{
     asking::{Asking, Bill},
     diff::{self, DiffFile},
     diff_stat::touched_by_diff,
+    markdown,
     risk::{Proof, risk},
     words::counted,
 };
@@ -292,7 +293,7 @@ impl Reviewer<'_> {
         let asked = asking
             .ask(
                 SYSTEM.trim(),
-                vec![Message::user(text)],
+                vec![Message::user(self.redactor.redact(&text).into_owned())],
                 &mut Bill::default(),
             )
             .await?;
@@ -324,7 +325,7 @@ impl Reviewer<'_> {
                 "**Simulated**: no model is configured; this is the computed part alone.\n\n",
             );
         } else {
-            out.push_str(summary.trim());
+            out.push_str(&markdown::foreign(summary.trim()));
             out.push_str("\n\n");
         }
         // Writing to a string cannot fail.
@@ -335,7 +336,7 @@ impl Reviewer<'_> {
         );
         let _ = writeln!(out, "**Risk: {}**", risk.level);
         for reason in &risk.reasons {
-            let _ = writeln!(out, "- {reason}");
+            let _ = writeln!(out, "- {}", markdown::line(reason));
         }
         if !simulated {
             let _ = writeln!(out, "\n{}.", counted(findings.len(), "finding"));
@@ -365,7 +366,11 @@ fn mark(key: &str) -> String {
 }
 
 fn comment(finding: &Finding) -> String {
-    format!("**{}**: {}", finding.severity.as_str(), finding.text.trim())
+    format!(
+        "**{}**: {}",
+        finding.severity.as_str(),
+        markdown::foreign(finding.text.trim())
+    )
 }
 
 /// The other way round.

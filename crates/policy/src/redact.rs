@@ -7,6 +7,10 @@ use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
 use crate::secrets::KNOWN;
 
+mod stream;
+
+pub use stream::RedactedStream;
+
 /// Values shorter than this occur by chance and are no secrets worth the name.
 const SHORTEST: usize = 8;
 
@@ -18,6 +22,10 @@ pub struct Redactor {
     values: Option<AhoCorasick>,
     /// The variable that each form of a value comes from.
     names: Vec<String>,
+    /// Forms that go over several lines.
+    multiline: Vec<String>,
+    /// The length of the longest form.
+    longest: usize,
 }
 
 impl Redactor {
@@ -43,7 +51,19 @@ impl Redactor {
             true => None,
             false => AhoCorasick::new(&forms).ok(),
         };
-        Self { values, names }
+        let longest = forms.iter().map(String::len).max().unwrap_or_default();
+        let multiline = forms.into_iter().filter(|form| form.contains('\n'));
+        Self {
+            values,
+            names,
+            multiline: multiline.collect(),
+            longest,
+        }
+    }
+
+    /// Knows no values, only shapes.
+    pub fn by_shape() -> Self {
+        Self::new(Vec::<(String, String)>::new())
     }
 
     /// The text without secrets; borrowed when there are none.
@@ -57,6 +77,18 @@ impl Redactor {
             result = Cow::Owned(replace(&result, &spots));
         }
         result
+    }
+
+    /// Where known values are, and the names of their variables.
+    pub(crate) fn found_values(&self, text: &str) -> Vec<(Range<usize>, &str)> {
+        let Some(values) = &self.values else {
+            return Vec::new();
+        };
+        let named = |found: aho_corasick::Match| {
+            let name = self.names[found.pattern().as_usize()].as_str();
+            (found.range(), name)
+        };
+        values.find_iter(text).map(named).collect()
     }
 
     /// What must go, in order, without overlap.

@@ -30,6 +30,9 @@ const MARKS: &[&str] = &[
     "PRIVATEKEY",
     "ACCESSKEY",
     "SECRETKEY",
+    // Whoever has the address may post.
+    "WEBHOOK",
+    "WEBHOOKS",
 ];
 
 /// Words before `KEY` that make it a secret one.
@@ -55,7 +58,10 @@ const KEYS: &[&str] = &[
 ];
 
 /// Names that hold secrets although no word of theirs says so.
-const NAMES: &[&str] = &["SSH_AUTH_SOCK", "SSH_AGENT_PID"];
+const NAMES: &[&str] = &["SSH_AUTH_SOCK", "SSH_AGENT_PID", "BW_SESSION"];
+
+/// Beginnings of such names: sessions of password managers, one for each account.
+const NAME_PREFIXES: &[&str] = &["OP_SESSION", "BW_SESSION_"];
 
 /// Ends of names of addresses that usually have a password in them.
 const ADDRESSES: &[&str] = &["DATABASE_URL", "REDIS_URL", "POSTGRES_URL", "MONGODB_URI"];
@@ -70,7 +76,9 @@ pub fn is_secret_name(name: &str) -> bool {
         return false;
     }
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    if NAMES.contains(&name.as_str()) || ends(&["PASSWORD", "PASSWD"]) || ends(ADDRESSES) {
+    let begins = NAME_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    if begins || NAMES.contains(&name.as_str()) || ends(&["PASSWORD", "PASSWD"]) || ends(ADDRESSES)
+    {
         return true;
     }
     let words: Vec<&str> = name
@@ -110,6 +118,16 @@ pub fn is_secret_name(name: &str) -> bool {
 pub(crate) struct Shape {
     /// The group `secret`, or else the whole match, is what must go.
     pub(crate) regex: Regex,
+    pub(crate) certainty: Certainty,
+}
+
+/// How much a match says by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// Nothing else looks like it.
+    Certain,
+    /// A place where secrets stand, and examples of them too.
+    InContext,
 }
 
 /// Known shapes, each apart: together, one that waits for its end would make the others read the
@@ -124,6 +142,17 @@ const SHAPES: &[&str] = &[
     r"(?-u:\b)(?:AKIA|ASIA)[A-Z0-9]{16}(?-u:\b)",
     r"(?-u:\b)AIza[A-Za-z0-9_-]{30,}",
     r"(?-u:\b)npm_[A-Za-z0-9]{30,}",
+    r"(?-u:\b)hf_[A-Za-z0-9]{30,}",
+    r"(?-u:\b)pypi-[A-Za-z0-9_-]{50,}",
+    r"(?-u:\b)dop_v1_[a-f0-9]{64}",
+    r"(?-u:\b)shp(?:at|ss|ca|pa)_[A-Fa-f0-9]{32}",
+    r"(?-u:\b)SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+    r"(?-u:\b)ya29\.[A-Za-z0-9_-]{30,}",
+    r"(?-u:\b)AGE-SECRET-KEY-1[0-9A-Z]{50,}",
+    r"(?-u:\b)AccountKey=(?<secret>[A-Za-z0-9+/=]{60,})",
+    // Addresses that take messages from whoever knows them.
+    r"/services/T[A-Z0-9]{6,}/B[A-Z0-9]{6,}/(?<secret>[A-Za-z0-9]{16,})",
+    r"/api/webhooks/[0-9]{15,}/(?<secret>[A-Za-z0-9_-]{30,})",
     r"(?-u:\b)(?:sk|rk)_live_[A-Za-z0-9]{16,}",
     r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
     concat!(
@@ -133,6 +162,10 @@ const SHAPES: &[&str] = &[
         r"(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*",
         r"-----END [A-Z0-9 ]{0,40}-----)?",
     ),
+];
+
+/// What is a secret because of what stands around it, whatever it looks like itself.
+const IN_CONTEXT: &[&str] = &[
     r"(?-u:\b)(?i:[a-z][a-z0-9+.-]{1,20})://[!-.0-9;-?A-~]{0,256}:(?<secret>[!-.0-?A-~]+)@",
     concat!(
         r"(?i:authorization)[^A-Za-z0-9\n]{1,8}(?i:bearer|basic|token)",
@@ -143,10 +176,14 @@ const SHAPES: &[&str] = &[
 
 pub(crate) static KNOWN: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     // They are constants: the tests compile every one of them.
-    SHAPES
-        .iter()
-        .filter_map(|shape| Regex::new(shape).ok())
-        .map(|regex| Shape { regex })
+    let certain = SHAPES.iter().map(|shape| (shape, Certainty::Certain));
+    let in_context = IN_CONTEXT.iter().map(|shape| (shape, Certainty::InContext));
+    certain
+        .chain(in_context)
+        .filter_map(|(shape, certainty)| {
+            let regex = Regex::new(shape).ok()?;
+            Some(Shape { regex, certainty })
+        })
         .collect()
 });
 
@@ -163,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_shape_compiles() {
-        assert_eq!(KNOWN.len(), SHAPES.len());
+        assert_eq!(KNOWN.len(), SHAPES.len() + IN_CONTEXT.len());
     }
 
     #[rstest]
@@ -188,6 +225,10 @@ mod tests {
     #[case("STRIPE_KEY")]
     #[case("OPENAI_APIKEY")]
     #[case("CODESPAR_DATABASE_URL")]
+    #[case("BW_SESSION")]
+    #[case("OP_SESSION_my_account")]
+    #[case("SLACK_WEBHOOK_URL")]
+    #[case("DISCORD_WEBHOOK")]
     fn names_of_secrets_are_known(#[case] name: &str) {
         assert!(is_secret_name(name), "{name}");
     }
@@ -208,6 +249,8 @@ mod tests {
     #[case("GIT_AUTHOR_NAME")]
     #[case("MAX_TOKEN_LIMIT")]
     #[case("XAUTHORITY")]
+    #[case("DESKTOP_SESSION")]
+    #[case("XDG_SESSION_ID")]
     fn other_names_are_left_alone(#[case] name: &str) {
         assert!(!is_secret_name(name), "{name}");
     }
@@ -225,6 +268,11 @@ mod tests {
     #[case("ASIAIOSFODNN7EXAMPLE")]
     #[case("AIzaSyA0123456789abcdefghijklmnopqrstuvw")]
     #[case("npm_0123456789abcdefghijklmnopqrstuvwxyz")]
+    #[case("https://hooks.example.com/services/T0123456789/B0123456789/abcdefABCDEF0123456789ab")]
+    #[case(
+        "https://chat.example.com/api/webhooks/123456789012345678/abcdefghijklmnopqrstuvwxyzABCDEF"
+    )]
+    #[case("SG.abcdefghijklmnopqrst.uvwxyzABCDEFGHIJKLMNOP")]
     #[case("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlLWhlcmU")]
     #[case("-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----")]
     #[case("-----BEGIN OPENSSH PRIVATE KEY-----")]

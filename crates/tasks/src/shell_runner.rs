@@ -3,6 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use codespar_policy::Redactor;
 use codespar_protocol::{Cost, ShellSpec, TaskSpec, TaskStatus, Usage};
 use codespar_tools::{
     Context, ContextParts, Hidden, Skills,
@@ -31,6 +32,8 @@ pub struct ShellGround {
     pub child_env: Vec<(OsString, OsString)>,
     /// Each task gets a directory of its own in here.
     pub temp_dir: PathBuf,
+    /// Takes secrets out of their output.
+    pub redactor: Arc<Redactor>,
 }
 
 /// Runs shell commands.
@@ -79,13 +82,14 @@ impl ShellRunner {
             skills: Arc::new(Skills::default()),
             page_reader: None,
             hidden: Hidden::default(),
+            redactor: self.0.redactor.clone(),
         });
         let launch = shell_launch(&spec.command, &spec.cwd, &context, FOREVER, Approval::Rules)
             .map_err(|error| error.to_string())?;
         if let Some(dir) = control.output.parent() {
             std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         }
-        let mut capture = Capture::to_file(&control.output)
+        let mut capture = Capture::to_file(&control.output, &self.0.redactor)
             .map_err(|error| format!("{}: {error}", control.output.display()))?;
         let ended = process::run(&launch, &self.0.sandbox, &mut capture, &control.cancel)
             .await

@@ -140,7 +140,11 @@ fn parent(kind: &OsString, args: impl Iterator<Item = OsString>) -> Result<(), F
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut capture = Capture::new(&temp, "test");
+    let mut capture = Capture::new(
+        &temp,
+        "test",
+        &Arc::new(codespar_policy::Redactor::by_shape()),
+    );
     let cancel = CancellationToken::new();
     runtime.block_on(run(&launch, &sandbox, &mut capture, &cancel))?;
     println!("{}", capture.finish());

@@ -149,7 +149,7 @@ async fn run(
     let note = CwdNote::new(context.temp_dir()).map_err(|error| failed(&error))?;
     let script = note.script(command);
     let launch = shell_launch(&script, &cwd, context, timeout, call.approval)?;
-    let mut capture = Capture::new(context.output_dir(), "Bash");
+    let mut capture = Capture::new(context.output_dir(), "Bash", context.redactor());
     let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
         .await
         .map_err(|error| failed(&error))?;

@@ -1,6 +1,7 @@
 //! Results too long for the conversation: the model gets both ends and a path.
 
 use std::{
+    borrow::Cow,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -18,8 +19,12 @@ pub(crate) const END: usize = 14_500;
 const LINE_SEARCH: usize = 2_000;
 
 /// Keeps a text that fits as it is. A longer one goes to a file in the context's output directory,
-/// named after `name`; its head, its tail and the path are returned.
+/// named after `name`; its head, its tail and the path are returned. Secrets are left out.
 pub fn bound(text: String, context: &Context, name: &str) -> String {
+    let text = match context.redactor().redact(&text) {
+        Cow::Owned(redacted) => redacted,
+        Cow::Borrowed(_) => text,
+    };
     let count = text.chars().count();
     if count <= RESULT_LIMIT {
         return text;

@@ -8,6 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use codespar_policy::Redactor;
 use codespar_protocol::Todo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -123,6 +124,8 @@ pub struct ContextParts {
     pub page_reader: Option<Arc<dyn PageReader>>,
     /// What LS, Glob and Grep do not show.
     pub hidden: Hidden,
+    /// Takes secrets out of what is written to files.
+    pub redactor: Arc<Redactor>,
 }
 
 /// What tools share during one agent's run.
@@ -188,6 +191,11 @@ impl Context {
     /// The same, to be held on to.
     pub fn shared_sandbox(&self) -> &Arc<Sandbox> {
         &self.parts.sandbox
+    }
+
+    /// Takes secrets out of what is written to files.
+    pub fn redactor(&self) -> &Arc<Redactor> {
+        &self.parts.redactor
     }
 
     /// Skills there are.

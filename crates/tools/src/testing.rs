@@ -41,6 +41,7 @@ impl Bench {
             skills: Arc::new(skills),
             page_reader: None,
             hidden: crate::Hidden::default(),
+            redactor: std::sync::Arc::new(codespar_policy::Redactor::by_shape()),
         });
         Self {
             _dir: dir,

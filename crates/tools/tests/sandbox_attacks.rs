@@ -65,7 +65,11 @@ async fn the_environment_of_a_command_does_not_reach_what_confines_it(
         approval: Approval::Rules,
         timeout: Duration::from_secs(20),
     };
-    let mut capture = Capture::new(&bench.outputs, "test");
+    let mut capture = Capture::new(
+        &bench.outputs,
+        "test",
+        &std::sync::Arc::new(codespar_policy::Redactor::by_shape()),
+    );
     let cancel = CancellationToken::new();
     process::run(&launch, sandbox, &mut capture, &cancel)
         .await

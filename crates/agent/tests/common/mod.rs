@@ -88,6 +88,7 @@ impl Bench {
             skills: Arc::new(Skills::default()),
             page_reader: None,
             hidden: codespar_tools::Hidden::default(),
+            redactor: std::sync::Arc::new(codespar_policy::Redactor::by_shape()),
         }));
         context.set_todos(recovered.todos.clone());
         self.context = Some(context.clone());
@@ -124,7 +125,7 @@ impl Bench {
                 repository: Repository::Project,
                 lifetime: Lifetime::Kept,
             },
-            redactor: Arc::new(Redactor::new([("TOKEN".to_owned(), SECRET.to_owned())])),
+            redactor: std::sync::Arc::new(Redactor::new([("TOKEN".to_owned(), SECRET.to_owned())])),
             approver: self.approver.clone(),
             sink: Arc::new(move |event| events.lock().push(event)),
             limits: self.limits.clone(),

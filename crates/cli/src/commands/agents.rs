@@ -72,7 +72,10 @@ pub(crate) fn run(args: &AgentsCommand, place: &Place) -> Result<ExitCode, Comma
                 ))?;
             }
             for problem in &found.problems {
-                anstream::eprintln!("{} {problem}", style::warning("cannot be used:"));
+                crate::printer::err(format_args!(
+                    "{} {problem}",
+                    style::warning("cannot be used:")
+                ));
             }
         }
         Verb::Check { json } => {

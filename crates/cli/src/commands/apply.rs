@@ -140,7 +140,7 @@ fn no_changes(args: &ApplyArgs, answer: &Answer) -> Result<ExitCode, CommandErro
     if args.json {
         super::print_json(&outcome(false, &[], &ChangeSet::default()))?;
     } else {
-        anstream::eprintln!("no changes found: the answer has no block");
+        crate::printer::err(format_args!("no changes found: the answer has no block"));
         if !answer.summary.is_empty() {
             super::print(format_args!("{}\n", answer.summary))?;
         }
@@ -152,14 +152,14 @@ fn refused(args: &ApplyArgs, refusal: &Refusal) -> Result<ExitCode, CommandError
     if args.json {
         super::print_json(&outcome(false, &refusal.blocks, &ChangeSet::default()))?;
     } else {
-        anstream::eprintln!(
+        crate::printer::err(format_args!(
             "{} nothing was changed; {} of {} blocks cannot be applied:",
             style::error("refused:"),
             refusal.refused().count(),
             refusal.blocks.len()
-        );
+        ));
         for block in refusal.refused() {
-            anstream::eprintln!("- {block}");
+            crate::printer::err(format_args!("- {block}"));
         }
     }
     Ok(ExitCode::from(EXIT_USAGE))
@@ -176,7 +176,7 @@ fn report(
     }
     let unchanged = |block: &&BlockReport| block.outcome == Outcome::Unchanged;
     for block in blocks.iter().filter(unchanged) {
-        anstream::eprintln!("{block}");
+        crate::printer::err(format_args!("{block}"));
     }
     for change in &changes.0 {
         let from = match change {

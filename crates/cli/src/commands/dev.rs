@@ -124,7 +124,10 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
     let session = session_args(&args, &place);
     let mut ground = Ground::prepare(place, session).await?;
     for warning in &ground.warnings {
-        anstream::eprintln!("{} {warning}", crate::style::warning("warning:"));
+        crate::printer::err(format_args!(
+            "{} {warning}",
+            crate::style::warning("warning:")
+        ));
     }
     let progress = if args.json {
         Progress::beside_json()
@@ -363,11 +366,10 @@ fn conclude(
     match (record.status, signals.exit_code()) {
         (TaskStatus::Completed, _) => Ok(ExitCode::SUCCESS),
         (TaskStatus::Pending | TaskStatus::Running, code) => {
-            anstream::eprintln!(
+            crate::printer::err(format_args!(
                 "codespar: {} is not over; go on with: codespar dev --resume {}",
-                record.task_id,
-                record.task_id
-            );
+                record.task_id, record.task_id
+            ));
             Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
         }
         (_, Some(code)) => Ok(ExitCode::from(code)),

@@ -7,7 +7,7 @@ use codespar_store::{SessionFilter, SqliteStore, Store};
 use serde::Serialize;
 
 use crate::{
-    args::SessionArgs, error::CommandError, gather, mcp::Gathered, place::Place, plain::plain,
+    args::SessionArgs, error::CommandError, gather, mcp::Gathered, place::Place, printer::plain,
     provider, settings::Settings, style, trust::Trust,
 };
 

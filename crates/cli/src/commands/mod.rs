@@ -19,22 +19,18 @@ mod task_spec;
 pub(crate) mod trust;
 pub(crate) mod worker;
 
-use std::io::Write;
-
 use serde::Serialize;
 
-use crate::error::CommandError;
+use crate::{error::CommandError, printer};
 
 /// Prints a value as JSON, for programs.
 fn print_json(value: &impl Serialize) -> Result<(), CommandError> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| CommandError::Failed(error.to_string()))?;
-    print(format_args!("{text}\n"))
+    Ok(printer::json(&text)?)
 }
 
 /// Prints to stdout; a reader that went away is not an error worth words.
 fn print(text: std::fmt::Arguments<'_>) -> Result<(), CommandError> {
-    let mut stdout = anstream::stdout().lock();
-    stdout.write_fmt(text)?;
-    Ok(stdout.flush()?)
+    Ok(printer::out(text)?)
 }

@@ -13,7 +13,7 @@ use crate::{
     dev::{CliLinker, requester, which},
     error::CommandError,
     place::Place,
-    plain::plain,
+    printer::plain,
     settings::Settings,
     style,
 };

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::pr::{At, failed, reach, shown};
 use crate::{
-    args::dollars, error::CommandError, place::Place, plain::plain, signals::Signals, style,
+    args::dollars, error::CommandError, place::Place, printer::plain, signals::Signals, style,
 };
 
 /// Review a pull request and post what was found.

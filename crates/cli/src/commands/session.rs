@@ -98,7 +98,7 @@ pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode,
                     for entry in &entries {
                         let line = serde_json::to_string(entry)
                             .map_err(|error| CommandError::Failed(error.to_string()))?;
-                        super::print(format_args!("{line}\n"))?;
+                        crate::printer::json(&line)?;
                     }
                 }
                 ExportFormat::Markdown => super::print(format_args!("{}", markdown(&entries)))?,
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode,
                     if let Err(error) = std::fs::remove_dir_all(&dir)
                         && error.kind() != std::io::ErrorKind::NotFound
                     {
-                        anstream::eprintln!("{}: {error}", dir.display());
+                        crate::printer::err(format_args!("{}: {error}", dir.display()));
                     }
                 }
                 super::print(format_args!("removed {id}\n"))?;

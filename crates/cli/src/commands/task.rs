@@ -1,6 +1,6 @@
 //! `codespar task`.
 
-use std::{io::Write, path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
 use codespar_policy::Mode;
@@ -350,7 +350,7 @@ async fn watch(id: &TaskId, place: &Place, store: &SqliteStore) -> Result<ExitCo
     loop {
         let record = store.task(id).await?;
         if shown != Some(record.status) {
-            anstream::eprintln!("{}", line(&record));
+            crate::printer::err(format_args!("{}", line(&record)));
             shown = Some(record.status);
         }
         loop {
@@ -359,9 +359,7 @@ async fn watch(id: &TaskId, place: &Place, store: &SqliteStore) -> Result<ExitCo
                 break;
             }
             offset = next;
-            let mut stdout = std::io::stdout().lock();
-            stdout.write_all(text.as_bytes())?;
-            stdout.flush()?;
+            super::print(format_args!("{text}"))?;
         }
         if record.status.is_final() {
             let is_done = record.status == TaskStatus::Completed;

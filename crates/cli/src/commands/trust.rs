@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::{
     error::CommandError,
     place::Place,
-    plain::plain,
+    printer::plain,
     style,
     trust::{self, ProjectFile, Standing, TrustRecord},
 };

@@ -44,10 +44,10 @@ pub(crate) async fn run(
     let signals = Signals::watch(cancel.clone())?;
     let ground = Ground::prepare(place, session).await?;
     let works = Works::open(ground, Arc::new(NobodyThere), Role::Worker);
-    anstream::eprintln!(
+    crate::printer::err(format_args!(
         "codespar: taking tasks of {}",
         works.ground.place.state.display()
-    );
+    ));
     gc::daily(&works.ground.place, &works.ground.settings);
     let mut idle = 0;
     while idle < IDLE_LOOKS {

@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use codespar_dev::{Link, Linker, RepositoryRef};
+use codespar_dev::{Link, Linker, Publisher, RepositoryRef};
 use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
 use codespar_git::{Fetch, GitError, Kind, Repository, Trust};
 use codespar_store::SqliteStore;
@@ -26,14 +26,16 @@ pub(crate) struct CliLinker {
 #[async_trait]
 impl Linker for CliLinker {
     async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<dyn Forge>, String> {
-        Ok(match repository {
+        let forge: Arc<dyn Forge> = match repository {
             RepositoryRef::Local { path } => {
                 let forge =
                     LocalForge::open(path, Trust::Untrusted, self.store.clone(), None).await;
                 Arc::new(forge.map_err(|error| error.to_string())?)
             }
             RepositoryRef::GitHub { owner, name } => Arc::new(self.github(owner, name)?),
-        })
+        };
+        let redactor = Arc::new(crate::gather::redactor(&self.place));
+        Ok(Arc::new(Publisher::new(forge, redactor)))
     }
 
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String> {

@@ -50,6 +50,7 @@ pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
             sandbox,
             child_env: ground.child_env(),
             temp_dir: ground.place.state.join("tmp"),
+            redactor: ground.redactor.clone(),
         },
         redactor: ground.redactor.clone(),
         dir: ground.place.state.join("dev"),

@@ -1,12 +1,12 @@
 //! The person at the terminal, whom the dev agent may ask one question.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use async_trait::async_trait;
 use codespar_dev::Person;
 
 use super::Progress;
-use crate::{plain::plain, style};
+use crate::{printer, style};
 
 /// Whoever sits at this terminal.
 pub(crate) struct AtTerminal(Progress);
@@ -22,15 +22,11 @@ impl AtTerminal {
 #[async_trait]
 impl Person for AtTerminal {
     async fn answer(&self, question: &str) -> Option<String> {
-        self.0.line(&format!("❓ {}", plain(question)));
+        self.0.line(&format!("❓ {}", question));
         self.0.rest();
         let prompt = style::faint("your answer, or nothing to stop");
-        let say = || {
-            let mut out = anstream::stdout().lock();
-            write!(out, "{prompt} › ").and_then(|()| out.flush())
-        };
         // Nobody reading is nobody answering.
-        say().ok()?;
+        printer::out(format_args!("{prompt} › ")).ok()?;
         let read = || {
             let mut line = String::new();
             std::io::stdin().lock().read_line(&mut line).ok()?;

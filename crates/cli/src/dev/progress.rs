@@ -1,7 +1,7 @@
 //! The steps of a run as they happen: lines, and on a terminal a line that lives.
 
 use std::{
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,27 +9,22 @@ use std::{
 use codespar_protocol::Event;
 use parking_lot::Mutex;
 
-use crate::plain::plain;
+use crate::printer::{self, To};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// Clears the line that the cursor is in.
+const WIPE: &str = "\r\x1b[2K";
 const TICK: Duration = Duration::from_millis(120);
 /// Nothing turns for what is quick.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// Where the lines go.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum To {
-    Stdout,
-    Stderr,
-    Nowhere,
-}
 
 /// Shows the steps of a run.
 #[derive(Clone)]
 pub(crate) struct Progress(Arc<State>);
 
 struct State {
-    to: To,
+    /// `None`: nobody wants them.
+    to: Option<To>,
     is_live: bool,
     now: Mutex<Now>,
 }
@@ -43,16 +38,16 @@ struct Now {
 impl Progress {
     /// For people: on standard output.
     pub(crate) fn for_people() -> Self {
-        Self::new(To::Stdout, std::io::stdout().is_terminal())
+        Self::new(Some(To::Stdout), std::io::stdout().is_terminal())
     }
 
     /// Beside JSON: on a terminal's standard error, otherwise nowhere.
     pub(crate) fn beside_json() -> Self {
         let is_live = std::io::stderr().is_terminal();
-        Self::new(if is_live { To::Stderr } else { To::Nowhere }, is_live)
+        Self::new(is_live.then_some(To::Stderr), is_live)
     }
 
-    fn new(to: To, is_live: bool) -> Self {
+    fn new(to: Option<To>, is_live: bool) -> Self {
         let now = Now {
             doing: String::new(),
             since: Instant::now(),
@@ -89,14 +84,14 @@ impl Progress {
             Event::Notice { text, .. } => text.clone(),
             _ => return,
         };
-        self.line(&plain(&text));
+        self.line(&text);
     }
 
     /// Shows a line.
     pub(crate) fn line(&self, text: &str) {
         let mut now = self.0.now.lock();
         self.0.wipe(&mut now);
-        self.0.put(&format!("{text}\n"));
+        self.0.put("", &format!("{text}\n"));
         now.doing = text.lines().next().unwrap_or_default().trim().to_owned();
         now.since = Instant::now();
     }
@@ -117,29 +112,24 @@ impl State {
             return;
         }
         let words: String = now.doing.chars().take(60).collect();
-        self.put(&format!("\r\x1b[2K{frame} {words} {} s", long.as_secs()));
+        let line = format!("{frame} {words} {} s", long.as_secs());
+        self.put(WIPE, &line);
         now.is_drawn = true;
     }
 
     fn wipe(&self, now: &mut Now) {
         if self.is_live && now.is_drawn {
-            self.put("\r\x1b[2K");
+            self.put(WIPE, "");
             now.is_drawn = false;
         }
     }
 
-    fn put(&self, text: &str) {
-        // Nobody reading is no reason to stop the work.
-        let _ = match self.to {
-            To::Stdout => {
-                let mut out = anstream::stdout().lock();
-                out.write_all(text.as_bytes()).and_then(|()| out.flush())
-            }
-            To::Stderr => {
-                let mut out = anstream::stderr().lock();
-                out.write_all(text.as_bytes()).and_then(|()| out.flush())
-            }
-            To::Nowhere => Ok(()),
-        };
+    /// Moves the cursor, then writes.
+    fn put(&self, moves: &str, text: &str) {
+        if let Some(to) = self.to {
+            let text = printer::rendered(to, text);
+            // Nobody reading is no reason to stop the work.
+            let _ = printer::send(to, &format!("{moves}{text}"));
+        }
     }
 }

@@ -107,10 +107,10 @@ async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<Strin
     let piped = match piped {
         Piped::Text(text) if !text.trim().is_empty() => Some(text),
         Piped::Silent => {
-            anstream::eprintln!(
+            crate::printer::err(format_args!(
                 "codespar: nothing came on standard input; going on without it (< /dev/null avoids \
                  the wait)"
-            );
+            ));
             None
         }
         _ => None,

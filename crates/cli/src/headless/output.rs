@@ -1,13 +1,13 @@
 //! The three output formats, fed by the one stream of events.
 
-use std::io::Write;
-
 use codespar_protocol::{Event, NoticeLevel, Outcome, RunResult, SessionId};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::lines;
-use crate::{args::OutputFormat, assemble::OpenSession, error::CommandError, style, works::Works};
+use crate::{
+    args::OutputFormat, assemble::OpenSession, error::CommandError, printer, style, works::Works,
+};
 
 /// Prints a run as it goes.
 pub(crate) struct Printer {
@@ -81,7 +81,7 @@ impl Printer {
             return;
         }
         if let Some(text) = progress(event, self.verbose) {
-            anstream::eprintln!("{text}");
+            printer::err(format_args!("{text}"));
         }
     }
 
@@ -91,35 +91,35 @@ impl Printer {
             OutputFormat::StreamJson => {}
             OutputFormat::Json => self.line(&lines::result(result)),
             OutputFormat::Text if result.outcome == Outcome::Success => {
-                self.write(format_args!("{}\n", result.result.trim_end()));
+                let text = result.result.trim_end();
+                self.keep_failure(|| printer::out(format_args!("{text}\n")));
             }
             OutputFormat::Text => {
-                anstream::eprintln!("{} {}", style::error("codespar:"), result.result);
-                anstream::eprintln!(
+                printer::err(format_args!(
+                    "{} {}",
+                    style::error("codespar:"),
+                    result.result
+                ));
+                printer::err(format_args!(
                     "{}",
                     style::faint(format!(
                         "session {0} is kept; `codespar -p --resume {0}` takes it up again",
                         result.session_id
                     ))
-                );
+                ));
             }
         }
         self.check()
     }
 
     fn line(&self, line: &str) {
-        self.write(format_args!("{line}\n"));
+        self.keep_failure(|| printer::json(line));
     }
 
-    fn write(&self, text: std::fmt::Arguments<'_>) {
+    fn keep_failure(&self, write: impl FnOnce() -> std::io::Result<()>) {
         let mut failed = self.failed.lock();
         if failed.is_none() {
-            let mut stdout = std::io::stdout().lock();
-            // Whole lines, at once: a reader must never see half of one.
-            *failed = stdout
-                .write_all(text.to_string().as_bytes())
-                .and_then(|()| stdout.flush())
-                .err();
+            *failed = write().err();
         }
     }
 

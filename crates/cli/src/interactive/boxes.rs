@@ -6,7 +6,7 @@ use codespar_protocol::{Cost, TaskId};
 use unicode_width::UnicodeWidthChar;
 
 use super::page::{Page, Row};
-use crate::{plain::plain, style};
+use crate::{printer::plain, style};
 
 const WIDTH: usize = 76;
 const NARROWEST: usize = 24;
@@ -234,10 +234,7 @@ mod tests {
             ],
             WIDTH,
         );
-        let widths: Vec<usize> = lines
-            .iter()
-            .map(|line| wide(&anstream::adapter::strip_str(line).to_string()))
-            .collect();
+        let widths: Vec<usize> = lines.iter().map(|line| wide(&plain(line))).collect();
         assert_eq!(&widths[..3], [WIDTH; 3], "{lines:#?}");
         // A wide letter may not fit into the last column.
         assert_eq!(&widths[4..], [WIDTH; 2], "{lines:#?}");

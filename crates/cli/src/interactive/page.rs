@@ -1,9 +1,11 @@
 //! Where on the terminal things stand: what is written is followed, so that a box further up can
 //! be written anew without touching anything else.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 use unicode_width::UnicodeWidthChar;
+
+use crate::printer::{self, To};
 
 /// Columns and rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,11 +88,8 @@ impl Page {
 
     /// Writes on at the cursor. A terminal that went away is noticed by the input side.
     pub(super) fn write(&mut self, text: &str) {
-        let mut stdout = anstream::stdout().lock();
-        let _ = stdout
-            .write_all(text.as_bytes())
-            .and_then(|()| stdout.flush());
-        self.follow(text);
+        let _ = printer::out(format_args!("{text}"));
+        self.follow(&printer::visible(text));
     }
 
     /// Writes lines anew that begin in this row, in one go. False if they cannot be reached; then
@@ -99,10 +98,7 @@ impl Page {
         let Some(moves) = self.moves(first, lines) else {
             return false;
         };
-        let mut stdout = std::io::stdout().lock();
-        let _ = stdout
-            .write_all(moves.as_bytes())
-            .and_then(|()| stdout.flush());
+        let _ = printer::send(To::Stdout, &moves);
         true
     }
 
@@ -120,7 +116,7 @@ impl Page {
             if place > 0 {
                 moves.push_str("\x1b[1B\r");
             }
-            moves.push_str(&coloured(line));
+            moves.push_str(&printer::rendered(To::Stdout, line));
             moves.push_str("\x1b[K");
         }
         moves.push_str("\x1b8");
@@ -130,16 +126,13 @@ impl Page {
     fn follow(&mut self, text: &str) {
         let Some(size) = self.size else {
             // Only whether the last line is finished matters.
-            let plain = anstream::adapter::strip_str(text).to_string();
-            if let Some(last) = plain.chars().last() {
+            if let Some(last) = text.chars().last() {
                 self.column = usize::from(last != '\n');
             }
             return;
         };
-        for part in anstream::adapter::strip_str(text) {
-            for c in part.chars() {
-                self.step(c, size.columns);
-            }
+        for c in text.chars() {
+            self.step(c, size.columns);
         }
     }
 
@@ -163,20 +156,13 @@ impl Page {
     }
 }
 
-/// As `anstream` would show it.
-fn coloured(line: &str) -> String {
-    match anstream::AutoStream::choice(&std::io::stdout()) {
-        anstream::ColorChoice::Never => anstream::adapter::strip_str(line).to_string(),
-        _ => line.to_owned(),
-    }
-}
-
 fn terminal_size() -> Option<Size> {
-    let stdout = std::io::stdout();
-    if !stdout.is_terminal() || std::env::var_os("TERM").is_some_and(|term| term == "dumb") {
+    if !std::io::stdout().is_terminal()
+        || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+    {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(&stdout).ok()?;
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     let (columns, rows) = (usize::from(size.ws_col), usize::from(size.ws_row));
     (columns > 0 && rows > 0).then_some(Size { columns, rows })
 }
@@ -202,7 +188,8 @@ mod tests {
         assert_eq!(after("0123456789"), (0, 10));
         assert_eq!(after("0123456789a"), (1, 1));
         assert_eq!(after("012345678日"), (1, 2));
-        assert_eq!(after("\u{1b}[1mab\u{1b}[0m\tc"), (0, 9));
+        let styled = format!("{}\tc", crate::style::strong("ab"));
+        assert_eq!(after(&printer::plain(&styled)), (0, 9));
         assert_eq!(after("e\u{301}"), (0, 1));
     }
 

@@ -13,7 +13,7 @@ use super::{
     boxes::{self, Boxes, End},
     page::Page,
 };
-use crate::{assemble::Ground, error::CommandError, place::Place, plain::plain, style};
+use crate::{assemble::Ground, error::CommandError, place::Place, printer::plain, style};
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 4;

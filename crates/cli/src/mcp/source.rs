@@ -24,6 +24,7 @@ pub(crate) fn serve_monitors(ground: &Arc<Ground>, hub: &Arc<TaskHub>) {
     let runner = MonitorRunner {
         servers: Arc::new(servers),
         hub: hub.clone(),
+        redactor: ground.redactor.clone(),
     };
     hub.scheduler()
         .serve(TaskType::MonitorMcp, Arc::new(runner));

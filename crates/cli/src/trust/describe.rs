@@ -3,7 +3,7 @@
 use similar::TextDiff;
 
 use super::{ProjectFile, ProjectTrust, Standing, grants::one_line};
-use crate::plain::plain;
+use crate::printer::plain;
 
 /// So many files are named in the one line; `codespar trust show` has all.
 const NAMED: usize = 4;

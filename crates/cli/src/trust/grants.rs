@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::files::FileKind;
-use crate::plain::plain;
+use crate::printer::plain;
 
 /// What the file would grant, one line each, in full: what is not shown cannot be judged.
 /// Everything that is not known to be harmless counts.

@@ -1,12 +1,9 @@
 //! Asks the person at a terminal, once for each content.
 
-use std::{
-    io::{BufRead, Write},
-    path::Path,
-};
+use std::{io::BufRead, path::Path};
 
 use super::{Person, ProjectTrust};
-use crate::{error::CommandError, plain::plain, style};
+use crate::{error::CommandError, printer, style};
 
 /// Shows what the files of a project would grant and asks whether they may. A no is remembered
 /// for these contents, and the project is used without them.
@@ -17,19 +14,18 @@ pub(crate) fn ask(
 ) -> Result<ProjectTrust, CommandError> {
     if !project.is_unasked() {
         if let Some(notice) = project.notice() {
-            anstream::eprintln!("codespar: {notice}");
+            printer::err(format_args!("codespar: {notice}"));
         }
         return Ok(project.clone());
     }
-    let root = plain(&project.root().display().to_string()).into_owned();
-    anstream::eprint!(
+    let root = project.root().display();
+    printer::ask(format_args!(
         "{}\nThe files of {root} come from whoever wrote the repository. They would grant:\n\n{}\n\
          Deny and ask rules count in any case.\n\
          Trust these files as they are? y yes · n no, go on without them: ",
         style::strong("Do you trust this directory?"),
         project.details_of_ignored(),
-    );
-    std::io::stderr().flush()?;
+    ))?;
     loop {
         let mut line = String::new();
         let count = std::io::stdin().lock().read_line(&mut line)?;
@@ -38,7 +34,7 @@ pub(crate) fn ask(
             "n" | "no" => false,
             _ if count == 0 => return Ok(project.clone()),
             _ => {
-                anstream::eprint!("y or n: ");
+                printer::ask(format_args!("y or n: "))?;
                 continue;
             }
         };

@@ -330,11 +330,67 @@ fn a_secret_in_a_file_is_not_published() {
     assert_eq!(code, Some(1), "{report}");
     let error = report["error"].as_str().unwrap();
     assert!(
-        error.contains("line 1 of `key.txt` would hold a secret"),
+        error.contains("`key.txt:1` would publish a secret (the value of ANTHROPIC_API_KEY)"),
         "{error}"
     );
     assert!(!error.contains(key), "{error}");
     assert_eq!(branches(&bench), Vec::<String>::new());
+}
+
+#[test]
+fn a_token_in_a_change_is_not_published_unless_it_was_there() {
+    let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let blocks = format!("===FILE: key.txt===\nfirst\nTOKEN = \"{token}\"\n===END===\n");
+    let bench = greeting(script(&["greet.sh"], [answer("Add it", &blocks)]));
+    let (report, code) = dev(&bench, &["add a file", "--no-verify"]);
+    assert_eq!(code, Some(1), "{report}");
+    let error = report["error"].as_str().unwrap();
+    assert!(
+        error.contains("`key.txt:2` would publish a secret (a token by its shape)"),
+        "{error}"
+    );
+    assert!(!error.contains(token), "{error}");
+    assert_eq!(branches(&bench), Vec::<String>::new());
+
+    let old = format!("x\nTOKEN = \"{token}\"\n");
+    let blocks = "===FILE: fixture.txt===\n<<<SEARCH\nx\n>>>REPLACE\ny\n===END===\n";
+    let bench = repository(
+        script(&["fixture.txt"], [answer("Change it", blocks)]),
+        &[("fixture.txt", &old)],
+    );
+    let (report, code) = dev(&bench, &["change x in fixture.txt", "--no-verify"]);
+    assert_eq!(code, Some(0), "{report}");
+}
+
+#[test]
+fn what_a_failing_test_prints_is_not_published() {
+    let key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEMARKER5d1AAAA\n\
+               -----END OPENSSH PRIVATE KEY-----\n";
+    let summary = "Ask @team <!-- hidden --> \u{1b}[2J\n```\nopen";
+    let bench = repository(
+        script(&["greet.sh"], (0..3).map(|_| answer(summary, FIX))),
+        &[("greet.sh", GREET), ("key", key)],
+    );
+    let verify =
+        "cat key; echo plain words; echo 'FAIL: test_add (calc.Case)'; echo '1 failed'; false";
+    let (report, code) = dev(&bench, &["make it say hi", "--verify", verify]);
+    assert_eq!(code, Some(0), "{report}");
+    let shown = pull(&bench, 1);
+    let body = shown["pull_request"]["body"].as_str().unwrap();
+    assert!(!body.contains("MARKER"), "{body}");
+    assert!(!body.contains("BEGIN OPENSSH"), "{body}");
+    assert!(!body.contains("\nplain words"), "{body}");
+    assert!(body.contains("- `test_add`"), "{body}");
+    assert!(body.contains("1 of 1 failed"), "{body}");
+    assert!(
+        !body.contains("@team") && !body.contains("<!-- hidden"),
+        "{body}"
+    );
+    assert!(body.contains("```\nopen\n```\n"), "{body}");
+    let id = report["task_id"].as_str().unwrap();
+    let output = bench.run(&["task", "output", id]).stdout;
+    assert!(output.contains("plain words"), "{output}");
+    assert!(!output.contains("MARKER"), "{output}");
 }
 
 #[test]

@@ -110,11 +110,12 @@ impl Run {
         };
         let before = self.before(base, &command, tree).await?;
         if before.was_not_run() {
-            let reason = format!(
-                "`{command}` cannot be run here: {}",
-                last_line(&before.tail)
+            // The reason is published, the output is not.
+            let reason = format!("`{command}` cannot be run here: {}", before.words());
+            self.say(
+                "verify",
+                &format!("🧪 Not verified: {reason}\n   {}", last_line(&before.tail)),
             );
-            self.say("verify", &format!("🧪 Not verified: {reason}"));
             return Ok((written, Proven::Not(reason)));
         }
         let mut round = 0;
@@ -244,6 +245,9 @@ impl Run {
         let set = tree.set(written.changes.clone()).await?;
         let run = self.run_tests(set.path(), command).await?;
         self.say("verify", &format!("   after: {}", run.words()));
+        if !run.passed() {
+            self.note(&run.tail);
+        }
         self.ledger.record(&step, &run).await?;
         Ok(run)
     }

@@ -3,6 +3,7 @@
 pub(crate) mod before;
 mod counts;
 mod detect;
+mod failing;
 mod tree;
 
 pub use counts::Counts;
@@ -37,9 +38,12 @@ pub struct TestRun {
     /// Tests passed and failed, where the output tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
+    /// The names of tests that failed, where the output tells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failing: Vec<String>,
     /// How long it took.
     pub duration_ms: u64,
-    /// The end of its output.
+    /// The end of its output; it is not published.
     pub tail: String,
     /// Hosts that the network proxy refused it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -149,11 +153,12 @@ pub(crate) async fn run(
         skills: Arc::new(Skills::default()),
         page_reader: None,
         hidden: Hidden::default(),
+        redactor: shell.redactor.clone(),
     });
     let launch = shell_launch(command, tree, &context, limit, Approval::Rules)
         .map_err(|error| broken(&error))?;
     let output = temp.path().join("output.txt");
-    let mut capture = Capture::to_file(&output).map_err(|error| broken(&error))?;
+    let mut capture = Capture::to_file(&output, &shell.redactor).map_err(|error| broken(&error))?;
     let ended = process::run(&launch, &shell.sandbox, &mut capture, cancel)
         .await
         .map_err(|error| broken(&error))?;
@@ -178,6 +183,7 @@ pub(crate) async fn run(
         exit_code,
         problem,
         counts: counts::counts(&text),
+        failing: failing::failing(&text),
         duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
         tail: tail(&text),
         blocked: ended.blocked,

@@ -1,7 +1,8 @@
 //! The events of a monitor: numbered lines in the task's output, and what they come to.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use codespar_policy::Redactor;
 use codespar_tools::process::Capture;
 use jiff::Timestamp;
 
@@ -11,20 +12,22 @@ const QUOTED: usize = 10;
 /// Numbers go on where an earlier runner stopped.
 pub(super) struct Journal {
     file: Capture,
+    redactor: Arc<Redactor>,
     count: u32,
     by_kind: BTreeMap<String, u32>,
     last: Vec<String>,
 }
 
 impl Journal {
-    pub(super) fn open(path: &Path) -> Result<Self, String> {
+    pub(super) fn open(path: &Path, redactor: &Arc<Redactor>) -> Result<Self, String> {
         let refused = |error: std::io::Error| format!("{}: {error}", path.display());
         if let Some(dir) = path.parent() {
             std::fs::create_dir_all(dir).map_err(refused)?;
         }
         let earlier = std::fs::read_to_string(path).unwrap_or_default();
         let mut journal = Self {
-            file: Capture::to_file(path).map_err(refused)?,
+            file: Capture::to_file(path, redactor).map_err(refused)?,
+            redactor: redactor.clone(),
             count: 0,
             by_kind: BTreeMap::new(),
             last: Vec::new(),
@@ -50,12 +53,13 @@ impl Journal {
 
     /// A line that is no event.
     pub(super) fn note(&mut self, words: &str) {
-        self.write(&format!("{} {}", now(), one_line(words)));
+        let words = self.redactor.redact(words);
+        self.write(&format!("{} {}", now(), one_line(&words)));
     }
 
     /// An event; its line.
     pub(super) fn event(&mut self, words: &str) -> String {
-        let event = one_line(words);
+        let event = one_line(&self.redactor.redact(words));
         let line = format!("{} {} {event}", now(), self.count + 1);
         self.write(&line);
         self.count_in(&event, &line);
@@ -112,12 +116,12 @@ mod tests {
     fn events_are_numbered_on_by_the_next_runner_and_summed_up() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out/m-1.txt");
-        let mut first = Journal::open(&path).unwrap();
+        let mut first = Journal::open(&path, &Arc::new(Redactor::by_shape())).unwrap();
         first.note("watching `s`");
         first.event("resource updated: note:///a");
         first.event("log warning: 2 lines\n7 forged");
         first.finish();
-        let mut second = Journal::open(&path).unwrap();
+        let mut second = Journal::open(&path, &Arc::new(Redactor::by_shape())).unwrap();
         assert_eq!(second.count(), 2);
         second.event("resource updated: note:///b");
         let summary = second.summary();

@@ -8,6 +8,7 @@ use codespar_agent::{
     Sink,
     mcp::{Endpoint, McpServer, McpStatus, McpSubscription},
 };
+use codespar_policy::Redactor;
 use codespar_protocol::{Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
 use jiff::Timestamp;
 use serde_json::Map;
@@ -39,6 +40,8 @@ pub struct MonitorRunner {
     pub servers: Arc<dyn ServerSource>,
     /// Who listens to tasks of this process.
     pub hub: Arc<TaskHub>,
+    /// Takes secrets out of what servers say.
+    pub redactor: Arc<Redactor>,
 }
 
 /// Why watching ends.
@@ -78,7 +81,7 @@ impl MonitorRunner {
         }
         let mut watch = Watch {
             control,
-            journal: Journal::open(&control.output)?,
+            journal: Journal::open(&control.output, &self.redactor)?,
             listener,
             generation: server.generation(),
             subscription: None,

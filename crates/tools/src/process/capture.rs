@@ -3,7 +3,10 @@
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
+
+use codespar_policy::{RedactedStream, Redactor};
 
 use crate::bound::{END, Place, RESULT_LIMIT, first, join, last};
 
@@ -20,6 +23,8 @@ pub struct Capture {
     directory: PathBuf,
     name: String,
     plain: PlainText,
+    /// Before anything is kept: what is in a file is read by others later.
+    redacted: RedactedStream,
     kept: Kept,
 }
 
@@ -41,24 +46,27 @@ struct Ends {
 }
 
 impl Capture {
-    /// Output that, if it gets long, goes to a file in `directory` named after `name`.
-    pub fn new(directory: &Path, name: &str) -> Self {
+    /// Output that, if it gets long, goes to a file in `directory` named after `name`; without
+    /// secrets.
+    pub fn new(directory: &Path, name: &str, redactor: &Arc<Redactor>) -> Self {
         Self {
             directory: directory.to_path_buf(),
             name: name.to_owned(),
             plain: PlainText::default(),
+            redacted: RedactedStream::new(redactor.clone()),
             kept: Kept::Whole(String::new()),
         }
     }
 
     /// Output that goes to this file as it comes, for people to follow; beyond the cap without its
     /// middle. An existing file is continued.
-    pub fn to_file(path: &Path) -> io::Result<Self> {
+    pub fn to_file(path: &Path, redactor: &Arc<Redactor>) -> io::Result<Self> {
         let file = Spill::continue_at(path, CAP)?;
         Ok(Self {
             directory: PathBuf::new(),
             name: String::new(),
             plain: PlainText::default(),
+            redacted: RedactedStream::new(redactor.clone()),
             kept: Kept::File(Ok(file)),
         })
     }
@@ -81,7 +89,11 @@ impl Capture {
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let mut text = String::new();
         self.plain.push(bytes, &mut text);
-        self.keep(&text);
+        if !text.is_empty() {
+            let mut settled = String::new();
+            self.redacted.push(&text, &mut settled);
+            self.keep(&settled);
+        }
     }
 
     fn keep(&mut self, text: &str) {
@@ -110,7 +122,13 @@ impl Capture {
     pub fn finish(mut self) -> String {
         let mut rest = String::new();
         std::mem::take(&mut self.plain).finish(&mut rest);
-        self.keep(&rest);
+        let mut settled = String::new();
+        self.redacted.push(&rest, &mut settled);
+        self.keep(&settled);
+        settled.clear();
+        let nothing = RedactedStream::new(Arc::new(Redactor::by_shape()));
+        std::mem::replace(&mut self.redacted, nothing).finish(&mut settled);
+        self.keep(&settled);
         match self.kept {
             Kept::Whole(whole) => whole,
             Kept::Ends(ends) => ends.finish(),
@@ -170,10 +188,41 @@ impl Ends {
 mod tests {
     use super::*;
 
+    fn redactor() -> Arc<Redactor> {
+        Arc::new(Redactor::new([("K", "hunter22hunter22")]))
+    }
+
+    #[test]
+    fn a_secret_that_comes_in_two_pieces_is_in_no_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("task.txt");
+        let mut task = Capture::to_file(&file, &redactor()).unwrap();
+        let mut long = Capture::new(directory.path(), "Bash", &redactor());
+        for capture in [&mut task, &mut long] {
+            for number in 0..10_000 {
+                capture.push(format!("line {number}\n").as_bytes());
+                if number == 5_000 {
+                    capture.push(b"token ghp_0123456789abcd");
+                    capture.push(b"efghijABCDEFGHIJ012345 and hunter22");
+                    capture.push(b"hunter22 end\n-----BEGIN RSA PRIVATE KEY-----\n");
+                    capture.push(b"MIIEowIBAAKCAQEAMARKER00000000000000\nAAAAAAAAAAAAAAAAAAAA");
+                    capture.push(b"AAAA\n-----END RSA PRIVATE KEY-----\n");
+                }
+            }
+        }
+        task.finish();
+        long.finish();
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            assert!(text.contains("token [redacted] and [redacted:K] end\n[redacted]\nline 5001"));
+            assert!(!text.contains("MARKER"));
+        }
+    }
+
     #[test]
     fn a_long_output_has_both_ends_here_and_all_of_it_in_the_file() {
         let directory = tempfile::tempdir().unwrap();
-        let mut capture = Capture::new(directory.path(), "Bash");
+        let mut capture = Capture::new(directory.path(), "Bash", &redactor());
         let mut all = String::new();
         for number in 0..20_000 {
             let line = format!("line {number}\n");
@@ -198,7 +247,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("file");
         std::fs::write(&file, "").unwrap();
-        let mut capture = Capture::new(&file, "Bash");
+        let mut capture = Capture::new(&file, "Bash", &redactor());
         capture.push("x".repeat(40_000).as_bytes());
         let text = capture.finish();
         assert!(text.contains("… 11000 characters left out; they could not be kept in a file: "));

@@ -113,6 +113,7 @@ impl Bench {
             skills: Arc::new(Skills::default()),
             page_reader,
             hidden,
+            redactor: std::sync::Arc::new(codespar_policy::Redactor::by_shape()),
         });
         Self {
             dir,

@@ -1,0 +1,262 @@
+//! The one way to the terminal: text from a model or a repository cannot move the cursor, set the
+//! title, reach the clipboard or turn the order of characters round, and known secrets are left out.
+//!
+//! Styles travel as marks, never as escape sequences, so that every escape sequence in the text
+//! is foreign and is shown escaped. Nothing else in this crate writes to standard output or
+//! standard error.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    io::{self, Write},
+    sync::OnceLock,
+};
+
+use codespar_policy::Redactor;
+
+use crate::style::Mark;
+
+/// The secrets of the environment; unknown until the environment is read.
+static SECRETS: OnceLock<Redactor> = OnceLock::new();
+
+/// Where text goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum To {
+    Stdout,
+    Stderr,
+}
+
+/// From now on these values are left out of everything that people read.
+pub(crate) fn hide(secrets: Redactor) {
+    let _ = SECRETS.set(secrets);
+}
+
+/// Prints to standard output, in one piece.
+pub(crate) fn out(text: fmt::Arguments<'_>) -> io::Result<()> {
+    let text = text.to_string();
+    send(To::Stdout, &rendered(To::Stdout, &text))
+}
+
+/// Prints a line to standard error. Nobody reading it is no reason to stop the work.
+pub(crate) fn err(line: fmt::Arguments<'_>) {
+    let line = format!("{line}\n");
+    let _ = send(To::Stderr, &rendered(To::Stderr, &line));
+}
+
+/// Prints a question to standard error; the answer comes on the same line.
+pub(crate) fn ask(question: fmt::Arguments<'_>) -> io::Result<()> {
+    let question = question.to_string();
+    send(To::Stderr, &rendered(To::Stderr, &question))
+}
+
+/// Prints a serialised JSON value and a line end to standard output.
+pub(crate) fn json(value: &str) -> io::Result<()> {
+    send(To::Stdout, &format!("{}\n", escaped_json(value)))
+}
+
+/// Sends text together with movements of the cursor. Everything in it but those movements is from
+/// [`rendered`].
+pub(crate) fn send(to: To, text: &str) -> io::Result<()> {
+    match to {
+        To::Stdout => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(text.as_bytes())?;
+            stdout.flush()
+        }
+        To::Stderr => {
+            let mut stderr = io::stderr().lock();
+            stderr.write_all(text.as_bytes())?;
+            stderr.flush()
+        }
+    }
+}
+
+/// The text as it may be sent there: without secrets, harmless, styled where styles are shown.
+pub(crate) fn rendered(to: To, text: &str) -> String {
+    let choice = match to {
+        To::Stdout => anstream::AutoStream::choice(&io::stdout()),
+        To::Stderr => anstream::AutoStream::choice(&io::stderr()),
+    };
+    let styles = match choice {
+        anstream::ColorChoice::Never => Styles::Dropped,
+        _ => Styles::Shown,
+    };
+    render(&redacted(text), styles)
+}
+
+/// The characters that [`out`] shows for this text.
+pub(crate) fn visible(text: &str) -> String {
+    render(&redacted(text), Styles::Dropped)
+}
+
+fn redacted(text: &str) -> Cow<'_, str> {
+    match SECRETS.get() {
+        Some(secrets) => secrets.redact(text),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Whether styles become escape sequences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Styles {
+    Shown,
+    Dropped,
+}
+
+fn render(text: &str, styles: Styles) -> String {
+    let mut result = String::with_capacity(text.len() + 16);
+    let mut is_styled = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match Mark::of(c) {
+            Some(mark) if styles == Styles::Shown => {
+                is_styled = mark != Mark::End;
+                result.push_str(&mark.sequence());
+            }
+            Some(_) => {}
+            // The line end of another system.
+            None if c == '\r' && chars.peek() == Some(&'\n') => {}
+            None if is_harmful(c) => result.extend(c.escape_unicode()),
+            None => result.push(c),
+        }
+    }
+    if is_styled {
+        result.push_str(&Mark::End.sequence());
+    }
+    result
+}
+
+/// Foreign text for a place where its width or its lines matter: escaped as the printer would, and
+/// without marks of a style.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| is_harmful(c) || Mark::of(c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(render(text, Styles::Dropped))
+}
+
+/// JSON escapes some control characters by itself, not these.
+fn escaped_json(value: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| !is_harmful(c) || c == '\r';
+    if value.chars().all(is_plain) {
+        return Cow::Borrowed(value);
+    }
+    let mut escaped = String::with_capacity(value.len() + 16);
+    for c in value.chars() {
+        // All of them are in the basic plane, and can only be inside a string.
+        match is_plain(c) {
+            true => escaped.push(c),
+            false => escaped.push_str(&format!("\\u{:04x}", u32::from(c))),
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// Moves the cursor, hides text or turns its order round. Line ends and tabs do not; joiners are
+/// part of words and of emoji.
+fn is_harmful(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c,
+            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
+            | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The log of `CODESPAR_LOG`, on standard error.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(bytes);
+        send(To::Stderr, &rendered(To::Stderr, &text))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::style;
+
+    #[test]
+    fn foreign_sequences_are_shown_not_obeyed() {
+        assert_eq!(plain("a\tb\nc é\r\n"), "a\tb\nc é\r\n".replace('\r', ""));
+        assert_eq!(
+            plain("x\u{1b}[2K\r\u{202e}gnp"),
+            "x\\u{1b}[2K\\u{d}\\u{202e}gnp"
+        );
+        let hostile = "\u{1b}]0;t\u{7}\u{9b}31m\u{90}q\u{7f}\u{8}\u{1b}[31mred";
+        for styles in [Styles::Shown, Styles::Dropped] {
+            let shown = render(hostile, styles);
+            assert!(!shown.chars().any(char::is_control), "{shown:?}");
+            assert!(shown.contains("red"), "{shown:?}");
+        }
+        assert_eq!(plain("👩\u{200d}💻"), "👩\u{200d}💻");
+    }
+
+    #[test]
+    fn only_our_own_styles_become_sequences() {
+        let text = format!("{} rest", style::error("bad \u{1b}[8mhidden"));
+        assert_eq!(
+            render(&text, Styles::Shown),
+            "\u{1b}[1m\u{1b}[31mbad \\u{1b}[8mhidden\u{1b}[0m rest"
+        );
+        assert_eq!(render(&text, Styles::Dropped), "bad \\u{1b}[8mhidden rest");
+    }
+
+    #[test]
+    fn a_style_that_foreign_text_opens_ends_with_the_text() {
+        let mark: String = style::strong("x").chars().take(1).collect();
+        let shown = render(&format!("{mark}forged"), Styles::Shown);
+        assert!(shown.ends_with("\u{1b}[0m"), "{shown:?}");
+        assert_eq!(plain(&format!("{mark}forged")), "forged");
+    }
+
+    #[test]
+    fn json_has_no_control_characters_and_the_same_value() {
+        let value = serde_json::json!({"a": "\u{1b}[2J\u{9b}31m\u{7f}\u{202e}x\u{7} é"});
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let escaped = escaped_json(&text);
+        assert!(!escaped.chars().any(is_harmful), "{escaped:?}");
+        let back: serde_json::Value = serde_json::from_str(&escaped).unwrap();
+        assert_eq!(back, value);
+    }
+
+    /// Whatever else prints would pass foreign text on.
+    #[test]
+    fn nothing_else_in_this_crate_writes_to_the_terminal() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut directories = vec![root.clone()];
+        let mut found = Vec::new();
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    directories.push(path);
+                } else if path.extension().is_some_and(|end| end == "rs")
+                    && path != root.join("printer.rs")
+                {
+                    let text = std::fs::read_to_string(&path).unwrap();
+                    for (number, line) in (1..).zip(text.lines()) {
+                        let prints = ["print!(", "println!(", "anstream::", "dbg!("]
+                            .iter()
+                            .any(|word| line.contains(word));
+                        let opens = ["io::stderr", "io::stdout"]
+                            .iter()
+                            .any(|word| line.contains(word))
+                            && !line.contains("is_terminal")
+                            && !line.contains("termios");
+                        if prints || opens {
+                            found.push(format!("{}:{number}: {line}", path.display()));
+                        }
+                    }
+                }
+            }
+        }
+        assert!(found.is_empty(), "print through printer.rs: {found:#?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Text of others in markdown of ours: it notifies nobody, hides nothing and stays in its place.
+
+/// Invisible, and enough to make a mention, a tag or an image into plain text, also in code.
+const JOINER: char = '\u{2060}';
+
+/// Markdown from a model or a repository, for the middle of ours.
+pub(crate) fn foreign(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + 16);
+    let mut fence: Option<(char, usize)> = None;
+    for (number, line) in text.lines().enumerate() {
+        if number > 0 {
+            result.push('\n');
+        }
+        let trimmed = line.trim_start_matches([' ', '>']);
+        match (fence, opening(trimmed)) {
+            (None, Some(open)) => fence = Some(open),
+            (Some((mark, length)), Some((other, longer)))
+                if mark == other && longer >= length && is_only(trimmed, mark) =>
+            {
+                fence = None;
+            }
+            _ => {}
+        }
+        // A heading of ours cannot be forged.
+        if fence.is_none() && trimmed.starts_with('#') {
+            let hashes = trimmed.bytes().take_while(|byte| *byte == b'#').count();
+            let raised = 3_usize.saturating_sub(hashes);
+            result.push_str(&"#".repeat(raised));
+        }
+        inline_into(line, &mut result);
+    }
+    if let Some((mark, length)) = fence {
+        result.push('\n');
+        result.extend(std::iter::repeat_n(mark, length));
+    }
+    result
+}
+
+/// One line of such text.
+pub(crate) fn line(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut result = String::with_capacity(text.len() + 16);
+    inline_into(&text, &mut result);
+    result
+}
+
+/// For a commit, which is plain text in which mentions count all the same.
+pub(crate) fn without_mentions(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + 4);
+    let mut before = [' '; 2];
+    for c in text.chars().filter(|c| !is_hidden(*c)) {
+        if is_mention(before[0], before[1], c) {
+            result.push(JOINER);
+        }
+        result.push(c);
+        before = [before[1], c];
+    }
+    result
+}
+
+/// The address of a person is none.
+fn is_mention(before: char, c: char, next: char) -> bool {
+    c == '@' && !before.is_alphanumeric() && next.is_alphanumeric()
+}
+
+/// For between backticks.
+pub(crate) fn code(text: &str) -> String {
+    text.chars()
+        .filter(|c| !is_hidden(*c))
+        .map(|c| match c {
+            '`' => '\'',
+            '\n' | '\t' => ' ',
+            '|' => '¦',
+            c => c,
+        })
+        .collect()
+}
+
+/// The character and the length of a fence.
+fn opening(line: &str) -> Option<(char, usize)> {
+    let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = line.chars().take_while(|c| *c == mark).count();
+    (length >= 3).then_some((mark, length))
+}
+
+fn is_only(line: &str, mark: char) -> bool {
+    line.trim_end().chars().all(|c| c == mark)
+}
+
+fn inline_into(line: &str, out: &mut String) {
+    let mut before = ' ';
+    let mut chars = line.chars().filter(|c| !is_hidden(*c)).peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied().unwrap_or(' ');
+        out.push(c);
+        let mentions = is_mention(before, c, next);
+        let tags = c == '<' && (next.is_ascii_alphabetic() || matches!(next, '!' | '?' | '/'));
+        let shows_image = c == '!' && next == '[';
+        if mentions || tags || shows_image {
+            out.push(JOINER);
+        }
+        before = c;
+    }
+}
+
+/// Control characters and those that turn the order of others round.
+fn is_hidden(c: char) -> bool {
+    (c.is_control() && c != '\n' && c != '\t')
+        || matches!(c, '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_notified_and_nothing_is_hidden() {
+        assert_eq!(
+            foreign("ask @team, a@b.example"),
+            "ask @\u{2060}team, a@b.example"
+        );
+        assert_eq!(foreign("x <!-- hidden -->"), "x <\u{2060}!-- hidden -->");
+        assert_eq!(
+            foreign("<details><img src=x>"),
+            "<\u{2060}details><\u{2060}img src=x>"
+        );
+        assert_eq!(
+            foreign("![](https://x.example)"),
+            "!\u{2060}[](https://x.example)"
+        );
+        assert_eq!(foreign("a\u{1b}[2J\u{202e}b\u{7}"), "a[2Jb");
+        assert_eq!(foreign("1 < 2 and a @ b"), "1 < 2 and a @ b");
+    }
+
+    #[test]
+    fn an_open_fence_is_closed_and_a_heading_stays_below_ours() {
+        assert_eq!(foreign("a\n````py\n# b\n```"), "a\n````py\n# b\n```\n````");
+        assert_eq!(foreign("~~~\nx\n~~~\ny"), "~~~\nx\n~~~\ny");
+        assert_eq!(
+            foreign("## Verification\n#### x"),
+            "### Verification\n#### x"
+        );
+        assert_eq!(code("a`b\n@c"), "a'b @c");
+        assert_eq!(line("a\n## @b"), "a ## @\u{2060}b");
+        assert_eq!(without_mentions("@a <b@c.d>"), "@\u{2060}a <b@c.d>");
+    }
+}

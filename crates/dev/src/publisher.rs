@@ -1,0 +1,211 @@
+//! The one way to the outside: whatever is committed, opened, changed or posted passes here, and a
+//! secret in it stops the publish with its place named.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_forge::{
+    Activity, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit, NewPullRequest,
+    NewReview, PullRequestChange, TreeEntry,
+};
+use codespar_policy::Redactor;
+use codespar_protocol::{
+    Check, CommitId, FileChange, MergeStrategy, Permission, PullRequest, PullRequestState,
+    RepoPath, Review,
+};
+
+/// A forge that publishes no secrets.
+///
+/// What is known to be one is taken out of text, by value and by shape; text that holds a likely
+/// one after that, and files that hold any, are refused.
+pub struct Publisher {
+    forge: Arc<dyn Forge>,
+    redactor: Arc<Redactor>,
+}
+
+impl Publisher {
+    /// Publishes to this forge.
+    pub fn new(forge: Arc<dyn Forge>, redactor: Arc<Redactor>) -> Self {
+        Self { forge, redactor }
+    }
+
+    /// The text without secrets, if that is enough.
+    fn text(&self, what: &str, text: &str, before: &str) -> Result<String, ForgeError> {
+        let text = self.redactor.redact(text).into_owned();
+        match self.redactor.leak(&text, before, None) {
+            Some(leak) => Err(refusal(what, leak.line, &leak.what)),
+            None => Ok(text),
+        }
+    }
+
+    /// Files are committed as they are, so one that holds a secret stays here.
+    async fn check(&self, new: &NewCommit) -> Result<(), ForgeError> {
+        for change in &new.changes.0 {
+            let Some((path, content, _)) = change.after() else {
+                continue;
+            };
+            let old = match change {
+                FileChange::Moved { from, .. } => from,
+                _ => path,
+            };
+            let text = String::from_utf8_lossy(&content.0);
+            let name = path.to_string();
+            if self.redactor.leak(&text, "", Some(&name)).is_none() {
+                continue;
+            }
+            let before = self.forge.file(&new.parent, old).await?;
+            let before = before.map(|file| String::from_utf8_lossy(&file.content).into_owned());
+            let before = before.unwrap_or_default();
+            if let Some(leak) = self.redactor.leak(&text, &before, Some(&name)) {
+                return Err(refusal(&name, leak.line, &leak.what));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refusal(place: &str, line: usize, what: &str) -> ForgeError {
+    ForgeError::Refused(format!(
+        "`{place}:{line}` would publish a secret ({what}), so it was not published; take it out, or \
+         commit it yourself if it is none"
+    ))
+}
+
+#[async_trait]
+impl Forge for Publisher {
+    fn describe(&self) -> String {
+        self.forge.describe()
+    }
+
+    fn max_body_chars(&self) -> usize {
+        self.forge.max_body_chars()
+    }
+
+    async fn whoami(&self) -> Result<String, ForgeError> {
+        self.forge.whoami().await
+    }
+
+    async fn default_branch(&self) -> Result<String, ForgeError> {
+        self.forge.default_branch().await
+    }
+
+    async fn head(&self, branch: &str) -> Result<Option<CommitId>, ForgeError> {
+        self.forge.head(branch).await
+    }
+
+    async fn tree(&self, commit: &CommitId) -> Result<Vec<TreeEntry>, ForgeError> {
+        self.forge.tree(commit).await
+    }
+
+    async fn file(&self, commit: &CommitId, path: &RepoPath) -> Result<Option<FileAt>, ForgeError> {
+        self.forge.file(commit, path).await
+    }
+
+    async fn search(&self, words: &[String], limit: usize) -> Result<Vec<String>, ForgeError> {
+        self.forge.search(words, limit).await
+    }
+
+    async fn commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError> {
+        self.check(new).await?;
+        let new = NewCommit {
+            message: self.text("commit message", &new.message, "")?,
+            ..new.clone()
+        };
+        self.forge.commit(&new).await
+    }
+
+    async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
+        let new = NewPullRequest {
+            title: self.text("title of the pull request", &new.title, "")?,
+            body: self.text("body of the pull request", &new.body, "")?,
+            ..new.clone()
+        };
+        self.forge.open_pull_request(&new).await
+    }
+
+    async fn change_pull_request(
+        &self,
+        number: u64,
+        change: &PullRequestChange,
+    ) -> Result<PullRequest, ForgeError> {
+        let mut change = change.clone();
+        if let Some(title) = &mut change.title {
+            *title = self.text("title of the pull request", title, "")?;
+        }
+        if let Some(body) = &mut change.body {
+            // What others wrote into it is theirs.
+            let before = self.forge.pull_request(number).await?.body;
+            *body = self.text("body of the pull request", body, &before)?;
+        }
+        self.forge.change_pull_request(number, &change).await
+    }
+
+    async fn pull_request(&self, number: u64) -> Result<PullRequest, ForgeError> {
+        self.forge.pull_request(number).await
+    }
+
+    async fn pull_requests(
+        &self,
+        state: Option<PullRequestState>,
+    ) -> Result<Vec<PullRequest>, ForgeError> {
+        self.forge.pull_requests(state).await
+    }
+
+    async fn diff(&self, number: u64) -> Result<String, ForgeError> {
+        self.forge.diff(number).await
+    }
+
+    async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
+        self.forge.checks(commit).await
+    }
+
+    async fn record_check(&self, commit: &CommitId, check: &Check) -> Result<(), ForgeError> {
+        let mut check = check.clone();
+        if let Some(summary) = &mut check.summary {
+            *summary = self.text("summary of the check", summary, "")?;
+        }
+        self.forge.record_check(commit, &check).await
+    }
+
+    async fn mergeability(&self, number: u64) -> Result<Mergeability, ForgeError> {
+        self.forge.mergeability(number).await
+    }
+
+    async fn review(&self, number: u64, new: &NewReview) -> Result<Review, ForgeError> {
+        let mut new = new.clone();
+        new.body = self.text("text of the review", &new.body, "")?;
+        for comment in &mut new.comments {
+            let place = format!("comment on {}:{}", comment.path, comment.line);
+            comment.body = self.text(&place, &comment.body, "")?;
+        }
+        self.forge.review(number, &new).await
+    }
+
+    async fn reviews(&self, number: u64) -> Result<Vec<Review>, ForgeError> {
+        self.forge.reviews(number).await
+    }
+
+    async fn permission(&self, user: &str) -> Result<Permission, ForgeError> {
+        self.forge.permission(user).await
+    }
+
+    async fn default_strategy(&self) -> Result<MergeStrategy, ForgeError> {
+        self.forge.default_strategy().await
+    }
+
+    async fn merge(&self, number: u64, order: &MergeOrder) -> Result<CommitId, ForgeError> {
+        let mut order = order.clone();
+        if let Some(title) = &mut order.title {
+            *title = self.text("title of the merge", title, "")?;
+        }
+        self.forge.merge(number, &order).await
+    }
+
+    async fn delete_branch(&self, branch: &str) -> Result<(), ForgeError> {
+        self.forge.delete_branch(branch).await
+    }
+
+    async fn activity(&self, number: u64) -> Result<Vec<Activity>, ForgeError> {
+        self.forge.activity(number).await
+    }
+}

@@ -157,7 +157,11 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
 fn left_lock(dir: &Path, words: &str) -> Option<PathBuf> {
     let (_, rest) = words.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
-    let path = dir.join(path).canonicalize().ok()?;
+    // Git works in a directory of its own whose links lead into `dir`. A lock beside such a link is
+    // told of there, and is made here.
+    let name = Path::new(path).file_name()?;
+    let path = dir.join(path).canonicalize();
+    let path = path.or_else(|_| dir.join(name).canonicalize()).ok()?;
     let is_lock = path.extension().is_some_and(|ending| ending == "lock");
     (is_lock && path.starts_with(dir.canonicalize().ok()?)).then_some(path)
 }

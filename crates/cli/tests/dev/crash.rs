@@ -172,7 +172,13 @@ fn a_process_that_is_terminated_leaves_run_and_agent_to_the_next() {
     running.wait_for_output("works on it", PATIENCE).unwrap();
     running.terminate().unwrap();
     let ended = running.wait(PATIENCE).unwrap();
-    assert!(ended.stderr.contains("is not over"), "{}", ended.stderr);
+    assert!(
+        ended
+            .stderr
+            .contains("not finished. Resume with: codespar dev --resume "),
+        "{}",
+        ended.stderr
+    );
     let (_, id) = ended.stderr.trim_end().rsplit_once(' ').unwrap();
     let (report, code) = dev_resume(&bench, id);
     assert_eq!(code, Some(0), "{report}");

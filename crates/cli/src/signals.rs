@@ -2,9 +2,12 @@
 //!
 //! The first stops the run in good order, the second at once.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU8, Ordering},
+use std::{
+    os::fd::RawFd,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
 };
 
 use tokio::{
@@ -112,9 +115,9 @@ impl Signals {
     unsafe_code,
     reason = "tokio takes descriptors by an unsafe function alone"
 )]
-fn writable_output() -> std::io::Result<AsyncFd<std::io::Stdout>> {
+fn writable_output() -> std::io::Result<AsyncFd<RawFd>> {
     // SAFETY: descriptor 1 is never closed nor replaced while the process runs, and nothing else
     // registers it.
-    unsafe { AsyncFd::register_with_interest(std::io::stdout(), Interest::WRITABLE) }
+    unsafe { AsyncFd::register_with_interest(rustix::stdio::raw_stdout(), Interest::WRITABLE) }
         .map_err(Into::into)
 }

@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use codespar_store::StoreError;
 
+use crate::signals::OUTPUT_CLOSED;
+
 /// The caller's mistake: wrong arguments, a bad settings file.
 pub(crate) const EXIT_USAGE: u8 = 2;
 
@@ -35,10 +37,10 @@ impl From<std::io::Error> for CommandError {
 }
 
 impl CommandError {
-    /// Says it on stderr and gives the exit code.
+    /// Prints it to stderr and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Self::ClosedPipe => ExitCode::FAILURE,
+            Self::ClosedPipe => ExitCode::from(OUTPUT_CLOSED),
             Self::Usage(message) => {
                 crate::printer::err(format_args!(
                     "{} {message}",

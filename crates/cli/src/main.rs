@@ -15,6 +15,7 @@ mod place;
 mod powers;
 mod printer;
 mod provider;
+mod resources;
 mod session_dirs;
 mod settings;
 mod signals;
@@ -78,6 +79,8 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();
     start_log();
+    resources::check()?;
+    resources::end_when_no_thread_starts();
     let mut place = Place::find(cli.session.cwd.as_deref())?;
     printer::hide(gather::redactor(&place));
     place.project = Arc::new(trust_of_project(&cli, &place)?);

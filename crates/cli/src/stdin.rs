@@ -37,7 +37,7 @@ async fn read(patience: Option<Duration>) -> std::io::Result<Piped> {
     let (first, arrived) = oneshot::channel();
     let (whole, finished) = oneshot::channel();
     // A thread of its own: a read that never returns must not hold the runtime.
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut stdin = std::io::stdin().lock();
         let mut bytes = vec![0; 1];
         let begun = stdin.read(&mut bytes);
@@ -52,7 +52,7 @@ async fn read(patience: Option<Duration>) -> std::io::Result<Piped> {
             Ok(bytes)
         });
         let _ = whole.send(result);
-    });
+    })?;
     if let Some(patience) = patience
         && tokio::time::timeout(patience, arrived).await.is_err()
     {

@@ -353,6 +353,63 @@ fn a_server_that_crashes_is_told_and_taken_up_again() {
 }
 
 #[test]
+fn a_server_whose_reconnect_fails_is_tried_again_until_it_is_there() {
+    let wait = "while [ ! -e go ]; do sleep 0.1; done; sleep 3";
+    let script = Script::of([
+        Turn::tool("mcp__kit__crash", &json!({})),
+        Turn::tool("mcp__kit__echo", &json!({"text": "too early"})),
+        Turn::tool("Bash", &json!({"command": wait})),
+        Turn::tool("mcp__kit__echo", &json!({"text": "still there"})),
+        Turn::text("Done."),
+    ]);
+    let bench = Bench::new(script);
+    let home = bench.room.home();
+    let (journal, up) = (home.join("journal"), home.join("up"));
+    // It starts once, and then not before it is up again.
+    let program = format!(
+        "[ -e {home}/began ] && [ ! -e {home}/up ] && exit 1; : > {home}/began; exec {server} \
+         --journal {home}/journal",
+        home = home.display(),
+        server = server().display()
+    );
+    let kit = json!({
+        "command": "sh",
+        "args": ["-c", program],
+        "env": { MARK: format!("${{{MARK}}}") },
+    });
+    fs::write(
+        bench.room.codespar_home().join("settings.json"),
+        servers(&[("kit", kit)]),
+    )
+    .unwrap();
+    let options = [
+        "--output-format",
+        "stream-json",
+        "--allowedTools",
+        "Bash,mcp__kit",
+    ];
+    let running = bench.start(&[&["-p", "go"], &options[..]].concat());
+    bench.server.wait_for_requests_blocking(3).unwrap();
+    fs::write(&up, "").unwrap();
+    wait_for("the second start", || {
+        read(&journal).matches("started").count() == 2
+    });
+    bench.file("go", "");
+    let finished = running.wait(PATIENCE).unwrap();
+    let results = tool_results(&json_lines(&finished.stdout));
+    assert!(
+        results[0].contains("it is tried again in the background"),
+        "{results:?}"
+    );
+    assert!(
+        results[1].contains("is down: ") && results[1].contains("tried again in the background"),
+        "{results:?}"
+    );
+    assert_eq!(results[3], "still there");
+    nobody_left(&bench);
+}
+
+#[test]
 fn a_server_that_cannot_start_fails_by_name_and_the_run_goes_on() {
     let (bench, _) = bench(Script::new().turn(Turn::text("Fine.")), &[]);
     let broken = json!({"command": "no-such-program-anywhere"});

@@ -33,10 +33,23 @@ pub enum Failure {
     /// Someone stopped it.
     #[error("stopped")]
     Stopped,
+    /// The agent that was to write the change ended without one.
+    #[error("{0}")]
+    AgentFailed(String),
     /// The caller's mistake.
     #[error("{0}")]
     Refused(String),
     /// Something of our own is not as it must be.
     #[error("{0}")]
     Broken(String),
+}
+
+impl Failure {
+    /// Whether what the model answered led to it: the same answers would lead to it again.
+    pub(crate) fn is_by_answers(&self) -> bool {
+        matches!(
+            self,
+            Self::NoChanges(_) | Self::NotApplied(_) | Self::NotVerified(_)
+        )
+    }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_protocol::{TaskSpec, TaskStatus};
-use codespar_store::StoreError;
 use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunner};
 use serde_json::Map;
 
 use crate::{
-    DevGround, DevReport, Engine, Failure, follow, report,
-    run::{PROVEN, Run, dir_of},
+    DevGround, DevReport, Engine, Failure, follow,
+    ledger::BAD_ANSWERS,
+    report,
+    run::{PROVEN, Run},
     steps::{Base, Located, Proven, Reading, Written},
 };
 
@@ -48,37 +49,29 @@ pub struct DevRunner {
 #[async_trait]
 impl Runner for DevRunner {
     async fn run(&self, control: Control) -> Outcome {
-        let opened = Run::open(self.ground.clone(), self.hub.clone(), control.clone()).await;
-        let (outcome, lost) = match opened {
+        let opened = Run::open(self.ground.clone(), self.hub.clone(), control).await;
+        match opened {
             Ok(mut run) => match run.through().await {
-                Ok(report) => (success(&run, &report), false),
-                Err(Failure::Stopped) => (stopped(&run), false),
-                Err(failure) => (failed(&run, &failure), lost(&failure)),
+                Ok(report) => {
+                    run.remove_files().await;
+                    success(&run, &report)
+                }
+                Err(Failure::Stopped) => stopped(&run),
+                Err(failure) => {
+                    if failure.is_by_answers() {
+                        // Whoever cannot record it has lost the task, or the store.
+                        let _ = run.ledger.record(BAD_ANSWERS, &true).await;
+                    }
+                    failed(&run, &failure)
+                }
             },
             Err(failure) => {
                 let words = failure.to_string();
                 let words = self.ground.redactor.redact(&words).into_owned();
-                (Outcome::failed(words), lost(&failure))
+                Outcome::failed(words)
             }
-        };
-        let leaves = matches!(
-            &*control.stop_reason.lock(),
-            Some(StopReason::Leaving | StopReason::LeaseLost)
-        );
-        // Whoever goes on with it needs its files.
-        if !leaves && !lost {
-            let dir = dir_of(&self.ground, &control);
-            // Build output can be large. What stays, `codespar gc` takes away.
-            let removing = move || std::fs::remove_dir_all(dir);
-            let _ = tokio::task::spawn_blocking(removing).await;
         }
-        outcome
     }
-}
-
-/// Another runner has the task; this may be known before we are told to stop.
-fn lost(failure: &Failure) -> bool {
-    matches!(failure, Failure::Store(StoreError::LeaseLost(_)))
 }
 
 impl Run {

@@ -3,7 +3,9 @@
 use std::{io::Write as _, path::PathBuf, sync::Arc};
 
 use codespar_model::{Asker, Budget};
-use codespar_protocol::{CommitId, ContentBlock, Cost, Event, Message, Role, TaskSpec, Usage, Usd};
+use codespar_protocol::{
+    CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd,
+};
 use codespar_tasks::{Control, StopReason, TaskHub};
 use parking_lot::Mutex;
 
@@ -243,14 +245,34 @@ impl Run {
 
     /// Where this run keeps files of its own.
     pub(crate) fn dir(&self) -> PathBuf {
-        dir_of(&self.ground, &self.control)
+        self.dir_of(&self.control.record.task_id)
     }
-}
 
-/// Where a run keeps files of its own.
-pub(crate) fn dir_of(ground: &DevGround, control: &Control) -> PathBuf {
-    let task = control.record.task_id.as_str();
-    ground.dir.join("runs").join(task)
+    fn dir_of(&self, task: &TaskId) -> PathBuf {
+        self.ground.dir.join("runs").join(task.as_str())
+    }
+
+    /// Where this run and those that it goes on from keep files, the latest first.
+    pub(crate) fn dirs(&self) -> impl Iterator<Item = PathBuf> {
+        let earlier = self.order.resumes.iter().rev();
+        [&self.control.record.task_id]
+            .into_iter()
+            .chain(earlier)
+            .map(|task| self.dir_of(task))
+    }
+
+    /// The run has come to its good end: nobody goes on with it. The files of one that failed
+    /// stay as long as its record, for whoever resumes it.
+    pub(crate) async fn remove_files(&self) {
+        let dirs: Vec<PathBuf> = self.dirs().collect();
+        let removing = move || {
+            for dir in dirs {
+                // Build output can be large. What stays, `codespar gc` takes away.
+                let _ = std::fs::remove_dir_all(dir);
+            }
+        };
+        let _ = tokio::task::spawn_blocking(removing).await;
+    }
 }
 
 /// A conversation with the model that writes the change.

@@ -275,7 +275,6 @@ async fn a_database_that_lacks_our_tables_gets_them() {
 #[tokio::test]
 async fn what_a_process_killed_while_making_the_database_left_is_made_anew() {
     let dir = state_dir();
-    fs::write(dir.path().join("codespar.db"), "").unwrap();
     fs::write(dir.path().join("codespar.db.new"), "half").unwrap();
     fs::write(dir.path().join("codespar.db.new-journal"), "half").unwrap();
     let store = open(dir.path()).await;
@@ -389,4 +388,58 @@ async fn lock_files_go_with_their_holds_and_stale_ones_with_the_clean_up() {
     assert_eq!(file_names(&locks), [held, "notes.txt".to_owned()]);
     drop(hold);
     assert_eq!(file_names(&locks), ["notes.txt"]);
+}
+
+#[tokio::test]
+async fn an_empty_database_file_is_refused_and_not_replaced() {
+    let dir = state_dir();
+    let path = dir.path().join("codespar.db");
+    fs::write(&path, "").unwrap();
+    let error = SqliteStore::open(dir.path()).await.err().unwrap();
+    let text = error.to_string();
+    assert!(
+        text.contains("codespar.db is an empty file") && text.contains("restore"),
+        "{text}"
+    );
+    assert_eq!(fs::read(&path).unwrap(), b"");
+}
+
+#[tokio::test]
+async fn a_log_without_its_database_is_not_applied_to_a_new_one() {
+    let dir = state_dir();
+    let store = open(dir.path()).await;
+    let id = started(&store).await;
+    store.append(id, 0, vec![said("x")]).await.unwrap();
+    let log = dir.path().join("codespar.db-wal");
+    let bytes = fs::read(&log).unwrap();
+    store.close().await;
+    fs::remove_file(dir.path().join("codespar.db")).unwrap();
+    fs::write(&log, bytes).unwrap();
+    let text = SqliteStore::open(dir.path()).await.err().unwrap();
+    let text = text.to_string();
+    assert!(text.contains("codespar.db is missing"), "{text}");
+    assert!(!dir.path().join("codespar.db").exists());
+}
+
+#[tokio::test]
+async fn a_removed_or_replaced_database_records_nothing_more() {
+    let dir = state_dir();
+    let store = open(dir.path()).await;
+    let id = started(&store).await;
+    let path = dir.path().join("codespar.db");
+    let away = dir.path().join("away.db");
+    fs::rename(&path, &away).unwrap();
+    let error = store.append(id, 0, vec![said("x")]).await.unwrap_err();
+    assert!(
+        error.to_string().contains("codespar.db was removed"),
+        "{error}"
+    );
+    fs::copy(&away, &path).unwrap();
+    let error = store.append(id, 0, vec![said("x")]).await.unwrap_err();
+    assert!(
+        error.to_string().contains("codespar.db was replaced"),
+        "{error}"
+    );
+    fs::rename(&away, &path).unwrap();
+    store.append(id, 0, vec![said("x")]).await.unwrap();
 }

@@ -117,7 +117,6 @@ pub struct TaskHub {
     pub(crate) limits: AgentLimits,
     /// Why no tasks may be made, if so.
     pub(crate) disabled: Option<String>,
-    pub(crate) listeners: Mutex<HashMap<TaskId, Sink>>,
     pub(crate) agents_made: Mutex<HashMap<SessionId, u32>>,
     workflows: OnceLock<Arc<WorkflowGate>>,
 }
@@ -138,7 +137,6 @@ impl TaskHub {
             kinds,
             limits: AgentLimits::default(),
             disabled,
-            listeners: Mutex::default(),
             agents_made: Mutex::default(),
             workflows: OnceLock::new(),
         })
@@ -194,12 +192,17 @@ impl TaskHub {
 
     /// Who wants to hear of a task's events.
     pub(crate) fn listener(&self, id: &TaskId) -> Option<Sink> {
-        self.listeners.lock().get(id).cloned()
+        self.scheduler.listeners.lock().get(id).cloned()
     }
 
     /// Sends events of a task to a sink from now on.
     pub fn hear(&self, id: &TaskId, sink: Sink) {
-        self.listeners.lock().insert(id.clone(), sink);
+        self.scheduler.listeners.lock().insert(id.clone(), sink);
+    }
+
+    /// Sends them nowhere any more.
+    pub(crate) fn forget_listener(&self, id: &TaskId) {
+        self.scheduler.listeners.lock().remove(id);
     }
 
     /// Says something of a task to whoever listens in this process.
@@ -222,7 +225,7 @@ impl TaskHub {
                 event: Box::new(event),
             });
         });
-        self.listeners.lock().insert(id.clone(), listener);
+        self.hear(id, listener);
     }
 
     /// Waits until a task is over, in this process or another.
@@ -235,7 +238,7 @@ impl TaskHub {
             ended.as_mut().enable();
             let record = self.store.task(id).await?;
             if record.status.is_final() {
-                self.listeners.lock().remove(id);
+                self.forget_listener(id);
                 self.scheduler.forget_end_of(id);
                 return Ok(Waited::Ended(Box::new(record)));
             }
@@ -252,6 +255,7 @@ impl TaskHub {
     pub async fn stop(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, HubError> {
         let record = self.store.stop_task(id, reason).await?;
         if record.status.is_final() {
+            self.forget_listener(id);
             return Ok(record);
         }
         self.scheduler

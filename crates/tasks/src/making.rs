@@ -90,7 +90,7 @@ impl TaskHub {
             )
             .await
             .inspect_err(|_| {
-                self.listeners.lock().remove(&id);
+                self.forget_listener(&id);
             })?;
         (caller.sink)(Event::TaskStarted {
             task_id: id,
@@ -140,7 +140,7 @@ impl TaskHub {
         self.create(caller, id.clone(), subject, spec, extra, Notify::Session)
             .await
             .inspect_err(|_| {
-                self.listeners.lock().remove(&id);
+                self.forget_listener(&id);
             })
     }
 

@@ -249,3 +249,22 @@ async fn a_process_that_leaves_hands_its_workflow_on() {
     let (killed, completed) = (TaskStatus::Killed, TaskStatus::Completed);
     assert_eq!(statuses, [killed, completed, completed]);
 }
+
+#[tokio::test]
+async fn who_heard_a_task_is_forgotten_at_its_end_though_nobody_waited() {
+    let left = json!({"a": {"task_id": "b-0000000a", "retries": 0}});
+    let bench = Bench::new(Some(left)).await;
+    let process = bench.process(Well);
+    let held = Arc::new(());
+    let heard = held.clone();
+    let step = "b-0000000a".parse().unwrap();
+    process.hub.hear(
+        &step,
+        Arc::new(move |_| {
+            let _ = &heard;
+        }),
+    );
+    assert_eq!(Arc::strong_count(&held), 2);
+    process.finish(&bench.id).await;
+    assert_eq!(Arc::strong_count(&held), 1);
+}

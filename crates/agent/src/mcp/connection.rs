@@ -110,6 +110,9 @@ pub enum McpError {
          `enabledMcpServers` in settings.json of the state directory, or by --mcp-config"
     )]
     NeedsApproval,
+    /// The session is over.
+    #[error("the session is being ended")]
+    Closing,
 }
 
 /// The last words of a program, for an error.

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -31,6 +31,10 @@ use super::{
 const EVENTS: usize = 256;
 /// How long a server is told that a call is not wanted any more.
 const NOTICE: Duration = Duration::from_millis(500);
+
+/// How long after a failed attempt to reconnect the next one is made. Doubled each time.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How a server stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +70,10 @@ pub struct McpServer {
     face: RwLock<Face>,
     begun: AtomicBool,
     settled: watch::Sender<bool>,
+    /// Whether it is being reconnected in the background.
+    retrying: AtomicBool,
+    closing: CancellationToken,
+    this: Weak<Self>,
 }
 
 /// What is known of it without waiting.
@@ -84,8 +92,12 @@ pub(super) struct Line {
 }
 
 impl McpServer {
-    pub(super) fn new(config: ServerConfig, ground: Arc<McpGround>, status: McpStatus) -> Self {
-        Self {
+    pub(super) fn new(
+        config: ServerConfig,
+        ground: Arc<McpGround>,
+        status: McpStatus,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
             config,
             ground,
             events: broadcast::channel(EVENTS).0,
@@ -98,7 +110,10 @@ impl McpServer {
             }),
             begun: AtomicBool::new(false),
             settled: watch::channel(false).0,
-        }
+            retrying: AtomicBool::new(false),
+            closing: CancellationToken::new(),
+            this: this.clone(),
+        })
     }
 
     /// How it is configured.
@@ -165,7 +180,11 @@ impl McpServer {
         if let Some(old) = connection.take() {
             old.close().await;
         }
-        match Connection::open(&self.config, &self.ground, &self.events).await {
+        let attempt = tokio::select! {
+            attempt = Connection::open(&self.config, &self.ground, &self.events) => attempt,
+            () = self.closing.cancelled() => Err(McpError::Closing),
+        };
+        match attempt {
             Ok((opened, tools)) => {
                 let mut face = self.face.write();
                 face.status = McpStatus::Connected;
@@ -179,9 +198,36 @@ impl McpServer {
                 let mut face = self.face.write();
                 face.status = McpStatus::Failed(error.clone());
                 face.peer = None;
+                if face.generation > 0 {
+                    self.keep_trying();
+                }
                 Err(error)
             }
         }
+    }
+
+    /// Tries to reconnect in the background until it succeeds or the session ends. Agents that
+    /// were made while the server was there still have its tools.
+    fn keep_trying(&self) {
+        if self.closing.is_cancelled() || self.retrying.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (this, closing) = (self.this.clone(), self.closing.clone());
+        tokio::spawn(async move {
+            let mut wait = FIRST_WAIT;
+            loop {
+                tokio::select! {
+                    () = tokio::time::sleep(wait) => {}
+                    () = closing.cancelled() => return,
+                }
+                let Some(server) = this.upgrade() else { return };
+                if !server.is_gone() || server.reconnect().await.is_ok() {
+                    server.retrying.store(false, Ordering::SeqCst);
+                    return;
+                }
+                wait = (wait * 2).min(LONGEST_WAIT);
+            }
+        });
     }
 
     /// Connects anew, whatever is known of the connection there is.
@@ -197,7 +243,13 @@ impl McpServer {
                 peer: peer.clone(),
                 generation: face.generation,
             }),
-            (None, McpStatus::Failed(error)) => Err(self.named(&format!("is down: {error}"))),
+            (None, McpStatus::Failed(error)) => {
+                let again = match self.retrying.load(Ordering::SeqCst) {
+                    true => "; reconnecting is tried again in the background",
+                    false => "",
+                };
+                Err(self.named(&format!("is down: {error}{again}")))
+            }
             (None, _) => Err(self.named("is not connected")),
         }
     }
@@ -278,7 +330,9 @@ impl McpServer {
                        safe"
                     .to_owned()
             }
-            Err(error) => format!("connecting anew failed: {error}"),
+            Err(error) => {
+                format!("connecting anew failed: {error}; it is tried again in the background")
+            }
         };
         self.named(&format!("{words}{said}. {after}"))
     }
@@ -327,6 +381,7 @@ impl McpServer {
     pub(super) async fn close(&self) {
         // Not to be connected again.
         self.begun.store(true, Ordering::SeqCst);
+        self.closing.cancel();
         if let Some(connection) = self.connection.lock().await.take() {
             connection.close().await;
         }

@@ -43,7 +43,7 @@ impl McpServers {
         let ground = Arc::new(ground);
         let with = |status: McpStatus| {
             let ground = ground.clone();
-            move |config| Arc::new(McpServer::new(config, ground.clone(), status.clone()))
+            move |config| McpServer::new(config, ground.clone(), status.clone())
         };
         let approved = approved.into_iter().map(with(McpStatus::Pending));
         let unapproved = unapproved.into_iter().map(with(McpStatus::NeedsApproval));

@@ -47,7 +47,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
         return Err(CommandError::Usage("the question is empty".to_owned()));
     }
     let cancel = CancellationToken::new();
-    let signals = Signals::watch(cancel.clone())?;
+    let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let (provider, _) = crate::dev::provider(place, args.model.as_deref())?;
     if provider.is_simulated() {
         return Err(CommandError::Usage(format!(

@@ -120,7 +120,7 @@ enum EngineName {
 /// Runs it.
 pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
-    let signals = Signals::watch(cancel.clone())?;
+    let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let session = session_args(&args, &place);
     let mut ground = Ground::prepare(place, session).await?;
     for warning in &ground.warnings {
@@ -142,7 +142,10 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
         None => begin(&args, &works, &progress).await,
     };
     let outcome = match begun {
-        Ok(id) => follow(&works, &id, &cancel, &signals).await,
+        Ok(id) => {
+            hint("if it is interrupted, resume with", &id);
+            follow(&works, &id, &cancel, &signals).await
+        }
         Err(error) => Err(error),
     };
     progress.rest();
@@ -366,20 +369,29 @@ fn conclude(
     match (record.status, signals.exit_code()) {
         (TaskStatus::Completed, _) => Ok(ExitCode::SUCCESS),
         (TaskStatus::Pending | TaskStatus::Running, code) => {
-            crate::printer::err(format_args!(
-                "codespar: {} is not over; go on with: codespar dev --resume {}",
-                record.task_id, record.task_id
-            ));
+            hint("not finished. Resume with", &record.task_id);
             Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
         }
-        (_, Some(code)) => Ok(ExitCode::from(code)),
-        (_, None) => Err(CommandError::Failed(
-            record
-                .error
-                .clone()
-                .unwrap_or_else(|| "it failed".to_owned()),
-        )),
+        (_, Some(code)) => {
+            hint("stopped. Resume with", &record.task_id);
+            Ok(ExitCode::from(code))
+        }
+        (_, None) => {
+            hint("failed. Resume with", &record.task_id);
+            Err(CommandError::Failed(
+                record
+                    .error
+                    .clone()
+                    .unwrap_or_else(|| "it failed".to_owned()),
+            ))
+        }
     }
+}
+
+/// How to go on with a run, on stderr.
+fn hint(text: &str, id: &TaskId) {
+    let text = format!("codespar: {id}: {text}: codespar dev --resume {id}");
+    crate::printer::err(format_args!("{}", crate::style::faint(text)));
 }
 
 fn report_of(record: &TaskRecord) -> Option<DevReport> {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use codespar_protocol::{SessionId, TaskId};
+use codespar_protocol::{SessionId, TaskId, TaskStatus};
 use codespar_store::{SessionFilter, SqliteStore, Store, TaskStore};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
@@ -94,9 +94,11 @@ async fn collect(
         .collect();
     bytes += remove_strays(&dirs, &known);
     bytes += remove_dead_temps(place, store, &known).await;
-    for name in ["tmp", "dev/runs"] {
-        bytes += remove_task_temps(&place.state.join(name), store).await;
-    }
+    let is_over = |status: TaskStatus| status.is_final();
+    bytes += remove_task_temps(&place.state.join("tmp"), store, is_over).await;
+    // One that failed can be resumed as long as it is on record.
+    let is_completed = |status: TaskStatus| status == TaskStatus::Completed;
+    bytes += remove_task_temps(&place.state.join("dev/runs"), store, is_completed).await;
     for name in ["dev/before", "dev/index", "clones"] {
         bytes += remove_older(&place.state.join(name), days);
     }
@@ -191,8 +193,12 @@ async fn remove_dead_temps(place: &Place, store: &SqliteStore, known: &[SessionI
     bytes
 }
 
-/// The same of tasks that are over or forgotten.
-async fn remove_task_temps(dir: &Path, store: &SqliteStore) -> u64 {
+/// The same of tasks that are not needed any more or forgotten.
+async fn remove_task_temps(
+    dir: &Path,
+    store: &SqliteStore,
+    is_done: impl Fn(TaskStatus) -> bool,
+) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
     };
@@ -204,7 +210,7 @@ async fn remove_task_temps(dir: &Path, store: &SqliteStore) -> u64 {
         if store
             .task(&id)
             .await
-            .is_ok_and(|task| !task.status.is_final())
+            .is_ok_and(|task| !is_done(task.status))
         {
             continue;
         }

@@ -38,7 +38,7 @@ pub(crate) struct ReviewArgs {
 /// Runs it.
 pub(crate) async fn run(args: ReviewArgs, place: &Place) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
-    let signals = Signals::watch(cancel.clone())?;
+    let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let (provider, redactor) = crate::dev::provider(place, args.model.as_deref())?;
     let reached = reach(&args.at, place).await?;
     let reviewer = Reviewer {

@@ -37,7 +37,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
     let prompt = prompt(words, is_resuming).await?;
     let cancel = CancellationToken::new();
-    let signals = Signals::watch(cancel.clone())?;
+    let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let ground = Ground::prepare(place, cli.session).await?;
     let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
     let ground = &works.ground;
@@ -57,6 +57,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         cli.verbose,
         &works,
         &session,
+        signals.clone(),
     )?);
     printer.begin(&notices(ground, &session))?;
     let id = session.transcript.session();

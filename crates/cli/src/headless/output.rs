@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::lines;
 use crate::{
-    args::OutputFormat, assemble::OpenSession, error::CommandError, printer, style, works::Works,
+    args::OutputFormat, assemble::OpenSession, error::CommandError, printer, signals::Signals,
+    style, works::Works,
 };
 
 /// Prints a run as it goes.
@@ -15,8 +16,9 @@ pub(crate) struct Printer {
     verbose: bool,
     session: SessionId,
     init: Value,
-    /// The first failure to write; the run ends quietly when nobody reads.
+    /// The first failure to write; it stops the run.
     failed: Mutex<Option<std::io::Error>>,
+    signals: Signals,
 }
 
 impl Printer {
@@ -26,6 +28,7 @@ impl Printer {
         verbose: bool,
         works: &Works,
         session: &OpenSession,
+        signals: Signals,
     ) -> Result<Self, CommandError> {
         let id = session.transcript.session();
         let ground = &works.ground;
@@ -55,6 +58,7 @@ impl Printer {
             session: id,
             init,
             failed: Mutex::new(None),
+            signals,
         })
     }
 
@@ -100,14 +104,11 @@ impl Printer {
                     style::error("codespar:"),
                     result.result
                 ));
-                printer::err(format_args!(
-                    "{}",
-                    style::faint(format!(
-                        "session {0} is kept; `codespar -p --resume {0}` takes it up again",
-                        result.session_id
-                    ))
-                ));
             }
+        }
+        if result.outcome != Outcome::Success {
+            let text = format!("Resume with: codespar -p --resume {}", result.session_id);
+            printer::err(format_args!("{}", style::faint(text)));
         }
         self.check()
     }
@@ -120,6 +121,12 @@ impl Printer {
         let mut failed = self.failed.lock();
         if failed.is_none() {
             *failed = write().err();
+            if let Some(error) = &*failed {
+                match error.kind() {
+                    std::io::ErrorKind::BrokenPipe => self.signals.output_closed(),
+                    _ => self.signals.token().cancel(),
+                }
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use codespar_agent::Approver;
 use codespar_protocol::{Answer, Question};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// A question on its way to the person.
 pub(super) struct Asked {
@@ -12,7 +13,12 @@ pub(super) struct Asked {
 }
 
 /// The person at the terminal. Questions of several agents wait in line; none is dropped.
-pub(super) struct Person(pub(super) mpsc::Sender<Asked>);
+#[derive(Clone)]
+pub(super) struct Person {
+    pub(super) questions: mpsc::Sender<Asked>,
+    /// The session is being ended.
+    pub(super) ending: CancellationToken,
+}
 
 #[async_trait]
 impl Approver for Person {
@@ -21,10 +27,17 @@ impl Approver for Person {
         let gone = || Answer::No {
             reason: Some("the terminal was closed".to_owned()),
         };
-        if self.0.send(Asked { question, answer }).await.is_err() {
-            return gone();
+        let asked = Asked { question, answer };
+        let answer = match self.questions.send(asked).await {
+            Ok(()) => answered.await.unwrap_or_else(|_| gone()),
+            Err(_) => gone(),
+        };
+        if self.ending.is_cancelled() {
+            // Whoever asked is about to be stopped. An answer would let it go on, and ask the
+            // model once more.
+            std::future::pending::<()>().await;
         }
-        answered.await.unwrap_or_else(|_| gone())
+        answer
     }
 }
 

@@ -35,11 +35,11 @@ use crate::{
     place::Place,
     session_dirs::{SessionDirs, find_session},
     settings::{local_file, remember_rules},
+    signals::Signals,
     style,
     works::{Role, Works},
 };
 
-const TERMINATED: u8 = 143;
 /// How often the boxes of tasks count the time.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -56,30 +56,40 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     let screen = Arc::new(Screen::default());
     screen.banner(&ground);
     let (ask, questions) = mpsc::channel(64);
+    let signals = Signals::watch_for_end(CancellationToken::new())?;
+    let person = Person {
+        questions: ask,
+        ending: signals.token().clone(),
+    };
     let mut talk = Talk {
         input: Input::start(screen.clone()),
         screen,
         resume: ground.args.resume.clone(),
         continue_last: ground.args.continue_last,
-        works: Works::open(ground, Arc::new(Person(ask.clone())), Role::Session),
-        ask,
+        works: Works::open(ground, Arc::new(person.clone()), Role::Session),
+        person,
         questions,
         agent: None,
         usage: Usage::default(),
         cost: Cost::default(),
         interrupt: signal(SignalKind::interrupt())?,
-        terminate: signal(SignalKind::terminate())?,
-        is_terminated: false,
+        signals,
     };
     gc::daily(&talk.works.ground.place, &talk.works.ground.settings);
     talk.ask_about_servers().await;
-    if wants_session {
-        talk.open().await?;
+    let outcome = match wants_session {
+        true => talk.open().await,
+        false => Ok(()),
+    };
+    if outcome.is_ok() {
+        talk.until_the_end(first).await;
     }
-    let code = talk.until_the_end(first).await;
     talk.leave().await;
     talk.works.close().await;
-    code
+    match talk.signals.exit_code() {
+        Some(code) => Ok(ExitCode::from(code)),
+        None => outcome.map(|()| ExitCode::SUCCESS),
+    }
 }
 
 /// One sitting.
@@ -87,7 +97,7 @@ struct Talk {
     works: Works,
     input: Input,
     screen: Arc<Screen>,
-    ask: mpsc::Sender<Asked>,
+    person: Person,
     questions: mpsc::Receiver<Asked>,
     agent: Option<Agent>,
     resume: Option<String>,
@@ -95,8 +105,7 @@ struct Talk {
     usage: Usage,
     cost: Cost,
     interrupt: Signal,
-    terminate: Signal,
-    is_terminated: bool,
+    signals: Signals,
 }
 
 /// What came of a question.
@@ -110,29 +119,24 @@ enum Heard {
 enum Said {
     Words(String),
     Leave,
-    Terminated,
 }
 
 impl Talk {
-    async fn until_the_end(&mut self, mut next: Option<String>) -> Result<ExitCode, CommandError> {
-        loop {
+    async fn until_the_end(&mut self, mut next: Option<String>) {
+        while !self.signals.token().is_cancelled() {
             let said = match next.take() {
                 Some(words) => Said::Words(words),
                 None => self.listen().await,
             };
             let words = match said {
                 Said::Words(words) => words,
-                Said::Leave => return Ok(ExitCode::SUCCESS),
-                Said::Terminated => return Ok(ExitCode::from(TERMINATED)),
+                Said::Leave => return,
             };
             if matches!(commands::read(&words), Typed::Quit) {
-                return Ok(ExitCode::SUCCESS);
+                return;
             }
             if let Err(error) = self.obey(commands::read(&words)).await {
                 self.screen.say(&style::error(error));
-            }
-            if self.is_terminated {
-                return Ok(ExitCode::from(TERMINATED));
             }
         }
     }
@@ -172,7 +176,8 @@ impl Talk {
             tokio::select! {
                 line = self.input.paragraph() => return line.map_or(Said::Leave, Said::Words),
                 Some(asked) = self.questions.recv() => {
-                    self.put(asked).await;
+                    let nothing = CancellationToken::new();
+                    self.put(asked, &nothing).await;
                 }
                 () = tasks::news(&self.works, session) => {
                     self.screen.leave_prompt();
@@ -187,19 +192,22 @@ impl Talk {
                     warned = true;
                     self.screen.say("\n(Ctrl-C again, Ctrl-D or /quit leaves)");
                 }
-                _ = self.terminate.recv() => return Said::Terminated,
+                () = self.signals.token().cancelled() => return Said::Leave,
             }
         }
     }
 
-    /// Puts a question to the person and passes the answer on. Ctrl-C means no.
-    async fn put(&mut self, asked: Asked) -> Heard {
+    /// Puts a question to the person and passes the answer on. Without one the run that
+    /// `cancel` stops is over, before it hears a no that it might go on from.
+    async fn put(&mut self, asked: Asked, cancel: &CancellationToken) {
         let (answer, heard) = self.hear(&asked).await;
+        if heard == Heard::Interrupt {
+            cancel.cancel();
+        }
         if answer == Answer::Always {
             self.keep_rules(&asked);
         }
         asked.give(answer);
-        heard
     }
 
     async fn hear(&mut self, asked: &Asked) -> (Answer, Heard) {
@@ -216,8 +224,13 @@ impl Talk {
                     heard = Heard::Interrupt;
                     break no("the person interrupted");
                 }
+                () = self.signals.token().cancelled() => {
+                    heard = Heard::Interrupt;
+                    break no("the session was ended");
+                }
             };
             let Some(line) = line else {
+                heard = Heard::Interrupt;
                 break no("the terminal was closed");
             };
             match asked.reply(&line) {
@@ -268,11 +281,14 @@ impl Talk {
         let screen = self.screen.clone();
         let company = Company {
             sink: Arc::new(move |event| screen.event(&event)),
-            approver: Arc::new(Person(self.ask.clone())),
+            approver: Arc::new(self.person.clone()),
             note: None,
         };
         // Their tools belong to the agent; it is made once.
-        ground.mcp.settled().await;
+        tokio::select! {
+            () = ground.mcp.settled() => {}
+            () = self.signals.token().cancelled() => {}
+        }
         for notice in crate::mcp::notices(&ground.mcp) {
             self.screen.say(&style::warning(notice));
         }
@@ -285,7 +301,7 @@ impl Talk {
         let Some(mut agent) = self.agent.take() else {
             return Ok(());
         };
-        let cancel = CancellationToken::new();
+        let cancel = self.signals.token().child_token();
         self.screen.go_on();
         let mut second = tokio::time::interval(SECOND);
         // A task of its own: it goes on while the person thinks about a question.
@@ -301,15 +317,9 @@ impl Talk {
                 }
                 _ = second.tick() => self.screen.tick(),
                 Some(asked) = self.questions.recv() => {
-                    if self.put(asked).await == Heard::Interrupt {
-                        cancel.cancel();
-                    }
+                    self.put(asked, &cancel).await;
                 }
                 _ = self.interrupt.recv() => cancel.cancel(),
-                _ = self.terminate.recv() => {
-                    self.is_terminated = true;
-                    cancel.cancel();
-                }
             }
         };
         self.agent = Some(agent);
@@ -334,8 +344,19 @@ impl Talk {
             self.screen.say("there is nothing to summarise yet");
             return;
         };
-        match agent.compact_now(&CancellationToken::new()).await {
+        let cancel = self.signals.token().child_token();
+        let outcome = {
+            let mut compacting = std::pin::pin!(agent.compact_now(&cancel));
+            loop {
+                tokio::select! {
+                    outcome = &mut compacting => break outcome,
+                    _ = self.interrupt.recv() => cancel.cancel(),
+                }
+            }
+        };
+        match outcome {
             Ok(true) => {}
+            _ if cancel.is_cancelled() => self.screen.say("stopped; the conversation is as it was"),
             Ok(false) => self
                 .screen
                 .say("the conversation is too short to summarise"),
@@ -363,8 +384,8 @@ impl Talk {
             let id = agent.session();
             drop(agent);
             SessionDirs::of(&self.works.ground.place.state, id).clean();
-            let words = format!("session {id} is kept; `codespar --resume {id}` takes it up");
-            self.screen.say(&style::faint(words));
+            let text = format!("Resume with: codespar --resume {id}");
+            self.screen.say(&style::faint(text));
         }
         self.resume = None;
         self.continue_last = false;

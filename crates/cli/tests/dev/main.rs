@@ -21,4 +21,5 @@ mod network;
 mod proof;
 mod pulls;
 mod repository;
+mod resume;
 mod untrusted;

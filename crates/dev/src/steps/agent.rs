@@ -38,19 +38,30 @@ impl Run {
                 "the agent engine needs a clone of the repository, and there is none".to_owned(),
             )
         })?;
-        let path = self.dir().join(TREE);
         let known = match self.ledger.known("agent_task")? {
+            Some(task) if self.is_to_be_replaced(&task).await? => self.launched().await?,
             Some(task) => Some(task),
             None => self.launched().await?,
+        };
+        let kept = self
+            .dirs()
+            .map(|dir| dir.join(TREE))
+            .find(|tree| tree.is_dir());
+        let is_kept = kept.is_some() && self.ledger.has("agent_task");
+        let path = match kept {
+            Some(kept) if is_kept => kept,
+            _ => self.dir().join(TREE),
         };
         let task: TaskId = match known {
             // Its tree is as it left it.
             Some(task) => task,
             None => {
-                let (to, commit) = (path.clone(), base.commit.clone());
-                let trust = self.link.trust;
-                let tree = blocking(move || Tree::open(&clone, &to, &commit, trust)).await?;
-                tree.keep();
+                if !is_kept {
+                    let (to, commit) = (path.clone(), base.commit.clone());
+                    let trust = self.link.trust;
+                    let tree = blocking(move || Tree::open(&clone, &to, &commit, trust)).await?;
+                    tree.keep();
+                }
                 let task = self.launch(&path, located).await?;
                 self.ledger.record("agent_task", &task).await?;
                 task
@@ -83,10 +94,10 @@ impl Run {
             rounds: 1,
         };
         self.ledger
-            .record(&format!("{ANSWER}agent"), &spent)
+            .record(&format!("{ANSWER}agent-{task}"), &spent)
             .await?;
         if record.status != TaskStatus::Completed {
-            return Err(Failure::Refused(format!(
+            return Err(Failure::AgentFailed(format!(
                 "agent {task} did not come to an end: {}",
                 record.error.unwrap_or_default()
             )));
@@ -121,6 +132,15 @@ impl Run {
         })
         .await?;
         Ok(written)
+    }
+
+    /// Whether an earlier run's agent failed or was stopped. Another one goes on in its tree.
+    async fn is_to_be_replaced(&self, task: &TaskId) -> Result<bool, Failure> {
+        if !self.ledger.is_inherited("agent_task") {
+            return Ok(false);
+        }
+        let status = self.hub.store().task(task).await?.status;
+        Ok(status.is_final() && status != TaskStatus::Completed)
     }
 
     /// The agent of an earlier attempt that ended before it was on record.

@@ -65,6 +65,13 @@ fn sql_in_words(error: &sqlx::Error, dir: &Path) -> StoreError {
         path: dir.to_owned(),
         message,
     };
+    if let sqlx::Error::Io(error) = error {
+        // The driver has a thread for each connection.
+        return unusable(format!(
+            "cannot start the thread of the database: {error}; raise the limit on processes \
+             (`ulimit -u`) or on memory (`ulimit -v`)"
+        ));
+    }
     let Some(database) = error.as_database_error() else {
         return StoreError::Database(error.to_string());
     };

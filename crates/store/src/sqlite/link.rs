@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::failure::Failure;
+use super::{failure::Failure, file_id::FileId};
 use crate::StoreError;
 
 pub(super) struct Link {
     dir: PathBuf,
     options: SqliteConnectOptions,
+    /// The file that was opened.
+    file: FileId,
     seat: Mutex<Seat>,
 }
 
@@ -36,18 +38,22 @@ impl Link {
     pub(super) fn new(
         dir: PathBuf,
         options: SqliteConnectOptions,
+        file: FileId,
         connection: SqliteConnection,
     ) -> Self {
         Self {
             dir,
             options,
+            file,
             seat: Mutex::new(Seat::Open(connection)),
         }
     }
 
-    /// Waits for its turn.
+    /// Waits for its turn. Refused when the file is not there any more: SQLite would go on with
+    /// the removed one, and all that is written would be lost at the end.
     pub(super) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
         let mut seat = self.seat.lock().await;
+        self.file.check(&self.dir)?;
         let connection = match std::mem::replace(&mut *seat, Seat::Empty) {
             Seat::Open(connection) => connection,
             Seat::Empty => (self.options.connect().await)

@@ -2,6 +2,7 @@
 
 mod append;
 mod failure;
+mod file_id;
 mod link;
 mod open;
 #[cfg(test)]

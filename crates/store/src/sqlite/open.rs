@@ -14,7 +14,7 @@ use sqlx::{
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous},
 };
 
-use super::{SqliteStore, failure::Failure, link::Link};
+use super::{SqliteStore, failure::Failure, file_id::FileId, link::Link};
 use crate::{StoreError, locks::Locks};
 
 pub(super) const DATABASE: &str = "codespar.db";
@@ -66,9 +66,10 @@ impl SqliteStore {
         let dir = make_dir(dir)?;
         let options = options(&dir.join(DATABASE));
         let connection = connect(&dir, &options).await?;
+        let file = FileId::of(&dir.join(DATABASE))?;
         Ok(Self {
             locks: Locks::in_state_dir(&dir),
-            link: Link::new(dir.clone(), options, connection),
+            link: Link::new(dir.clone(), options, file, connection),
             dir,
         })
     }
@@ -111,9 +112,10 @@ async fn connect(
     options: &SqliteConnectOptions,
 ) -> Result<SqliteConnection, StoreError> {
     let database = dir.join(DATABASE);
-    if !is_there(&database) {
+    if !is_there(dir)? {
         let _lock = lock_setup(dir).await?;
-        if !is_there(&database) {
+        if !is_there(dir)? {
+            refuse_orphaned_log(dir)?;
             create(dir, &database).await?;
         }
     }
@@ -129,8 +131,38 @@ async fn connect(
 
 /// Looked at from outside only: opening and closing the file would let go of the locks that
 /// another store of this process has on it.
-fn is_there(database: &Path) -> bool {
-    fs::metadata(database).is_ok_and(|found| found.len() > 0)
+///
+/// An empty file is not one of ours: a new database gets its name when it is whole. Making a new
+/// one in its place would hide that everything in it was lost.
+fn is_there(dir: &Path) -> Result<bool, StoreError> {
+    let database = dir.join(DATABASE);
+    match fs::metadata(&database) {
+        Ok(found) if found.len() == 0 => Err(StoreError::Unusable {
+            path: dir.to_owned(),
+            message: format!(
+                "{DATABASE} is an empty file, so its content was lost; restore it from a backup, \
+                 or remove it and its -wal and -shm files to begin anew"
+            ),
+        }),
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(StoreError::unusable(&database, &error)),
+    }
+}
+
+/// SQLite would apply the log of a database that was removed to the new one.
+fn refuse_orphaned_log(dir: &Path) -> Result<(), StoreError> {
+    let log = dir.join(format!("{DATABASE}-wal"));
+    if fs::metadata(&log).is_ok_and(|found| found.len() > 0) {
+        return Err(StoreError::Unusable {
+            path: dir.to_owned(),
+            message: format!(
+                "{DATABASE} is missing, but {DATABASE}-wal holds changes of it; restore \
+                 {DATABASE}, or remove {DATABASE}-wal and {DATABASE}-shm to begin anew"
+            ),
+        });
+    }
+    Ok(())
 }
 
 /// Made under another name and renamed: the change to WAL does not wait for readers, so nobody

@@ -59,7 +59,7 @@ impl Runner for MonitorRunner {
     async fn run(&self, control: Control) -> Outcome {
         let listener = self.hub.listener(&control.record.task_id);
         let outcome = self.watch(&control, listener).await;
-        self.hub.listeners.lock().remove(&control.record.task_id);
+        self.hub.forget_listener(&control.record.task_id);
         outcome.unwrap_or_else(Outcome::failed)
     }
 }

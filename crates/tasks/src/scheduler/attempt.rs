@@ -93,6 +93,7 @@ impl Scheduler {
                 self.backoff.lock().forget(&id);
                 let took = self.clock.now().saturating_sub(began);
                 self.record(&record, epoch, *outcome, took).await;
+                self.listeners.lock().remove(&id);
             }
         }
         self.held.lock().remove(&id);

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use codespar_agent::HandOver;
+use codespar_agent::{HandOver, Sink};
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskType};
 use codespar_store::{Capacity, LeaseStore, Projects, RunnerId, TaskStore};
 use parking_lot::{Mutex, RwLock};
@@ -93,6 +93,8 @@ pub struct Scheduler {
     ended: broadcast::Sender<TaskId>,
     /// Who waits for the end of one task; each is woken by that end alone.
     waiters: Mutex<HashMap<TaskId, Arc<Notify>>>,
+    /// Who hears what tasks do, until they are over.
+    pub(crate) listeners: Mutex<HashMap<TaskId, Sink>>,
     /// Tasks that were put back and are left alone for a while.
     backoff: Mutex<Backoff>,
     /// When our last sign of life was recorded.
@@ -167,6 +169,7 @@ impl Scheduler {
             lists_may_have_changed: AtomicBool::new(true),
             ended: broadcast::channel(256).0,
             waiters: Mutex::default(),
+            listeners: Mutex::default(),
             backoff: Mutex::default(),
             last_beat: Mutex::default(),
             taking: tokio::sync::Mutex::default(),

@@ -145,7 +145,7 @@ fn a_mistake_is_reported_with_its_place() {
         (
             "{\"turn\": []}",
             "line 1: script: unknown field `turn`, expected one of `turns`, `after_last`, \
-             `conversations`, `strict`",
+             `conversations`, `strict`, `longest_request`",
         ),
         (
             "[\n\"a\",\n{\"content\": \"b\",\n \"stop\": 1}]",

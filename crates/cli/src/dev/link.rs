@@ -157,9 +157,19 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
 fn left_lock(dir: &Path, words: &str) -> Option<PathBuf> {
     let (_, rest) = words.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
-    let path = dir.join(path).canonicalize().ok()?;
-    let is_lock = path.extension().is_some_and(|ending| ending == "lock");
-    (is_lock && path.starts_with(dir.canonicalize().ok()?)).then_some(path)
+    let path = dir.join(path);
+    if path.extension().is_none_or(|ending| ending != "lock") {
+        return None;
+    }
+    // Git names the file by a link to the one that it locks, or below a link to a directory.
+    let locked = path.with_extension("");
+    let locked = std::fs::read_link(&locked).unwrap_or(locked);
+    let lock = locked
+        .parent()?
+        .canonicalize()
+        .ok()?
+        .join(path.file_name()?);
+    (lock.exists() && lock.starts_with(dir.canonicalize().ok()?)).then_some(lock)
 }
 
 #[cfg(test)]

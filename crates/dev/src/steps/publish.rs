@@ -8,6 +8,7 @@ use super::{Base, Located, Proven, Written};
 use crate::{
     DevOrder, Failure, Leave, Risk, RiskLevel,
     diff_stat::touched,
+    markdown::without_mentions,
     pull_text::{PullText, Verified, commit_message, shorten},
     risk::{Proof, risk},
     run::{Run, dollars},
@@ -164,7 +165,7 @@ impl Run {
         let new = NewPullRequest {
             head: base.branch.clone(),
             base: base.base.clone(),
-            title: self.ground.redactor.redact(&title).into_owned(),
+            title: without_mentions(&self.ground.redactor.redact(&title)),
             body: self.body(written, proven, risk),
             draft: if self.is_draft(proven) {
                 Draft::Draft

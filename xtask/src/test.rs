@@ -39,7 +39,9 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
         run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.step("dependencies", || dependencies::check(root))?;
-    steps.step("red team", || redteam::run(&redteam::Args::for_tests(), root))?;
+    steps.step("red team", || {
+        redteam::run(&redteam::Args::for_tests(), root)
+    })?;
     println!("\n{}", steps.summary());
     Ok(())
 }

@@ -14,6 +14,9 @@ use tempfile::TempDir;
 
 use crate::{Git, GitError, Location, view::scratch};
 
+/// How often a pack is tried to be brought in.
+const TRIES: u32 = 10;
+
 /// What our marks say.
 const MARK: &str = "codespar: new objects";
 /// A mark of a process that is gone.
@@ -71,15 +74,29 @@ impl Quarantine {
         let call = self.inside.call(args).input(names.join("\n") + "\n");
         let made = call.run()?.checked()?.text();
         let pack = self.dir.path().join(format!("new-{made}.pack"));
-        let file = File::open(&pack).map_err(GitError::file(pack))?;
-        let keep = format!("--keep={MARK}");
-        let call = self.outside.call(["index-pack", "--stdin", &keep]);
-        let text = call.input_file(file).run()?.checked()?.text();
+        let text = self.bring(&pack, &packs)?;
         // `keep` or, where somebody else keeps the same pack, `pack`.
         let mark = text
             .strip_prefix("keep\t")
             .map(|name| packs.join(format!("pack-{name}.keep")));
         Ok(KeptObjects { mark })
+    }
+
+    /// Puts a pack into the repository, with its mark. A collection that runs beside us removes
+    /// directories that are empty for a moment, so it is tried a few times.
+    fn bring(&self, pack: &Path, packs: &Path) -> Result<String, GitError> {
+        let keep = format!("--keep={MARK}");
+        let mut tries = 0;
+        loop {
+            fs::create_dir_all(packs).map_err(GitError::file(packs))?;
+            let file = File::open(pack).map_err(GitError::file(pack))?;
+            let call = self.outside.call(["index-pack", "--stdin", &keep]);
+            tries += 1;
+            match call.input_file(file).run()?.checked() {
+                Err(_) if tries < TRIES => {}
+                ended => return Ok(ended?.text()),
+            }
+        }
     }
 
     /// The names of the loose objects: two digits are the directory, the others the file.

@@ -153,6 +153,15 @@ const SECRETS: &[&str] = &[
     "snap/firefox",
 ];
 
+/// What the system keeps for root alone; commands that root starts do not see it either.
+const SYSTEM_SECRETS: &[&str] = &[
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/ssl/private",
+];
+
 /// Where things are that decide about reading.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Reads {
@@ -175,6 +184,10 @@ impl Reads {
             .filter(|path| path.parent().is_some())
             .collect();
         policy.secret.extend(self.state.as_deref().and_then(real));
+        if rustix::process::geteuid().is_root() {
+            let kept = SYSTEM_SECRETS.iter().map(Path::new);
+            policy.secret.extend(kept.filter_map(real));
+        }
         let others = other_homes(env, &policy.hidden);
         for home in home.iter().chain(&others) {
             let shown = TOOLS.iter().map(|name| home.join(name));

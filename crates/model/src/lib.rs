@@ -12,6 +12,8 @@ mod endpoint;
 mod error;
 mod estimate;
 mod failure;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod http;
 mod openai;
 mod request;

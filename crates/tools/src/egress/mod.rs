@@ -9,6 +9,8 @@ mod allow;
 mod blocked;
 mod client_hello;
 mod forward;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod gate;
 mod gateway;
 mod handover;

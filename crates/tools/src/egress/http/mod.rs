@@ -4,7 +4,7 @@
 //! of the first.
 
 mod body;
-mod head;
+pub(super) mod head;
 mod response;
 
 use std::{io, time::Duration};

@@ -1,0 +1,42 @@
+//! Rules and shell commands: the first line is a rule, the rest a command. A command that is denied
+//! stays denied when a rule that allows it is added.
+#![no_main]
+
+use codespar_policy::{
+    Access, Decision, Lifetime, Mode, Repository, Request, Rule, RuleKind, RuleSet, RuleSource,
+    Scope, Shelter, decide,
+};
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    let (rule, command) = text.split_once('\n').unwrap_or(("Bash", text));
+    let Ok(rule) = Rule::parse(rule) else { return };
+    let scope = Scope {
+        root: "/project".into(),
+        cwd: "/project".into(),
+        home: Some("/home/person".into()),
+        workspace: vec!["/project".into()],
+        free: Vec::new(),
+        shelter: Shelter::Sandboxed,
+        repository: Repository::Project,
+        lifetime: Lifetime::Kept,
+    };
+    let access = [Access::Command(command.to_owned())];
+    let request = Request {
+        tool: "Bash",
+        read_only: false,
+        access: &access,
+    };
+    let source = RuleSource::named("the fuzzer");
+    let mut rules = RuleSet::default();
+    rules.add(RuleKind::Deny, rule.clone(), &source);
+    let denied = matches!(
+        decide(&request, &rules, Mode::Default, &scope),
+        Decision::Deny { .. }
+    );
+    rules.add(RuleKind::Allow, rule, &source);
+    let still = matches!(
+        decide(&request, &rules, Mode::Default, &scope),
+        Decision::Deny { .. }
+    );
+    assert_eq!(denied, still);
+});

@@ -2,7 +2,7 @@
 //!
 //! A command runs in a network namespace of its own that has only a loopback device. Before it
 //! starts, [`forward_main`] opens a listening socket on that device and hands it out to us
-//! through the unix socket of its [`Gateway`]; connections made inside are accepted here. So
+//! through the unix socket of its `Gateway`; connections made inside are accepted here. So
 //! nothing runs inside on our behalf, and there is no other way out.
 
 mod allow;

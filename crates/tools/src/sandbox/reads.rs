@@ -260,8 +260,9 @@ fn is_below(path: &Path, trees: &[PathBuf]) -> bool {
     trees.iter().any(|tree| path.starts_with(tree))
 }
 
+/// The path without links, if it is there. Most of what is asked for is not, and looking is much
+/// cheaper than resolving: this runs before every command.
 fn real(path: &Path) -> Option<PathBuf> {
-    path.is_absolute()
-        .then(|| path.canonicalize().ok())
-        .flatten()
+    let is_there = path.is_absolute() && path.symlink_metadata().is_ok();
+    is_there.then(|| path.canonicalize().ok()).flatten()
 }

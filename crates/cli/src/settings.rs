@@ -157,6 +157,7 @@ impl From<&LimitSettings> for Limits {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum SandboxMode {
     Auto,
+    Namespaces,
     Bubblewrap,
     Landlock,
     Off,
@@ -166,6 +167,7 @@ impl From<SandboxMode> for SandboxChoice {
     fn from(mode: SandboxMode) -> Self {
         match mode {
             SandboxMode::Auto => Self::Auto,
+            SandboxMode::Namespaces => Self::Namespaces,
             SandboxMode::Bubblewrap => Self::Bubblewrap,
             SandboxMode::Landlock => Self::Landlock,
             SandboxMode::Off => Self::Off,

@@ -116,6 +116,7 @@ fn parent(kind: &OsString, args: impl Iterator<Item = OsString>) -> Result<(), F
         _ => return Err("usage: sandbox_child <kind> <workspace> <temp> <command> [state]".into()),
     };
     let choice = match kind.to_str() {
+        Some("namespaces") => SandboxChoice::Namespaces,
         Some("bubblewrap") => SandboxChoice::Bubblewrap,
         Some("landlock") => SandboxChoice::Landlock,
         _ => SandboxChoice::Off,

@@ -74,6 +74,8 @@ impl Hidden {
         let mut known = self.found.lock();
         if let Some((when, found)) = &*known
             && when.elapsed() < FOUND_KNOWN
+            // What was moved is somewhere else now.
+            && found.iter().all(|path| path.symlink_metadata().is_ok())
         {
             return found.clone();
         }

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// Every way a command can be run.
 fn bench(kind: &str) -> Bench {
     match kind {
+        "namespaces" => Bench::sandboxed(SandboxChoice::Namespaces),
         "bubblewrap" => Bench::sandboxed(SandboxChoice::Bubblewrap),
         "landlock" => Bench::sandboxed(SandboxChoice::Landlock),
         "guard" => Bench::new(SandboxChoice::Off),
@@ -28,7 +29,7 @@ fn bench(kind: &str) -> Bench {
 #[rstest]
 #[tokio::test]
 async fn output_exit_codes_and_signals_are_told(
-    #[values("bubblewrap", "landlock", "guard", "none")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard", "none")] kind: &str,
 ) {
     let bench = bench(kind);
     assert_eq!(
@@ -63,7 +64,7 @@ async fn output_exit_codes_and_signals_are_told(
 #[rstest]
 #[tokio::test]
 async fn the_working_directory_carries_over_but_not_out_of_the_workspace(
-    #[values("bubblewrap", "landlock", "guard", "none")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard", "none")] kind: &str,
 ) {
     let bench = bench(kind);
     let root = bench.root.display();
@@ -112,7 +113,7 @@ fn family(marker: &str) -> String {
 #[rstest]
 #[tokio::test]
 async fn a_command_that_takes_too_long_ends_with_all_it_started(
-    #[values("bubblewrap", "landlock", "guard")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard")] kind: &str,
 ) {
     let bench = bench(kind);
     let marker = marker();
@@ -145,7 +146,7 @@ async fn without_a_guard_the_group_still_ends() {
 #[rstest]
 #[tokio::test]
 async fn a_cancelled_command_ends_with_all_it_started(
-    #[values("bubblewrap", "landlock", "guard")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard")] kind: &str,
 ) {
     let bench = bench(kind);
     let marker = marker();
@@ -168,7 +169,7 @@ async fn a_cancelled_command_ends_with_all_it_started(
 #[rstest]
 #[tokio::test]
 async fn a_dropped_call_leaves_nothing_running(
-    #[values("bubblewrap", "landlock", "guard", "none")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard", "none")] kind: &str,
 ) {
     let bench = bench(kind);
     let marker = marker();
@@ -188,7 +189,7 @@ async fn a_dropped_call_leaves_nothing_running(
 #[rstest]
 #[tokio::test]
 async fn what_is_left_in_the_background_is_stopped_and_named(
-    #[values("bubblewrap", "landlock", "guard")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard")] kind: &str,
 ) {
     let bench = bench(kind);
     let marker = marker();
@@ -215,7 +216,7 @@ async fn without_a_guard_a_background_process_does_not_hang_the_call() {
 #[rstest]
 #[tokio::test]
 async fn the_last_words_of_a_process_substitution_arrive(
-    #[values("bubblewrap", "landlock", "guard", "none")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard", "none")] kind: &str,
 ) {
     let bench = bench(kind);
     assert_eq!(bench.ok("echo late > >(sleep 0.05; cat)").await, "late");
@@ -224,7 +225,7 @@ async fn the_last_words_of_a_process_substitution_arrive(
 #[rstest]
 #[tokio::test]
 async fn endless_output_is_kept_at_both_ends_and_capped_on_disk(
-    #[values("bubblewrap", "none")] kind: &str,
+    #[values("namespaces", "bubblewrap", "none")] kind: &str,
 ) {
     let bench = bench(kind);
     let command = "echo first; yes | head -c 100000000; echo last";
@@ -257,7 +258,7 @@ async fn colours_and_progress_bars_are_flattened() {
 #[rstest]
 #[tokio::test]
 async fn the_environment_is_what_was_handed_in(
-    #[values("bubblewrap", "landlock", "guard", "none")] kind: &str,
+    #[values("namespaces", "bubblewrap", "landlock", "guard", "none")] kind: &str,
 ) {
     let bench = bench(kind);
     let seen = bench.ok("env | cut -d= -f1 | sort | tr '\\n' ' '").await;

@@ -54,6 +54,7 @@ impl Site {
 }
 
 #[rstest]
+#[case(SandboxChoice::Namespaces)]
 #[case(SandboxChoice::Bubblewrap)]
 #[case(SandboxChoice::Landlock)]
 #[tokio::test]
@@ -78,6 +79,7 @@ async fn a_command_reaches_the_allowed_host_through_the_proxy_and_nothing_withou
 }
 
 #[rstest]
+#[case(SandboxChoice::Namespaces)]
 #[case(SandboxChoice::Bubblewrap)]
 #[case(SandboxChoice::Landlock)]
 #[tokio::test]
@@ -102,6 +104,7 @@ async fn another_host_is_refused_and_named_in_the_result(#[case] choice: Sandbox
 }
 
 #[rstest]
+#[case(SandboxChoice::Namespaces)]
 #[case(SandboxChoice::Bubblewrap)]
 #[case(SandboxChoice::Landlock)]
 #[tokio::test]
@@ -130,6 +133,7 @@ async fn the_exit_code_and_the_signal_are_the_commands_own_and_nothing_stays(
 }
 
 #[rstest]
+#[case(SandboxChoice::Namespaces)]
 #[case(SandboxChoice::Bubblewrap)]
 #[case(SandboxChoice::Landlock)]
 #[tokio::test]
@@ -152,6 +156,7 @@ async fn a_command_cannot_hand_over_another_socket(#[case] choice: SandboxChoice
 }
 
 #[rstest]
+#[case(SandboxChoice::Namespaces)]
 #[case(SandboxChoice::Bubblewrap)]
 #[case(SandboxChoice::Landlock)]
 #[tokio::test]

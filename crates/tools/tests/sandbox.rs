@@ -17,13 +17,14 @@ use codespar_tools::sandbox::{Network, Sandbox, SandboxChoice, SandboxKind};
 use rstest::rstest;
 use support::{Bench, alive, guard, marker, wait_until};
 
+const NAMESPACES: SandboxChoice = SandboxChoice::Namespaces;
 const BUBBLEWRAP: SandboxChoice = SandboxChoice::Bubblewrap;
 const LANDLOCK: SandboxChoice = SandboxChoice::Landlock;
 
 #[rstest]
 #[tokio::test]
 async fn writes_stay_in_the_workspace_and_the_temporary_directory(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
     let bench = Bench::sandboxed(choice);
     let outside = bench.outside();
@@ -64,7 +65,7 @@ async fn writes_stay_in_the_workspace_and_the_temporary_directory(
 #[rstest]
 #[tokio::test]
 async fn the_network_is_closed_unless_it_is_allowed(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
     let closed = Bench::sandboxed(choice);
     let open = Bench::sandboxed_with(choice, Network::Allowed);
@@ -112,7 +113,7 @@ fn repository(root: &Path) {
 #[case("setsid sh -c 'sleep 0.05; echo evil > .git/hooks/pre-commit' & true")]
 #[tokio::test]
 async fn hooks_and_settings_stay_as_they_are(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
     #[case] attempt: &str,
 ) {
     let bench = Bench::sandboxed(choice);
@@ -132,7 +133,7 @@ async fn hooks_and_settings_stay_as_they_are(
 #[rstest]
 #[tokio::test]
 async fn putting_back_does_not_follow_a_symlink_out_of_the_workspace(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
     let bench = Bench::sandboxed(choice);
     let outside = bench.outside();
@@ -170,7 +171,7 @@ async fn a_protected_file_that_was_put_back_is_told_and_quarantined() {
 #[rstest]
 #[tokio::test]
 async fn settings_that_we_write_while_a_command_runs_stay(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
     let bench = Bench::sandboxed(choice);
     fs::create_dir(bench.root.join(".codespar")).unwrap();
@@ -195,7 +196,7 @@ async fn settings_that_we_write_while_a_command_runs_stay(
 #[rstest]
 #[tokio::test]
 async fn git_can_commit_in_a_linked_worktree(
-    #[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
     let dir = support::directory();
     let script = "git init -q main && cd main && git config user.name n && git config user.email e \
@@ -220,7 +221,9 @@ async fn git_can_commit_in_a_linked_worktree(
 
 #[rstest]
 #[tokio::test]
-async fn our_own_process_is_out_of_reach(#[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
+async fn our_own_process_is_out_of_reach(
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
     let bench = Bench::sandboxed(choice);
     let pid = std::process::id();
     let ours = fs::read("/proc/self/environ").unwrap();
@@ -235,7 +238,7 @@ async fn our_own_process_is_out_of_reach(#[values(BUBBLEWRAP, LANDLOCK)] choice:
         "our environment can be read"
     );
     // Landlock scopes signals from Linux 6.12 on.
-    if choice == BUBBLEWRAP || kernel() >= (6, 12) {
+    if choice != LANDLOCK || kernel() >= (6, 12) {
         bench.fails(&format!("kill -0 {pid}")).await;
         let output = bench.ok("kill -9 $PPID 2>/dev/null; echo still here").await;
         assert_eq!(output, "still here");
@@ -252,16 +255,19 @@ fn kernel() -> (u32, u32) {
 
 #[rstest]
 #[tokio::test]
-async fn no_device_can_be_made(#[values(BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
+async fn no_device_can_be_made(#[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
     let bench = Bench::sandboxed(choice);
     bench.fails("mknod disk b 8 0").await;
     bench.fails("mknod memory c 1 1").await;
     assert_eq!(bench.ok("mkfifo pipe && ls").await, "pipe");
 }
 
+#[rstest]
 #[tokio::test]
-async fn servers_inside_bubblewrap_can_be_reached_from_inside() {
-    let bench = Bench::sandboxed(BUBBLEWRAP);
+async fn servers_inside_can_be_reached_from_inside(
+    #[values(NAMESPACES, BUBBLEWRAP)] choice: SandboxChoice,
+) {
+    let bench = Bench::sandboxed(choice);
     let script = "import socket\ns = socket.create_server(('127.0.0.1', 0))\n\
                   c = socket.create_connection(s.getsockname())\nprint('reached')";
     fs::write(bench.root.join("server.py"), script).unwrap();
@@ -269,9 +275,10 @@ async fn servers_inside_bubblewrap_can_be_reached_from_inside() {
     assert_eq!(output.content.text(), "reached");
 }
 
+#[rstest]
 #[tokio::test]
-async fn mounts_cannot_be_undone_in_bubblewrap() {
-    let bench = Bench::sandboxed(BUBBLEWRAP);
+async fn mounts_cannot_be_undone(#[values(NAMESPACES, BUBBLEWRAP)] choice: SandboxChoice) {
+    let bench = Bench::sandboxed(choice);
     let outside = bench.outside();
     let place = outside.display();
     bench.fails("mount -o remount,rw,bind /").await;
@@ -284,6 +291,7 @@ async fn mounts_cannot_be_undone_in_bubblewrap() {
 }
 
 #[rstest]
+#[case("namespaces")]
 #[case("bubblewrap")]
 #[case("landlock")]
 #[case("off")]
@@ -390,6 +398,7 @@ fn a_switched_off_sandbox_is_not_an_unavailable_one() {
     assert_eq!(
         kinds,
         vec![
+            (SandboxKind::Namespaces, false),
             (SandboxKind::Bubblewrap, false),
             (SandboxKind::Landlock, false)
         ]

@@ -56,7 +56,7 @@ pub(crate) fn hand_out_port(socket: &Path) -> io::Result<()> {
 /// A new network namespace has its loopback device switched off, unless its maker saw to it.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
-fn bring_loopback_up() -> io::Result<()> {
+pub(crate) fn bring_loopback_up() -> io::Result<()> {
     use std::os::fd::AsRawFd;
 
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;

@@ -33,9 +33,9 @@ use std::{
 use tokio::sync::{OnceCell, Semaphore};
 
 pub use allow::{AllowedDomain, AllowedDomains, DomainError};
-#[cfg(target_os = "linux")]
-pub(crate) use forward::hand_out_port;
 pub use forward::{FORWARD_COMMAND, forward_main};
+#[cfg(target_os = "linux")]
+pub(crate) use forward::{bring_loopback_up, hand_out_port};
 pub(crate) use gateway::Gateway;
 
 use gate::{Gate, Resolver, system_resolver};

@@ -3,7 +3,6 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -11,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Network, SandboxPolicy,
+    layout::{Layout, Mount},
+    namespaces::ProcView,
     order::CommandLine,
-    policy::{Absent, View},
-    sockets,
 };
 
 /// Fixed places: a `bwrap` that a project puts on the search path is no sandbox.
@@ -25,8 +24,7 @@ const PLACES: [&str; 5] = [
     "/run/current-system/sw/bin/bwrap",
 ];
 
-/// What root keeps inside: to work on files of other owners and to become somebody else. Nothing
-/// that mounts, so the read-only view stays one.
+/// What root keeps inside, as in `namespaces`.
 const ROOT_CAPABILITIES: [&str; 6] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -35,26 +33,6 @@ const ROOT_CAPABILITIES: [&str; 6] = [
     "CAP_SETGID",
     "CAP_SETUID",
 ];
-
-/// Directories of the system that are empty inside: sockets and other people's files are in them.
-const FRESH: [&str; 3] = ["/run", "/tmp", "/var/run"];
-
-/// What programs need in those.
-const NEEDED: [&str; 4] = [
-    "/etc/resolv.conf",
-    "/run/current-system",
-    "/run/opengl-driver",
-    "/run/wrappers",
-];
-
-/// How `/proc` is seen inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum ProcView {
-    /// Its own: only the sandbox's processes.
-    Own,
-    /// The machine's; containers often forbid mounting another.
-    Shared,
-}
 
 /// Which privileges stay inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,15 +79,16 @@ pub(super) fn variants(program: &Path) -> Vec<Bubblewrap> {
     variants
 }
 
-/// Arguments before the command, and the protected paths no mount could cover.
-pub(super) struct Plan {
-    pub(super) arguments: Vec<OsString>,
-    pub(super) uncovered: Vec<PathBuf>,
-}
-
 impl Bubblewrap {
-    /// Lays out the sandbox. Its process 1 is bubblewrap's own; the guard outside sees to its end.
-    pub(super) fn plan(&self, policy: &SandboxPolicy, line: &CommandLine, cwd: &Path) -> Plan {
+    /// Its arguments before the command. Its process 1 is bubblewrap's own; the guard outside sees
+    /// to its end.
+    pub(super) fn arguments(
+        &self,
+        policy: &SandboxPolicy,
+        layout: &Layout,
+        line: &CommandLine,
+        cwd: &Path,
+    ) -> Vec<OsString> {
         let mut words = Words::default();
         words.add(["--ro-bind", "/", "/", "--dev", "/dev"]);
         words.scratch(policy, Path::new("/dev/shm"));
@@ -128,7 +107,14 @@ impl Bubblewrap {
                 words.add(["--cap-add", capability]);
             }
         }
-        let uncovered = mount(&mut words, policy);
+        for (path, mount) in &layout.mounts {
+            match mount {
+                Mount::Empty => words.scratch(policy, path),
+                Mount::ReadOnly => words.mount("--ro-bind", path, path),
+                Mount::Writable => words.mount("--bind", path, path),
+                Mount::Nothing => words.mount("--ro-bind", Path::new("/dev/null"), path),
+            }
+        }
         words.add(["--clearenv"]);
         for (name, value) in &line.env {
             words.push("--setenv");
@@ -137,106 +123,8 @@ impl Bubblewrap {
         }
         words.push("--chdir");
         words.push(cwd);
-        Plan {
-            arguments: words.0,
-            uncovered,
-        }
+        words.0
     }
-}
-
-/// Mounts everything, parents before what is in them.
-fn mount(words: &mut Words, policy: &SandboxPolicy) -> Vec<PathBuf> {
-    let fresh: Vec<PathBuf> = FRESH
-        .iter()
-        .map(PathBuf::from)
-        .filter(|path| fs::symlink_metadata(path).is_ok_and(|kind| kind.is_dir()))
-        .collect();
-    let mut shown = policy.clone();
-    let needed = NEEDED.iter().filter_map(|path| fs::canonicalize(path).ok());
-    shown
-        .visible
-        .extend(needed.filter(|path| fresh.iter().any(|fresh| path.starts_with(fresh))));
-    if let Network::Proxy(socket) = &policy.network {
-        shown.visible.push(socket.clone());
-    }
-    let (covered, uncovered) = coverable(policy);
-    let views = shown.views(&fresh);
-    for (path, view) in &views {
-        match view {
-            View::Hidden => words.scratch(policy, path),
-            View::Secret if path.is_dir() => words.scratch(policy, path),
-            View::Secret => words.mount("--ro-bind", Path::new("/dev/null"), path),
-            View::Readable => words.mount("--ro-bind", path, path),
-            View::Writable => words.mount("--bind", path, path),
-        }
-    }
-    for socket in sockets::to_cover(policy, |path| is_seen(&views, path)) {
-        words.mount("--ro-bind", Path::new("/dev/null"), &socket);
-    }
-    for parent in parents(&covered) {
-        // A mount point cannot be renamed: `mv .git away` would take what is in it along.
-        if policy.covers(parent) && !policy.writable.iter().any(|tree| tree == parent) {
-            words.mount("--bind", parent, parent);
-        }
-    }
-    for path in &covered {
-        words.mount("--ro-bind", path, path);
-    }
-    uncovered
-}
-
-/// Whether a path of the machine is there inside.
-fn is_seen(views: &std::collections::BTreeMap<PathBuf, View>, path: &Path) -> bool {
-    let nearest = path.ancestors().find_map(|around| views.get(around));
-    !matches!(nearest, Some(View::Hidden | View::Secret))
-}
-
-/// Protected paths that a mount can cover, and those that have to be checked.
-fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let inside = policy.protected.iter().filter(|protected| {
-        policy.covers(&protected.path) && !policy.writable.contains(&protected.path)
-    });
-    let (mut covered, mut uncovered) = (Vec::new(), Vec::new());
-    for protected in inside {
-        match fs::symlink_metadata(&protected.path) {
-            Ok(kind)
-                if !kind.is_symlink()
-                    && protected
-                        .path
-                        .canonicalize()
-                        .is_ok_and(|real| real == protected.path) =>
-            {
-                covered.push(protected.path.clone());
-            }
-            // Below something that has a placeholder or is read-only.
-            Err(_)
-                if protected.absent != Absent::Checked && is_below(&covered, &protected.path) => {}
-            _ => uncovered.push(protected.path.clone()),
-        }
-    }
-    covered.sort();
-    covered.dedup();
-    // What is read-only as a whole needs no second mount.
-    let all = covered.clone();
-    covered.retain(|path| {
-        !path
-            .ancestors()
-            .skip(1)
-            .any(|around| all.iter().any(|one| one == around))
-    });
-    uncovered.retain(|path| !is_below(&covered, path));
-    (covered, uncovered)
-}
-
-fn is_below(trees: &[PathBuf], path: &Path) -> bool {
-    trees.iter().any(|tree| path.starts_with(tree))
-}
-
-fn parents(paths: &[PathBuf]) -> Vec<&Path> {
-    let mut parents: Vec<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
-    parents.sort();
-    parents.dedup();
-    parents
 }
 
 #[derive(Default)]

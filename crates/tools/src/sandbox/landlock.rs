@@ -13,15 +13,13 @@ use landlock::{
     ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
     RulesetCreatedAttr, RulesetStatus, Scope,
 };
-use rustix::{
-    process::{DumpableBehavior, set_dumpable_behavior},
-    thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set},
-};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::egress::hand_out_port;
 
 use super::{
     Network, SandboxPolicy,
+    namespaces::{ROOT_KEEPS, limit_to},
     policy::View,
     seccomp::{self, Filters, Sockets, Truncation},
 };
@@ -46,15 +44,6 @@ const DEVICES: [&str; 13] = [
     "/dev/urandom",
     "/dev/zero",
 ];
-
-/// What root keeps, as in bubblewrap. Others would let it read the environment of any process, make
-/// a device file of the disk, or load code into the kernel.
-const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::SETGID)
-    .union(CapabilitySet::SETUID);
 
 /// Restrictions made ready before the fork, so that little is left to do after it.
 pub(super) struct Confinement {
@@ -154,12 +143,7 @@ fn limit_root() -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    for capability in CapabilitySet::all().difference(ROOT_KEEPS).iter() {
-        if capability_is_in_bounding_set(capability).unwrap_or(false) {
-            remove_capability_from_bounding_set(capability)?;
-        }
-    }
-    Ok(())
+    limit_to(ROOT_KEEPS)
 }
 
 /// The kernel's Landlock version; 0 when it has none or has it switched off.

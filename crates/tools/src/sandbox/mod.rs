@@ -1,8 +1,8 @@
 //! The sandbox: what commands run in, which kind works on this machine, and why not the others.
 //!
 //! Every command runs under a guard (this binary, re-executed once), so that nothing it starts
-//! outlives it or us. Bubblewrap is preferred; Landlock with seccomp is next. What each does not
-//! cover is said in `bubblewrap` and `landlock`.
+//! outlives it or us. Namespaces that we make ourselves are preferred, those of bubblewrap are next,
+//! Landlock with seccomp is last. What it does not cover is said in `landlock`.
 
 #[cfg(target_os = "linux")]
 mod bubblewrap;
@@ -23,7 +23,13 @@ mod harden;
 mod keep;
 #[cfg(target_os = "linux")]
 mod landlock;
+#[cfg(target_os = "linux")]
+mod layout;
 mod limits;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod namespaces;
 #[cfg(target_os = "linux")]
 mod nested;
 mod order;
@@ -78,6 +84,8 @@ pub(crate) use wrap::Wrapped;
 /// What commands are held in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SandboxKind {
+    /// Namespaces of our own making.
+    Namespaces,
     /// Namespaces, by `bwrap`.
     Bubblewrap,
     /// Landlock and seccomp.
@@ -91,6 +99,7 @@ pub enum SandboxKind {
 impl SandboxKind {
     fn name(self) -> &'static str {
         match self {
+            Self::Namespaces => "namespaces",
             Self::Bubblewrap => "bubblewrap",
             Self::Landlock => "Landlock",
             Self::Seatbelt => "Seatbelt",
@@ -115,6 +124,8 @@ pub enum SandboxChoice {
     /// The best that works.
     #[default]
     Auto,
+    /// Namespaces of our own making or nothing.
+    Namespaces,
     /// Bubblewrap or nothing.
     Bubblewrap,
     /// Landlock or nothing.
@@ -255,8 +266,7 @@ impl Sandbox {
     /// sandbox knows network namespaces.
     pub fn egress(&self) -> Option<&Arc<Egress>> {
         let egress = self.egress.as_ref()?;
-        let has_namespaces =
-            || matches!(self.kind(), SandboxKind::Bubblewrap | SandboxKind::Landlock);
+        let has_namespaces = || !matches!(self.kind(), SandboxKind::Seatbelt | SandboxKind::None);
         (self.network == Network::Denied && has_namespaces()).then_some(egress)
     }
 
@@ -338,6 +348,7 @@ impl Sandbox {
     /// The kind in force, in words.
     pub fn describe(&self) -> String {
         match self.kind() {
+            SandboxKind::Namespaces => self.probes.namespaces_words(),
             SandboxKind::Bubblewrap => self.probes.bubblewrap_words(),
             SandboxKind::Landlock => "Landlock and seccomp".to_owned(),
             SandboxKind::Seatbelt => "Seatbelt".to_owned(),
@@ -426,6 +437,7 @@ impl Sandbox {
     fn candidates(&self) -> &'static [SandboxKind] {
         match self.choice {
             SandboxChoice::Auto => probe::KINDS,
+            SandboxChoice::Namespaces => &[SandboxKind::Namespaces],
             SandboxChoice::Bubblewrap => &[SandboxKind::Bubblewrap],
             SandboxChoice::Landlock => &[SandboxKind::Landlock],
             SandboxChoice::Off => &[],

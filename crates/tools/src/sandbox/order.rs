@@ -41,6 +41,8 @@ pub(crate) struct Order {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Means {
     #[cfg(target_os = "linux")]
+    Namespaces(super::namespaces::Namespaces),
+    #[cfg(target_os = "linux")]
     Bubblewrap(super::bubblewrap::Bubblewrap),
     Landlock,
     /// Nothing: the guard only sees to the end of all that was started.

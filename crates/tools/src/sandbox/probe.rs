@@ -3,10 +3,16 @@
 use std::sync::OnceLock;
 
 use super::SandboxKind;
+#[cfg(target_os = "linux")]
+use super::namespaces::{Namespaces, ProcView};
 
 /// Kinds this system could have, best first.
 #[cfg(target_os = "linux")]
-pub(super) const KINDS: &[SandboxKind] = &[SandboxKind::Bubblewrap, SandboxKind::Landlock];
+pub(super) const KINDS: &[SandboxKind] = &[
+    SandboxKind::Namespaces,
+    SandboxKind::Bubblewrap,
+    SandboxKind::Landlock,
+];
 /// Kinds this system could have, best first.
 #[cfg(target_os = "macos")]
 pub(super) const KINDS: &[SandboxKind] = &[SandboxKind::Seatbelt];
@@ -17,6 +23,8 @@ pub(super) const KINDS: &[SandboxKind] = &[];
 /// What was found out so far; each kind is tried once.
 #[derive(Default)]
 pub(super) struct Probes {
+    #[cfg(target_os = "linux")]
+    namespaces: OnceLock<Result<Namespaces, String>>,
     #[cfg(target_os = "linux")]
     bubblewrap: OnceLock<Result<super::bubblewrap::Bubblewrap, String>>,
     #[cfg(target_os = "linux")]
@@ -37,6 +45,12 @@ impl Probes {
             return Err("there is no guard program to run commands under".to_owned());
         };
         match kind {
+            SandboxKind::Namespaces => self
+                .namespaces
+                .get_or_init(|| linux::try_namespaces(guard, setup))
+                .as_ref()
+                .map(|_| ())
+                .map_err(Clone::clone),
             SandboxKind::Bubblewrap => self
                 .bubblewrap
                 .get_or_init(|| linux::try_bubblewrap(guard, setup))
@@ -51,20 +65,37 @@ impl Probes {
         }
     }
 
+    pub(super) fn namespaces(&self) -> Option<Namespaces> {
+        let found = self.namespaces.get()?.as_ref();
+        found.ok().copied()
+    }
+
+    pub(super) fn namespaces_words(&self) -> String {
+        let proc_view = self.namespaces().map(|found| found.proc_view);
+        format!("namespaces{}", proc_words(proc_view))
+    }
+
     pub(super) fn bubblewrap(&self) -> Option<&super::bubblewrap::Bubblewrap> {
         self.bubblewrap.get().and_then(|found| found.as_ref().ok())
     }
 
     pub(super) fn bubblewrap_words(&self) -> String {
-        use super::bubblewrap::ProcView;
-        match self.bubblewrap() {
-            Some(found) if found.proc_view == ProcView::Shared => format!(
-                "bubblewrap ({}), with the machine's /proc: another cannot be mounted here",
-                found.program.display()
-            ),
-            Some(found) => format!("bubblewrap ({})", found.program.display()),
-            None => "bubblewrap".to_owned(),
-        }
+        let Some(found) = self.bubblewrap() else {
+            return "bubblewrap".to_owned();
+        };
+        let program = found.program.display();
+        format!(
+            "bubblewrap ({program}){}",
+            proc_words(Some(found.proc_view))
+        )
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn proc_words(proc_view: Option<ProcView>) -> &'static str {
+    match proc_view {
+        Some(ProcView::Shared) => ", with the machine's /proc: another cannot be mounted here",
+        Some(ProcView::Own) | None => "",
     }
 }
 
@@ -85,6 +116,10 @@ impl Probes {
         }
     }
 
+    pub(super) fn namespaces_words(&self) -> String {
+        "namespaces".to_owned()
+    }
+
     pub(super) fn bubblewrap_words(&self) -> String {
         "bubblewrap".to_owned()
     }
@@ -100,18 +135,34 @@ mod linux {
         client::GuardClient,
         guard::Setup,
         landlock,
+        namespaces::{Namespaces, VARIANTS},
         order::{CommandLine, Means, Order},
     };
 
     /// A sandbox that has not run a shell by then does not work.
     const PATIENCE: Duration = Duration::from_secs(10);
 
+    pub(super) fn try_namespaces(guard: &GuardClient, setup: &Setup) -> Result<Namespaces, String> {
+        first_that_works(VARIANTS, |variant| {
+            attempt(guard, setup, Means::Namespaces(*variant))
+        })
+    }
+
     pub(super) fn try_bubblewrap(guard: &GuardClient, setup: &Setup) -> Result<Bubblewrap, String> {
         let program =
             bubblewrap::find().ok_or("bwrap is not installed; install the package `bubblewrap`")?;
+        first_that_works(bubblewrap::variants(&program), |variant| {
+            attempt(guard, setup, Means::Bubblewrap(variant.clone()))
+        })
+    }
+
+    fn first_that_works<T>(
+        variants: impl IntoIterator<Item = T>,
+        attempt: impl Fn(&T) -> Result<(), String>,
+    ) -> Result<T, String> {
         let mut reason = String::new();
-        for variant in bubblewrap::variants(&program) {
-            match attempt(guard, setup, Means::Bubblewrap(variant.clone())) {
+        for variant in variants {
+            match attempt(&variant) {
                 Ok(()) => return Ok(variant),
                 // The first is the best way; why it failed is what helps.
                 Err(why) if reason.is_empty() => reason = why,

@@ -27,6 +27,8 @@ use super::{
     guard::send,
     keep::Kept,
     landlock::Confinement,
+    layout::Layout,
+    namespaces::{self, Namespaces, Told},
     nested,
     order::{self, CommandLine, GuardedEnd, Means, Order, Report, Restored},
     placeholders::Placeholders,
@@ -61,10 +63,17 @@ struct Watch {
     policy: SandboxPolicy,
     kept: Kept,
     placeholders: Placeholders,
-    /// Where bubblewrap tells how the command ended.
-    status: Option<File>,
+    status: Option<Status>,
     begun: SystemTime,
     confined: bool,
+}
+
+/// Where the sandbox tells how the command ended.
+enum Status {
+    /// By the first process inside.
+    Init(File),
+    /// By bubblewrap, which ends with the command.
+    Bubblewrap(File),
 }
 
 impl Watch {
@@ -84,6 +93,7 @@ impl Watch {
             confined: means != Means::Nothing,
         };
         let started = match means {
+            Means::Namespaces(namespaces) => watch.start_behind(namespaces, &line, &cwd, output),
             Means::Bubblewrap(bubblewrap) => watch.start_in(&bubblewrap, &line, &cwd, output),
             Means::Landlock => watch.start_under_landlock(&line, &cwd, output),
             Means::Nothing => start(plain(&line, &cwd), output, |()| Ok(())),
@@ -107,19 +117,15 @@ impl Watch {
         cwd: &std::path::Path,
         output: OwnedFd,
     ) -> io::Result<Pid> {
+        let layout = self.lay_out()?;
         let policy = &self.policy;
-        if let Some(registry) = &policy.registry {
-            self.placeholders =
-                Placeholders::acquire(registry, &policy.protected, &policy.writable)?;
-        }
-        let plan = bubblewrap.plan(policy, line, cwd);
-        self.kept = Kept::take(plan.uncovered, &policy.writable)?;
+        let arguments = bubblewrap.arguments(policy, &layout, line, cwd);
         let sockets = match policy.network {
             // The machine's own network namespace has local sockets without a file.
             Network::Allowed => Sockets::NetworkOnly,
             Network::Denied | Network::Proxy(_) => Sockets::Namespaced,
         };
-        let mut inherited = vec![nul_separated(&plan.arguments)?];
+        let mut inherited = vec![nul_separated(&arguments)?];
         for filter in seccomp::filters(sockets, Truncation::Allowed)? {
             inherited.push(anonymous(&seccomp::bytes(filter))?);
         }
@@ -140,8 +146,39 @@ impl Watch {
             .current_dir("/");
         let limits = policy.limits.clone();
         let main = start(command, output, move |()| limits.enforce())?;
-        self.status = Some(File::from(OwnedFd::from(status)));
+        self.status = Some(Status::Bubblewrap(File::from(OwnedFd::from(status))));
         Ok(main)
+    }
+
+    fn start_behind(
+        &mut self,
+        namespaces: Namespaces,
+        line: &CommandLine,
+        cwd: &std::path::Path,
+        output: OwnedFd,
+    ) -> io::Result<Pid> {
+        let layout = self.lay_out()?;
+        let mut command = plain(line, cwd);
+        command
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output);
+        let started = namespaces.start(&self.policy, &layout, command)?;
+        self.status = Some(Status::Init(started.told));
+        Ok(started.init)
+    }
+
+    /// Sees to what is protected: by mounts where they can cover it, by a check afterwards elsewhere.
+    fn lay_out(&mut self) -> io::Result<Layout> {
+        let policy = &self.policy;
+        if let Some(registry) = &policy.registry {
+            self.placeholders =
+                Placeholders::acquire(registry, &policy.protected, &policy.writable)?;
+        }
+        let mut layout = Layout::of(policy);
+        let uncovered = std::mem::take(&mut layout.uncovered);
+        self.kept = Kept::take(uncovered, &policy.writable)?;
+        Ok(layout)
     }
 
     fn start_under_landlock(
@@ -178,18 +215,9 @@ impl Watch {
                 return broken(&format!("a placeholder could not be taken away: {error}"));
             }
         };
-        let ended = self.family.ended;
-        let (code, signal) = match self.status.map(exit_code_in) {
-            Some(Ok(Some(code))) => (Some(code), None),
-            Some(_) if self.family.asked => (None, Some(Signal::KILL.as_raw())),
-            Some(_) if ended.is_some_and(|status| status.exit_status().is_some()) => {
-                return Report::NotSetUp;
-            }
-            Some(_) => return broken("bubblewrap was killed"),
-            None => (
-                ended.and_then(|status| status.exit_status()),
-                ended.and_then(|status| status.terminating_signal()),
-            ),
+        let (code, signal) = match how_ended(self.status, &self.family) {
+            Ok(how) => how,
+            Err(report) => return report,
         };
         Report::Ended(GuardedEnd {
             code,
@@ -197,6 +225,14 @@ impl Watch {
             leftovers,
             restored,
         })
+    }
+
+    /// Whether the command itself has ended, whatever it left behind.
+    fn has_ended(&self) -> bool {
+        match &self.status {
+            Some(Status::Init(told)) => is_readable(told),
+            _ => self.family.ended.is_some(),
+        }
     }
 
     /// Undoes what the command did to protected paths.
@@ -219,18 +255,25 @@ impl Watch {
         let mut lingering: Option<Instant> = None;
         while self.family.collect(&self.events) {
             let mut pause = None;
-            if self.family.ended.is_some() {
+            if self.has_ended() {
                 let since = *lingering.get_or_insert_with(Instant::now);
                 let left = LINGER.saturating_sub(since.elapsed());
                 if !self.family.asked {
                     if left.is_zero() {
-                        let own = self.status.as_ref().map(|_| BUBBLEWRAP);
+                        let own = self.status.as_ref().map(|status| match status {
+                            Status::Init(_) => namespaces::INIT,
+                            Status::Bubblewrap(_) => BUBBLEWRAP,
+                        });
                         return Ok(family::names(NAMES, own));
                     }
                     pause = Some(left);
                 }
             }
-            match next_word(control, &self.events, pause)? {
+            let told = match &self.status {
+                Some(Status::Init(told)) if lingering.is_none() => Some(told),
+                _ => None,
+            };
+            match next_word(control, &self.events, told, pause)? {
                 Word::Nothing => {}
                 Word::End => {
                     self.family.asked = true;
@@ -243,6 +286,35 @@ impl Watch {
             }
         }
         Ok(Vec::new())
+    }
+}
+
+/// The command's exit code, or the signal that ended it.
+fn how_ended(
+    status: Option<Status>,
+    family: &Family,
+) -> Result<(Option<i32>, Option<i32>), Report> {
+    let killed = Ok((None, Some(Signal::KILL.as_raw())));
+    match status {
+        None => Ok((
+            family.ended.and_then(|status| status.exit_status()),
+            family.ended.and_then(|status| status.terminating_signal()),
+        )),
+        Some(Status::Init(told)) => match Told::read(told) {
+            Some(Told::Exited(code)) => Ok((Some(code), None)),
+            Some(Told::Signalled(signal)) => Ok((None, Some(signal))),
+            Some(Told::Failed(reason)) => Err(Report::Failed { reason }),
+            None if family.asked => killed,
+            None => Err(broken("the sandbox was killed")),
+        },
+        Some(Status::Bubblewrap(told)) => match exit_code_in(told) {
+            Ok(Some(code)) => Ok((Some(code), None)),
+            _ if family.asked => killed,
+            _ if family.ended.is_some_and(|end| end.exit_status().is_some()) => {
+                Err(Report::NotSetUp)
+            }
+            _ => Err(broken("bubblewrap was killed")),
+        },
     }
 }
 
@@ -302,6 +374,15 @@ fn nul_separated(words: &[OsString]) -> io::Result<File> {
         bytes.push(0);
     }
     anonymous(&bytes)
+}
+
+fn is_readable(file: &File) -> bool {
+    let mut fds = [PollFd::new(file, PollFlags::IN)];
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
 /// The last of the documents that bubblewrap wrote, if the command was run at all.
@@ -374,16 +455,18 @@ enum Word {
     Gone,
 }
 
-/// Waits for the lifeline or a child's end, but not longer than `pause`.
+/// Waits for the lifeline, a child's end or what the sandbox tells, but not longer than `pause`.
 fn next_word(
     mut control: &UnixStream,
     events: &ChildEvents,
+    told: Option<&File>,
     pause: Option<Duration>,
 ) -> io::Result<Word> {
-    let mut fds = [
+    let mut fds = vec![
         PollFd::new(control, PollFlags::IN),
         PollFd::new(events, PollFlags::IN),
     ];
+    fds.extend(told.map(|told| PollFd::new(told, PollFlags::IN)));
     let pause = pause.map(|pause| Timespec {
         tv_sec: pause.as_secs().cast_signed(),
         tv_nsec: pause.subsec_nanos().into(),

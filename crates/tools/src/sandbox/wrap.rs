@@ -56,24 +56,28 @@ impl Sandbox {
         let Some(guard) = &self.guard else {
             return Ok(Wrapped::Plain(line));
         };
-        let means = match (kind, self.probes.bubblewrap()) {
-            (SandboxKind::Bubblewrap, Some(bubblewrap)) => Means::Bubblewrap(bubblewrap.clone()),
-            (SandboxKind::Landlock, _) => Means::Landlock,
-            _ => Means::Nothing,
+        let means = match kind {
+            SandboxKind::Namespaces => self.probes.namespaces().map(Means::Namespaces),
+            SandboxKind::Bubblewrap => self.probes.bubblewrap().cloned().map(Means::Bubblewrap),
+            SandboxKind::Landlock => Some(Means::Landlock),
+            SandboxKind::Seatbelt | SandboxKind::None => None,
         };
+        let means = means.unwrap_or(Means::Nothing);
         let mut policy = policy.clone();
         if means != Means::Nothing {
             for tree in policy.workspace.clone() {
                 policy.protect_nested(&self.nested_in(&tree), self.reads.home.as_deref());
             }
         }
-        if let super::Network::Proxy(_) = &policy.network {
-            policy.visible.push(guard.program().to_path_buf());
-        }
-        let line = match means {
-            Means::Bubblewrap(_) => forwarded(&policy, line, guard.program()),
+        let line = match (&means, &policy.network) {
+            (Means::Bubblewrap(_), super::Network::Proxy(socket)) => {
+                let line = forwarded(socket, line, guard.program());
+                let needed = [socket.clone(), guard.program().to_path_buf()];
+                policy.visible.extend(needed);
+                line
+            }
             // The guard opens the proxy's port itself.
-            Means::Landlock | Means::Nothing => line,
+            _ => line,
         };
         let order = Order {
             means,
@@ -111,10 +115,7 @@ impl Sandbox {
 
 /// With a proxy: `binary __egress-forward <socket> -- command`.
 #[cfg(target_os = "linux")]
-fn forwarded(policy: &SandboxPolicy, line: CommandLine, binary: &Path) -> CommandLine {
-    let super::Network::Proxy(socket) = &policy.network else {
-        return line;
-    };
+fn forwarded(socket: &Path, line: CommandLine, binary: &Path) -> CommandLine {
     let mut arguments: Vec<OsString> = vec![
         crate::egress::FORWARD_COMMAND.into(),
         socket.into(),

@@ -1,0 +1,332 @@
+//! Namespaces that we set up ourselves: of processes, mounts, IPC and network, and of users where we
+//! are not root.
+//!
+//! This does what bubblewrap does for us, with the same view of the disk and the same filters, in a
+//! third of the time: no program has to be started for it, and mounting needs no look at all other
+//! mounts. Where the system lets only chosen programs make user namespaces, bubblewrap still works.
+//!
+//! The first process inside is a fork of the watcher. It lays out the disk, starts the command, tells
+//! how it ended, and stays until the last of its processes has gone. It keeps its privileges, which is
+//! why the command cannot look into it: it is not dumpable and has no descriptors but one.
+
+use std::{
+    convert::Infallible,
+    fs::{self, File},
+    io::{self, Read, Write},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    process::Command,
+};
+
+use rustix::{
+    process::{DumpableBehavior, Pid, Signal, WaitOptions, set_dumpable_behavior},
+    thread::{CapabilitySet, CapabilitySets},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::egress::{bring_loopback_up, hand_out_port};
+
+use super::{
+    Network, SandboxPolicy,
+    layout::Layout,
+    mounts,
+    order::FAILED,
+    seccomp::{self, Sockets, Truncation},
+};
+
+/// What the first process inside is called.
+pub(super) const INIT: &str = "sandbox-init";
+
+/// How `/proc` is seen inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum ProcView {
+    /// Its own: only the sandbox's processes.
+    Own,
+    /// The machine's; containers often forbid mounting another.
+    Shared,
+}
+
+/// What root keeps inside: to work on files of other owners and to become somebody else. Others
+/// would let it mount, read the environment of any process, make a device file of the disk, or load
+/// code into the kernel.
+pub(super) const ROOT_KEEPS: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID);
+
+/// Namespaces that were seen to work, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Namespaces {
+    pub(super) proc_view: ProcView,
+}
+
+/// The ways to try, best first.
+pub(super) const VARIANTS: [Namespaces; 2] = [
+    Namespaces {
+        proc_view: ProcView::Own,
+    },
+    Namespaces {
+        proc_view: ProcView::Shared,
+    },
+];
+
+/// The first process inside, and where it tells how the command ended.
+pub(super) struct Started {
+    pub(super) init: Pid,
+    pub(super) told: File,
+}
+
+/// What the first process has to say.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Told {
+    /// The command exited.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(i32),
+    /// It was not started.
+    Failed(String),
+}
+
+impl Told {
+    /// Reads the one message; `None` if there is none.
+    pub(super) fn read(told: File) -> Option<Self> {
+        let mut text = Vec::new();
+        told.take(64 << 10).read_to_end(&mut text).ok()?;
+        let mut documents = serde_json::Deserializer::from_slice(&text).into_iter();
+        documents.next()?.ok()
+    }
+
+    fn send(&self, mut to: &File) {
+        if let Ok(text) = serde_json::to_vec(self) {
+            // Whoever does not hear it takes the sandbox for killed.
+            let _ = to.write_all(&text);
+        }
+    }
+}
+
+impl Namespaces {
+    /// Starts a command. The calling process must have one thread.
+    #[allow(unsafe_code)]
+    pub(super) fn start(
+        self,
+        policy: &SandboxPolicy,
+        layout: &Layout,
+        command: Command,
+    ) -> io::Result<Started> {
+        let (told, tell) = io::pipe()?;
+        let (told, tell) = (
+            File::from(OwnedFd::from(told)),
+            File::from(OwnedFd::from(tell)),
+        );
+        let owner = Owner::current();
+        // SAFETY: without a stack of its own the call behaves like `fork`, and this process has one
+        // thread, so the child finds every lock free.
+        let pid = unsafe {
+            libc::syscall(
+                libc::SYS_clone,
+                libc::c_long::from(flags(policy, &owner) | libc::SIGCHLD),
+                0,
+                0,
+                0,
+                0,
+            )
+        };
+        if pid < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if pid == 0 {
+            if let Err(error) = self.init(policy, layout, command, &owner, &tell) {
+                Told::Failed(error.to_string()).send(&tell);
+            }
+            // SAFETY: ends the process without running what the guard has registered.
+            unsafe { libc::_exit(0) }
+        }
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        Ok(Started {
+            init: pid.ok_or_else(|| io::Error::other("a child without an id"))?,
+            told,
+        })
+    }
+
+    /// The first process inside.
+    fn init(
+        self,
+        policy: &SandboxPolicy,
+        layout: &Layout,
+        command: Command,
+        owner: &Owner,
+        tell: &File,
+    ) -> io::Result<()> {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        rustix::process::setsid()?;
+        rustix::thread::set_name(c"sandbox-init")?;
+        owner.map()?;
+        match &policy.network {
+            Network::Allowed => {}
+            Network::Denied => bring_loopback_up()?,
+            Network::Proxy(socket) => hand_out_port(socket)?,
+        }
+        mounts::apply(layout, self.proc_view, policy.limits.scratch)?;
+        let main = start(policy, command, tell)?;
+        close_all_but(tell)?;
+        reap(main, tell)
+    }
+}
+
+/// Who starts the command.
+struct Owner {
+    user: rustix::process::Uid,
+    group: rustix::process::Gid,
+}
+
+impl Owner {
+    fn current() -> Self {
+        Self {
+            user: rustix::process::geteuid(),
+            group: rustix::process::getegid(),
+        }
+    }
+
+    /// In a new user namespace, everybody stays who they are and nobody else exists.
+    fn map(&self) -> io::Result<()> {
+        if self.user.is_root() {
+            return Ok(());
+        }
+        // Who cannot be dumped does not own these files.
+        set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        let (user, group) = (self.user.as_raw(), self.group.as_raw());
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        Ok(())
+    }
+}
+
+fn flags(policy: &SandboxPolicy, owner: &Owner) -> libc::c_int {
+    let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+    if policy.network != Network::Allowed {
+        flags |= libc::CLONE_NEWNET;
+    }
+    if !owner.user.is_root() {
+        flags |= libc::CLONE_NEWUSER;
+    }
+    flags
+}
+
+/// Starts the command itself.
+#[allow(unsafe_code)]
+fn start(policy: &SandboxPolicy, command: Command, tell: &File) -> io::Result<Pid> {
+    let sockets = match policy.network {
+        // The machine's own network namespace has local sockets without a file.
+        Network::Allowed => Sockets::NetworkOnly,
+        Network::Denied | Network::Proxy(_) => Sockets::Namespaced,
+    };
+    let filters = seccomp::filters(sockets, Truncation::Allowed)?;
+    // SAFETY: this process has one thread, so the child finds every lock free.
+    match unsafe { libc::fork() } {
+        0 => {
+            let Err(error) = execute(policy, filters, command);
+            Told::Failed(error.to_string()).send(tell);
+            // SAFETY: ends the process without running what the guard has registered.
+            unsafe { libc::_exit(FAILED) }
+        }
+        pid => Pid::from_raw(pid).ok_or_else(io::Error::last_os_error),
+    }
+}
+
+#[allow(unsafe_code)]
+fn execute(
+    policy: &SandboxPolicy,
+    filters: &'static seccomp::Filters,
+    mut command: Command,
+) -> io::Result<Infallible> {
+    let limits = policy.limits.clone();
+    let program = command.get_program().to_string_lossy().into_owned();
+    // SAFETY: this process has one thread, so whatever the code needs is free.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::setsid()?;
+            limits.enforce()?;
+            drop_privileges()?;
+            rustix::thread::set_no_new_privs(true)?;
+            for filter in filters {
+                seccompiler::apply_filter(filter).map_err(io::Error::other)?;
+            }
+            Ok(())
+        });
+    }
+    let error = command.exec();
+    Err(io::Error::new(error.kind(), format!("{program}: {error}")))
+}
+
+/// Only root keeps any; it gets them anew from the bounding set when the command is executed.
+fn drop_privileges() -> io::Result<()> {
+    let kept = if rustix::process::geteuid().is_root() {
+        ROOT_KEEPS
+    } else {
+        CapabilitySet::empty()
+    };
+    limit_to(kept)?;
+    rustix::thread::clear_ambient_capability_set()?;
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+/// Takes all other capabilities out of the bounding set.
+pub(super) fn limit_to(kept: CapabilitySet) -> io::Result<()> {
+    for capability in CapabilitySet::all().difference(kept).iter() {
+        if rustix::thread::capability_is_in_bounding_set(capability).unwrap_or(false) {
+            rustix::thread::remove_capability_from_bounding_set(capability)?;
+        }
+    }
+    Ok(())
+}
+
+/// What the watcher has open is none of the first process's business; the command could try to get
+/// at it there.
+#[allow(unsafe_code)]
+fn close_all_but(kept: &File) -> io::Result<()> {
+    let kept = kept.as_raw_fd().cast_unsigned();
+    let around = [
+        (3, kept.saturating_sub(1)),
+        (kept.saturating_add(1), u32::MAX),
+    ];
+    for (first, last) in around {
+        if first > last {
+            continue;
+        }
+        // SAFETY: descriptors are closed that nobody in this process uses from here on; it ends
+        // without running destructors.
+        if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+/// Collects every process of the sandbox until none is left.
+fn reap(main: Pid, tell: &File) -> io::Result<()> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == main => {
+                let told = match (status.exit_status(), status.terminating_signal()) {
+                    (Some(code), _) => Told::Exited(code),
+                    (None, signal) => Told::Signalled(signal.unwrap_or(9)),
+                };
+                told.send(tell);
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::CHILD) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

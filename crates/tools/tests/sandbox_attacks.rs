@@ -567,3 +567,27 @@ fn watcher_of(marker: &str) -> rustix::process::Pid {
     }
     rustix::process::Pid::from_raw(newest.unwrap()).unwrap()
 }
+
+#[rstest]
+#[case("namespaces")]
+#[case("bubblewrap")]
+#[case("landlock")]
+#[case("off")]
+fn what_our_own_starter_has_left_open_does_not_reach_a_command(#[case] kind: &str) {
+    let (root, temp) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let outside = tempfile::tempdir().unwrap();
+    write(&outside.path().join("secret"), "SECRET");
+    let script = "exec 9<\"$1\"; exec \"$0\" \"$2\" \"$3\" \"$4\" \
+                  'ls /proc/self/fd; cat /proc/self/fd/9/secret'";
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .arg(guard())
+        .arg(outside.path())
+        .arg(kind)
+        .args([root.path(), temp.path()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("0\n1\n2\n"), "{text} {output:?}");
+    assert!(!text.contains("SECRET"), "{text}");
+}

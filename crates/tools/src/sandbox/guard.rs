@@ -30,6 +30,7 @@ use super::{
     family,
     harden::harden_self,
     landlock,
+    namespaces::close_descriptors,
     order::{FAILED, Report},
     placeholders,
     seccomp::{self, Sockets, Truncation},
@@ -82,6 +83,8 @@ impl Guard {
         let _ = rustix::process::setsid();
         rustix::process::set_child_subreaper(Some(getpid()))?;
         std::env::set_current_dir("/")?;
+        // Whoever started us may have left something open that leads past the sandbox.
+        close_descriptors(3, u32::MAX)?;
         let socket = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
         let null = std::fs::File::open("/dev/null")?;
         rustix::stdio::dup2_stdin(null)?;

@@ -21,7 +21,10 @@ use std::{
 };
 
 use rustix::{
-    process::{DumpableBehavior, Pid, Signal, WaitOptions, set_dumpable_behavior},
+    process::{
+        DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit,
+        set_dumpable_behavior, setrlimit,
+    },
     thread::{CapabilitySet, CapabilitySets},
 };
 use serde::{Deserialize, Serialize};
@@ -170,11 +173,25 @@ impl Namespaces {
             Network::Denied => bring_loopback_up()?,
             Network::Proxy(socket) => hand_out_port(socket)?,
         }
-        mounts::apply(layout, self.proc_view, policy.limits.scratch)?;
+        with_many_files(|| mounts::apply(layout, self.proc_view, policy.limits.scratch))?;
         let main = start(policy, command, tell)?;
         close_all_but(tell)?;
         reap(main, tell)
     }
+}
+
+/// Raises the limit on open files while something is done: each tree that is mounted is one.
+fn with_many_files(act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let usual = getrlimit(Resource::Nofile);
+    let many = Rlimit {
+        current: usual.maximum,
+        ..usual.clone()
+    };
+    // With fewer it works too, in most places.
+    let _ = setrlimit(Resource::Nofile, many);
+    let done = act();
+    setrlimit(Resource::Nofile, usual)?;
+    done
 }
 
 /// Who starts the command.
@@ -293,22 +310,21 @@ pub(super) fn limit_to(kept: CapabilitySet) -> io::Result<()> {
 
 /// What the watcher has open is none of the first process's business; the command could try to get
 /// at it there.
-#[allow(unsafe_code)]
 fn close_all_but(kept: &File) -> io::Result<()> {
     let kept = kept.as_raw_fd().cast_unsigned();
-    let around = [
-        (3, kept.saturating_sub(1)),
-        (kept.saturating_add(1), u32::MAX),
-    ];
-    for (first, last) in around {
-        if first > last {
-            continue;
-        }
-        // SAFETY: descriptors are closed that nobody in this process uses from here on; it ends
-        // without running destructors.
-        if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    close_descriptors(3, kept.saturating_sub(1))?;
+    close_descriptors(kept.saturating_add(1), u32::MAX)
+}
+
+/// Closes what nobody in this process uses from here on.
+#[allow(unsafe_code)]
+pub(super) fn close_descriptors(first: u32, last: u32) -> io::Result<()> {
+    if first > last {
+        return Ok(());
+    }
+    // SAFETY: the caller has no owner of these descriptors that would use or close them again.
+    if unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+        return Err(io::Error::last_os_error());
     }
     Ok(())
 }

@@ -366,6 +366,9 @@ impl Sandbox {
 
     /// What a command of this agent may touch.
     pub fn policy(&self, context: &Context) -> Result<SandboxPolicy, SandboxError> {
+        if self.is_switched_off() {
+            return Ok(SandboxPolicy::default());
+        }
         let home = self.reads.home.as_deref();
         let mut policy =
             SandboxPolicy::for_workspace(context.workspace(), context.temp_dir(), home)?;

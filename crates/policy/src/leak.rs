@@ -207,7 +207,7 @@ fn is_stand_in(text: &str) -> bool {
 }
 
 /// A password or a key, not a word, a version, a path or a reference.
-fn is_random(value: &str) -> bool {
+pub(crate) fn is_random(value: &str) -> bool {
     let longest = value
         .split(['-', '_', '.', '/', '~', '='])
         .max_by_key(|part| part.len())

@@ -26,7 +26,7 @@ pub use leak::Leak;
 pub use mode::{Mode, ModeError};
 pub use paths::{is_inside, normalise};
 pub use protected::{PROTECTED, Protection, is_home_dot_file, protected};
-pub use redact::{RedactedStream, Redactor};
+pub use redact::{RedactedStream, Redactor, RestoreError, first_new_mark};
 pub use rule::{Rule, RuleError};
 pub use rule_set::{RuleKind, RuleSet, RuleSource};
 pub use secrets::{is_secret_name, looks_secret};

@@ -5,10 +5,12 @@ use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Range};
 use aho_corasick::AhoCorasick;
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 
-use crate::secrets::KNOWN;
+use crate::{leak::is_random, secrets::KNOWN};
 
+mod restore;
 mod stream;
 
+pub use restore::{RestoreError, first_new_mark};
 pub use stream::RedactedStream;
 
 /// Values shorter than this occur by chance and are no secrets worth the name.
@@ -77,6 +79,24 @@ impl Redactor {
             result = Cow::Owned(replace(&result, &spots));
         }
         result
+    }
+
+    /// Takes secrets out of every string of a JSON value; names of fields stay.
+    pub fn redact_json(&self, json: &mut serde_json::Value) {
+        match json {
+            serde_json::Value::String(text) => {
+                if let Cow::Owned(clean) = self.redact(text) {
+                    *text = clean;
+                }
+            }
+            serde_json::Value::Array(items) => {
+                items.iter_mut().for_each(|item| self.redact_json(item));
+            }
+            serde_json::Value::Object(fields) => {
+                fields.values_mut().for_each(|item| self.redact_json(item));
+            }
+            _ => {}
+        }
     }
 
     /// Where known values are, and the names of their variables.
@@ -179,6 +199,11 @@ fn forms_of(value: &str) -> Vec<String> {
     forms.push(url::form_urlencoded::byte_serialize(value.as_bytes()).collect());
     if let Ok(json) = serde_json::to_string(value) {
         forms.push(json.trim_matches('"').to_owned());
+    }
+    // Where its lines are numbered or quoted, the whole is not found.
+    if value.contains('\n') {
+        let lines = value.lines().map(str::trim);
+        forms.extend(lines.filter(|line| is_random(line)).map(str::to_owned));
     }
     forms.sort_unstable();
     forms.dedup();

@@ -155,11 +155,12 @@ const SHAPES: &[&str] = &[
     r"/api/webhooks/[0-9]{15,}/(?<secret>[A-Za-z0-9_-]{30,})",
     r"(?-u:\b)(?:sk|rk)_live_[A-Za-z0-9]{16,}",
     r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    // Its lines may be numbered, quoted, or those of a difference.
     concat!(
         r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----",
-        r"(?:(?:\s|\\[nr])*(?:Proc-Type|DEK-Info|Version|Comment): [^\n]*)*",
-        r"(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{16,})*",
-        r"(?:(?:\s|\\[nr])*[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr])*",
+        r"(?:(?:\s|\\[nr]|[0-9]+\t|[-+|>])*(?:Proc-Type|DEK-Info|Version|Comment): [^\n]*)*",
+        r"(?:(?:\s|\\[nr]|[0-9]+\t|[-+|>])*[A-Za-z0-9+/=]{16,})*",
+        r"(?:(?:\s|\\[nr]|[0-9]+\t|[-+|>])*[A-Za-z0-9+/=]{0,15}(?:\s|\\[nr]|[0-9]+\t|[-+|>])*",
         r"-----END [A-Z0-9 ]{0,40}-----)?",
     ),
 ];

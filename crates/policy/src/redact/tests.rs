@@ -58,6 +58,18 @@ fn a_value_is_found_in_json() {
 }
 
 #[test]
+fn the_lines_of_a_value_are_found_between_numbers() {
+    let value = "{\n \"type\": \"account\",\n \"key\": \"f81d4fae7dec11d0a76500a0c91e6bf6\"\n}";
+    let redactor = Redactor::new([("K", value)]);
+    let shown =
+        "1\t{\n2\t \"type\": \"account\",\n3\t \"key\": \"f81d4fae7dec11d0a76500a0c91e6bf6\"\n4\t}";
+    assert_eq!(
+        redactor.redact(shown),
+        "1\t{\n2\t \"type\": \"account\",\n3\t [redacted:K]\n4\t}"
+    );
+}
+
+#[test]
 fn overlapping_values_go_together() {
     let redactor = Redactor::new([("A", "aaaaaaaab"), ("B", "baaaaaaaa")]);
     assert_eq!(redactor.redact("xaaaaaaaabaaaaaaaay"), "x[redacted:A]y");
@@ -81,6 +93,18 @@ fn overlapping_values_go_together() {
 #[case(
     "-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEAxxxx\nand so on",
     "[redacted]\nand so on"
+)]
+#[case(
+    " 9\tkey:\n10\t-----BEGIN RSA PRIVATE KEY-----\n11\tMIIEowIBAAKCAQEAxxxx\n12\tabc=\n13\t-----END RSA PRIVATE KEY-----\n14\tnext",
+    " 9\tkey:\n10\t[redacted]\n14\tnext"
+)]
+#[case(
+    "+-----BEGIN EC PRIVATE KEY-----\n+MIIEowIBAAKCAQEAxxxx\n+abc=\n+-----END EC PRIVATE KEY-----\n+next",
+    "+[redacted]\n+next"
+)]
+#[case(
+    "------BEGIN EC PRIVATE KEY-----\n-MIIEowIBAAKCAQEAxxxx\n------END EC PRIVATE KEY-----\n-next",
+    "-[redacted]\n-next"
 )]
 #[case("AKIAIOSFODNN7EXAMPLE,AKIAIOSFODNN7EXAMPLF", "[redacted],[redacted]")]
 fn shapes_are_replaced_and_the_rest_stays(#[case] text: &str, #[case] expected: &str) {

@@ -442,7 +442,7 @@ impl Agent {
     /// Reads the project's and the person's instruction files anew.
     pub(crate) fn refresh_briefing(&mut self) {
         let (system, problems) = self.parts.briefing.render();
-        self.system = system.into();
+        self.system = self.parts.redactor.redact(&system).into();
         for problem in problems {
             self.notice(NoticeLevel::Warning, problem.to_string());
         }

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use codespar_model::{
     Answered, Asker, Budget, Catalogue, Counted, Exchange, LostCall, Model, Request, request_tokens,
 };
+use codespar_policy::Redactor;
 use codespar_protocol::{Cost, EntryBody, Message, Usage};
 use codespar_tools::PageReader;
 use parking_lot::Mutex;
@@ -108,6 +109,8 @@ pub struct ModelPageReader {
     pub catalogue: Arc<Catalogue>,
     /// Where the call is counted.
     pub side_calls: Arc<SideCalls>,
+    /// Takes secrets out of the question.
+    pub redactor: Arc<Redactor>,
 }
 
 #[async_trait]
@@ -130,7 +133,7 @@ impl PageReader for ModelPageReader {
             asker,
             &self.model_id,
             PAGE_PROMPT,
-            question,
+            self.redactor.redact(&question).into_owned(),
             PAGE_ANSWER_TOKENS,
         )
         .await;

@@ -237,6 +237,7 @@ impl Ground {
                 model_id: self.provider.small_model.clone(),
                 catalogue: self.provider.catalogue.clone(),
                 side_calls: side_calls.clone(),
+                redactor: self.redactor.clone(),
             }) as Arc<_>
         });
         let dirs = SessionDirs::create(&self.place.state, session.transcript.session())?;

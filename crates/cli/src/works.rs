@@ -60,12 +60,13 @@ impl Works {
                 .unwrap_or(RunnerLimits::default().shells),
         };
         let output_dir = ground.place.state.join("task-output");
+        let redactor = ground.redactor.clone();
         let scheduler = match role {
             Role::Session => {
                 let root = ground.place.root.clone();
-                Scheduler::new(store.clone(), output_dir, limits, root)
+                Scheduler::new(store.clone(), output_dir, limits, root, redactor)
             }
-            Role::Worker => Scheduler::of_worker(store.clone(), output_dir, limits),
+            Role::Worker => Scheduler::of_worker(store.clone(), output_dir, limits, redactor),
         };
         let hub = TaskHub::new(
             store,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use codespar_model::{Asker, Budget, Catalogue, Model};
+use codespar_policy::Redactor;
 use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +22,8 @@ pub struct Question<'a> {
     pub model: &'a Arc<dyn Model>,
     /// Prices.
     pub catalogue: &'a Catalogue,
+    /// Takes secrets out of the question.
+    pub redactor: &'a Redactor,
     /// The provider's id of the model.
     pub model_id: String,
     /// Limit on the answer.
@@ -57,6 +60,7 @@ pub async fn ask(question: Question<'_>, cancel: &CancellationToken) -> Result<R
             cancel,
             deadline: None,
         },
+        redactor: question.redactor,
         id: question.model_id,
         max_tokens: question.max_tokens,
         max_rounds: MOST_ROUNDS,

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use codespar_model::{Answered, Asker, Exchange, Meter, ModelError, Request};
-use codespar_protocol::{ContentBlock, Cost, Message, StopReason, Usage, Usd};
+use codespar_policy::Redactor;
+use codespar_protocol::{ContentBlock, Cost, Message, Role, StopReason, Usage, Usd};
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, answer};
@@ -69,6 +70,8 @@ impl Bill {
 /// A model that is asked for an answer of any length.
 pub(crate) struct Asking<'a> {
     pub(crate) asker: Asker<'a>,
+    /// Takes secrets out of all that the model is told.
+    pub(crate) redactor: &'a Redactor,
     /// The provider's id.
     pub(crate) id: String,
     pub(crate) max_tokens: u32,
@@ -84,8 +87,9 @@ impl Asking<'_> {
         messages: Vec<Message>,
         bill: &mut Bill,
     ) -> Result<Asked, Failure> {
-        let system: Arc<str> = system.into();
-        let mut messages: Vec<Arc<Message>> = messages.into_iter().map(Arc::new).collect();
+        let system: Arc<str> = self.redactor.redact(system).into();
+        let told = messages.into_iter().map(|message| self.told(message));
+        let mut messages: Vec<Arc<Message>> = told.map(Arc::new).collect();
         let mut meter = Meter::default();
         let mut parts: Vec<String> = Vec::new();
         let model = loop {
@@ -126,6 +130,18 @@ impl Asking<'_> {
             parts.push(text);
         };
         Ok(bill.answer(answer::join(&parts), model))
+    }
+
+    /// A message without secrets; what the model said itself stays as it is.
+    fn told(&self, mut message: Message) -> Message {
+        if message.role == Role::User {
+            for block in &mut message.content {
+                if let ContentBlock::Text(text) = block {
+                    text.text = self.redactor.redact(&text.text).into_owned();
+                }
+            }
+        }
+        message
     }
 
     fn request(&self, system: Arc<str>, messages: Vec<Arc<Message>>) -> Request {

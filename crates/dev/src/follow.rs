@@ -122,7 +122,7 @@ pub(crate) async fn run(ground: &DevGround, hub: &Arc<TaskHub>, control: &Contro
     match wait_for_news(ground, hub, control).await {
         Ok(texts) => Outcome {
             status: TaskStatus::Completed,
-            result: Some(ground.redactor.redact(&texts.join("\n")).into_owned()),
+            result: Some(texts.join("\n")),
             error: None,
             ..Outcome::failed("")
         },
@@ -136,7 +136,7 @@ pub(crate) async fn run(ground: &DevGround, hub: &Arc<TaskHub>, control: &Contro
                 ..Outcome::failed(reason)
             }
         }
-        Err(failure) => Outcome::failed(ground.redactor.redact(&failure.to_string()).into_owned()),
+        Err(failure) => Outcome::failed(failure.to_string()),
     }
 }
 
@@ -162,7 +162,10 @@ async fn wait_for_news(
                 .forge(&order.repository)
                 .await
                 .map_err(Failure::Refused)?;
-            let news = watch(&*forge, order, control).await?;
+            let mut news = watch(&*forge, order, control).await?;
+            for text in &mut news.texts {
+                *text = control.redactor.redact(text).into_owned();
+            }
             // On record before it is told: whoever takes over tells the same.
             let value =
                 serde_json::to_value(&news).map_err(|error| Failure::Broken(error.to_string()))?;

@@ -65,11 +65,7 @@ impl Runner for DevRunner {
                     failed(&run, &failure)
                 }
             },
-            Err(failure) => {
-                let words = failure.to_string();
-                let words = self.ground.redactor.redact(&words).into_owned();
-                Outcome::failed(words)
-            }
+            Err(failure) => Outcome::failed(failure.to_string()),
         }
     }
 }
@@ -135,11 +131,7 @@ fn success(run: &Run, report: &DevReport) -> Outcome {
 
 fn failed(run: &Run, failure: &Failure) -> Outcome {
     let (usage, cost) = run.spent();
-    let words = run
-        .ground
-        .redactor
-        .redact(&failure.to_string())
-        .into_owned();
+    let words = failure.to_string();
     run.note(&format!("✗ {words}"));
     Outcome {
         usage,

@@ -273,10 +273,13 @@ impl Reviewer<'_> {
                 cancel,
                 deadline: None,
             },
+            redactor: self.redactor,
             id: self.model_id.clone(),
             max_tokens: MOST_TOKENS,
             max_rounds: MOST_ROUNDS,
         };
+        // Cut after that: part of a secret would not be known for one.
+        let diff = self.redactor.redact(diff);
         let cut = diff.floor_char_boundary(MOST_DIFF);
         let rest = diff.len() - cut;
         let note = if rest > 0 {
@@ -293,7 +296,7 @@ impl Reviewer<'_> {
         let asked = asking
             .ask(
                 SYSTEM.trim(),
-                vec![Message::user(self.redactor.redact(&text).into_owned())],
+                vec![Message::user(text)],
                 &mut Bill::default(),
             )
             .await?;

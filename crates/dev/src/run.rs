@@ -1,12 +1,12 @@
 //! One run of the dev agent: what its steps share.
 
-use std::{io::Write as _, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use codespar_model::{Asker, Budget};
 use codespar_protocol::{
     CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd,
 };
-use codespar_tasks::{Control, StopReason, TaskHub};
+use codespar_tasks::{Control, StopReason, TaskHub, TaskLog};
 use parking_lot::Mutex;
 
 use crate::{
@@ -114,18 +114,10 @@ impl Run {
 
     /// Writes something to the task's output alone; others learn it from the record.
     pub(crate) fn note(&self, text: &str) {
-        let write = || -> std::io::Result<()> {
-            if let Some(dir) = self.control.output.parent() {
-                std::fs::create_dir_all(dir)?;
-            }
-            let mut file = std::fs::OpenOptions::new()
-                .create(true)
-                .append(true)
-                .open(&self.control.output)?;
-            writeln!(file, "{text}")
-        };
         // The lines are for people; the record is in the store.
-        let _ = write();
+        if let Ok(mut log) = TaskLog::open(&self.control.output, &self.control.redactor) {
+            log.write(text);
+        }
     }
 
     /// Fails when someone wants the run stopped.
@@ -208,6 +200,7 @@ impl Run {
                 cancel: &self.control.cancel,
                 deadline: None,
             },
+            redactor: &self.ground.redactor,
             id: (self.ground.names)(model),
             max_tokens: self.order.limits.max_tokens,
             max_rounds: self.order.limits.max_rounds,

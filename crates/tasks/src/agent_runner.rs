@@ -1,6 +1,6 @@
 //! Agents as tasks: the same loop, started, resumed and continued by the scheduler.
 
-use std::{fs::File, io::Write as _, path::Path, pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, json};
 
 use crate::{
-    TaskHub,
+    TaskHub, TaskLog,
     runner::{Control, Outcome, Runner},
 };
 
@@ -114,7 +114,7 @@ impl AgentRunner {
         control: &Control,
         spec: AgentSpec,
     ) -> Result<Attempt, String> {
-        let log = Log::open(&control.output)?;
+        let log = TaskLog::open(&control.output, &control.redactor)?;
         let sink = self.sink(control, log);
         let MadeAgent { mut agent, after } = match self.maker.make(&spec, control, sink).await {
             Ok(made) => made,
@@ -176,13 +176,15 @@ impl AgentRunner {
     }
 
     /// Events go to the output file, and to whoever waits for this task in this process.
-    fn sink(&self, control: &Control, log: Log) -> Sink {
+    fn sink(&self, control: &Control, log: TaskLog) -> Sink {
         let listener = self.hub.listener(&control.record.task_id);
         let watch = Mutex::new((log, Progress::default()));
         let task_id = control.record.task_id.clone();
         Arc::new(move |event: Event| {
             let (log, progress) = &mut *watch.lock();
-            log.event(&event);
+            if let Some(line) = line_of(&event) {
+                log.write(&line);
+            }
             let Some(listener) = &listener else { return };
             let step = progress.step(&task_id, &event);
             listener(event);
@@ -261,43 +263,20 @@ fn with_words(mut outcome: Outcome, words: Option<String>) -> Outcome {
     outcome
 }
 
-/// What a person can follow with `tail -f`.
-struct Log(File);
-
-impl Log {
-    fn open(path: &Path) -> Result<Self, String> {
-        let refused = |error: std::io::Error| format!("{}: {error}", path.display());
-        if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir).map_err(refused)?;
-        }
-        File::options()
-            .create(true)
-            .append(true)
-            .open(path)
-            .map(Self)
-            .map_err(refused)
-    }
-
-    fn event(&mut self, event: &Event) {
-        // A log that cannot be written is no reason to stop the work.
-        let _ = match event {
-            Event::Assistant { message, .. } if !message.text().is_empty() => {
-                writeln!(self.0, "{}", message.text())
-            }
-            Event::ToolStarted { tool, summary, .. } => writeln!(self.0, "▸ {tool} {summary}"),
-            Event::ToolFinished {
-                tool,
-                is_error: true,
-                ..
-            } => writeln!(self.0, "  {tool} failed"),
-            Event::PermissionDenied(denial) => {
-                writeln!(
-                    self.0,
-                    "  {} was denied: {}",
-                    denial.tool_name, denial.reason
-                )
-            }
-            _ => Ok(()),
-        };
+/// What the output tells of an event.
+fn line_of(event: &Event) -> Option<String> {
+    match event {
+        Event::Assistant { message, .. } => Some(message.text()).filter(|text| !text.is_empty()),
+        Event::ToolStarted { tool, summary, .. } => Some(format!("▸ {tool} {summary}")),
+        Event::ToolFinished {
+            tool,
+            is_error: true,
+            ..
+        } => Some(format!("  {tool} failed")),
+        Event::PermissionDenied(denial) => Some(format!(
+            "  {} was denied: {}",
+            denial.tool_name, denial.reason
+        )),
+        _ => None,
     }
 }

@@ -8,6 +8,7 @@ mod finding;
 mod hub;
 mod inbox;
 mod kinds;
+mod log;
 mod making;
 mod monitor;
 mod notification;
@@ -28,6 +29,7 @@ pub use hub::{
 };
 pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
+pub use log::TaskLog;
 pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
 pub use notification::Notice;
 pub use runner::{Control, Outcome, Runner, StopReason};

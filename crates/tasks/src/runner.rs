@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_agent::HandOver;
+use codespar_policy::Redactor;
 use codespar_protocol::{Authority, Cost, TaskRecord, TaskSpec, TaskStatus, Usage};
 use codespar_store::{RunnerId, TaskStore};
 use parking_lot::Mutex;
@@ -33,6 +34,8 @@ pub struct Control {
     pub mail: Arc<Notify>,
     /// Where its output goes.
     pub output: PathBuf,
+    /// Takes secrets out of that.
+    pub redactor: Arc<Redactor>,
     /// The store.
     pub store: Arc<dyn TaskStore>,
 }
@@ -138,6 +141,19 @@ impl Outcome {
             status: TaskStatus::Pending,
             ..Self::failed(reason)
         }
+    }
+}
+
+impl Outcome {
+    /// Without secrets, as it is recorded and told.
+    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
+        for text in [&mut self.result, &mut self.error].into_iter().flatten() {
+            *text = redactor.redact(text).into_owned();
+        }
+        for value in self.metadata.values_mut() {
+            redactor.redact_json(value);
+        }
+        self
     }
 }
 

@@ -5,6 +5,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use codespar_policy::Redactor;
 use codespar_protocol::{
     Authority, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType,
     WorkflowSpec,
@@ -43,6 +44,27 @@ impl Runner for Endless {
         outcome.status = TaskStatus::Killed;
         outcome
     }
+}
+
+const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+
+/// Every command fails with what it printed.
+struct Telling;
+
+#[async_trait]
+impl Runner for Telling {
+    async fn run(&self, control: Control) -> Outcome {
+        let mut outcome = Outcome::failed(format!("hunter22hunter22 and {TOKEN}"));
+        outcome.result = Some(format!("{} {TOKEN}", control.record.subject));
+        outcome
+            .metadata
+            .insert("said".into(), json!([{"text": "hunter22hunter22"}]));
+        outcome
+    }
+}
+
+fn redactor() -> Arc<Redactor> {
+    Arc::new(Redactor::new([("KEY", "hunter22hunter22")]))
 }
 
 const FILE: &str = "name = \"w\"\n[[step]]\nid = \"a\"\ncommand = \"x\"\nretry = 1\n\
@@ -127,6 +149,7 @@ impl Bench {
             output,
             RunnerLimits::default(),
             self.dir.path().to_path_buf(),
+            redactor(),
         );
         let hub = TaskHub::new(store.clone(), store, scheduler.clone(), Vec::new(), None);
         scheduler.serve(TaskType::LocalBash, Arc::new(commands));
@@ -210,6 +233,7 @@ async fn a_task_of_an_earlier_version_that_is_not_whole_fails_with_the_reason() 
             stop_reason: Arc::default(),
             mail: Arc::default(),
             output: bench.dir.path().join("out.txt"),
+            redactor: redactor(),
             store: bench.store.clone(),
         };
         let hub = process.hub.clone();
@@ -218,6 +242,28 @@ async fn a_task_of_an_earlier_version_that_is_not_whole_fails_with_the_reason() 
         assert_eq!(outcome.error.as_deref(), Some(error));
     }
     process.finish(&bench.id).await;
+}
+
+#[tokio::test]
+async fn neither_the_log_nor_the_record_of_a_step_has_a_secret() {
+    let bench = Bench::new(None).await;
+    bench.process(Telling).finish(&bench.id).await;
+    let workflow = bench.workflow().await;
+    let log = bench.dir.path().join(format!("out/{}.txt", bench.id));
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(
+        log.contains("a: failed: [redacted:KEY] and [redacted] ("),
+        "{log}"
+    );
+    let mut all = log + &serde_json::to_string(&workflow).unwrap();
+    for step in bench.steps().await {
+        all.push_str(&serde_json::to_string(&step).unwrap());
+    }
+    assert!(
+        all.contains("\"said\":[{\"text\":\"[redacted:KEY]\"}]"),
+        "{all}"
+    );
+    assert!(!all.contains("hunter22") && !all.contains("ghp_"), "{all}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use codespar_policy::Access;
+use codespar_policy::{Access, Redactor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -72,13 +72,21 @@ impl Tool for Edit {
             let input: Input = input::parse(&call.input)?;
             let path = call.path()?;
             let (cwd, ledger) = (context.cwd(), context.ledger().clone());
-            blocking::change(call.cancel, move || edit(&path, &cwd, &input, &ledger)).await
+            let redactor = context.redactor().clone();
+            let edit = move || edit(&path, &cwd, &input, &ledger, &redactor);
+            blocking::change(call.cancel, edit).await
         };
         edit.await.map_or_else(ToolOutput::from, ToolOutput::text)
     }
 }
 
-fn edit(path: &Path, cwd: &Path, input: &Input, ledger: &FileLedger) -> Result<String, ToolError> {
+fn edit(
+    path: &Path,
+    cwd: &Path,
+    input: &Input,
+    ledger: &FileLedger,
+    redactor: &Redactor,
+) -> Result<String, ToolError> {
     let name = paths::shown(path, cwd);
     let target = Target::find(path, &name)?;
     let Some(before) = &target.before else {
@@ -104,7 +112,14 @@ fn edit(path: &Path, cwd: &Path, input: &Input, ledger: &FileLedger) -> Result<S
         Some(true) => Occurrence::All,
         _ => Occurrence::One,
     };
-    let replaced = replace_string(original, &input.old_string, &input.new_string, occurrence)
+    // The file was shown without its secrets.
+    let meant = redactor.restore(original, &input.old_string, &input.new_string);
+    let meant = meant.map_err(|error| not_edited(&name, &error))?;
+    let (old, new) = match &meant {
+        Some((old, new)) => (old, new),
+        None => (&input.old_string, &input.new_string),
+    };
+    let replaced = replace_string(original, old, new, occurrence)
         .map_err(|failure| not_edited(&name, &failure))?;
     target.save(path, replaced.text.as_bytes(), ledger)?;
     Ok(report(&name, &replaced))

@@ -4,7 +4,7 @@ use std::{fs::Metadata, io, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_files::{OpenError, Place};
-use codespar_policy::Access;
+use codespar_policy::{Access, Redactor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -57,18 +57,33 @@ impl Tool for Write {
             let Input { content, .. } = input::parse(&call.input)?;
             let path = call.path()?;
             let (cwd, ledger) = (context.cwd(), context.ledger().clone());
-            blocking::change(call.cancel, move || write(&path, &cwd, &content, &ledger)).await
+            let redactor = context.redactor().clone();
+            let write = move || write(&path, &cwd, &content, &ledger, &redactor);
+            blocking::change(call.cancel, write).await
         };
         write.await.map_or_else(ToolOutput::from, ToolOutput::text)
     }
 }
 
-fn write(path: &Path, cwd: &Path, content: &str, ledger: &FileLedger) -> Result<String, ToolError> {
+fn write(
+    path: &Path,
+    cwd: &Path,
+    content: &str,
+    ledger: &FileLedger,
+    redactor: &Redactor,
+) -> Result<String, ToolError> {
     let name = paths::shown(path, cwd);
     let target = Target::find(path, &name)?;
     if let Some(before) = &target.before {
         let problem = ledger.check(path, &before.metadata, &before.content);
         problem.map_err(|problem| ToolError(format!("{name} is not written: {problem}")))?;
+        let old = String::from_utf8_lossy(&before.content);
+        if let Some(mark) = redactor.added_mark(&old, content) {
+            return Err(ToolError(format!(
+                "{name} is not written: `{mark}` stands for a secret of the file that was not \
+                 shown, and would take its place; use Edit"
+            )));
+        }
     }
     target.save(path, content.as_bytes(), ledger)?;
     let lines = content.lines().count();

@@ -48,7 +48,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
     }
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let (provider, _) = crate::dev::provider(place, args.model.as_deref())?;
+    let (provider, redactor) = crate::dev::provider(place, args.model.as_deref())?;
     if provider.is_simulated() {
         return Err(CommandError::Usage(format!(
             "a question needs a model: {}",
@@ -61,6 +61,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
     let question = Question {
         model: &provider.model,
         catalogue: &provider.catalogue,
+        redactor: &redactor,
         model_id: provider.choice.id.clone(),
         max_tokens: MOST_TOKENS,
         max_budget: args.max_budget_usd,

@@ -9,6 +9,7 @@ mod content;
 mod map_source;
 mod plan;
 mod report;
+mod restore;
 mod rules;
 mod source;
 mod tree;
@@ -20,6 +21,7 @@ use codespar_tools::matching::{BlockFailure, MatchFailure};
 
 pub use map_source::MapSource;
 pub use report::{BlockReport, Outcome, Refusal};
+pub(crate) use restore::restored;
 pub use rules::{BadPattern, Protected, Rules};
 pub use source::{Entry, Source, SourceError, SourceFile};
 pub use work_tree::WorkTree;

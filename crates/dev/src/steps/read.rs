@@ -1,6 +1,6 @@
 //! Read: the located files at the commit, long ones cut to what matters.
 
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 
 use codespar_locate::{Excerpt, regions};
 use codespar_protocol::{FileMode, RepoPath};
@@ -16,6 +16,9 @@ pub(crate) struct Shown {
     /// All of it, or the parts that matter.
     pub(crate) text: String,
     pub(crate) is_partial: bool,
+    /// There are marks in place of secrets.
+    #[serde(default)]
+    pub(crate) is_redacted: bool,
 }
 
 /// What the model sees.
@@ -67,8 +70,10 @@ impl Run {
                 skip("it is not text");
                 continue;
             }
+            // Cut after that: part of a secret would not be known for one.
+            let redacted = self.ground.redactor.redact(&text);
             let Excerpt { text, partial } = regions(
-                &text,
+                &redacted,
                 &self.order.instruction,
                 self.order.limits.max_file_bytes,
             );
@@ -76,6 +81,7 @@ impl Run {
                 path: path.to_owned(),
                 text,
                 is_partial: partial,
+                is_redacted: matches!(redacted, Cow::Owned(_)),
             });
         }
         Ok(reading)
@@ -88,10 +94,13 @@ impl Reading {
         let mut out = format!("<instruction>\n{}\n</instruction>\n", instruction.trim());
         // Writing to a string cannot fail.
         for file in &self.files {
-            let part = if file.is_partial {
-                " shown=\"in part; change it with SEARCH and REPLACE only\""
-            } else {
-                ""
+            let part = match (file.is_partial, file.is_redacted) {
+                (false, false) => "",
+                (true, false) => " shown=\"in part; change it with SEARCH and REPLACE only\"",
+                (_, true) => {
+                    " shown=\"without its secrets: `[redacted]` stands for each of them; change it with \
+                     SEARCH and REPLACE only, and have the same marks in both or leave them out\""
+                }
             };
             let end = if file.text.ends_with('\n') { "" } else { "\n" };
             let _ = write!(
@@ -110,6 +119,11 @@ impl Reading {
     pub(crate) fn has_whole(&self, path: &str) -> bool {
         self.files
             .iter()
-            .any(|file| file.path == path && !file.is_partial)
+            .any(|file| file.path == path && !file.is_partial && !file.is_redacted)
+    }
+
+    /// Whether the model has seen marks in place of secrets.
+    pub(crate) fn hides_secrets(&self) -> bool {
+        self.files.iter().any(|file| file.is_redacted)
     }
 }

@@ -157,7 +157,7 @@ impl Run {
         base: &Base,
         reading: &Reading,
     ) -> Result<Tried, Failure> {
-        let answer = match answer::parse(text) {
+        let mut answer = match answer::parse(text) {
             Ok(answer) => answer,
             Err(error) => return Ok(Tried::Refused(Refusal::from(error).for_model())),
         };
@@ -165,6 +165,12 @@ impl Run {
             return Err(Failure::NoChanges(text.trim().to_owned()));
         }
         let source = self.source(&answer, base, reading).await?;
+        if reading.hides_secrets() {
+            match apply::restored(answer, &source, &self.ground.redactor) {
+                Ok(meant) => answer = meant,
+                Err(refusal) => return Ok(Tried::Refused(refusal.for_model())),
+            }
+        }
         match apply::apply(&answer, &source, &self.rules()?) {
             Ok(applied) if applied.changes.is_empty() => Err(Failure::NoChanges(format!(
                 "{}\n\n(Every block leaves its file as it is.)",

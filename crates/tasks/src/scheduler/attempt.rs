@@ -64,6 +64,7 @@ impl Scheduler {
                 || self.output_dir.join(format!("{}.txt", record.task_id)),
                 PathBuf::from,
             ),
+            redactor: self.redactor.clone(),
             store: self.store.clone(),
             record,
         }
@@ -121,7 +122,7 @@ impl Scheduler {
 
     async fn record(&self, record: &TaskRecord, epoch: u64, outcome: Outcome, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let ending = ending(record, outcome, millis);
+        let ending = ending(record, outcome.redacted(&self.redactor), millis);
         self.insist(&record.task_id, epoch, Some(ending)).await;
     }
 

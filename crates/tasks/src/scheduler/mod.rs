@@ -26,6 +26,7 @@ use std::{
 };
 
 use codespar_agent::{HandOver, Sink};
+use codespar_policy::Redactor;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskType};
 use codespar_store::{Capacity, LeaseStore, Projects, RunnerId, TaskStore};
 use parking_lot::{Mutex, RwLock};
@@ -85,6 +86,8 @@ pub struct Scheduler {
     /// Whose tasks are taken.
     projects: Projects,
     output_dir: PathBuf,
+    /// For all that is written of a task: its output and its end.
+    redactor: Arc<Redactor>,
     runners: RwLock<HashMap<TaskType, Arc<dyn Runner>>>,
     held: Mutex<HashMap<TaskId, Held>>,
     wake: Notify,
@@ -115,10 +118,11 @@ impl Scheduler {
         output_dir: PathBuf,
         limits: RunnerLimits,
         project_root: PathBuf,
+        redactor: Arc<Redactor>,
     ) -> Arc<Self> {
         let id = RunnerId(vital::name());
         let projects = Projects::Only(project_root);
-        Self::named(id, store, output_dir, limits, projects)
+        Self::named(id, store, output_dir, limits, projects, redactor)
     }
 
     /// The same for a `codespar worker`, which takes tasks of every project: others can tell that
@@ -127,9 +131,10 @@ impl Scheduler {
         store: Arc<dyn TaskStore>,
         output_dir: PathBuf,
         limits: RunnerLimits,
+        redactor: Arc<Redactor>,
     ) -> Arc<Self> {
         let id = RunnerId::of_worker(vital::name());
-        Self::named(id, store, output_dir, limits, Projects::All)
+        Self::named(id, store, output_dir, limits, Projects::All, redactor)
     }
 
     fn named(
@@ -138,10 +143,12 @@ impl Scheduler {
         output_dir: PathBuf,
         limits: RunnerLimits,
         projects: Projects,
+        redactor: Arc<Redactor>,
     ) -> Arc<Self> {
         let clock = Arc::new(Monotonic::default());
         Arc::new(Self {
             projects,
+            redactor,
             ..Self::over(id, store.clone(), clock, store, output_dir, limits)
         })
     }
@@ -163,6 +170,7 @@ impl Scheduler {
             limits,
             projects: Projects::All,
             output_dir,
+            redactor: Arc::new(Redactor::by_shape()),
             runners: RwLock::default(),
             held: Mutex::default(),
             wake: Notify::new(),

@@ -66,7 +66,7 @@ impl Run {
             return Err(control.wrong_kind());
         };
         let progress = Progress::read(&*control.store, &control.record.task_id).await?;
-        let log = StepLog::open(&control.output)?;
+        let log = StepLog::open(&control.output, &control.redactor)?;
         Ok(Self {
             hub,
             control,

@@ -137,3 +137,26 @@ async fn an_empty_old_string_makes_a_file_or_fills_an_empty_one() {
     );
     assert_eq!(bench.text("a.txt"), "x\n");
 }
+
+#[tokio::test]
+async fn a_mark_is_not_written_in_place_of_a_secret() {
+    const TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let bench = read_bench(format!("key = '{TOKEN}'\nport = 1\n")).await;
+    let both = edit(
+        "key = '[redacted]'\nport = 1",
+        "key = '[redacted]'\nport = 2",
+    );
+    bench.run(&Edit, both).await;
+    let kept = format!("key = '{TOKEN}'\nport = 2\n");
+    assert_eq!(bench.text("a.txt"), kept);
+    let words = bench
+        .fail(&Edit, edit("port = 2", "again = '[redacted]'"))
+        .await;
+    assert!(words.contains("a secret that was not shown"), "{words}");
+    let whole = json!({"file_path": "a.txt", "content": "key = '[redacted]'\n"});
+    let words = bench.fail(&crate::write::Write, whole).await;
+    assert!(words.contains("would take its place; use Edit"), "{words}");
+    assert_eq!(bench.text("a.txt"), kept);
+    bench.run(&Edit, edit("key = '[redacted]'\n", "")).await;
+    assert_eq!(bench.text("a.txt"), "port = 2\n");
+}

@@ -35,6 +35,11 @@ const TOOLS: &[Tool] = &[
         purpose: "repositories",
     },
     Tool {
+        program: "git-lfs",
+        package: "git-lfs",
+        purpose: "large files of a trusted repository",
+    },
+    Tool {
         program: "npm",
         package: "npm",
         purpose: "installing dependencies through the proxy",

@@ -19,6 +19,7 @@ mod fetch;
 mod format;
 mod git;
 mod init;
+mod lfs;
 mod location;
 mod pump;
 mod quarantine;

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Call, GitError, Limits, Location, Trust, environment::PERSON, zero_separated};
+use crate::{Call, GitError, Limits, Location, Trust, environment::PERSON, lfs, zero_separated};
 
 /// How files are written and compared. None of these names a program or a file.
 const FILES: &[&str] = &[
@@ -61,8 +61,12 @@ impl Settings {
         }
         let is_kept = FILES.contains(&key)
             || OTHERS.contains(&key)
-            || (trust == Trust::Trusted && is_for_lfs(key));
-        if is_kept {
+            || (trust == Trust::Trusted && lfs::says_where(key));
+        if trust == Trust::Trusted && lfs::asks_for_filter(key) {
+            let filter = lfs::FILTER.iter();
+            self.values
+                .extend(filter.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        } else if is_kept {
             self.values.insert(key.to_owned(), value.to_owned());
         }
     }
@@ -86,12 +90,6 @@ impl Settings {
         }
         text
     }
-}
-
-/// Large files are kept elsewhere by this program; what it needs to find them.
-fn is_for_lfs(key: &str) -> bool {
-    let is_url = key.starts_with("remote.") && key.ends_with("url");
-    key.starts_with("filter.lfs.") || key.starts_with("lfs.") || is_url
 }
 
 /// A call that reads settings, of the person too.

@@ -449,6 +449,54 @@ async fn resources_are_limited(#[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choic
     }
 }
 
+#[rstest]
+#[tokio::test]
+async fn the_directory_for_temporary_files_has_a_quota(
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let sandbox = Sandbox::probe(choice, guard()).with_limits(Limits {
+        scratch: Some(4 << 20),
+        ..Limits::default()
+    });
+    let bench = Bench::with(sandbox);
+    let filling = "for i in $(seq 9); do head -c 1000000 /dev/zero > $TMPDIR/$i; done";
+    let output = bench.bash(&format!("{filling}; sleep 60")).await;
+    let text = output.content.text();
+    let stopped = "[stopped: the directory for temporary files has more than the 4 MB";
+    assert!(text.contains(stopped), "{text}");
+    // Full as it is, it does not grow by many short commands.
+    bench.bash("head -c 1000000 /dev/zero > $TMPDIR/more").await;
+    let more = fs::metadata(bench.temp.join("more")).unwrap().len();
+    assert!(more <= 64 << 10, "{more}");
+    bench.ok("rm -rf $TMPDIR/*; echo gone").await;
+    bench
+        .ok("head -c 1000000 /dev/zero > $TMPDIR/again; sleep 1; echo kept")
+        .await;
+}
+
+#[rstest]
+#[tokio::test]
+async fn memory_is_limited_and_programs_that_reserve_much_run(
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let usual = Limits::default();
+    assert!(usual.memory.is_some());
+    let bench = Bench::with(Sandbox::probe(choice, guard()));
+    let node = "node -e 'new WebAssembly.Memory({initial: 1, maximum: 65536}); console.log(2 + 2)'";
+    assert_eq!(bench.ok(node).await, "4");
+    assert_eq!(bench.ok("git --version | wc -l").await, "1");
+    let sandbox = Sandbox::probe(choice, guard()).with_limits(Limits {
+        memory: Some(256 << 20),
+        ..usual
+    });
+    let bench = Bench::with(sandbox);
+    // A line of 600 MB, which tail keeps in memory.
+    bench
+        .fails("set -o pipefail; head -c 600000000 /dev/zero | tail -n 1 | wc -c")
+        .await;
+    bench.ok("echo well").await;
+}
+
 /// Root is not the only one who works: the same for an ordinary user.
 #[rstest]
 fn an_ordinary_user_is_confined_too(#[values("bubblewrap", "landlock")] kind: &str) {

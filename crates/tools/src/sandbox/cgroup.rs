@@ -6,12 +6,40 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use super::Limits;
 
 /// Where control groups are mounted.
 const MOUNTED: &str = "/sys/fs/cgroup";
+
+/// What joined groups limit. The processes of commands are forked from the one that joined.
+static PROCESSES: AtomicBool = AtomicBool::new(false);
+static MEMORY: AtomicBool = AtomicBool::new(false);
+
+/// Whether a group counts the processes of commands.
+pub(super) fn limits_processes() -> bool {
+    PROCESSES.load(Ordering::Relaxed)
+}
+
+/// Whether a group counts the memory of commands.
+pub(super) fn limits_memory() -> bool {
+    MEMORY.load(Ordering::Relaxed)
+}
+
+fn note(group: &Path) {
+    let is_set = |name: &str| {
+        let value = fs::read_to_string(group.join(name)).unwrap_or_default();
+        value.trim().parse::<u64>().is_ok()
+    };
+    if is_set("pids.max") {
+        PROCESSES.store(true, Ordering::Relaxed);
+    }
+    if is_set("memory.max") || is_set("memory.limit_in_bytes") {
+        MEMORY.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A joined control group. Left and removed at the end.
 #[derive(Default)]
@@ -35,8 +63,15 @@ impl Cgroup {
             let joined = match controller {
                 "" => join_unified(path, limits),
                 "pids" => join_controller("pids", path, &[("pids.max", limits.processes)]),
+                "memory" => {
+                    let values = [("memory.limit_in_bytes", limits.memory)];
+                    join_controller("memory", path, &values)
+                }
                 _ => continue,
             };
+            if let Some((group, _)) = &joined {
+                note(group);
+            }
             cgroup.joined.extend(joined);
         }
         cgroup

@@ -28,6 +28,11 @@ pub(super) fn signal_below(top: Pid, signal: Signal) {
     }
 }
 
+/// How many processes are below this one.
+pub(super) fn count() -> usize {
+    below(&[]).len()
+}
+
 /// Names of the living processes below this one, at most `limit`; without `own`, the name of the
 /// sandbox's own process.
 pub(super) fn names(limit: usize, own: Option<&str>) -> Vec<String> {

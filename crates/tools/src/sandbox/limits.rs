@@ -1,7 +1,8 @@
 //! Resource limits of a sandboxed command.
 //!
 //! The kernel does not count root's processes against `RLIMIT_NPROC`; for root a cgroup does it
-//! where one can be made (see `cgroup`).
+//! where one can be made (see `cgroup`), and else the watcher (see `overuse`), which measures the
+//! directory for temporary files too.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +17,7 @@ pub struct Limits {
     pub file_size: Option<u64>,
     /// Open files of one process.
     pub open_files: Option<u64>,
-    /// Bytes in each temporary file system of the sandbox.
+    /// Bytes in each temporary file system of the sandbox, and in the directory for temporary files.
     pub scratch: Option<u64>,
 }
 
@@ -24,7 +25,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             processes: Some(4096),
-            memory: None,
+            memory: usual_memory(),
             file_size: Some(16 << 30),
             open_files: Some(65_536),
             scratch: Some(2 << 30),
@@ -32,13 +33,26 @@ impl Default for Limits {
     }
 }
 
+/// Three quarters of what the machine has: a command that takes all of it ends before others do.
+fn usual_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes.saturating_mul(1024) / 4 * 3)
+}
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::threads;
+
 #[cfg(target_os = "linux")]
 mod linux {
     use std::{fs, io};
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    use super::Limits;
+    use super::{super::cgroup, Limits};
 
     impl Limits {
         /// Limits the calling process and all it will start.
@@ -47,7 +61,9 @@ mod linux {
             if let Some(bytes) = self.file_size {
                 cap(Resource::Fsize, bytes)?;
             }
-            if let Some(bytes) = self.memory {
+            // Address space that is only reserved does not count, but what is mapped to be written
+            // does, whether or not it is used: a group counts better.
+            if let Some(bytes) = self.memory.filter(|_| !cgroup::limits_memory()) {
                 cap(Resource::Data, bytes)?;
             }
             if let Some(files) = self.open_files {
@@ -74,7 +90,7 @@ mod linux {
     }
 
     /// How many threads the whole system has: at least as many as this user's.
-    fn threads() -> u64 {
+    pub(in super::super) fn threads() -> u64 {
         let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
         let counts = load.split_whitespace().nth(3).unwrap_or_default();
         let total = counts.split_once('/').map_or("", |(_, total)| total);

@@ -34,6 +34,8 @@ mod namespaces;
 mod nested;
 mod order;
 #[cfg(target_os = "linux")]
+mod overuse;
+#[cfg(target_os = "linux")]
 mod placeholders;
 mod policy;
 mod probe;

@@ -40,6 +40,8 @@ pub struct SandboxPolicy {
     pub network: Network,
     /// Resource limits.
     pub limits: Limits,
+    /// The directory for temporary files, which the limit on scratch space holds for.
+    pub scratch: Option<PathBuf>,
     /// Where changed versions of protected paths go.
     pub quarantine: PathBuf,
     /// Where placeholders are on record, if they may be made.
@@ -133,7 +135,12 @@ impl SandboxPolicy {
         }
         policy.protected.sort();
         policy.protected.dedup_by(|a, b| a.path == b.path);
-        policy.add_writable(resolve(temp_dir)?);
+        let temp_dir = resolve(temp_dir)?;
+        let holds_work = |work: &PathBuf| work.starts_with(&temp_dir);
+        if !policy.workspace.iter().any(holds_work) {
+            policy.scratch = Some(temp_dir.clone());
+        }
+        policy.add_writable(temp_dir);
         Ok(policy)
     }
 

@@ -31,6 +31,7 @@ use super::{
     namespaces::{self, Namespaces, Told},
     nested,
     order::{self, CommandLine, GuardedEnd, Means, Order, Report, Restored},
+    overuse::Overuse,
     placeholders::Placeholders,
     seccomp::{self, Sockets, Truncation},
 };
@@ -66,6 +67,8 @@ struct Watch {
     status: Option<Status>,
     begun: SystemTime,
     confined: bool,
+    /// Looks for what the kernel does not limit, and tells of it in the command's output.
+    overuse: Overuse,
 }
 
 /// Where the sandbox tells how the command ended.
@@ -81,8 +84,17 @@ impl Watch {
         let (order, line) = order::decode(control)?;
         rustix::process::set_child_subreaper(Some(getpid()))?;
         let events = ChildEvents::new()?;
-        let Order { means, policy, cwd } = order;
+        let Order {
+            means,
+            mut policy,
+            cwd,
+        } = order;
+        let overuse = match means {
+            Means::Nothing => Overuse::default(),
+            _ => Overuse::watch(&mut policy, output.try_clone()?),
+        };
         let mut watch = Self {
+            overuse,
             family: Family::default(),
             events,
             policy,
@@ -200,6 +212,7 @@ impl Watch {
 
     fn conclude(mut self, control: &UnixStream) -> Report {
         let leftovers = self.follow(control);
+        self.overuse.close();
         self.family.kill_all(&self.events);
         let released = std::mem::take(&mut self.placeholders).release();
         let restored = self.put_right();
@@ -254,7 +267,12 @@ impl Watch {
     fn follow(&mut self, control: &UnixStream) -> io::Result<Vec<String>> {
         let mut lingering: Option<Instant> = None;
         while self.family.collect(&self.events) {
-            let mut pause = None;
+            if self.overuse.is_found() {
+                self.family.asked = true;
+                self.family.kill_all(&self.events);
+                continue;
+            }
+            let mut pause = self.overuse.pause();
             if self.has_ended() {
                 let since = *lingering.get_or_insert_with(Instant::now);
                 let left = LINGER.saturating_sub(since.elapsed());

@@ -7,7 +7,6 @@ use std::{
 
 use async_trait::async_trait;
 use codespar_agent::{Approver, Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeShare};
-use codespar_git::Trust;
 use codespar_policy::Lifetime;
 use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
@@ -109,6 +108,12 @@ impl AgentMaker for Maker {
             None => (Arc::new(inbox), None),
         };
         let mut role = role(kind, pad.as_deref());
+        if let Some(tree) = &worktree
+            && let Some(note) = codespar_dev::lfs_note(&tree.lfs_pointers().await)
+        {
+            role.push_str("\n\n");
+            role.push_str(&note);
+        }
         for skill in &kind.skills {
             let text = self.ground.skill_text(skill);
             let text = text.map_err(|error| format!("agent `{}`: {error}", kind.name))?;
@@ -240,7 +245,8 @@ impl Maker {
             .join("worktrees")
             .join(task.as_str());
         let branch = format!("codespar/{task}");
-        Worktree::open(&spec.root, &path, &branch, Trust::Untrusted)
+        let trust = self.ground.place.project_at(&spec.root).git();
+        Worktree::open(&spec.root, &path, &branch, trust)
             .await
             .map_err(|error| format!("no worktree could be made: {error}"))
     }

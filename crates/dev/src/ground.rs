@@ -3,19 +3,18 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use codespar_forge::Forge;
 use codespar_git::Trust;
 use codespar_model::{Catalogue, Model};
 use codespar_policy::Redactor;
 use codespar_tasks::ShellGround;
 
-use crate::{RepositoryRef, StepHook};
+use crate::{Publisher, RepositoryRef, StepHook};
 
 /// A repository within reach.
 #[derive(Clone)]
 pub struct Link {
     /// Where its branches and pull requests are.
-    pub forge: Arc<dyn Forge>,
+    pub forge: Arc<Publisher>,
     /// A clone on this machine; without one, everything is read through the forge and nothing can
     /// be verified.
     pub clone: Option<PathBuf>,
@@ -29,7 +28,7 @@ pub struct Link {
 #[async_trait]
 pub trait Linker: Send + Sync {
     /// Its forge alone: no clone is made or brought up to date.
-    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<dyn Forge>, String>;
+    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<Publisher>, String>;
 
     /// Opens one; the words of an error are for the person.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;

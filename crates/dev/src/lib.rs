@@ -44,4 +44,4 @@ pub use report::{DevReport, ReportedFile, ReportedPull};
 pub use review::{Finding, Reviewed, Reviewer, Severity};
 pub use risk::{Proof, Risk, RiskLevel, Touched, risk};
 pub use tools::Subscriptions;
-pub use verify::{Counts, Evidence, TestRun, detect as detect_tests};
+pub use verify::{Counts, Evidence, TestRun, detect as detect_tests, lfs_note};

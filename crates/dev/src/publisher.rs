@@ -14,6 +14,11 @@ use codespar_protocol::{
     RepoPath, Review,
 };
 
+const COMMIT_MESSAGE: &str = "commit message";
+pub(crate) const TITLE: &str = "title of the pull request";
+pub(crate) const BODY: &str = "body of the pull request";
+pub(crate) const CHECK: &str = "summary of the check";
+
 /// A forge that publishes no secrets.
 ///
 /// What is known to be one is taken out of text, by value and by shape; text that holds a likely
@@ -27,6 +32,21 @@ impl Publisher {
     /// Publishes to this forge.
     pub fn new(forge: Arc<dyn Forge>, redactor: Arc<Redactor>) -> Self {
         Self { forge, redactor }
+    }
+
+    /// Refuses what would be refused later, before anything of it is outside: a commit, and texts
+    /// that are to follow it, each with what it is.
+    pub(crate) async fn examine(
+        &self,
+        commit: &NewCommit,
+        texts: &[(&str, &str)],
+    ) -> Result<(), ForgeError> {
+        self.check(commit).await?;
+        self.text(COMMIT_MESSAGE, &commit.message, "")?;
+        for (what, text) in texts {
+            self.text(what, text, "")?;
+        }
+        Ok(())
     }
 
     /// The text without secrets, if that is enough.
@@ -108,7 +128,7 @@ impl Forge for Publisher {
     async fn commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError> {
         self.check(new).await?;
         let new = NewCommit {
-            message: self.text("commit message", &new.message, "")?,
+            message: self.text(COMMIT_MESSAGE, &new.message, "")?,
             ..new.clone()
         };
         self.forge.commit(&new).await
@@ -116,8 +136,8 @@ impl Forge for Publisher {
 
     async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
         let new = NewPullRequest {
-            title: self.text("title of the pull request", &new.title, "")?,
-            body: self.text("body of the pull request", &new.body, "")?,
+            title: self.text(TITLE, &new.title, "")?,
+            body: self.text(BODY, &new.body, "")?,
             ..new.clone()
         };
         self.forge.open_pull_request(&new).await
@@ -130,12 +150,12 @@ impl Forge for Publisher {
     ) -> Result<PullRequest, ForgeError> {
         let mut change = change.clone();
         if let Some(title) = &mut change.title {
-            *title = self.text("title of the pull request", title, "")?;
+            *title = self.text(TITLE, title, "")?;
         }
         if let Some(body) = &mut change.body {
             // What others wrote into it is theirs.
             let before = self.forge.pull_request(number).await?.body;
-            *body = self.text("body of the pull request", body, &before)?;
+            *body = self.text(BODY, body, &before)?;
         }
         self.forge.change_pull_request(number, &change).await
     }
@@ -162,7 +182,7 @@ impl Forge for Publisher {
     async fn record_check(&self, commit: &CommitId, check: &Check) -> Result<(), ForgeError> {
         let mut check = check.clone();
         if let Some(summary) = &mut check.summary {
-            *summary = self.text("summary of the check", summary, "")?;
+            *summary = self.text(CHECK, summary, "")?;
         }
         self.forge.record_check(commit, &check).await
     }

@@ -39,6 +39,17 @@ impl Worktree {
         &self.path
     }
 
+    /// Files in it that are pointers to files which Git LFS keeps elsewhere; none where that cannot
+    /// be told.
+    pub async fn lfs_pointers(&self) -> Vec<String> {
+        let tree = self.tree.clone();
+        let look = move || tree.git_with_files().and_then(|git| git.lfs_pointers());
+        match blocking(look).await {
+            Ok(Ok(pointers)) => pointers,
+            _ => Vec::new(),
+        }
+    }
+
     /// The place in it that corresponds to `dir` of the original.
     pub fn matching(&self, root: &Path, dir: &Path) -> PathBuf {
         match dir.strip_prefix(root) {

@@ -13,6 +13,7 @@ use codespar_dev::{
     DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
 };
+use codespar_forge::Forge;
 use codespar_git::{GitError, Kind, Repository, Trust};
 use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
 use codespar_store::Notify;

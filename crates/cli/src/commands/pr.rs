@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand, ValueEnum};
-use codespar_dev::{Linker, merge};
+use codespar_dev::{Linker, Publisher, merge};
 use codespar_forge::{Forge, PullRequestChange};
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
 use codespar_store::SqliteStore;
@@ -117,7 +117,7 @@ pub(crate) async fn run(command: PrCommand, place: &Place) -> Result<ExitCode, C
 
 /// A forge, and the store that must be closed after.
 pub(crate) struct Reached {
-    forge: Arc<dyn Forge>,
+    forge: Arc<Publisher>,
     store: Arc<SqliteStore>,
 }
 

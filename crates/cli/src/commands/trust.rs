@@ -91,7 +91,7 @@ fn add(place: &Place) -> Result<ExitCode, CommandError> {
     let details = trusted.project.details();
     if details.is_empty() {
         super::print(format_args!(
-            "{}: no file here grants anything; there is nothing to trust\n",
+            "trusted {}: no file here grants anything\n",
             plain(&root)
         ))?;
     } else {
@@ -184,7 +184,7 @@ fn show(json: bool, place: &Place) -> Result<ExitCode, CommandError> {
     let root = place.root.display().to_string();
     if granting().next().is_none() {
         super::print(format_args!(
-            "{}: no file here grants anything; there is nothing to trust\n",
+            "{}: no file here grants anything\n",
             plain(&root)
         ))?;
         return Ok(ExitCode::SUCCESS);

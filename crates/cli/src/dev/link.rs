@@ -25,11 +25,11 @@ pub(crate) struct CliLinker {
 
 #[async_trait]
 impl Linker for CliLinker {
-    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<dyn Forge>, String> {
+    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<Publisher>, String> {
         let forge: Arc<dyn Forge> = match repository {
             RepositoryRef::Local { path } => {
-                let forge =
-                    LocalForge::open(path, Trust::Untrusted, self.store.clone(), None).await;
+                let trust = self.place.project_at(path).git();
+                let forge = LocalForge::open(path, trust, self.store.clone(), None).await;
                 Arc::new(forge.map_err(|error| error.to_string())?)
             }
             RepositoryRef::GitHub { owner, name } => Arc::new(self.github(owner, name)?),
@@ -53,7 +53,11 @@ impl Linker for CliLinker {
         Ok(Link {
             forge,
             clone: clone.ok(),
-            trust: Trust::Untrusted,
+            trust: match repository {
+                RepositoryRef::Local { path } => self.place.project_at(path).git(),
+                // What is on record is about directories of the person's.
+                RepositoryRef::GitHub { .. } => Trust::Untrusted,
+            },
             key,
         })
     }

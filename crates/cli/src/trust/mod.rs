@@ -66,6 +66,8 @@ pub(crate) struct ProjectTrust {
     files: Vec<ProjectFile>,
     /// The root is the home directory or around it.
     is_home: bool,
+    /// The project as a whole was trusted.
+    is_trusted: bool,
     /// Where copies of the project are made for agents.
     worktrees: PathBuf,
     reach: Reach,
@@ -84,6 +86,7 @@ impl ProjectTrust {
             own.agent_dirs.extend(dirs);
         }
         let records = decisions(&person.state, root);
+        let is_trusted = records.iter().any(|record| record.project);
         let files = files::find(root, cwd, &own)
             .into_iter()
             .map(|found| decided(found, &records))
@@ -93,6 +96,7 @@ impl ProjectTrust {
             root: root.to_path_buf(),
             files,
             is_home: home.is_some_and(|home| real(home).starts_with(root)),
+            is_trusted,
             worktrees: real(&person.state).join("worktrees"),
             reach: Reach::Recorded,
         }
@@ -131,6 +135,16 @@ impl ProjectTrust {
     /// more.
     pub(crate) fn trusts(&self, file: &ProjectFile) -> bool {
         self.reach == Reach::ThisRun || file.standing == Standing::Trusted
+    }
+
+    /// How far its git configuration counts: in a project that was trusted as a whole, with nothing
+    /// in it that is not, the filter of Git LFS runs.
+    pub(crate) fn git(&self) -> codespar_git::Trust {
+        let is_trusted = self.is_trusted && self.ignored().is_empty();
+        match self.reach == Reach::ThisRun || is_trusted {
+            true => codespar_git::Trust::Trusted,
+            false => codespar_git::Trust::Untrusted,
+        }
     }
 
     /// Whether the servers of `.mcp.json` may be spoken of to the person.
@@ -203,6 +217,7 @@ impl ProjectTrust {
     /// yet are declined.
     pub(crate) fn decide(&self, state: &Path, trusted: bool) -> io::Result<()> {
         let mut record = TrustRecord::load(state, &self.root);
+        record.project = trusted;
         let dirs: Vec<&Path> = self
             .files
             .iter()

@@ -24,6 +24,9 @@ pub(crate) struct TrustRecord {
     pub(crate) path: String,
     /// When the last decision was made.
     pub(crate) decided_at: String,
+    /// The person trusted the project as a whole, whether or not a file of it grants anything.
+    #[serde(default)]
+    pub(crate) project: bool,
     /// By their path from the root.
     pub(crate) files: BTreeMap<String, Decided>,
 }
@@ -59,6 +62,7 @@ impl TrustRecord {
         kept.unwrap_or_else(|| Self {
             path: name(root),
             decided_at: String::new(),
+            project: false,
             files: BTreeMap::new(),
         })
     }

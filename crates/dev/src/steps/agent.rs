@@ -59,8 +59,16 @@ impl Run {
                 if !is_kept {
                     let (to, commit) = (path.clone(), base.commit.clone());
                     let trust = self.link.trust;
-                    let tree = blocking(move || Tree::open(&clone, &to, &commit, trust)).await?;
-                    tree.keep();
+                    let note = blocking(move || {
+                        let tree = Tree::open(&clone, &to, &commit, trust)?;
+                        let note = tree.lfs_note();
+                        tree.keep();
+                        Ok(note)
+                    })
+                    .await?;
+                    if let Some(note) = note {
+                        self.say("generate", &format!("   {note}"));
+                    }
                 }
                 let task = self.launch(&path, located).await?;
                 self.ledger.record("agent_task", &task).await?;

@@ -1,5 +1,6 @@
 //! Which commit the change stands on. It is fixed before anything is read.
 
+use codespar_forge::Forge;
 use codespar_protocol::{CommitId, PullRequestState};
 use serde::{Deserialize, Serialize};
 

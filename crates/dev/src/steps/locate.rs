@@ -1,5 +1,6 @@
 //! Locate: at most a handful of files, by name, by the picker, by the index, by search.
 
+use codespar_forge::Forge;
 use codespar_locate::{Locator, by_path, keywords, named_paths};
 use serde::{Deserialize, Serialize};
 

@@ -51,7 +51,15 @@ impl LazyTree<'_> {
         let name = format!("tree-{}", self.run.control.epoch);
         let (path, commit) = (self.run.dir().join(name), self.base.commit.clone());
         let trust = self.run.link.trust;
-        let tree = blocking(move || Tree::open(&clone, &path, &commit, trust)).await?;
+        let (tree, note) = blocking(move || {
+            let tree = Tree::open(&clone, &path, &commit, trust)?;
+            let note = tree.lfs_note();
+            Ok((tree, note))
+        })
+        .await?;
+        if let Some(note) = note {
+            self.run.say("verify", &format!("   {note}"));
+        }
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
 

@@ -1,6 +1,6 @@
 //! One commit on a branch of its own, and one pull request; found again after a crash.
 
-use codespar_forge::{Draft, NewCommit, NewPullRequest, PullRequestChange};
+use codespar_forge::{Draft, Forge, NewCommit, NewPullRequest, PullRequestChange};
 use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,7 @@ use crate::{
     DevOrder, Failure, Leave, Risk, RiskLevel,
     diff_stat::touched,
     markdown::without_mentions,
+    publisher,
     pull_text::{PullText, Verified, commit_message, shorten},
     risk::{Proof, risk},
     run::{Run, dollars},
@@ -33,38 +34,66 @@ impl Run {
         proven: &Proven,
     ) -> Result<Published, Failure> {
         self.check_stop()?;
+        let risk = self.risk(base, written, proven).await?;
         let commit: CommitId = self
             .ledger
-            .once("commit", || self.commit(base, written))
+            .once("commit", || async {
+                self.examine(base, written, proven, &risk).await?;
+                Ok(self
+                    .link
+                    .forge
+                    .commit(&self.new_commit(base, written))
+                    .await?)
+            })
             .await?;
-        let risk = self.risk(base, written, proven).await?;
         let pull: PullRequest = self
             .ledger
             .once("pull_request", || async {
                 self.tell_check(&commit, proven).await?;
                 match base.pull_request {
                     Some(number) => self.extend(number, base, written, proven, &risk).await,
-                    None => self.open_pull(base, written, proven, &risk).await,
+                    None => {
+                        let new = self.new_pull(base, written, proven, &risk);
+                        Ok(self.link.forge.open_pull_request(&new).await?)
+                    }
                 }
             })
             .await?;
         Ok(Published { commit, pull, risk })
     }
 
-    async fn commit(&self, base: &Base, written: &Written) -> Result<CommitId, Failure> {
+    /// A secret in any of it stops the run before the first of it is outside.
+    async fn examine(
+        &self,
+        base: &Base,
+        written: &Written,
+        proven: &Proven,
+        risk: &Risk,
+    ) -> Result<(), Failure> {
+        let pull = self.new_pull(base, written, proven, risk);
+        let check = check_of(proven).and_then(|check| check.summary);
+        let texts = [
+            (publisher::TITLE, pull.title.as_str()),
+            (publisher::BODY, &pull.body),
+            (publisher::CHECK, check.as_deref().unwrap_or_default()),
+        ];
+        let commit = self.new_commit(base, written);
+        Ok(self.link.forge.examine(&commit, &texts).await?)
+    }
+
+    fn new_commit(&self, base: &Base, written: &Written) -> NewCommit {
         // The first run of several may have made it.
         let first = self.order.resumes.first();
         let key = first.unwrap_or(&self.control.record.task_id).to_string();
         let message = commit_message(&self.clean_order(), &self.control.record.task_id, &key);
-        let new = NewCommit {
+        NewCommit {
             branch: base.branch.clone(),
             parent: base.commit.clone(),
             changes: written.changes.clone(),
             message: self.ground.redactor.redact(&message).into_owned(),
             author: None,
             key,
-        };
-        Ok(self.link.forge.commit(&new).await?)
+        }
     }
 
     /// The order as others may read it.
@@ -106,20 +135,10 @@ impl Run {
 
     /// A forge without checks of its own keeps the result of ours.
     async fn tell_check(&self, commit: &CommitId, proven: &Proven) -> Result<(), Failure> {
-        let Proven::By(evidence) = proven else {
-            return Ok(());
-        };
-        let check = Check {
-            name: CHECK.to_owned(),
-            state: if evidence.after.passed() {
-                CheckState::Success
-            } else {
-                CheckState::Failure
-            },
-            summary: Some(format!("{}: {}", evidence.command, evidence.after.words())),
-            url: None,
-        };
-        Ok(self.link.forge.record_check(commit, &check).await?)
+        match check_of(proven) {
+            Some(check) => Ok(self.link.forge.record_check(commit, &check).await?),
+            None => Ok(()),
+        }
     }
 
     fn body(&self, written: &Written, proven: &Proven, risk: &Risk) -> String {
@@ -154,15 +173,15 @@ impl Run {
         body.chars().take(most).collect()
     }
 
-    async fn open_pull(
+    fn new_pull(
         &self,
         base: &Base,
         written: &Written,
         proven: &Proven,
         risk: &Risk,
-    ) -> Result<PullRequest, Failure> {
+    ) -> NewPullRequest {
         let title = shorten(&written.title);
-        let new = NewPullRequest {
+        NewPullRequest {
             head: base.branch.clone(),
             base: base.base.clone(),
             title: without_mentions(&self.ground.redactor.redact(&title)),
@@ -172,8 +191,7 @@ impl Run {
             } else {
                 Draft::Ready
             },
-        };
-        Ok(self.link.forge.open_pull_request(&new).await?)
+        }
     }
 
     fn is_draft(&self, proven: &Proven) -> bool {
@@ -223,4 +241,21 @@ impl Run {
         );
         Ok(changed)
     }
+}
+
+/// What our own verification came to.
+fn check_of(proven: &Proven) -> Option<Check> {
+    let Proven::By(evidence) = proven else {
+        return None;
+    };
+    Some(Check {
+        name: CHECK.to_owned(),
+        state: if evidence.after.passed() {
+            CheckState::Success
+        } else {
+            CheckState::Failure
+        },
+        summary: Some(format!("{}: {}", evidence.command, evidence.after.words())),
+        url: None,
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
+use codespar_forge::Forge;
 use codespar_locate::{Excerpt, regions};
 use codespar_protocol::{FileMode, RepoPath};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! Generate and apply: the model's answer becomes a change that fits the files, or nothing.
 
+use codespar_forge::Forge;
 use codespar_protocol::{ChangeSet, RepoPath};
 use serde::{Deserialize, Serialize};
 

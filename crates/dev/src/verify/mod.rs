@@ -8,6 +8,7 @@ mod tree;
 
 pub use counts::Counts;
 pub use detect::detect;
+pub use tree::lfs_note;
 pub(crate) use tree::{SUBMODULE, Tree, broken, has_commit, submodules};
 
 use std::{path::Path, sync::Arc, time::Duration};

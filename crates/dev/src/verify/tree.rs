@@ -39,6 +39,12 @@ impl Tree {
         })
     }
 
+    /// Says which of its files are not there, but only pointers to them.
+    pub(crate) fn lfs_note(&self) -> Option<String> {
+        // Whoever cannot be asked about them has nothing to say of them.
+        lfs_note(&self.checkout.git().lfs_pointers().unwrap_or_default())
+    }
+
     /// Leaves it there for whoever works in it.
     pub(crate) fn keep(mut self) {
         self.stays = true;
@@ -63,6 +69,19 @@ impl Drop for Tree {
             Checkout::remove(&self.path);
         }
     }
+}
+
+/// One line about files that Git LFS keeps elsewhere and that were not brought in.
+pub fn lfs_note(pointers: &[String]) -> Option<String> {
+    let first = pointers.first()?;
+    let count = match pointers.len() {
+        1 => "1 file is".to_owned(),
+        count => format!("{count} files are"),
+    };
+    Some(format!(
+        "{count} kept by Git LFS ({first} …): pointers stand in for them, because the repository is \
+         not trusted (`codespar trust add`) or they could not be had"
+    ))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]

@@ -11,12 +11,11 @@ mod common;
 
 use std::{
     path::{Path, PathBuf},
-    process::Command,
     time::{Duration, Instant},
 };
 
 use codespar_testkit::{AfterLast, Conversation, Matcher, Script, Turn, process::spawn};
-use common::{Bench, PATIENCE, ended, json_lines, parsed, task, tool_results};
+use common::{Bench, PATIENCE, ended, git::git, json_lines, parsed, task, tool_results};
 use serde_json::{Value, json};
 
 const GATE: &str = "touch waits; until [ -e open ]; do sleep 0.05; done";
@@ -530,21 +529,4 @@ fn a_worker_does_not_give_a_task_more_than_its_maker_did() {
 
 fn tempfile_dir() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
-}
-
-fn git(dir: &Path, args: &[&str]) {
-    let identity = [
-        "-c",
-        "user.name=Ada",
-        "-c",
-        "user.email=ada@example.invalid",
-    ];
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args(identity)
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
 }

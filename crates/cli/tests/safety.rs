@@ -10,14 +10,8 @@
 mod common;
 
 use codespar_testkit::{Script, Turn};
-use common::{Bench, tool_results};
+use common::{Bench, one_command, sandbox::without_a_sandbox, tool_results};
 use serde_json::json;
-
-fn one_command(command: &str) -> Script {
-    Script::new()
-        .turn(Turn::tool("Bash", &json!({"command": command})))
-        .turn(Turn::text("done"))
-}
 
 /// Runs one command with `Bash` allowed and gives what the model saw.
 fn outcome(bench: &Bench) -> String {
@@ -386,42 +380,13 @@ fn a_command_cannot_plant_configuration_that_git_would_run_later() {
     assert!(!bench.work().join("pwned").exists(), "{seen}");
 }
 
-/// The same command where bubblewrap is not installed and nothing else was chosen.
-fn without_bubblewrap(bench: &Bench, args: &[&str]) -> codespar_testkit::process::Finished {
-    let home = bench.room.codespar_home();
-    std::fs::create_dir_all(&home).unwrap();
-    let settings = r#"{"sandbox": {"mode": "bubblewrap"}}"#;
-    std::fs::write(home.join("settings.json"), settings).unwrap();
-    let inner = bench.command(args);
-    let mut command = bench.room.command("bwrap");
-    command.args(["--dev-bind", "/", "/"]);
-    for place in ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"] {
-        if std::fs::symlink_metadata(place).is_ok_and(|kind| kind.is_file()) {
-            command.args(["--ro-bind", "/dev/null", place]);
-        }
-    }
-    command.arg("--").arg(inner.get_program());
-    command.args(inner.get_args());
-    for (name, value) in inner.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.current_dir(inner.get_current_dir().unwrap());
-    codespar_testkit::process::spawn(&mut command)
-        .unwrap()
-        .wait(common::PATIENCE)
-        .unwrap()
-}
-
 #[test]
 fn without_a_sandbox_a_headless_run_runs_no_command_in_any_mode() {
     for mode in ["default", "bypassPermissions"] {
         let bench = Bench::new(one_command("touch proof"));
         let args = ["-p", "go", "--allowedTools", "Bash", "--permission-mode"];
         let args = [&args[..], &[mode, "--output-format", "stream-json"]].concat();
-        let finished = without_bubblewrap(&bench, &args);
+        let finished = without_a_sandbox(&bench, &args);
         let seen = tool_results(&common::json_lines(&finished.stdout)).remove(0);
         assert!(seen.contains("no sandbox works here"), "{mode}: {seen}");
         assert!(!bench.work().join("proof").exists(), "{mode}: {seen}");
@@ -431,7 +396,7 @@ fn without_a_sandbox_a_headless_run_runs_no_command_in_any_mode() {
 #[test]
 fn without_a_sandbox_doctor_names_the_package() {
     let bench = Bench::new(Script::new());
-    let finished = without_bubblewrap(&bench, &["doctor"]);
+    let finished = without_a_sandbox(&bench, &["doctor"]);
     assert_eq!(finished.status.code(), Some(1), "{}", finished.stdout);
     let wanted = "install the package `bubblewrap`";
     assert!(finished.stdout.contains(wanted), "{}", finished.stdout);

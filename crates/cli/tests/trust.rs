@@ -12,18 +12,15 @@ mod common;
 use std::{fs, os::unix::fs::symlink, process::Command};
 
 use codespar_testkit::{Script, Turn};
-use common::{Bench, parsed, tool_results, type_into};
+use common::{
+    Bench,
+    git::{git, repository},
+    one_command, parsed, tool_results, type_into,
+};
 use serde_json::{Value, json};
 
 const SETTINGS: &str = ".codespar/settings.json";
 const GRANT: &str = r#"{"permissions": {"allow": ["Bash"]}, "env": {"HOSTILE": "yes"}}"#;
-
-/// Each run of this runs one command.
-fn commands(command: &str) -> Script {
-    Script::new()
-        .turn(Turn::tool("Bash", &json!({ "command": command })))
-        .turn(Turn::text("done"))
-}
 
 /// What a run of the command gave, and what was said on stderr.
 fn outcome(bench: &Bench, args: &[&str]) -> (String, String) {
@@ -35,7 +32,7 @@ fn outcome(bench: &Bench, args: &[&str]) -> (String, String) {
 
 #[test]
 fn the_settings_of_a_repository_grant_nothing_until_they_are_trusted_and_after_a_change() {
-    let bench = Bench::new(commands("echo got-$HOSTILE > out; cat out"));
+    let bench = Bench::new(one_command("echo got-$HOSTILE > out; cat out"));
     bench.file(SETTINGS, GRANT);
     let (result, told) = outcome(&bench, &[]);
     assert!(result.starts_with("permission denied"), "{result}");
@@ -88,7 +85,7 @@ fn the_settings_of_a_repository_grant_nothing_until_they_are_trusted_and_after_a
 
 #[test]
 fn settings_of_another_tool_grant_nothing_before_trust_either() {
-    let bench = Bench::new(commands("echo ran > out; cat out"));
+    let bench = Bench::new(one_command("echo ran > out; cat out"));
     bench.file(".claude/settings.local.json", GRANT);
     let (result, told) = outcome(&bench, &[]);
     assert!(result.starts_with("permission denied"), "{result}");
@@ -102,7 +99,7 @@ fn settings_of_another_tool_grant_nothing_before_trust_either() {
 
 #[test]
 fn deny_rules_count_without_trust_and_are_not_spoken_of() {
-    let bench = Bench::new(commands("echo ran > out"));
+    let bench = Bench::new(one_command("echo ran > out"));
     for file in [SETTINGS, ".claude/settings.json"] {
         let path = bench.file(
             file,
@@ -360,7 +357,10 @@ fn a_person_at_a_terminal_is_asked_once_for_each_content() {
 fn decisions_are_listed_and_forgotten() {
     let bench = Bench::new(Script::new());
     let nothing = bench.run(&["trust", "add"]).stdout;
-    assert!(nothing.contains("there is nothing to trust"), "{nothing}");
+    assert!(
+        nothing.contains("no file here grants anything"),
+        "{nothing}"
+    );
     bench.file(SETTINGS, GRANT);
     let root = bench.work().canonicalize().unwrap();
     let named = root.to_str().unwrap();
@@ -401,7 +401,7 @@ fn the_home_directory_is_never_trusted_by_a_flag() {
 
 #[test]
 fn a_grant_does_not_hide_behind_what_one_reader_skips_and_another_does_not() {
-    let bench = Bench::new(commands("echo ran > out; cat out"));
+    let bench = Bench::new(one_command("echo ran > out; cat out"));
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     for odd in [deep.as_str(), "1e999", r#""\ud800""#] {
         let text = format!(r#"{{"$schema": {odd}, "permissions": {{"allow": ["Bash"]}}}}"#);
@@ -430,34 +430,13 @@ fn the_dev_agent_asks_at_a_terminal_too() {
     assert!(shown.contains("allow rules: Bash"), "{shown}");
 }
 
-fn git(bench: &Bench, args: &[&str]) {
-    let identity = [
-        "-c",
-        "user.name=Ada",
-        "-c",
-        "user.email=ada@example.invalid",
-    ];
-    let mut command = bench.room.command("git");
-    let output = command.args(identity).args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {output:?}");
-}
-
 #[test]
 fn a_worktree_shares_the_trust_of_its_repository_and_a_copy_does_not() {
-    let bench = Bench::new(commands("echo ran > out; cat out"));
-    fs::remove_dir(bench.work().join(".git")).unwrap();
-    bench.file(SETTINGS, GRANT);
-    git(&bench, &["init", "--quiet", "-b", "main"]);
-    git(&bench, &["add", "--all", "."]);
-    git(
-        &bench,
-        &["commit", "--quiet", "--no-gpg-sign", "-m", "Begin"],
-    );
+    let script = one_command("echo ran > out; cat out");
+    let bench = repository(script, &[(SETTINGS, GRANT)]);
     let (tree, copy) = (bench.work().join("../tree"), bench.work().join("../copy"));
-    git(
-        &bench,
-        &["worktree", "add", "--quiet", tree.to_str().unwrap()],
-    );
+    let add = ["worktree", "add", "--quiet", tree.to_str().unwrap()];
+    git(&bench.work(), &add);
     bench.trust();
     let copied = Command::new("cp").arg("-a").args([&tree, &copy]).status();
     assert!(copied.unwrap().success());
@@ -485,7 +464,7 @@ fn a_worktree_shares_the_trust_of_its_repository_and_a_copy_does_not() {
 fn an_always_answer_is_kept_unless_it_would_trust_a_file_of_the_repository() {
     let local = ".codespar/settings.local.json";
     let answers = [("›", "go"), ("a always", "a"), ("2 turns", "/quit")];
-    let bench = Bench::new(commands("echo ran > out"));
+    let bench = Bench::new(one_command("echo ran > out"));
     let shown = interactive(&bench, &answers);
     assert!(shown.contains("kept in"), "{shown}");
     let shown = interactive(&bench, &[("›", "go"), ("2 turns", "/quit")]);
@@ -494,7 +473,7 @@ fn an_always_answer_is_kept_unless_it_would_trust_a_file_of_the_repository() {
         "{shown}"
     );
 
-    let bench = Bench::new(commands("echo ran > out"));
+    let bench = Bench::new(one_command("echo ran > out"));
     let planted = r#"{"permissions": {"allow": ["WebFetch"]}}"#;
     let path = bench.file(local, planted);
     let shown = interactive(&bench, &[&[("n no", "n")], &answers[..]].concat());

@@ -3,6 +3,9 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
+pub(crate) mod git;
+pub(crate) mod sandbox;
+
 use std::{
     io::{Read, Write},
     path::PathBuf,
@@ -11,10 +14,10 @@ use std::{
 };
 
 use codespar_testkit::{
-    Script, ScriptedModel,
+    Script, ScriptedModel, Turn,
     process::{CleanRoom, Finished, Running, spawn, spawn_with_stdin},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -82,6 +85,13 @@ impl Bench {
         let finished = self.run(&[args, &["--output-format", "stream-json"]].concat());
         (json_lines(&finished.stdout), finished.status.code())
     }
+}
+
+/// Each run of this runs one command.
+pub(crate) fn one_command(command: &str) -> Script {
+    Script::new()
+        .turn(Turn::tool("Bash", &json!({ "command": command })))
+        .turn(Turn::text("done"))
 }
 
 pub(crate) fn json_lines(text: &str) -> Vec<Value> {

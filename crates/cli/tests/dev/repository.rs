@@ -1,54 +1,13 @@
 //! A git repository, a scripted model and the dev agent's command.
 
-use std::{path::Path, process::Command};
-
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
 use serde_json::{Value, json};
 
+pub(crate) use crate::common::git::{commit_all, git, repository};
 use crate::common::{Bench, PATIENCE, parsed};
 
 pub(crate) const GREET: &str = "#!/bin/sh\ngreeting=hello\necho \"$greeting world\"\n";
 pub(crate) const TEST: &str = "#!/bin/sh\n[ \"$(sh greet.sh)\" = \"hi world\" ] && echo \"1 passed\" || { echo \"1 failed\"; exit 1; }\n";
-
-pub(crate) fn git(dir: &Path, args: &[&str]) -> String {
-    let output = Command::new("git")
-        .arg("-C")
-        .arg(dir)
-        .args([
-            "-c",
-            "user.name=Ada",
-            "-c",
-            "user.email=ada@example.invalid",
-        ])
-        .args(args)
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "git {args:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// A bench whose directory is a git repository with these files committed on `main`.
-pub(crate) fn repository(script: Script, files: &[(&str, &str)]) -> Bench {
-    let bench = Bench::new(script);
-    std::fs::remove_dir(bench.work().join(".git")).unwrap();
-    for (name, text) in files {
-        bench.file(name, text);
-    }
-    let work = bench.work();
-    git(&work, &["init", "--quiet", "-b", "main"]);
-    git(&work, &["config", "user.name", "Ada"]);
-    git(&work, &["config", "user.email", "ada@example.invalid"]);
-    git(&work, &["add", "--all", "."]);
-    git(
-        &work,
-        &["commit", "--quiet", "--no-gpg-sign", "-m", "Begin"],
-    );
-    bench
-}
 
 pub(crate) fn greeting(script: Script) -> Bench {
     repository(

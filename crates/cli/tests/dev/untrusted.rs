@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{
     common::{Bench, tool_results},
-    repository::{FIX, answer, dev, git, greeting, script},
+    repository::{FIX, answer, commit_all, dev, git, greeting, script},
 };
 
 /// Whatever runs leaves a file in this directory.
@@ -117,11 +117,7 @@ fn a_hostile_clone_runs_nothing_of_its_own_and_what_was_ignored_is_said() {
     let canaries = bench.room.home().join("canaries");
     std::fs::create_dir(&canaries).unwrap();
     plant(&bench, &canaries);
-    git(&bench.work(), &["add", "--all", "."]);
-    git(
-        &bench.work(),
-        &["commit", "--quiet", "--no-gpg-sign", "-m", "Hostile"],
-    );
+    commit_all(&bench, "Hostile");
     plant_in_git(&bench, &canaries);
     let left = || -> Vec<String> {
         let entries = std::fs::read_dir(&canaries).unwrap();

@@ -1,0 +1,49 @@
+//! A machine on which no sandbox works.
+
+use codespar_testkit::process::{Finished, spawn};
+
+use super::{Bench, PATIENCE};
+
+/// Runs the command where bubblewrap is not installed and the kernel has no Landlock. The settings
+/// are the usual ones.
+pub(crate) fn without_a_sandbox(bench: &Bench, args: &[&str]) -> Finished {
+    let filter = bench.room.home().join("no-landlock.bpf");
+    std::fs::write(&filter, no_landlock()).unwrap();
+    let inner = bench.command(args);
+    let mut command = bench.room.command("sh");
+    command
+        .args(["-c", "exec bwrap --seccomp 9 \"$@\" 9<\"$0\""])
+        .arg(&filter)
+        .args(["--dev-bind", "/", "/"]);
+    for place in ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"] {
+        if std::fs::symlink_metadata(place).is_ok_and(|kind| kind.is_file()) {
+            command.args(["--ro-bind", "/dev/null", place]);
+        }
+    }
+    command.arg("--").arg(inner.get_program());
+    command.args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.current_dir(inner.get_current_dir().unwrap());
+    spawn(&mut command).unwrap().wait(PATIENCE).unwrap()
+}
+
+/// A seccomp program under which `landlock_create_ruleset` (444 everywhere) is not there.
+fn no_landlock() -> Vec<u8> {
+    const NOT_THERE: u32 = 0x0005_0000 | 38;
+    const ALLOWED: u32 = 0x7fff_0000;
+    let program: [(u16, u8, u8, u32); 4] = [
+        (0x20, 0, 0, 0),
+        (0x15, 0, 1, 444),
+        (0x06, 0, 0, NOT_THERE),
+        (0x06, 0, 0, ALLOWED),
+    ];
+    let bytes = |(code, yes, no, value): (u16, u8, u8, u32)| {
+        [&code.to_ne_bytes()[..], &[yes, no], &value.to_ne_bytes()].concat()
+    };
+    program.into_iter().flat_map(bytes).collect()
+}

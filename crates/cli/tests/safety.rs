@@ -10,7 +10,11 @@
 mod common;
 
 use codespar_testkit::{Script, Turn};
-use common::{Bench, one_command, sandbox::without_a_sandbox, tool_results};
+use common::{
+    Bench, one_command,
+    sandbox::{without_a_sandbox, without_control_groups},
+    tool_results,
+};
 use serde_json::json;
 
 /// Runs one command with `Bash` allowed and gives what the model saw.
@@ -391,6 +395,24 @@ fn without_a_sandbox_a_headless_run_runs_no_command_in_any_mode() {
         assert!(seen.contains("no sandbox works here"), "{mode}: {seen}");
         assert!(!bench.work().join("proof").exists(), "{mode}: {seen}");
     }
+}
+
+#[test]
+fn processes_are_counted_where_no_control_group_can_be_made() {
+    let bomb = "for i in $(seq 500); do sleep 20 & done; wait; touch survived";
+    let bench = Bench::new(one_command(bomb));
+    let home = bench.room.codespar_home();
+    std::fs::create_dir_all(&home).unwrap();
+    let settings = r#"{"sandbox": {"mode": "landlock", "limits": {"processes": 60}}}"#;
+    std::fs::write(home.join("settings.json"), settings).unwrap();
+    let args = ["-p", "go", "--allowedTools", "Bash", "--output-format"];
+    let finished = without_control_groups(&bench, &[&args[..], &["stream-json"]].concat());
+    let seen = tool_results(&common::json_lines(&finished.stdout)).remove(0);
+    // The kernel counts the processes of everybody but root.
+    let by_guard = seen.contains("it started more than the 60 processes");
+    let by_kernel = seen.contains("Resource temporarily unavailable");
+    assert!(by_guard || by_kernel, "{seen}");
+    assert!(!bench.work().join("survived").exists(), "{seen}");
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! A machine on which no sandbox works.
+//! Machines that lack what sandboxes are made of.
+
+use std::process::Command;
 
 use codespar_testkit::process::{Finished, spawn};
 
@@ -9,17 +11,30 @@ use super::{Bench, PATIENCE};
 pub(crate) fn without_a_sandbox(bench: &Bench, args: &[&str]) -> Finished {
     let filter = bench.room.home().join("no-landlock.bpf");
     std::fs::write(&filter, no_landlock()).unwrap();
-    let inner = bench.command(args);
+    let places = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+    let masks = places
+        .into_iter()
+        .filter(|place| std::fs::symlink_metadata(place).is_ok_and(|kind| kind.is_file()))
+        .flat_map(|place| ["--ro-bind", "/dev/null", place]);
     let mut command = bench.room.command("sh");
     command
         .args(["-c", "exec bwrap --seccomp 9 \"$@\" 9<\"$0\""])
         .arg(&filter)
-        .args(["--dev-bind", "/", "/"]);
-    for place in ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"] {
-        if std::fs::symlink_metadata(place).is_ok_and(|kind| kind.is_file()) {
-            command.args(["--ro-bind", "/dev/null", place]);
-        }
-    }
+        .args(["--dev-bind", "/", "/"])
+        .args(masks);
+    run_in(command, bench, args)
+}
+
+/// Runs the command where no control group can be made.
+pub(crate) fn without_control_groups(bench: &Bench, args: &[&str]) -> Finished {
+    let mut command = bench.room.command("bwrap");
+    command.args(["--dev-bind", "/", "/", "--ro-bind", "/sys", "/sys"]);
+    run_in(command, bench, args)
+}
+
+/// Completes a line that ends with options of bubblewrap.
+fn run_in(mut command: Command, bench: &Bench, args: &[&str]) -> Finished {
+    let inner = bench.command(args);
     command.arg("--").arg(inner.get_program());
     command.args(inner.get_args());
     for (name, value) in inner.get_envs() {

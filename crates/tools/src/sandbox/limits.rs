@@ -4,6 +4,8 @@
 //! where one can be made (see `cgroup`), and else the watcher (see `overuse`), which measures the
 //! directory for temporary files too.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 /// What a command and all it starts may use. `None` is no limit.
@@ -25,7 +27,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             processes: Some(4096),
-            memory: usual_memory(),
+            memory: *USUAL_MEMORY,
             file_size: Some(16 << 30),
             open_files: Some(65_536),
             scratch: Some(2 << 30),
@@ -34,14 +36,14 @@ impl Default for Limits {
 }
 
 /// Three quarters of what the machine has: a command that takes all of it ends before others do.
-fn usual_memory() -> Option<u64> {
+static USUAL_MEMORY: LazyLock<Option<u64>> = LazyLock::new(|| {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let total = text
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kilobytes: u64 = total.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes.saturating_mul(1024) / 4 * 3)
-}
+});
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::threads;

@@ -6,11 +6,11 @@ use codespar_testkit::process::{Finished, spawn};
 
 use super::{Bench, PATIENCE};
 
-/// Runs the command where bubblewrap is not installed and the kernel has no Landlock. The settings
-/// are the usual ones.
+/// Runs the command where bubblewrap is not installed and the kernel has neither Landlock nor the
+/// calls that mount a file system. The settings are the usual ones.
 pub(crate) fn without_a_sandbox(bench: &Bench, args: &[&str]) -> Finished {
-    let filter = bench.room.home().join("no-landlock.bpf");
-    std::fs::write(&filter, no_landlock()).unwrap();
+    let filter = bench.room.home().join("old-kernel.bpf");
+    std::fs::write(&filter, old_kernel()).unwrap();
     let places = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
     let masks = places
         .into_iter()
@@ -47,13 +47,15 @@ fn run_in(mut command: Command, bench: &Bench, args: &[&str]) -> Finished {
     spawn(&mut command).unwrap().wait(PATIENCE).unwrap()
 }
 
-/// A seccomp program under which `landlock_create_ruleset` (444 everywhere) is not there.
-fn no_landlock() -> Vec<u8> {
+/// A seccomp program under which `landlock_create_ruleset` and `fsopen` (444 and 430 everywhere) are
+/// not there.
+fn old_kernel() -> Vec<u8> {
     const NOT_THERE: u32 = 0x0005_0000 | 38;
     const ALLOWED: u32 = 0x7fff_0000;
-    let program: [(u16, u8, u8, u32); 4] = [
+    let program: [(u16, u8, u8, u32); 5] = [
         (0x20, 0, 0, 0),
-        (0x15, 0, 1, 444),
+        (0x15, 1, 0, 444),
+        (0x15, 0, 1, 430),
         (0x06, 0, 0, NOT_THERE),
         (0x06, 0, 0, ALLOWED),
     ];

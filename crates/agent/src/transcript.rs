@@ -3,7 +3,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use codespar_protocol::{
-    ContentBlock, Entry, EntryBody, EntryId, Message, Role, SessionId, Todo, ToolUse, ToolUseId,
+    ContentBlock, Entry, EntryBody, EntryId, Message, Role, SeenFile, SessionId, Todo, ToolUse,
+    ToolUseId,
 };
 use codespar_store::{SessionHold, Store, StoreError};
 
@@ -29,6 +30,8 @@ pub struct Recovered {
     pub never_started: Vec<String>,
     /// The list of steps as it was.
     pub todos: Vec<Todo>,
+    /// The files that were seen, in that order: the last word about a file counts.
+    pub files: Vec<SeenFile>,
 }
 
 impl Transcript {
@@ -184,7 +187,7 @@ impl Transcript {
             EntryBody::User { message, .. } | EntryBody::Assistant { message, .. } => {
                 self.push(entry.seq, message.clone());
             }
-            EntryBody::ToolResult { result } => {
+            EntryBody::ToolResult { result, .. } => {
                 let content = vec![result.clone()];
                 self.push(
                     entry.seq,
@@ -224,6 +227,7 @@ impl Transcript {
     ) -> Result<Recovered, StoreError> {
         let mut recovered = Recovered {
             todos: last_todos(entries),
+            files: seen_files(entries),
             ..Recovered::default()
         };
         let started: HashSet<&ToolUseId> = entries
@@ -244,7 +248,8 @@ impl Transcript {
                  make it again if it is still wanted."
             };
             let result = ContentBlock::tool_result(call.id, words, true);
-            self.append(EntryBody::ToolResult { result }).await?;
+            let files = Vec::new();
+            self.append(EntryBody::ToolResult { result, files }).await?;
         }
         Ok(recovered)
     }
@@ -278,6 +283,14 @@ impl Transcript {
 fn describe(call: &ToolUse) -> String {
     let input: String = call.input.get().chars().take(120).collect();
     format!("{} {input}", call.name)
+}
+
+fn seen_files(entries: &[Entry]) -> Vec<SeenFile> {
+    let files = entries.iter().filter_map(|entry| match &entry.body {
+        EntryBody::ToolResult { files, .. } => Some(files),
+        _ => None,
+    });
+    files.flatten().cloned().collect()
 }
 
 /// The list of steps as the last TodoWrite left it.

@@ -252,3 +252,40 @@ async fn a_task_that_is_ours_and_that_nobody_works_on_is_handed_back() {
     assert_eq!(bench.leases.status(&id), TaskStatus::Completed);
     assert_eq!(bench.attempts.lock().started, [(id, 2)]);
 }
+
+#[tokio::test]
+async fn whoever_follows_a_task_that_ends_in_another_process_is_let_go() {
+    let bench = Bench::new(Work::UntilStopped, Presence::Unknown).await;
+    let (ended, open) = (
+        bench.leases.add(TaskType::LocalAgent),
+        bench.leases.add(TaskType::LocalAgent),
+    );
+    for id in [&ended, &open] {
+        bench.leases.take_away(id);
+        let listener: codespar_agent::Sink = Arc::new(|_| {});
+        bench
+            .scheduler
+            .listeners
+            .lock()
+            .insert(id.clone(), listener);
+        bench.scheduler.end_of(id);
+    }
+    {
+        let mut state = bench.leases.state.lock();
+        state.runners.insert(RunnerId(THEM.to_owned()), (1, false));
+        let row = state.tasks.get_mut(&ended).unwrap();
+        row.record.status = TaskStatus::Completed;
+        row.owner = None;
+    }
+    bench.run();
+    for beat in 2..30 {
+        let them = RunnerId(THEM.to_owned());
+        let mut state = bench.leases.state.lock();
+        state.runners.insert(them, (beat, false));
+        drop(state);
+        bench.pass(1).await;
+    }
+    let listening: Vec<_> = bench.scheduler.listeners.lock().keys().cloned().collect();
+    let waiting: Vec<_> = bench.scheduler.waiters.lock().keys().cloned().collect();
+    assert_eq!((listening, waiting), (vec![open.clone()], vec![open]));
+}

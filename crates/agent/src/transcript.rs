@@ -1,6 +1,9 @@
 //! The conversation: what the store holds of it, and the messages it comes to.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use codespar_protocol::{
     ContentBlock, Entry, EntryBody, EntryId, Message, Role, SeenFile, SessionId, Todo, ToolUse,
@@ -147,16 +150,20 @@ impl Transcript {
         let [.., calls, results] = self.messages.as_mut_slice() else {
             return;
         };
-        let order: Vec<&ToolUseId> = calls.tool_uses().map(|call| &call.id).collect();
-        Arc::make_mut(results)
-            .content
-            .sort_by_key(|block| match block {
-                ContentBlock::ToolResult(result) => order
-                    .iter()
-                    .position(|id| **id == result.tool_use_id)
-                    .unwrap_or(order.len()),
-                _ => order.len(),
-            });
+        // Looked up, not searched for: a message may have a thousand calls.
+        let order: HashMap<&ToolUseId, usize> = calls
+            .tool_uses()
+            .enumerate()
+            .map(|(place, call)| (&call.id, place))
+            .collect();
+        let place = |block: &ContentBlock| match block {
+            ContentBlock::ToolResult(result) => order.get(&result.tool_use_id).copied(),
+            _ => None,
+        };
+        let place = |block: &ContentBlock| place(block).unwrap_or(order.len());
+        if !results.content.is_sorted_by_key(place) {
+            Arc::make_mut(results).content.sort_by_key(place);
+        }
     }
 
     fn rebuild(&mut self, entries: &[Entry]) {

@@ -289,3 +289,27 @@ async fn whoever_follows_a_task_that_ends_in_another_process_is_let_go() {
     let waiting: Vec<_> = bench.scheduler.waiters.lock().keys().cloned().collect();
     assert_eq!((listening, waiting), (vec![open.clone()], vec![open]));
 }
+
+#[tokio::test]
+async fn commands_that_find_all_places_taken_do_not_ask_the_store() {
+    let bench = Bench::new(Work::UntilStopped, Presence::Unknown).await;
+    for _ in 0..8 {
+        bench.leases.add(TaskType::LocalBash);
+    }
+    bench.run();
+    bench.pass(2).await;
+    assert_eq!(bench.started(), 8);
+    let claims = bench.leases.state.lock().claims;
+    for _ in 0..100 {
+        bench.scheduler.made(TaskType::LocalBash);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.leases.state.lock().claims, claims);
+    // An agent has a place.
+    bench.leases.add(TaskType::LocalAgent);
+    bench.scheduler.made(TaskType::LocalAgent);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.started(), 9);
+}

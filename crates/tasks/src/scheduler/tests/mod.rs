@@ -280,9 +280,12 @@ async fn whoever_follows_a_task_that_ends_in_another_process_is_let_go() {
     bench.run();
     for beat in 2..30 {
         let them = RunnerId(THEM.to_owned());
-        let mut state = bench.leases.state.lock();
-        state.runners.insert(them, (beat, false));
-        drop(state);
+        bench
+            .leases
+            .state
+            .lock()
+            .runners
+            .insert(them, (beat, false));
         bench.pass(1).await;
     }
     let listening: Vec<_> = bench.scheduler.listeners.lock().keys().cloned().collect();

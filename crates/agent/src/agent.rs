@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Instant};
 
 use codespar_model::{
-    Answered, Budget, Catalogue, Effort, Meter, Model, ModelError, Response, ToolSpec,
+    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, ModelError, Response, ToolSpec,
 };
 use codespar_policy::{Mode, Redactor, RuleSet, Scope};
 use codespar_protocol::{
     ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, PermissionDenial,
     RunResult, SessionId, StopReason, ToolUse, Usage,
 };
-use codespar_tools::{Context, Registry};
+use codespar_tools::{Context, Registry, Tool};
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
@@ -102,18 +102,19 @@ enum Ending {
     HandedOver,
 }
 
+fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
+    let spec = |tool: &Arc<dyn Tool>| ToolSpec {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        input_schema: tool.input_schema(),
+    };
+    tools.iter().map(spec).collect()
+}
+
 impl Agent {
     /// An agent that goes on from what the transcript holds.
     pub fn new(parts: AgentParts, transcript: Transcript) -> Self {
-        let specs = parts
-            .tools
-            .iter()
-            .map(|tool| ToolSpec {
-                name: tool.name().to_owned(),
-                description: tool.description().to_owned(),
-                input_schema: tool.input_schema(),
-            })
-            .collect();
+        let specs = specs(&parts.tools);
         let budget = parts.limits.budget();
         parts.side_calls.pay_from(&budget);
         let mut agent = Self {
@@ -130,6 +131,20 @@ impl Agent {
         agent.refresh_briefing();
         agent.context_tokens = agent.estimate_context();
         agent
+    }
+
+    /// Offers tools that were not there when it was made, from the next call of the model on.
+    pub fn add_tools(&mut self, tools: &Registry) {
+        let known = self.parts.tools.names();
+        let is_new = |tool: &&Arc<dyn Tool>| !known.contains(&tool.name());
+        let new: Vec<Arc<dyn Tool>> = tools.iter().filter(is_new).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        for tool in new {
+            self.parts.tools.add(tool);
+        }
+        self.specs = specs(&self.parts.tools);
     }
 
     /// Its session.
@@ -282,7 +297,11 @@ impl Agent {
         tally: &mut Tally,
         answer: &mut String,
     ) -> Result<(Vec<ToolUse>, StopReason), AgentError> {
-        let Answered { response, cost } = answered;
+        let Answered {
+            response,
+            cost,
+            counted,
+        } = answered;
         let Response {
             id,
             model,
@@ -304,7 +323,11 @@ impl Agent {
                 cost,
             })
             .await?;
-        self.context_tokens = usage.total_tokens();
+        self.context_tokens = match counted {
+            Counted::ByProvider => usage.total_tokens(),
+            // What is booked is the most that it can be, and would have turns summarised early.
+            Counted::Estimated => self.estimate_context(),
+        };
         let stop = stop_reason.clone();
         self.emit(Event::Assistant {
             id: entry.id,
@@ -345,7 +368,10 @@ impl Agent {
         };
         self.is_handed_over = matches!(ending, Ok(Ending::HandedOver));
         let ending = match (ending, stop.out_of_time()) {
-            (Ok(Ending::Interrupted), Some(reached)) => Ok(Ending::Limit(reached)),
+            (Ok(Ending::Interrupted), Some(message)) => Ok(Ending::Limit(Reached {
+                outcome: Outcome::ErrorDuringExecution,
+                message,
+            })),
             (ending, _) => ending,
         };
         let interrupted = matches!(ending, Ok(Ending::Interrupted));

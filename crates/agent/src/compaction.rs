@@ -39,7 +39,7 @@ impl Agent {
             return Ok(false);
         };
         let body = match self.summarise(&older, stop).await? {
-            Some(Answered { response, cost }) => {
+            Some(Answered { response, cost, .. }) => {
                 let text = response.message.text();
                 if text.trim().is_empty() {
                     self.notice(

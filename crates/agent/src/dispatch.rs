@@ -1,11 +1,11 @@
 //! Tool calls: from the model's wish to a result on record, for every call, whatever happens.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Instant};
+use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Instant};
 
 use codespar_policy::{Access, Decision, Request, RuleKind, RuleSource, Scope, decide};
 use codespar_protocol::{
-    Answer, ContentBlock, EntryBody, Event, PermissionDenial, Question, RawObject, ToolResult,
-    ToolResultContent, ToolUse,
+    Answer, ContentBlock, EntryBody, Event, PermissionDenial, Question, RawObject, SeenFile,
+    ToolResult, ToolResultContent, ToolUse,
 };
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound, sandbox::Approval};
 use futures::FutureExt;
@@ -20,6 +20,28 @@ struct Permitted {
     /// What the decision was made on.
     access: Vec<Access>,
     approval: Approval,
+}
+
+/// A call that has its answer.
+struct Ran {
+    call: ToolUse,
+    output: ToolOutput,
+    /// The files that the agent has seen by it.
+    files: Vec<SeenFile>,
+}
+
+/// The files that a call may read or write.
+fn touched(access: &[Access]) -> Vec<PathBuf> {
+    let paths = access.iter().filter_map(|access| match access {
+        Access::Read(path) | Access::Write(path) => Some(path.clone()),
+        _ => None,
+    });
+    paths.collect()
+}
+
+fn seen(context: &Context, paths: &[PathBuf]) -> Vec<SeenFile> {
+    let ledger = context.ledger();
+    paths.iter().filter_map(|path| ledger.seen(path)).collect()
 }
 
 impl Agent {
@@ -44,7 +66,15 @@ impl Agent {
             match self.permit(call, tool, tally, stop).await {
                 Ok(permitted) if is_alone => self.run_alone(permitted, stop).await?,
                 Ok(permitted) => waiting.push(permitted),
-                Err((call, refusal)) => self.record_result(&call, refusal).await?,
+                Err((call, output)) => {
+                    let files = Vec::new();
+                    let refused = Ran {
+                        call,
+                        output,
+                        files,
+                    };
+                    self.record_result(refused).await?;
+                }
             }
         }
         self.run_side_by_side(waiting, stop).await?;
@@ -71,8 +101,8 @@ impl Agent {
         }
         while let Some(joined) = running.join_next().await {
             // A panic is caught inside, and nobody else stops these tasks.
-            if let Ok((call, output)) = joined {
-                self.record_result(&call, output).await?;
+            if let Ok(ran) = joined {
+                self.record_result(ran).await?;
             }
         }
         Ok(())
@@ -84,8 +114,8 @@ impl Agent {
             .append(EntryBody::ToolStarted { tool_use_id })
             .await?;
         let todos_before = self.parts.context.todos();
-        let (call, output) = self.start(permitted, stop).await;
-        self.record_result(&call, output).await?;
+        let ran = self.start(permitted, stop).await;
+        self.record_result(ran).await?;
         let todos = self.parts.context.todos();
         if todos != todos_before {
             self.emit(Event::Todos { todos });
@@ -94,11 +124,7 @@ impl Agent {
     }
 
     /// The running call, holding nothing of the agent so that results can be recorded meanwhile.
-    fn start(
-        &self,
-        permitted: Permitted,
-        stop: &Stop,
-    ) -> impl Future<Output = (ToolUse, ToolOutput)> + Send + use<> {
+    fn start(&self, permitted: Permitted, stop: &Stop) -> impl Future<Output = Ran> + Send + use<> {
         let Permitted {
             call,
             tool,
@@ -109,6 +135,7 @@ impl Agent {
         let sink = self.parts.sink.clone();
         let cancel = stop.token().child_token();
         let abandon = stop.abandon();
+        let paths = touched(&access);
         async move {
             let input = Call {
                 id: call.id.clone(),
@@ -138,7 +165,15 @@ impl Agent {
                 is_error: output.is_error,
                 duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             });
-            (call, output)
+            let files = match output.is_error {
+                true => Vec::new(),
+                false => seen(&context, &paths),
+            };
+            Ran {
+                call,
+                output,
+                files,
+            }
         }
     }
 
@@ -292,25 +327,26 @@ impl Agent {
         scope
     }
 
-    async fn record_result(
-        &mut self,
-        call: &ToolUse,
-        output: ToolOutput,
-    ) -> Result<(), AgentError> {
+    async fn record_result(&mut self, ran: Ran) -> Result<(), AgentError> {
         // It was broken off, or may have been: whoever goes on says that its outcome is unknown.
         if self.hand_over.now.is_cancelled() {
             return Err(AgentError::HandedOver);
         }
+        let Ran {
+            call,
+            output,
+            files,
+        } = ran;
         let content = self.redacted(output.content);
         self.context_tokens += u64::try_from(content.text().len() / 4).unwrap_or(0);
         let result = ContentBlock::ToolResult(ToolResult {
-            tool_use_id: call.id.clone(),
+            tool_use_id: call.id,
             content,
             is_error: output.is_error,
             extra: RawObject::default(),
         });
         self.transcript
-            .append(EntryBody::ToolResult { result })
+            .append(EntryBody::ToolResult { result, files })
             .await?;
         Ok(())
     }

@@ -37,5 +37,6 @@ pub use hand_over::HandOver;
 pub use inbox::{Inbox, NoInbox};
 pub use limits::Limits;
 pub use side_call::{ModelPageReader, SideCalls};
+pub use stop::Stop;
 pub use transcript::{Recovered, Transcript};
 pub use tree::{TreeBudget, TreeShare};

@@ -139,7 +139,7 @@ impl PageReader for ModelPageReader {
         .await;
         self.side_calls
             .add(exchange.lost.into_iter().map(SideCall::from));
-        let Answered { response, cost } = exchange
+        let Answered { response, cost, .. } = exchange
             .result
             .map_err(|error| format!("the page was fetched but could not be read: {error}"))?;
         self.side_calls.add([SideCall {

@@ -2,18 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use codespar_protocol::Outcome;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
-
-use crate::limits::Reached;
 
 /// How long a tool may take to end once the time is up. Then it is dropped, and what it had
 /// started is killed.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Stops a run. Whatever the run waits for, it waits with this token.
-pub(crate) struct Stop {
+pub struct Stop {
     asked: CancellationToken,
     token: CancellationToken,
     limit: Option<(Duration, Instant)>,
@@ -22,7 +19,7 @@ pub(crate) struct Stop {
 
 impl Stop {
     /// When `asked` is cancelled, or this much wall time has passed.
-    pub(crate) fn new(asked: &CancellationToken, max_wall: Option<Duration>) -> Self {
+    pub fn new(asked: &CancellationToken, max_wall: Option<Duration>) -> Self {
         let token = asked.child_token();
         let limit = max_wall.and_then(|max| Some((max, Instant::now().checked_add(max)?)));
         let timer = limit.map(|(_, at)| {
@@ -42,25 +39,24 @@ impl Stop {
     }
 
     /// Cancelled when the run must end.
-    pub(crate) fn token(&self) -> &CancellationToken {
+    pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
     /// When the time is up.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         self.limit.map(|(_, at)| at)
     }
 
-    /// The limit on wall time, if that is what ended the run.
-    pub(crate) fn out_of_time(&self) -> Option<Reached> {
+    /// What to say about the limit on wall time, if that is what ended the run.
+    pub fn out_of_time(&self) -> Option<String> {
         let (max, at) = self.limit?;
         let is_over = Instant::now() >= at && !self.asked.is_cancelled();
-        is_over.then(|| Reached {
-            outcome: Outcome::ErrorDuringExecution,
-            message: format!(
+        is_over.then(|| {
+            format!(
                 "stopped after {} s of wall time (maxWallSeconds)",
                 max.as_secs()
-            ),
+            )
         })
     }
 
@@ -72,8 +68,9 @@ impl Stop {
         }
     }
 
-    /// Ends when a tool must be left behind: never, unless there is a limit on time.
-    pub(crate) fn abandon(&self) -> impl Future<Output = ()> + Send + use<> {
+    /// Ends when work that has not ended by itself must be left behind: never, unless there is a
+    /// limit on time.
+    pub fn abandon(&self) -> impl Future<Output = ()> + Send + use<> {
         let at = self.limit.map(|(_, at)| at + GRACE);
         async move {
             match at {

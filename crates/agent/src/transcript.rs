@@ -1,9 +1,13 @@
 //! The conversation: what the store holds of it, and the messages it comes to.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use codespar_protocol::{
-    ContentBlock, Entry, EntryBody, EntryId, Message, Role, SessionId, Todo, ToolUse, ToolUseId,
+    ContentBlock, Entry, EntryBody, EntryId, Message, Role, SeenFile, SessionId, Todo, ToolUse,
+    ToolUseId,
 };
 use codespar_store::{SessionHold, Store, StoreError};
 
@@ -29,6 +33,8 @@ pub struct Recovered {
     pub never_started: Vec<String>,
     /// The list of steps as it was.
     pub todos: Vec<Todo>,
+    /// The files that were seen, in that order: the last word about a file counts.
+    pub files: Vec<SeenFile>,
 }
 
 impl Transcript {
@@ -144,16 +150,20 @@ impl Transcript {
         let [.., calls, results] = self.messages.as_mut_slice() else {
             return;
         };
-        let order: Vec<&ToolUseId> = calls.tool_uses().map(|call| &call.id).collect();
-        Arc::make_mut(results)
-            .content
-            .sort_by_key(|block| match block {
-                ContentBlock::ToolResult(result) => order
-                    .iter()
-                    .position(|id| **id == result.tool_use_id)
-                    .unwrap_or(order.len()),
-                _ => order.len(),
-            });
+        // Looked up, not searched for: a message may have a thousand calls.
+        let order: HashMap<&ToolUseId, usize> = calls
+            .tool_uses()
+            .enumerate()
+            .map(|(place, call)| (&call.id, place))
+            .collect();
+        let place = |block: &ContentBlock| match block {
+            ContentBlock::ToolResult(result) => order.get(&result.tool_use_id).copied(),
+            _ => None,
+        };
+        let place = |block: &ContentBlock| place(block).unwrap_or(order.len());
+        if !results.content.is_sorted_by_key(place) {
+            Arc::make_mut(results).content.sort_by_key(place);
+        }
     }
 
     fn rebuild(&mut self, entries: &[Entry]) {
@@ -184,7 +194,7 @@ impl Transcript {
             EntryBody::User { message, .. } | EntryBody::Assistant { message, .. } => {
                 self.push(entry.seq, message.clone());
             }
-            EntryBody::ToolResult { result } => {
+            EntryBody::ToolResult { result, .. } => {
                 let content = vec![result.clone()];
                 self.push(
                     entry.seq,
@@ -224,6 +234,7 @@ impl Transcript {
     ) -> Result<Recovered, StoreError> {
         let mut recovered = Recovered {
             todos: last_todos(entries),
+            files: seen_files(entries),
             ..Recovered::default()
         };
         let started: HashSet<&ToolUseId> = entries
@@ -244,7 +255,8 @@ impl Transcript {
                  make it again if it is still wanted."
             };
             let result = ContentBlock::tool_result(call.id, words, true);
-            self.append(EntryBody::ToolResult { result }).await?;
+            let files = Vec::new();
+            self.append(EntryBody::ToolResult { result, files }).await?;
         }
         Ok(recovered)
     }
@@ -278,6 +290,14 @@ impl Transcript {
 fn describe(call: &ToolUse) -> String {
     let input: String = call.input.get().chars().take(120).collect();
     format!("{} {input}", call.name)
+}
+
+fn seen_files(entries: &[Entry]) -> Vec<SeenFile> {
+    let files = entries.iter().filter_map(|entry| match &entry.body {
+        EntryBody::ToolResult { files, .. } => Some(files),
+        _ => None,
+    });
+    files.flatten().cloned().collect()
 }
 
 /// The list of steps as the last TodoWrite left it.

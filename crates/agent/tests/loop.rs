@@ -220,7 +220,7 @@ async fn the_limit_on_turns_ends_the_run_with_every_call_answered() {
 
 #[tokio::test]
 async fn the_limit_on_money_stops_before_it_is_passed() {
-    let turn = |n: u64| Turn::tool("Bash", &json!({"command": "true"})).usage(usage(n, 0));
+    let turn = |n: u64| Turn::tool("Bash", &json!({"command": "true"})).usage(usage(n, 1));
     let script = Script::new()
         .turn(turn(400_000))
         .turn(turn(400_000))
@@ -236,7 +236,7 @@ async fn the_limit_on_money_stops_before_it_is_passed() {
         (Outcome::ErrorMaxBudgetUsd, 1)
     );
     // The next call has all of this before it and could write it to the cache anew.
-    assert_eq!(result.cost, Cost::Known(Usd::from_dollars(0.4).unwrap()));
+    assert_eq!(result.cost, Cost::Known(Usd::from_nanos(400_005_000)));
     assert_eq!(bench.server.request_count(), 1);
 }
 

@@ -55,6 +55,7 @@ async fn after_a_crash_every_call_has_a_result_and_none_is_run_again() {
         },
         EntryBody::ToolResult {
             result: ContentBlock::tool_result("done".into(), "ok", false),
+            files: Vec::new(),
         },
         EntryBody::ToolStarted {
             tool_use_id: "running".into(),

@@ -279,6 +279,7 @@ impl Ground {
             redactor: self.redactor.clone(),
         });
         context.set_todos(session.recovered.todos.clone());
+        context.ledger().restore(&session.recovered.files);
         let parts = AgentParts {
             model: self.provider.model.clone(),
             choice: outfit.choice,

@@ -190,6 +190,6 @@ mod tests {
         let own = driven.of_session(tree);
         let task = driven.of_task(&authority, &store).await.unwrap();
         assert!(Arc::ptr_eq(&own, &task));
-        store.close().await;
+        store.close().await.unwrap();
     }
 }

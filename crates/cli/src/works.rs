@@ -9,7 +9,7 @@ use codespar_agent::{Agent, AgentDefinition, Approver, Limits, TreeShare};
 use codespar_dev::{DevRunner, Workflows};
 use codespar_policy::{Lifetime, Mode};
 use codespar_protocol::{SessionId, SessionMode, TaskType};
-use codespar_store::{Store, TaskStore};
+use codespar_store::{Store, StoreError, TaskStore};
 use codespar_tasks::{
     AgentKind, AgentRunner, AtEnd, Caller, DreamRunner, RunnerLimits, Scheduler, ShellGround,
     ShellRunner, TaskHub, TaskInbox, TeammateRunner, ToolSet, WorkflowRunner, builtin_kinds,
@@ -238,11 +238,20 @@ impl Works {
         with_aliases(tools.filtered(None, &self.ground.denied))
     }
 
-    /// Lets go of everything in good order.
-    pub(crate) async fn close(&self) {
+    /// The tools of MCP servers that are connected now, for an agent that was made before.
+    pub(crate) fn server_tools(&self) -> Registry {
+        let mut tools = Registry::default();
+        for tool in self.ground.mcp.tools() {
+            tools.add(tool);
+        }
+        tools.filtered(None, &self.ground.denied)
+    }
+
+    /// Lets go of everything in good order. Fails when what was recorded is lost.
+    pub(crate) async fn close(&self) -> Result<(), StoreError> {
         self.hub.scheduler().leave().await;
         self.ground.mcp.close().await;
-        self.ground.store.close().await;
+        self.ground.store.close().await
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
     os::unix::fs::PermissionsExt,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -373,4 +373,65 @@ fn too_little_memory_ends_the_program_with_the_reason() {
         "{}",
         finished.stderr
     );
+}
+
+/// A group of processes that may have so many threads in all; `None` where this user can make
+/// none.
+struct PidsGroup(PathBuf);
+
+impl PidsGroup {
+    fn new(max: u32) -> Option<Self> {
+        // Of version 1, or of version 2 where the controller is on for children.
+        let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+        let name = format!("codespar-test-{}-{max}", std::process::id());
+        roots.iter().find_map(|root| {
+            let dir = Path::new(root).join(&name);
+            fs::create_dir(&dir).ok()?;
+            let group = Self(dir);
+            let limit = group.0.join("pids.max");
+            // A directory that is no group has no such file.
+            (limit.exists() && fs::write(limit, max.to_string()).is_ok()).then_some(group)
+        })
+    }
+
+    /// The program in this group from its start.
+    fn command(&self, bench: &Bench, args: &[&str]) -> Command {
+        let mut command = bench.room.command("sh");
+        command
+            .args(["-c", "echo $$ > \"$1\"; shift; exec \"$@\"", "sh"])
+            .arg(self.0.join("cgroup.procs"))
+            .arg(PROGRAM)
+            .args(args)
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for PidsGroup {
+    fn drop(&mut self) {
+        let began = Instant::now();
+        // The kernel refuses while the last process is on its way out.
+        while fs::remove_dir(&self.0).is_err() && began.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+#[test]
+fn a_group_that_allows_too_few_processes_ends_the_program_with_the_reason() {
+    for max in [2, 4, 8] {
+        let Some(group) = PidsGroup::new(max) else {
+            eprintln!("skipped: no cgroup with `pids.max` can be made here (root can make one)");
+            return;
+        };
+        let bench = Bench::new(Script::new());
+        let mut command = group.command(&bench, &["-p", "hi"]);
+        let running = codespar_testkit::process::spawn(&mut command).unwrap();
+        let finished = running.wait(PATIENCE).unwrap();
+        assert_eq!(finished.status.code(), Some(1), "{max}: {finished:?}");
+        let said = &finished.stderr;
+        assert!(said.contains("cannot start a thread"), "{max}: {said}");
+        assert!(said.contains("`pids.max`"), "{max}: {said}");
+        assert!(!said.contains("panicked"), "{max}: {said}");
+    }
 }

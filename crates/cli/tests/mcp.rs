@@ -15,17 +15,19 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use codespar_testkit::{
-    Script, Turn,
+    Conversation, Matcher, Script, Turn,
     mcp::program,
     process::{MARK, Running, spawn},
 };
-use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results, type_into};
+use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results, type_into, wait_for};
 use serde_json::{Value, json};
 
+/// A command that waits for the file `go`.
+const WAIT: &str = "while [ ! -e go ]; do sleep 0.1; done";
 const KEY: &str = "sk-test-key-of-the-bench-0001";
 
 fn server() -> PathBuf {
@@ -70,14 +72,6 @@ fn calls(calls: &[(&str, Value)]) -> Script {
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
-}
-
-fn wait_for(what: &str, is_so: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
-        thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn nobody_left(bench: &Bench) {
@@ -407,6 +401,84 @@ fn a_server_whose_reconnect_fails_is_tried_again_until_it_is_there() {
     );
     assert_eq!(results[3], "still there");
     nobody_left(&bench);
+}
+
+/// The person has this program as a server of the name `kit`.
+fn with_program(bench: &Bench, program: &str) {
+    let kit = json!({
+        "command": "sh",
+        "args": ["-c", program],
+        "env": { MARK: format!("${{{MARK}}}") },
+    });
+    let settings = bench.room.codespar_home().join("settings.json");
+    fs::write(settings, servers(&[("kit", kit)])).unwrap();
+}
+
+#[test]
+fn a_server_that_cannot_be_connected_at_first_is_tried_again_until_it_is_there() {
+    let agent = json!({
+        "description": "d", "prompt": "use the server", "subagent_type": "general-purpose",
+    });
+    let main = Conversation::new("main", Matcher::first_user_contains("go"))
+        .turn(Turn::tool("Bash", &json!({"command": WAIT})))
+        .turn(Turn::tool("Task", &agent))
+        .turn(Turn::text("Done."));
+    let worker = Conversation::new("worker", Matcher::first_user_contains("use the server"))
+        .turn(Turn::tool("mcp__kit__echo", &json!({"text": "late"})))
+        .turn(Turn::text("It answered."));
+    let bench = Bench::new(Script::new().conversation(main).conversation(worker));
+    let home = bench.room.home();
+    let program = format!(
+        "[ -e {home}/up ] || exit 1; exec {server} --journal {home}/journal",
+        home = home.display(),
+        server = server().display()
+    );
+    with_program(&bench, &program);
+    let options = ["--allowedTools", "Bash,mcp__kit", "--verbose"];
+    let args = [
+        &["-p", "go", "--output-format", "stream-json"],
+        &options[..],
+    ]
+    .concat();
+    let running = bench.start(&args);
+    bench.server.wait_for_requests_blocking(1).unwrap();
+    fs::write(home.join("up"), "").unwrap();
+    wait_for("the server is asked for its tools", || {
+        read(&home.join("journal")).contains("started")
+    });
+    // What is asked of it after it has started comes at once.
+    thread::sleep(Duration::from_secs(1));
+    bench.file("go", "");
+    let finished = running.wait(PATIENCE).unwrap();
+    assert!(finished.status.success(), "{}", finished.stderr);
+    assert!(finished.stderr.contains("kit") || finished.stdout.contains("\"failed\""));
+    let sent = bench.server.requests();
+    let used = sent
+        .iter()
+        .flat_map(|request| request.tool_results())
+        .any(|result| result.text == "late" && !result.is_error);
+    assert!(used, "{}", finished.stdout);
+    nobody_left(&bench);
+}
+
+#[test]
+fn a_database_that_is_removed_after_the_last_write_fails_the_run() {
+    let bench = Bench::new(Script::of([Turn::text("all is well")]));
+    let state = bench.room.codespar_home();
+    // It goes on for a moment after the last turn, when servers are told to end.
+    let program = format!(
+        "{server}; rm {state}/codespar.db",
+        server = server().display(),
+        state = state.display()
+    );
+    with_program(&bench, &program);
+    let finished = bench.run(&["-p", "go", "--output-format", "json"]);
+    assert_eq!(finished.status.code(), Some(1), "{finished:?}");
+    let result = parsed(&finished.stdout);
+    assert_eq!(result["is_error"], true, "{result}");
+    let said = result["result"].as_str().unwrap();
+    assert!(said.contains("all is well"), "{said}");
+    assert!(said.contains("codespar.db was removed"), "{said}");
 }
 
 #[test]

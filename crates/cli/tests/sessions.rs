@@ -377,3 +377,62 @@ fn completions_and_version_touch_nothing() {
     assert!(bench.run(&["--version"]).stdout.starts_with("codespar "));
     assert!(!bench.room.codespar_home().join("codespar.db").exists());
 }
+
+/// A run that reads a file and then hangs in its next call, killed there; the id of its session.
+fn killed_after_reading(bench: &Bench) -> String {
+    let args = ["-p", "go", "--output-format", "stream-json"];
+    let mut running = bench.start(&args);
+    running
+        .wait_for_output("\"tool_result\"", PATIENCE)
+        .unwrap();
+    let began = std::time::Instant::now();
+    while bench.server.request_count() < 2 {
+        assert!(began.elapsed() < PATIENCE, "the second call never came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let finished = running.kill_9().unwrap();
+    let first: Value = serde_json::from_str(finished.stdout.lines().next().unwrap()).unwrap();
+    first["session_id"].as_str().unwrap().to_owned()
+}
+
+/// Reads `a.txt`, and edits it after a call that hangs.
+fn read_hang_edit() -> Script {
+    let edit = json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"});
+    Script::of([
+        Turn::tool("Read", &json!({"file_path": "a.txt"})),
+        Turn::tool("Edit", &edit).fault(codespar_testkit::Fault::HangBeforeHeaders),
+        Turn::text("done"),
+    ])
+}
+
+fn resumed(bench: &Bench, session: &str) -> String {
+    let options = ["--permission-mode", "acceptEdits"];
+    let (lines, code) = bench.stream(&[&["-p", "--resume", session], &options[..]].concat());
+    assert_eq!(code, Some(0), "{lines:?}");
+    let results = common::tool_results(&lines);
+    results.last().unwrap().clone()
+}
+
+#[test]
+fn a_resumed_agent_edits_what_it_had_read_before_it_was_killed() {
+    let bench = Bench::new(read_hang_edit());
+    let file = bench.file("a.txt", "one\n");
+    let session = killed_after_reading(&bench);
+    let result = resumed(&bench, &session);
+    assert!(result.starts_with("Edited a.txt"), "{result}");
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "two\n");
+}
+
+#[test]
+fn a_resumed_agent_does_not_edit_what_was_changed_since_it_had_read_it() {
+    let bench = Bench::new(read_hang_edit());
+    let file = bench.file("a.txt", "one\n");
+    let session = killed_after_reading(&bench);
+    std::fs::write(&file, "one, but not the same\n").unwrap();
+    let result = resumed(&bench, &session);
+    assert!(result.contains("has changed since it was read"), "{result}");
+    assert_eq!(
+        std::fs::read_to_string(file).unwrap(),
+        "one, but not the same\n"
+    );
+}

@@ -11,8 +11,8 @@ mod common;
 
 use std::time::Duration;
 
-use codespar_testkit::{AfterLast, Conversation, Matcher, Script, Turn};
-use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results};
+use codespar_testkit::{AfterLast, Conversation, Gate, Matcher, Script, Turn};
+use common::{Bench, PATIENCE, ended, json_lines, parsed, tool_results, wait_for};
 use serde_json::{Value, json};
 
 fn create(bench: &Bench, args: &[&str]) -> Value {
@@ -70,9 +70,7 @@ fn a_stopped_task_leaves_no_process() {
         ],
     );
     let id = task["task_id"].as_str().unwrap();
-    while !bench.work().join("begun").exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the command begins", || bench.work().join("begun").exists());
     let stopped = parsed(
         &bench
             .run(&["task", "stop", id, "--reason", "enough", "--json"])
@@ -100,9 +98,7 @@ fn a_watched_task_whose_runner_dies_is_settled() {
         &["local_bash", "--subject", "s", "--command", command],
     );
     let id = task["task_id"].as_str().unwrap();
-    while !bench.work().join("begun").exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the command begins", || bench.work().join("begun").exists());
     let runners = codespar_testkit::process::processes_with_cmdline("worker --until-idle").unwrap();
     let ours = bench.room.alive().unwrap();
     for runner in runners.into_iter().filter(|pid| ours.contains(pid)) {
@@ -345,6 +341,7 @@ fn an_agent_is_continued_by_its_id_in_a_later_process() {
 /// fresh verifier; every notification once.
 #[test]
 fn a_coordinator_directs_workers_and_hears_of_each_end_once() {
+    let gate = Gate::closed();
     let start = |name: &str, prompt: &str| json!({"description": name, "prompt": prompt, "name": name, "subagent_type": "worker"});
     let script = Script::new()
         .turn(
@@ -353,8 +350,8 @@ fn a_coordinator_directs_workers_and_hears_of_each_end_once() {
                 .and_tool("Agent", &start("r2", "research the tests"))
                 .and_tool("Agent", &start("slow", "do a slow thing")),
         )
-        // Long enough for the two quick ones to be done: their notifications come together.
-        .turn(Turn::text("Three workers are at it.").latency(Duration::from_millis(2_500)))
+        // When the two quick ones are done: their notifications come together.
+        .turn(Turn::text("Three workers are at it.").held_by(&gate))
         .turn(Turn::tool(
             "TaskStop",
             &json!({"task_id": "slow", "reason": "not needed now"}),
@@ -386,21 +383,35 @@ fn a_coordinator_directs_workers_and_hears_of_each_end_once() {
         )
         .conversation(
             Conversation::new("slow", worker("do a slow thing"))
-                .turn(Turn::tool("Bash", &json!({"command": "sleep 600"})))
+                .turn(Turn::tool(
+                    "Bash",
+                    &json!({"command": "touch begun; sleep 600"}),
+                ))
                 .turn(Turn::text("quick after all")),
         )
         .conversation(
             Conversation::new("verify", worker("prove that it works")).turn(Turn::text("proved")),
         );
     let bench = Bench::new(script);
-    let (lines, code) = bench.stream(&[
+    let running = bench.start(&[
         "-p",
         "improve it",
         "--coordinator",
         "--allowedTools",
         "Bash",
+        "--output-format",
+        "stream-json",
     ]);
-    assert_eq!(code, Some(0), "{lines:#?}");
+    wait_for("two are done and one is at it", || {
+        let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+        let tasks = tasks["tasks"].as_array().unwrap().iter();
+        let done = tasks.filter(|task| task["status"] == "completed").count();
+        done == 2 && bench.work().join("begun").exists()
+    });
+    gate.open();
+    let finished = running.wait(PATIENCE).unwrap();
+    let lines = json_lines(&finished.stdout);
+    assert_eq!(finished.status.code(), Some(0), "{lines:#?}");
     assert_eq!(
         lines[0]["tools"],
         json!([
@@ -521,9 +532,8 @@ fn killed_again_and_again_with_twenty_agents_and_five_shells_nothing_is_lost_or_
     let orphans = || bench.room.wait_until_empty(PATIENCE).unwrap();
 
     let running = bench.start(&[&["-p", "go"][..], &flags].concat());
-    while !(0..SHELLS).all(|n| bench.work().join(format!("shell{n}")).exists()) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let has_begun = |n: usize| bench.work().join(format!("shell{n}")).exists();
+    wait_for("all shells begin", || (0..SHELLS).all(has_begun));
     std::thread::sleep(dice.millis(0..800));
     let killed = running.kill_9().unwrap();
     let first = killed.stdout.split_inclusive('\n').next().unwrap();
@@ -662,9 +672,9 @@ fn a_session_says_who_takes_a_remote_agent_when_no_worker_lives() {
     );
     // With a worker there is an end to wait for.
     let worker = bench.start(&["worker"]);
-    while bench.room.alive().unwrap().is_empty() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the worker lives", || {
+        !bench.room.alive().unwrap().is_empty()
+    });
     let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
     ended(&bench, tasks["tasks"][0]["task_id"].as_str().unwrap());
     let finished = bench.run(&[&["-p", "go"][..], &allowed].concat());
@@ -686,9 +696,7 @@ fn a_remote_agent_gets_a_worker_when_only_a_session_lives() {
         );
     let bench = Bench::new(script);
     let session = bench.start(&["-p", "go", "--allowedTools", "Bash"]);
-    while !bench.work().join("begun").exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("the command begins", || bench.work().join("begun").exists());
     let args = [
         "remote_agent",
         "--subject",

@@ -9,10 +9,10 @@
 
 mod common;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use codespar_testkit::{AfterLast, Conversation, Matcher, Script, Turn};
-use common::{Bench, PATIENCE, json_lines, parsed, tool_results};
+use common::{Bench, PATIENCE, json_lines, parsed, tool_results, wait_for};
 use serde_json::{Value, json};
 
 fn team(name: &str, members: &[Value]) -> Turn {
@@ -44,15 +44,17 @@ fn of_member(name: &str) -> Conversation {
     Conversation::new(name, matcher)
 }
 
-/// Does whatever item it is given: runs a command, marks it, says so.
-fn diligent(name: &str) -> Conversation {
+/// Does whatever item it is given: runs a command, marks it, says so. The command ends when the
+/// members it is `beside` have begun theirs too, so that none of them does all the work.
+fn diligent(name: &str, beside: &[&str]) -> Conversation {
     let mut member = of_member(name);
+    let mut command = format!("echo {{{{task_id}}}} >> done.txt; touch at-{name}");
+    for other in beside {
+        command += &format!("; until [ -e at-{other} ]; do sleep 0.05; done");
+    }
     for _ in 0..8 {
         member = member
-            .turn(Turn::tool(
-                "Bash",
-                &json!({"command": "echo {{task_id}} >> done.txt; sleep 0.3"}),
-            ))
+            .turn(Turn::tool("Bash", &json!({"command": command})))
             .turn(Turn::tool(
                 "TaskUpdate",
                 &json!({"task_id": "{{task_id}}", "status": "completed"}),
@@ -99,8 +101,8 @@ fn teammates_do_each_item_of_the_shared_list_once_and_in_order() {
         .turn(six_items())
         .turn(Turn::text("the team is done"))
         .after_last(AfterLast::Repeat)
-        .conversation(diligent("ann"))
-        .conversation(diligent("bob"));
+        .conversation(diligent("ann", &["bob"]))
+        .conversation(diligent("bob", &["ann"]));
     let bench = Bench::new(script);
     let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash,TaskUpdate"]);
     assert_eq!(code, Some(0), "{lines:#?}");
@@ -159,7 +161,6 @@ fn a_message_to_all_reaches_every_other_member_once_under_the_senders_name() {
     ];
     let script = Script::new()
         .turn(team("red", &members))
-        .turn(Turn::text("waiting"))
         .turn(Turn::tool(
             "SendMessage",
             &json!({"to": "all", "message": "the lead greets"}),
@@ -223,6 +224,7 @@ fn a_message_to_all_reaches_every_other_member_once_under_the_senders_name() {
 
 #[test]
 fn a_deleted_team_is_stopped_and_its_work_is_free_for_the_next() {
+    let endless = Turn::tool("Bash", &json!({"command": "touch begun; sleep 600"}));
     let script = Script::new()
         .turn(team(
             "red",
@@ -238,11 +240,10 @@ fn a_deleted_team_is_stopped_and_its_work_is_free_for_the_next() {
         .turn(team("red", &[json!({"name": "dan"})]))
         .turn(Turn::text("over"))
         .after_last(AfterLast::Repeat)
-        .conversation(of_member("ann").turn(Turn::tool(
-            "Bash",
-            &json!({"command": "touch begun; sleep 600"}),
-        )))
-        .conversation(diligent("dan"));
+        // Either may be the first to wait for work.
+        .conversation(of_member("ann").turn(endless.clone()))
+        .conversation(of_member("bob").turn(endless))
+        .conversation(diligent("dan", &[]));
     let bench = Bench::new(script);
     let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash,TaskUpdate"]);
     assert_eq!(code, Some(0), "{lines:#?}");
@@ -266,14 +267,15 @@ fn a_deleted_team_is_stopped_and_its_work_is_free_for_the_next() {
         (&one["status"], &one["owner"]),
         (&json!("completed"), &json!("dan"))
     );
-    let ann = tasks(&bench)
-        .into_iter()
-        .find(|task| task["subject"] == "ann")
-        .unwrap();
-    assert_eq!(
-        (&ann["status"], &ann["error"]),
-        (&json!("killed"), &json!("team red was deleted"))
-    );
+    let tasks = tasks(&bench);
+    let stopped: Vec<&Value> = tasks
+        .iter()
+        .filter(|task| task["status"] == "killed")
+        .collect();
+    assert_eq!(stopped.len(), 1, "{tasks:#?}");
+    assert_eq!(stopped[0]["error"], "team red was deleted");
+    let who = stopped[0]["subject"].as_str().unwrap();
+    assert!(["ann", "bob"].contains(&who), "{tasks:#?}");
     let left = bench.room.wait_until_empty(PATIENCE).unwrap();
     assert_eq!(left, Vec::<u32>::new());
 }
@@ -288,8 +290,8 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
         .turn(six_items())
         .turn(Turn::text("the team is done"))
         .after_last(AfterLast::Repeat)
-        .conversation(diligent("ann"))
-        .conversation(diligent("bob"));
+        .conversation(diligent("ann", &["bob"]))
+        .conversation(diligent("bob", &["ann"]));
     let bench = Bench::new(script);
     let args = [
         "-p",
@@ -300,9 +302,7 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
         "stream-json",
     ];
     let running = bench.start(&args);
-    while done(&bench).len() < 2 {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for("two items are done", || done(&bench).len() >= 2);
     let killed = running.kill_9().unwrap();
     let first = killed.stdout.split_inclusive('\n').next().unwrap();
     let session = json_lines(first)[0]["session_id"]
@@ -418,7 +418,8 @@ fn a_member_works_on_what_is_its_own_and_the_lead_hands_out() {
         .after_last(AfterLast::Repeat)
         .conversation(
             of_member("ann")
-                .turn(Turn::text("looked").latency(Duration::from_millis(300)))
+                .turn(Turn::text("looked"))
+                .turn(Turn::tool("Bash", &json!({"command": "touch taken"})))
                 .turn(update(json!({"task_id": "{{task_id}}", "owner": "bob"})))
                 .turn(Turn::text("I forget to mark it"))
                 .turn(update(json!({"task_id": "{{task_id}}", "status": "completed"})))
@@ -430,7 +431,11 @@ fn a_member_works_on_what_is_its_own_and_the_lead_hands_out() {
         .conversation(
             // Busy until the other has taken the first item.
             of_member("bob")
-                .turn(Turn::text("looked").latency(Duration::from_secs(3)))
+                .turn(Turn::tool(
+                    "Bash",
+                    &json!({"command": "until [ -e taken ]; do sleep 0.05; done"}),
+                ))
+                .turn(Turn::text("looked"))
                 .turn(update(json!({"task_id": "{{task_id}}", "status": "failed"})))
                 .turn(Turn::text("could not"))
                 .after_last(AfterLast::Repeat),
@@ -447,8 +452,8 @@ fn a_member_works_on_what_is_its_own_and_the_lead_hands_out() {
     let items = items(&bench);
     assert_eq!(items[0]["owner"], "ann", "{items:#?}");
     assert_eq!(items[0]["status"], "completed", "{items:#?}");
-    assert!(results.contains("you are ann: take t-"), "{results}");
     let ann = requests_of(&bench, "ann").pop().unwrap();
+    assert!(ann.contains("you are ann: take t-"), "{ann}");
     let reminder = format!("You still have {}.", items[0]["task_id"].as_str().unwrap());
     assert_eq!(ann.matches(&reminder).count(), 1, "{ann}");
     assert!(items[1]["status"] == "completed" || items[1]["status"] == "failed");

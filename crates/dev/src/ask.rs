@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use codespar_model::{Asker, Budget, Catalogue, Model};
+use codespar_agent::Stop;
+use codespar_model::{Budget, Catalogue, Model};
 use codespar_policy::Redactor;
 use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, ImageRef,
@@ -49,17 +49,14 @@ pub struct Reply {
     pub cost: Cost,
 }
 
-/// Asks.
-pub async fn ask(question: Question<'_>, cancel: &CancellationToken) -> Result<Reply, Failure> {
+/// Asks, until `stop` says otherwise.
+pub async fn ask(question: Question<'_>, stop: &Stop) -> Result<Reply, Failure> {
     let budget = Arc::new(Budget::new(question.max_budget, None));
     let asking = Asking {
-        asker: Asker {
-            model: &**question.model,
-            catalogue: question.catalogue,
-            budget: &budget,
-            cancel,
-            deadline: None,
-        },
+        model: &**question.model,
+        catalogue: question.catalogue,
+        budget: &budget,
+        stop,
         redactor: question.redactor,
         id: question.model_id,
         max_tokens: question.max_tokens,

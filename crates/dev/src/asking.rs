@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use codespar_model::{Answered, Asker, Exchange, Meter, ModelError, Request};
+use codespar_agent::Stop;
+use codespar_model::{
+    Answered, Asker, Budget, Catalogue, Exchange, Meter, Model, ModelError, Request,
+};
 use codespar_policy::Redactor;
 use codespar_protocol::{ContentBlock, Cost, Message, Role, StopReason, Usage, Usd};
 use serde::{Deserialize, Serialize};
@@ -69,7 +72,11 @@ impl Bill {
 
 /// A model that is asked for an answer of any length.
 pub(crate) struct Asking<'a> {
-    pub(crate) asker: Asker<'a>,
+    pub(crate) model: &'a dyn Model,
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) budget: &'a Arc<Budget>,
+    /// Ends a call under way.
+    pub(crate) stop: &'a Stop,
     /// Takes secrets out of all that the model is told.
     pub(crate) redactor: &'a Redactor,
     /// The provider's id.
@@ -95,11 +102,11 @@ impl Asking<'_> {
         let model = loop {
             let request = self.request(system.clone(), messages.clone());
             let tokens = meter.measure(&request);
-            let Exchange { result, lost } = self.asker.ask(request, tokens, |_| {}).await;
+            let Exchange { result, lost } = self.asker().ask(request, tokens, |_| {}).await;
             for call in lost {
                 bill.add(call.usage, call.cost);
             }
-            let Answered { response, cost } = result.map_err(failure)?;
+            let Answered { response, cost, .. } = result.map_err(|error| self.failure(error))?;
             meter.correct(&response.usage);
             bill.rounds += 1;
             bill.add(response.usage, cost);
@@ -144,6 +151,27 @@ impl Asking<'_> {
         message
     }
 
+    fn asker(&self) -> Asker<'_> {
+        Asker {
+            model: self.model,
+            catalogue: self.catalogue,
+            budget: self.budget,
+            cancel: self.stop.token(),
+            deadline: self.stop.deadline(),
+        }
+    }
+
+    fn failure(&self, error: ModelError) -> Failure {
+        match error {
+            ModelError::BudgetExceeded { message } => Failure::Budget(message),
+            ModelError::Cancelled => self
+                .stop
+                .out_of_time()
+                .map_or(Failure::Stopped, Failure::OutOfTime),
+            other => Failure::Model(other),
+        }
+    }
+
     fn request(&self, system: Arc<str>, messages: Vec<Arc<Message>>) -> Request {
         Request {
             model: self.id.clone(),
@@ -155,13 +183,5 @@ impl Asking<'_> {
             effort: None,
             stop_sequences: Vec::new(),
         }
-    }
-}
-
-fn failure(error: ModelError) -> Failure {
-    match error {
-        ModelError::BudgetExceeded { message } => Failure::Budget(message),
-        ModelError::Cancelled => Failure::Stopped,
-        other => Failure::Model(other),
     }
 }

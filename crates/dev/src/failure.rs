@@ -30,6 +30,9 @@ pub enum Failure {
     /// The limit on money.
     #[error("{0}")]
     Budget(String),
+    /// The limit on wall time.
+    #[error("{0}")]
+    OutOfTime(String),
     /// Someone stopped it.
     #[error("stopped")]
     Stopped,

@@ -1,9 +1,10 @@
 //! Takes an instruction through all steps to a pull request, and up again where another process
 //! left it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use codespar_agent::Stop;
 use codespar_protocol::{TaskSpec, TaskStatus};
 use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunner};
 use serde_json::Map;
@@ -49,24 +50,63 @@ pub struct DevRunner {
 #[async_trait]
 impl Runner for DevRunner {
     async fn run(&self, control: Control) -> Outcome {
-        let opened = Run::open(self.ground.clone(), self.hub.clone(), control).await;
+        let stop = Arc::new(Stop::new(&control.cancel, max_wall(&control)));
+        let opening = Run::open(self.ground.clone(), self.hub.clone(), control, stop.clone());
+        let opened = within(&stop, opening).await;
         match opened {
-            Ok(mut run) => match run.through().await {
-                Ok(report) => {
-                    run.remove_files().await;
-                    success(&run, &report)
-                }
-                Err(Failure::Stopped) => stopped(&run),
-                Err(failure) => {
-                    if failure.is_by_answers() {
-                        // Whoever cannot record it has lost the task, or the store.
-                        let _ = run.ledger.record(BAD_ANSWERS, &true).await;
-                    }
-                    failed(&run, &failure)
-                }
-            },
-            Err(failure) => Outcome::failed(failure.to_string()),
+            Ok(mut run) => {
+                let ended = within(&stop, run.through()).await;
+                self.conclude(&run, ended).await
+            }
+            Err(failure) => {
+                let words = failure.to_string();
+                let words = self.ground.redactor.redact(&words).into_owned();
+                Outcome::failed(words)
+            }
         }
+    }
+}
+
+impl DevRunner {
+    async fn conclude(&self, run: &Run, ended: Result<DevReport, Failure>) -> Outcome {
+        match ended {
+            Ok(report) => {
+                run.remove_files().await;
+                success(run, &report)
+            }
+            Err(Failure::Stopped) => stopped(run),
+            Err(failure) => {
+                if failure.is_by_answers() {
+                    // Whoever cannot record it has lost the task, or the store.
+                    let _ = run.ledger.record(BAD_ANSWERS, &true).await;
+                }
+                failed(run, &failure)
+            }
+        }
+    }
+}
+
+fn max_wall(control: &Control) -> Option<Duration> {
+    match control.spec() {
+        Ok(TaskSpec::Dev(order)) => order.limits.max_wall_seconds.map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+/// Waits for work that ends by itself when the time is up. What does not (a forge that hangs) is
+/// left behind, as if the process had been killed there: the next attempt finds its effects again.
+async fn within<T>(
+    stop: &Stop,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let ended = tokio::select! {
+        biased;
+        ended = work => ended,
+        () = stop.abandon() => Err(Failure::Stopped),
+    };
+    match (ended, stop.out_of_time()) {
+        (Err(Failure::Stopped), Some(message)) => Err(Failure::OutOfTime(message)),
+        (ended, _) => ended,
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
+use codespar_agent::Stop;
 use codespar_forge::{Forge, NewReview};
-use codespar_model::{Asker, Budget, Catalogue, Model};
+use codespar_model::{Budget, Catalogue, Model};
 use codespar_policy::Redactor;
 use codespar_protocol::{
     CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure, Risk,
@@ -140,7 +140,7 @@ impl Reviewer<'_> {
         &self,
         forge: &dyn Forge,
         number: u64,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<Reviewed, Failure> {
         let pull = forge.pull_request(number).await?;
         let diff = forge.diff(number).await?;
@@ -151,7 +151,7 @@ impl Reviewer<'_> {
         }
         let (said, cost) = match self.model {
             Some(model) => {
-                let (said, cost) = self.ask(model, &pull, &diff, cancel).await?;
+                let (said, cost) = self.ask(model, &pull, &diff, stop).await?;
                 (Some(said), cost)
             }
             None => (None, Cost::default()),
@@ -262,17 +262,14 @@ impl Reviewer<'_> {
         model: &Arc<dyn Model>,
         pull: &PullRequest,
         diff: &str,
-        cancel: &CancellationToken,
+        stop: &Stop,
     ) -> Result<(Said, Cost), Failure> {
         let budget = Arc::new(Budget::new(self.max_budget, None));
         let asking = Asking {
-            asker: Asker {
-                model: &**model,
-                catalogue: self.catalogue,
-                budget: &budget,
-                cancel,
-                deadline: None,
-            },
+            model: &**model,
+            catalogue: self.catalogue,
+            budget: &budget,
+            stop,
             redactor: self.redactor,
             id: self.model_id.clone(),
             max_tokens: MOST_TOKENS,

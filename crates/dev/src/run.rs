@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use codespar_model::{Asker, Budget};
+use codespar_agent::Stop;
+use codespar_model::Budget;
 use codespar_protocol::{
     CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd,
 };
@@ -26,6 +27,8 @@ pub(crate) struct Run {
     pub(crate) ground: DevGround,
     pub(crate) hub: Arc<TaskHub>,
     pub(crate) control: Control,
+    /// Ends the attempt; whatever it waits for, it waits for with the token of this.
+    pub(crate) stop: Arc<Stop>,
     pub(crate) order: DevOrder,
     pub(crate) ledger: Ledger,
     pub(crate) link: Link,
@@ -41,6 +44,7 @@ impl Run {
         ground: DevGround,
         hub: Arc<TaskHub>,
         control: Control,
+        stop: Arc<Stop>,
     ) -> Result<Self, Failure> {
         control.authority().map_err(Failure::Broken)?;
         let TaskSpec::Dev(order) = control.spec().map_err(Failure::Broken)?.clone() else {
@@ -75,6 +79,7 @@ impl Run {
             ground,
             hub,
             control,
+            stop,
             order,
             ledger,
             link,
@@ -122,18 +127,19 @@ impl Run {
 
     /// Fails when someone wants the run stopped.
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
-        if self.control.cancel.is_cancelled() || self.control.hand_over.is_asked() {
+        if self.stop.token().is_cancelled() || self.control.hand_over.is_asked() {
             return Err(Failure::Stopped);
         }
         Ok(())
     }
 
     /// Whether it is to end, rather than to go on in another process.
-    pub(crate) fn was_asked_to_stop(&self) -> bool {
-        matches!(
+    pub(crate) fn is_to_end(&self) -> bool {
+        let asked = matches!(
             &*self.control.stop_reason.lock(),
             Some(StopReason::Asked(_))
-        )
+        );
+        asked || self.stop.out_of_time().is_some()
     }
 
     /// Sees to it that the clone has a commit: the branch may have moved after it was fetched. A
@@ -193,13 +199,10 @@ impl Run {
         let spent = self.spent().1.at_least();
         let budget = Arc::new(Budget::new(self.order.max_budget, None).with_spent(spent));
         let asking = Asking {
-            asker: Asker {
-                model: &**answering,
-                catalogue: &self.ground.catalogue,
-                budget: &budget,
-                cancel: &self.control.cancel,
-                deadline: None,
-            },
+            model: &**answering,
+            catalogue: &self.ground.catalogue,
+            budget: &budget,
+            stop: &self.stop,
             redactor: &self.ground.redactor,
             id: (self.ground.names)(model),
             max_tokens: self.order.limits.max_tokens,

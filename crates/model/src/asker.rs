@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Budget, Catalogue, Model, ModelError, ModelEvent, Request, Response,
     budget::{Reservation, Wanted},
+    estimate::message_tokens,
     retry::seconds,
 };
 
@@ -39,6 +40,8 @@ pub struct Answered {
     pub response: Response,
     /// What it cost.
     pub cost: Cost,
+    /// Who counted its tokens.
+    pub counted: Counted,
 }
 
 /// A try that was charged for, or may have been, and came to no answer. It is booked.
@@ -54,12 +57,12 @@ pub struct LostCall {
     pub counted: Counted,
 }
 
-/// Who counted the input of a call.
+/// Who counted the tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
     /// The provider.
     ByProvider,
-    /// We did, from the size of the request.
+    /// We did, from the size of the request and of the answer, where the provider did not.
     Estimated,
 }
 
@@ -221,12 +224,37 @@ struct UnderWay<'a> {
 }
 
 impl UnderWay<'_> {
-    fn finish(mut self, response: Response) -> Answered {
+    fn finish(mut self, mut response: Response) -> Answered {
         self.on_the_way_from = None;
         let asker = self.asker;
+        let counted = self.complete(&mut response);
         let cost = asker.cost(&response.model, &self.model, &response.usage);
         asker.budget.add(&response.model, response.usage, cost);
-        Answered { response, cost }
+        Answered {
+            response,
+            cost,
+            counted,
+        }
+    }
+
+    /// Fills in what the provider has not counted. There are no answers without tokens, so a count
+    /// of zero is none.
+    fn complete(&self, response: &mut Response) -> Counted {
+        if !self.asker.model.may_charge() {
+            return Counted::ByProvider;
+        }
+        let usage = &mut response.usage;
+        let mut counted = Counted::ByProvider;
+        if usage.context_tokens() == 0 {
+            usage.input_tokens = self.input_tokens;
+            counted = Counted::Estimated;
+        }
+        if usage.output_tokens == 0 && !response.message.content.is_empty() {
+            let most = u64::from(self.reservation.max_tokens);
+            usage.output_tokens = message_tokens(&response.message).min(most);
+            counted = Counted::Estimated;
+        }
+        counted
     }
 
     /// Books the try; there is nothing to book while none has begun.

@@ -105,7 +105,8 @@ pub fn request_tokens(request: &Request) -> u64 {
     Meter::default().measure(request)
 }
 
-fn message_tokens(message: &Message) -> u64 {
+/// The most tokens that one message can come to.
+pub(crate) fn message_tokens(message: &Message) -> u64 {
     FRAME + message.content.iter().map(block_tokens).sum::<u64>()
 }
 

@@ -11,7 +11,7 @@ pub fn anthropic<'a>(events: impl Iterator<Item = (&'a str, &'a str)>) {
 
 /// The same for OpenAI's.
 pub fn openai<'a>(events: impl Iterator<Item = (&'a str, &'a str)>) {
-    feed(OpenAiAnswer::new("model".to_owned()), events);
+    feed(OpenAiAnswer::new("model".to_owned(), Vec::new()), events);
 }
 
 fn feed<'a>(mut answer: impl Accumulator, events: impl Iterator<Item = (&'a str, &'a str)>) {

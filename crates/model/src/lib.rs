@@ -53,4 +53,10 @@ pub trait Model: Send + Sync {
 
     /// What answers: `anthropic`, `openai`, `simulated` or `cassette`.
     fn provider(&self) -> &'static str;
+
+    /// Whether its answers cost something. Where they do, tokens that it does not count are
+    /// estimated.
+    fn may_charge(&self) -> bool {
+        true
+    }
 }

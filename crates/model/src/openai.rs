@@ -89,8 +89,10 @@ impl Model for OpenAiModel {
             Ok(body) => Bytes::from(body),
             Err(error) => return unwritable(PROVIDER, &error),
         };
-        let model = request.model;
-        let begin = move || Box::new(OpenAiAnswer::new(model.clone())) as Box<_>;
+        let Request {
+            model, messages, ..
+        } = request;
+        let begin = move || Box::new(OpenAiAnswer::new(model.clone(), messages.clone())) as Box<_>;
         call::run(self.endpoint.clone(), body, Box::new(begin), cancel)
     }
 

@@ -39,6 +39,10 @@ impl Model for SimulatedModel {
     fn provider(&self) -> &'static str {
         Self::NAME
     }
+
+    fn may_charge(&self) -> bool {
+        false
+    }
 }
 
 fn answer(request: &Request) -> String {

@@ -124,6 +124,33 @@ async fn the_limit_on_the_answer_is_lowered_to_what_is_left() {
 }
 
 #[tokio::test]
+async fn tokens_that_the_provider_does_not_count_are_booked_by_estimate() {
+    let text = "word ".repeat(100);
+    let input = request_tokens(&request(&text));
+    let bench = Bench::new(Turn::text(text.clone()).usage(usage(0, 0)), None).await;
+    let answered = bench.ask(&text).await.result.unwrap();
+    let booked = answered.response.usage;
+    assert_eq!(answered.counted, Counted::Estimated);
+    assert_eq!(booked.input_tokens, input);
+    assert!((200..400).contains(&booked.output_tokens), "{booked:?}");
+    assert_eq!(bench.booked(), (booked, answered.cost));
+    assert!(answered.cost.at_least() > Usd::ZERO);
+}
+
+#[tokio::test]
+async fn a_budget_holds_with_a_provider_that_counts_nothing() {
+    let turn = Turn::text("0123456789".repeat(190)).usage(usage(0, 0));
+    let bench = Bench::new(turn, Some(0.01)).await;
+    assert!(bench.ask("hello").await.result.is_ok());
+    let error = bench.ask("hello").await.result.unwrap_err();
+    assert!(
+        matches!(error, ModelError::BudgetExceeded { .. }),
+        "{error}"
+    );
+    assert_eq!(bench.server.request_count(), 1);
+}
+
+#[tokio::test]
 async fn input_of_a_broken_stream_is_booked_as_the_provider_counted_it() {
     let turn = Turn::text("hello")
         .usage(usage(1_000, 7))

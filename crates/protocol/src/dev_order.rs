@@ -81,6 +81,9 @@ pub struct DevLimits {
     pub repairs: u32,
     /// How long the tests may take.
     pub verify_seconds: u64,
+    /// How long one attempt may take in all; no limit where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wall_seconds: Option<u64>,
 }
 
 impl Default for DevLimits {
@@ -92,6 +95,7 @@ impl Default for DevLimits {
             max_rounds: 16,
             repairs: 2,
             verify_seconds: 15 * 60,
+            max_wall_seconds: None,
         }
     }
 }

@@ -44,6 +44,6 @@ pub use task_spec::{
     AgentSpec, Isolation, MonitorSpec, ShellSpec, TaskSpec, TeamItemSpec, TeammateSpec,
 };
 pub use todo::{Todo, TodoStatus};
-pub use transcript::{Entry, EntryBody, SessionMode};
+pub use transcript::{Entry, EntryBody, SeenFile, SessionMode};
 pub use usage::Usage;
 pub use workflow::{StepWork, Workflow, WorkflowSpec, WorkflowStep};

@@ -68,6 +68,9 @@ pub enum EntryBody {
     ToolResult {
         /// The block.
         result: ContentBlock,
+        /// The files that the agent has seen by this call, read or written.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<SeenFile>,
     },
     /// A model call beside the conversation (reading a fetched page): counted, not replayed.
     SideCall {
@@ -93,6 +96,15 @@ pub enum EntryBody {
         /// The model that wrote it.
         model: String,
     },
+}
+
+/// A file as an agent saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// Absolute, without links.
+    pub path: String,
+    /// A hash of its content.
+    pub content: String,
 }
 
 #[cfg(test)]

@@ -188,6 +188,9 @@ pub trait LeaseStore: Send + Sync {
     /// Puts a task back, as it was before it was claimed: an orderly shutdown.
     async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError>;
 
+    /// Those of these tasks that are not over, by whomever they are run.
+    async fn unfinished(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError>;
+
     /// Gives what is free on the lists of teams (pending, waiting for nothing, owned by nobody) to
     /// members who have come to their end: each gets one, as a message, and runs again. Gives the
     /// members that were woken. Costs what is free.

@@ -151,6 +151,9 @@ pub trait TaskStore: LeaseStore {
     /// One task.
     async fn task(&self, id: &TaskId) -> Result<TaskRecord, StoreError>;
 
+    /// Those of these tasks that there are, in no order.
+    async fn known_tasks(&self, ids: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError>;
+
     /// Tasks in order of creation.
     async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>, StoreError>;
 

@@ -22,7 +22,7 @@ macro_rules! on_every_store {
                     let dir = tempfile::tempdir().unwrap();
                     let store = codespar_store::SqliteStore::open(dir.path()).await.unwrap();
                     super::$name(&store).await;
-                    store.close().await;
+                    store.close().await.unwrap();
                 }
             )+
         }

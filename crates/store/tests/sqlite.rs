@@ -73,11 +73,11 @@ async fn a_closed_store_leaves_one_whole_file_and_refuses_further_work() {
     let dir = state_dir();
     let store = open(dir.path()).await;
     let id = started(&store).await;
-    store.close().await;
+    store.close().await.unwrap();
     assert_eq!(file_names(dir.path()), ["codespar.db", "setup.lock"]);
     let error = store.session(id).await.unwrap_err();
     assert_eq!(error.to_string(), "the database says: the store was closed");
-    store.close().await;
+    store.close().await.unwrap();
     open(dir.path()).await.session(id).await.unwrap();
 }
 
@@ -228,7 +228,7 @@ async fn a_database_with_ruined_pages_is_said_to_be_damaged() {
     let store = open(dir.path()).await;
     let id = started(&store).await;
     store.append(id, 0, vec![said("x")]).await.unwrap();
-    store.close().await;
+    store.close().await.unwrap();
     let path = dir.path().join("codespar.db");
     let mut bytes = fs::read(&path).unwrap();
     // All but the header and the schema on the first page.
@@ -246,7 +246,7 @@ async fn a_database_of_a_newer_version_is_left_alone() {
     let dir = state_dir();
     let store = open(dir.path()).await;
     started(&store).await;
-    store.close().await;
+    store.close().await.unwrap();
     let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, \
                  execution_time) VALUES (9999, 'later', TRUE, x'00', 0)";
     tamper(dir.path(), newer).await;
@@ -268,7 +268,7 @@ async fn a_database_that_lacks_our_tables_gets_them() {
     tamper(dir.path(), "CREATE TABLE other (x TEXT)").await;
     let store = open(dir.path()).await;
     started(&store).await;
-    store.close().await;
+    store.close().await.unwrap();
     tamper(dir.path(), "INSERT INTO other VALUES ('kept')").await;
 }
 
@@ -279,7 +279,7 @@ async fn what_a_process_killed_while_making_the_database_left_is_made_anew() {
     fs::write(dir.path().join("codespar.db.new-journal"), "half").unwrap();
     let store = open(dir.path()).await;
     started(&store).await;
-    store.close().await;
+    store.close().await.unwrap();
     assert_eq!(file_names(dir.path()), ["codespar.db", "setup.lock"]);
 }
 
@@ -412,7 +412,7 @@ async fn a_log_without_its_database_is_not_applied_to_a_new_one() {
     store.append(id, 0, vec![said("x")]).await.unwrap();
     let log = dir.path().join("codespar.db-wal");
     let bytes = fs::read(&log).unwrap();
-    store.close().await;
+    store.close().await.unwrap();
     fs::remove_file(dir.path().join("codespar.db")).unwrap();
     fs::write(&log, bytes).unwrap();
     let text = SqliteStore::open(dir.path()).await.err().unwrap();
@@ -442,4 +442,10 @@ async fn a_removed_or_replaced_database_records_nothing_more() {
     );
     fs::rename(&away, &path).unwrap();
     store.append(id, 0, vec![said("x")]).await.unwrap();
+    fs::remove_file(&path).unwrap();
+    let error = store.close().await.unwrap_err();
+    assert!(
+        error.to_string().contains("codespar.db was removed"),
+        "{error}"
+    );
 }

@@ -369,7 +369,7 @@ async fn a_database_of_sessions_only_gets_the_tables_of_tasks() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path()).await;
     let session = session(&store).await;
-    store.close().await;
+    store.close().await.unwrap();
     let mut database = sqlx::sqlite::SqliteConnectOptions::new()
         .filename(dir.path().join("codespar.db"))
         .connect()

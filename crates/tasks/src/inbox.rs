@@ -1,6 +1,6 @@
 //! What reaches an agent from outside: notifications of its tasks, messages in its mailbox.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use codespar_agent::{Inbox, Sink, Transcript};
@@ -90,9 +90,16 @@ impl TaskInbox {
                     .await
             })
             .await?;
-        for notice in &waiting {
-            if let Ok(record) = store.task(&notice.task_id).await {
-                (self.sink)(ended(&record));
+        let ids: Vec<TaskId> = waiting
+            .iter()
+            .map(|notice| notice.task_id.clone())
+            .collect();
+        let records = store.known_tasks(&ids).await.unwrap_or_default();
+        let mut by_id: HashMap<&TaskId, &TaskRecord> = HashMap::new();
+        by_id.extend(records.iter().map(|record| (&record.task_id, record)));
+        for id in &ids {
+            if let Some(record) = by_id.get(id) {
+                (self.sink)(ended(record));
             }
         }
         Ok(true)

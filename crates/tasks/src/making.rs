@@ -264,7 +264,7 @@ impl TaskHub {
                 taken_from: None,
             });
         } else {
-            self.scheduler.nudge();
+            self.scheduler.made(record.task_type);
         }
         Ok(record)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::{
-    Fault, Garbage, Turn,
+    Fault, Garbage, Gate, Turn,
     answer::{Answer, Wire},
     asked::{Asked, Delivery, Refused},
     fault::{StatusFault, error_kind},
@@ -22,6 +22,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) enum Step {
     Pause(Duration),
+    Hold(Gate),
     Send(Vec<u8>),
 }
 
@@ -46,6 +47,9 @@ impl Plan {
         let mut plan = Self::default();
         if !turn.latency.is_zero() {
             plan.steps.push(Step::Pause(turn.latency));
+        }
+        if let Some(gate) = &turn.gate {
+            plan.steps.push(Step::Hold(gate.clone()));
         }
         match fault {
             Some(Fault::Reset) => return plan.ending(Ending::Reset),

@@ -22,6 +22,7 @@ use crate::{
     anthropic_rules,
     asked::{Asked, Refused, digest},
     capture::Kept,
+    gate::LOOK,
     http::{Connection, Gone, Request},
     openai_request::ChatRequest,
     plan::{Ending, Plan, Step, ping},
@@ -250,6 +251,11 @@ async fn play(connection: &mut Connection, plan: &Plan) -> Result<(), Gone> {
     for step in &plan.steps {
         match step {
             Step::Pause(time) => connection.pause(*time).await?,
+            Step::Hold(gate) => {
+                while !gate.is_open() {
+                    connection.pause(LOOK).await?;
+                }
+            }
             Step::Send(bytes) => connection.send(bytes).await?,
         }
     }

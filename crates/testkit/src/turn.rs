@@ -6,7 +6,7 @@ use codespar_protocol::{StopReason, Usage};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Fault;
+use crate::{Fault, Gate};
 
 /// How many characters a delta carries when a turn does not say.
 const DEFAULT_CHUNK: usize = 64;
@@ -18,6 +18,7 @@ pub struct Turn {
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) usage: TurnUsage,
     pub(crate) latency: Duration,
+    pub(crate) gate: Option<Gate>,
     pub(crate) delay: Duration,
     pub(crate) chunk: usize,
     pub(crate) faults: Vec<Fault>,
@@ -76,6 +77,7 @@ impl Default for Turn {
             stop_reason: None,
             usage: TurnUsage::default(),
             latency: Duration::ZERO,
+            gate: None,
             delay: Duration::ZERO,
             chunk: DEFAULT_CHUNK,
             faults: Vec::new(),
@@ -172,6 +174,12 @@ impl Turn {
     /// Waits this long before the first byte of the answer.
     pub fn latency(mut self, latency: Duration) -> Self {
         self.latency = latency;
+        self
+    }
+
+    /// Waits until the gate is open before the first byte of the answer.
+    pub fn held_by(mut self, gate: &Gate) -> Self {
+        self.gate = Some(gate.clone());
         self
     }
 

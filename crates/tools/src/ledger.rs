@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use codespar_protocol::SeenFile;
 use parking_lot::Mutex;
 
 /// Larger files are told apart by size, time and inode alone.
@@ -30,12 +31,16 @@ pub enum LedgerProblem {
 }
 
 /// A file at one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Seen {
-    size: u64,
-    modified_ns: i128,
-    inode: u64,
-    content: Option<u128>,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// By the hash of its content.
+    Content(u128),
+    /// Too long to hash.
+    Stat {
+        size: u64,
+        modified_ns: i128,
+        inode: u64,
+    },
 }
 
 impl FileLedger {
@@ -48,8 +53,33 @@ impl FileLedger {
 
     /// The same for a file read in pieces; without a hash if it was too long to read whole.
     pub(crate) fn record_hash(&self, path: &Path, metadata: &Metadata, hash: Option<ContentHash>) {
-        let seen = Seen::new(metadata, hash.map(ContentHash::finish));
+        let seen = match hash {
+            Some(hash) => Seen::Content(hash.finish()),
+            None => Seen::of_long(metadata),
+        };
         self.0.lock().insert(path.to_owned(), seen);
+    }
+
+    /// A file as it was seen, for the transcript. A file too long to hash is not kept: whoever
+    /// resumes reads it again.
+    pub fn seen(&self, path: &Path) -> Option<SeenFile> {
+        match self.0.lock().get(path)? {
+            Seen::Content(hash) => Some(SeenFile {
+                path: path.to_str()?.to_owned(),
+                content: format!("{hash:032x}"),
+            }),
+            Seen::Stat { .. } => None,
+        }
+    }
+
+    /// Remembers what an earlier process recorded. A file that was changed since is found out like
+    /// any other.
+    pub fn restore(&self, files: &[SeenFile]) {
+        let known = files.iter().filter_map(|file| {
+            let hash = u128::from_str_radix(&file.content, 16).ok()?;
+            Some((PathBuf::from(&file.path), Seen::Content(hash)))
+        });
+        self.0.lock().extend(known);
     }
 
     /// Checks that the file, now with this content, is as it was seen. A file that was only
@@ -60,15 +90,15 @@ impl FileLedger {
         metadata: &Metadata,
         content: &[u8],
     ) -> Result<(), LedgerProblem> {
-        let seen = self.0.lock().get(path).cloned();
+        let seen = self.0.lock().get(path).copied();
         let seen = seen.ok_or(LedgerProblem::NotRead)?;
-        let unchanged = match seen.content {
-            Some(before) => {
+        let unchanged = match seen {
+            Seen::Content(before) => {
                 let mut hash = ContentHash::default();
                 hash.update(content);
                 hash.finish() == before
             }
-            None => Seen::new(metadata, None) == seen,
+            Seen::Stat { .. } => Seen::of_long(metadata) == seen,
         };
         if unchanged {
             Ok(())
@@ -91,13 +121,12 @@ impl FileLedger {
 }
 
 impl Seen {
-    fn new(metadata: &Metadata, content: Option<u128>) -> Self {
-        Self {
+    fn of_long(metadata: &Metadata) -> Self {
+        Self::Stat {
             size: metadata.len(),
             modified_ns: i128::from(metadata.mtime()) * 1_000_000_000
                 + i128::from(metadata.mtime_nsec()),
             inode: metadata.ino(),
-            content,
         }
     }
 }
@@ -172,6 +201,23 @@ mod tests {
         let file = fs::File::options().write(true).open(&path).unwrap();
         file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(check(&ledger, &path), Err(LedgerProblem::Changed));
+    }
+
+    #[test]
+    fn what_an_earlier_process_saw_counts_unless_the_file_changed_since() {
+        let bench = Bench::new();
+        let (same, changed) = (bench.write("a.txt", "one"), bench.write("b.txt", "one"));
+        let earlier = FileLedger::default();
+        for path in [&same, &changed] {
+            earlier.record(path, &fs::metadata(path).unwrap(), b"one");
+        }
+        let kept = [&same, &changed].map(|path| earlier.seen(path).unwrap());
+        fs::write(&changed, "two").unwrap();
+        let ledger = FileLedger::default();
+        ledger.restore(&kept);
+        assert_eq!(check(&ledger, &same), Ok(()));
+        assert_eq!(check(&ledger, &changed), Err(LedgerProblem::Changed));
+        assert_eq!(earlier.seen(Path::new("/elsewhere")), None);
     }
 
     #[test]

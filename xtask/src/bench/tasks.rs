@@ -1,7 +1,7 @@
 //! Background commands: how fast ready ones are started.
 
 use anyhow::Result;
-use codespar_testkit::{Script, Turn};
+use codespar_testkit::{Conversation, Matcher, Script, Turn};
 use serde_json::json;
 
 use super::{
@@ -13,6 +13,8 @@ use super::{
 };
 
 const TASKS: usize = 1_000;
+/// Words of the request for a summary of older turns.
+const SUMMARY: &str = "keep the memory of a coding agent";
 /// Two hundred a second.
 const PER_TASK: f64 = 5.0;
 
@@ -32,17 +34,24 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
              is its sandbox, its guard and its shell: that is what bounds the rate."
         ),
         columns: vec!["wall for each", "CPU for each", "CPU of commands for each"],
-        bars: vec![Bar::at_most(
-            PER_TASK,
-            "time for each sandboxed command",
-            &each(&sandboxed),
-        )],
+        bars: vec![
+            Bar::at_most(PER_TASK, "time for each background command", &each(&free)),
+            Bar::at_most(
+                PER_TASK,
+                "time for each sandboxed background command",
+                &each(&sandboxed),
+            ),
+        ],
         rows: vec![row("bubblewrap", &sandboxed), row("no sandbox", &free)],
     })
 }
 
 fn script() -> Script {
     let create = json!({"task_type": "local_bash", "subject": "s", "command": "true"});
+    // So many results may fill the context; without this the summary would be the thousand calls.
+    let summary = Conversation::new("summary", Matcher::system_contains(SUMMARY))
+        .turn(Turn::text("A thousand commands were started."))
+        .after_last(codespar_testkit::AfterLast::Repeat);
     let all = (0..TASKS).fold(Turn::new(), |turn, _| turn.and_tool("TaskCreate", &create));
     Script::of([
         all,
@@ -50,6 +59,7 @@ fn script() -> Script {
         Turn::text("All are done."),
     ])
     .after_last(codespar_testkit::AfterLast::Repeat)
+    .conversation(summary)
 }
 
 fn per_task(time: std::time::Duration) -> f64 {

@@ -32,7 +32,7 @@ const EVENTS: usize = 256;
 /// How long a server is told that a call is not wanted any more.
 const NOTICE: Duration = Duration::from_millis(500);
 
-/// How long after a failed attempt to reconnect the next one is made. Doubled each time.
+/// How long after a failed attempt to connect the next one is made. Doubled each time.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -198,16 +198,15 @@ impl McpServer {
                 let mut face = self.face.write();
                 face.status = McpStatus::Failed(error.clone());
                 face.peer = None;
-                if face.generation > 0 {
-                    self.keep_trying();
-                }
+                self.keep_trying();
                 Err(error)
             }
         }
     }
 
-    /// Tries to reconnect in the background until it succeeds or the session ends. Agents that
-    /// were made while the server was there still have its tools.
+    /// Tries to connect in the background until it succeeds or the session ends, whether or not it
+    /// was connected before. Agents that were made while the server was there still have its tools;
+    /// those that are made later, and the person's own at its next turn, get them.
     fn keep_trying(&self) {
         if self.closing.is_cancelled() || self.retrying.swap(true, Ordering::SeqCst) {
             return;

@@ -91,6 +91,7 @@ impl Bench {
             redactor: std::sync::Arc::new(codespar_policy::Redactor::by_shape()),
         }));
         context.set_todos(recovered.todos.clone());
+        context.ledger().restore(&recovered.files);
         self.context = Some(context.clone());
         let mut rules = RuleSet::default();
         for rule in &self.allow {

@@ -8,7 +8,13 @@ use codespar_protocol::Usd;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{args::dollars, error::CommandError, place::Place, signals::Signals};
+use crate::{
+    args::dollars,
+    dev::{OneCall, one_call},
+    error::CommandError,
+    place::Place,
+    signals::Signals,
+};
 
 const MOST_TOKENS: u32 = 4_096;
 
@@ -48,7 +54,11 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
     }
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let (provider, redactor) = crate::dev::provider(place, args.model.as_deref())?;
+    let OneCall {
+        provider,
+        redactor,
+        stop,
+    } = one_call(place, args.model.as_deref(), &cancel)?;
     if provider.is_simulated() {
         return Err(CommandError::Usage(format!(
             "a question needs a model: {}",
@@ -68,7 +78,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
         text,
         images,
     };
-    let outcome = ask(question, &cancel).await;
+    let outcome = ask(question, &stop).await;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }

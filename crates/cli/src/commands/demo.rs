@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use codespar_agent::NobodyThere;
+use codespar_agent::{NobodyThere, Stop};
 use codespar_dev::{
     DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
@@ -72,11 +72,12 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
     let ground = Ground::prepare(demo, SessionArgs::plain()).await?;
     let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
     let told = tell(&works, &repo, &cancel).await;
-    works.close().await;
+    let closed = works.close().await;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
     told?;
+    closed?;
     super::print(format_args!("{}\n", closing(args, &repo)))?;
     if args.keep {
         let _ = dir.keep();
@@ -119,7 +120,7 @@ async fn tell(works: &Works, repo: &Path, cancel: &CancellationToken) -> Result<
         redactor: &works.ground.redactor,
     };
     let reviewed = reviewer
-        .review(forge, 1, cancel)
+        .review(forge, 1, &Stop::new(cancel, None))
         .await
         .map_err(|error| failed(&error))?;
     super::review::show(&reviewed)?;

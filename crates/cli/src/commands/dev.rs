@@ -149,8 +149,12 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
         Err(error) => Err(error),
     };
     progress.rest();
-    works.close().await;
-    conclude(&args, &outcome?, &signals)
+    let closed = works.close().await;
+    let record = outcome?;
+    if record.status == TaskStatus::Completed {
+        closed?;
+    }
+    conclude(&args, &record, &signals)
 }
 
 /// Records the task; from here on it outlives us.
@@ -217,6 +221,8 @@ async fn resume(
     if matches!(record.status, TaskStatus::Failed | TaskStatus::Killed) {
         let mut order = order.again(id.clone());
         order.max_budget = args.max_budget_usd.or(order.max_budget);
+        // It may be what ended the earlier run: what the settings say now counts.
+        order.limits.max_wall_seconds = works.ground.settings.max_wall_seconds;
         return record_task(
             works,
             TaskId::new(TaskType::LocalWorkflow),
@@ -315,7 +321,7 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
             usual,
         ),
         picker_model: named(None, "PICKER_MODEL", dev.picker_model.as_ref(), "haiku"),
-        limits: dev.limits(verify),
+        limits: dev.limits(verify, ground.settings.max_wall_seconds),
         resumes: Vec::new(),
     })
 }

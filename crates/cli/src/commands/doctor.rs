@@ -112,7 +112,7 @@ async fn state(place: &Place) -> Finding {
     let looked = async {
         let store = SqliteStore::open(&place.state).await?;
         let sessions = store.sessions(SessionFilter::default()).await?.len();
-        store.close().await;
+        store.close().await?;
         Ok::<_, codespar_store::StoreError>(sessions)
     };
     match looked.await {

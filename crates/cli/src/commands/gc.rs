@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, Comman
         return report(args, &old, None, days);
     }
     let (sessions, bytes) = collect(&store, place, days).await?;
-    store.close().await;
+    store.close().await?;
     daily::note(place);
     report(args, &sessions, Some(bytes), days)
 }

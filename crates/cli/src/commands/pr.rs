@@ -126,8 +126,9 @@ impl Reached {
         &*self.forge
     }
 
-    pub(crate) async fn close(self) {
-        self.store.close().await;
+    /// Fails when what was recorded is lost.
+    pub(crate) async fn close(self) -> Result<(), CommandError> {
+        Ok(self.store.close().await?)
     }
 }
 
@@ -165,7 +166,7 @@ async fn list(state: StateName, at: &At, place: &Place) -> Result<ExitCode, Comm
         .await
         .map_err(failed)?;
     let place_of_pulls = reached.forge().describe();
-    reached.close().await;
+    reached.close().await?;
     if at.json {
         super::print_json(&json!({"pull_requests": pulls}))?;
         return Ok(ExitCode::SUCCESS);
@@ -200,7 +201,7 @@ async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandEr
     let pull = forge.pull_request(number).await.map_err(failed)?;
     let reviews = forge.reviews(number).await.map_err(failed)?;
     let checks = forge.checks(&pull.head_commit).await.map_err(failed)?;
-    reached.close().await;
+    reached.close().await?;
     if at.json {
         super::print_json(&json!({"pull_request": pull, "reviews": reviews, "checks": checks}))?;
         return Ok(ExitCode::SUCCESS);
@@ -250,7 +251,7 @@ async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandEr
 async fn diff(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
     let reached = reach(at, place).await?;
     let diff = reached.forge().diff(number).await.map_err(failed)?;
-    reached.close().await;
+    reached.close().await?;
     if at.json {
         super::print_json(&json!({"number": number, "diff": diff}))?;
         return Ok(ExitCode::SUCCESS);
@@ -290,7 +291,7 @@ async fn close(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandE
     let pull = reached.forge().pull_request(number).await.map_err(failed)?;
     if pull.state != PullRequestState::Open {
         let state = pull.state;
-        reached.close().await;
+        reached.close().await?;
         return Err(CommandError::Failed(format!(
             "#{number} is {state} already"
         )));
@@ -304,7 +305,7 @@ async fn close(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandE
         .change_pull_request(number, &change)
         .await
         .map_err(failed)?;
-    reached.close().await;
+    reached.close().await?;
     if at.json {
         super::print_json(&pull)?;
     } else {
@@ -324,8 +325,9 @@ pub(crate) async fn merge_one(args: &MergeArgs, place: &Place) -> Result<ExitCod
     let reached = reach(&args.at, place).await?;
     let who = requester(place, reached.forge()).await;
     let outcome = merge(reached.forge(), args.number, strategy, &who).await;
-    reached.close().await;
+    let closed = reached.close().await;
     let merged = outcome.map_err(failed)?;
+    closed?;
     if args.at.json {
         super::print_json(&merged)?;
         return Ok(ExitCode::SUCCESS);

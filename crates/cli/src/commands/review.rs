@@ -9,7 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::pr::{At, failed, reach, shown};
 use crate::{
-    args::dollars, error::CommandError, place::Place, printer::plain, signals::Signals, style,
+    args::dollars,
+    dev::{OneCall, one_call},
+    error::CommandError,
+    place::Place,
+    printer::plain,
+    signals::Signals,
+    style,
 };
 
 /// Review a pull request and post what was found.
@@ -39,21 +45,27 @@ pub(crate) struct ReviewArgs {
 pub(crate) async fn run(args: ReviewArgs, place: &Place) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let (provider, redactor) = crate::dev::provider(place, args.model.as_deref())?;
+    let call = one_call(place, args.model.as_deref(), &cancel)?;
+    let OneCall {
+        provider,
+        redactor,
+        stop,
+    } = &call;
     let reached = reach(&args.at, place).await?;
     let reviewer = Reviewer {
         model: (!provider.is_simulated()).then_some(&provider.model),
         catalogue: &provider.catalogue,
         model_id: provider.choice.id.clone(),
         max_budget: args.max_budget_usd,
-        redactor: &redactor,
+        redactor,
     };
-    let outcome = reviewer.review(reached.forge(), args.number, &cancel).await;
-    reached.close().await;
+    let outcome = reviewer.review(reached.forge(), args.number, stop).await;
+    let closed = reached.close().await;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
     let reviewed = outcome.map_err(failed)?;
+    closed?;
     if args.at.json {
         super::print_json(&reviewed)?;
     } else {

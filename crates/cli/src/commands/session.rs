@@ -120,7 +120,7 @@ pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode,
             }
         }
     }
-    store.close().await;
+    store.close().await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -196,6 +196,7 @@ fn markdown(entries: &[Entry]) -> String {
             }
             EntryBody::ToolResult {
                 result: ContentBlock::ToolResult(result),
+                ..
             } => {
                 let word = if result.is_error { "failed" } else { "result" };
                 text.push_str(&format!(

@@ -201,7 +201,7 @@ pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, Com
         Verb::Output(args) => output(&args, &place, &store).await?,
         Verb::Watch { id } => watch(&find(&store, &id).await?, &place, &store).await?,
     };
-    store.close().await;
+    store.close().await?;
     Ok(code)
 }
 

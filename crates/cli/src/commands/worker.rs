@@ -64,7 +64,7 @@ pub(crate) async fn run(
             0
         };
     }
-    works.close().await;
+    works.close().await?;
     Ok(signals
         .exit_code()
         .map_or(ExitCode::SUCCESS, ExitCode::from))

@@ -14,10 +14,12 @@ pub(crate) use settings::{DevSettings, ForgeName, VerifySettings};
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use codespar_agent::Stop;
 use codespar_dev::{DevGround, RepositoryRef, Subscriptions};
 use codespar_policy::Redactor;
 use codespar_tasks::{Caller, ShellGround, TaskHub};
 use codespar_tools::{Tool, sandbox::Network};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     assemble::Ground,
@@ -69,18 +71,31 @@ pub(crate) fn is_throw_away(place: &Place, root: &Path) -> bool {
         .any(|runs| root != runs && root.starts_with(runs))
 }
 
-/// The provider of a command that asks once, and what takes secrets out of its texts.
-pub(crate) fn provider(
+/// What a command that asks once works with.
+pub(crate) struct OneCall {
+    pub(crate) provider: Provider,
+    /// Takes secrets out of its texts.
+    pub(crate) redactor: Arc<Redactor>,
+    /// Ends the call: the given token, or the limit on wall time.
+    pub(crate) stop: Stop,
+}
+
+/// For a command that asks once, until `cancel`.
+pub(crate) fn one_call(
     place: &Place,
     model: Option<&str>,
-) -> Result<(Provider, Arc<Redactor>), CommandError> {
+    cancel: &CancellationToken,
+) -> Result<OneCall, CommandError> {
     let settings = Settings::load(place)?;
     let redactor = Arc::new(gather::redactor(place));
     let asked = model
         .or_else(|| place.var("TASK_MODEL"))
         .or(settings.dev.task_model.as_deref());
-    let provider = provider::choose(place, &settings, asked, &redactor)?;
-    Ok((provider, redactor))
+    Ok(OneCall {
+        provider: provider::choose(place, &settings, asked, &redactor)?,
+        redactor,
+        stop: Stop::new(cancel, settings.max_wall()),
+    })
 }
 
 /// How often a local repository is looked at; it costs a few milliseconds.

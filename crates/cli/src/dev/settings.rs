@@ -66,8 +66,12 @@ impl DevSettings {
         }
     }
 
-    /// The limits of a run.
-    pub(crate) fn limits(&self, verify: &VerifySettings) -> DevLimits {
+    /// The limits of a run; `max_wall_seconds` is that of every run.
+    pub(crate) fn limits(
+        &self,
+        verify: &VerifySettings,
+        max_wall_seconds: Option<u64>,
+    ) -> DevLimits {
         let usual = DevLimits::default();
         DevLimits {
             max_files: self.max_files.unwrap_or(usual.max_files),
@@ -76,6 +80,7 @@ impl DevSettings {
             max_rounds: usual.max_rounds,
             repairs: self.repairs.unwrap_or(usual.repairs),
             verify_seconds: verify.timeout_seconds.unwrap_or(usual.verify_seconds),
+            max_wall_seconds,
         }
     }
 }

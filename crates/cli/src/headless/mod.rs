@@ -68,12 +68,18 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         note: Some(NOTE),
     };
     let mut agent = works.main_agent(session, company, AtEnd::Wait)?;
-    let result = agent.run(prompt.map(Message::user), cancel).await;
+    let mut result = agent.run(prompt.map(Message::user), cancel).await;
     drop(agent);
     SessionDirs::of(&ground.place.state, id).clean();
-    works.close().await;
+    let closed = works.close().await;
+    if let Err(error) = &closed
+        && result.outcome == Outcome::Success
+    {
+        result.outcome = Outcome::ErrorDuringExecution;
+        result.result = format!("{}\n\n{error}", result.result);
+    }
     printer.finish(&result)?;
-    if signals.exit_code().is_none() {
+    if signals.exit_code().is_none() && closed.is_ok() {
         gc::for_as_long(&ground.place, &ground.settings, CLEANING).await;
     }
     Ok(exit_code(&result, &signals))

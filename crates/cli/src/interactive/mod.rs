@@ -12,7 +12,7 @@ mod tasks;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use codespar_agent::Agent;
-use codespar_protocol::{Answer, Cost, Message, Usage};
+use codespar_protocol::{Answer, Cost, Message, SessionMode, Usage};
 use codespar_tasks::AtEnd;
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -70,6 +70,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         person,
         questions,
         agent: None,
+        mode: SessionMode::Normal,
         usage: Usage::default(),
         cost: Cost::default(),
         interrupt: signal(SignalKind::interrupt())?,
@@ -85,10 +86,14 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         talk.until_the_end(first).await;
     }
     talk.leave().await;
-    talk.works.close().await;
+    let closed = talk.works.close().await;
     match talk.signals.exit_code() {
         Some(code) => Ok(ExitCode::from(code)),
-        None => outcome.map(|()| ExitCode::SUCCESS),
+        None => {
+            outcome?;
+            closed?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -100,6 +105,8 @@ struct Talk {
     person: Person,
     questions: mpsc::Receiver<Asked>,
     agent: Option<Agent>,
+    /// Of the session, once it is open.
+    mode: SessionMode,
     resume: Option<String>,
     continue_last: bool,
     usage: Usage,
@@ -292,6 +299,7 @@ impl Talk {
         for notice in crate::mcp::notices(&ground.mcp) {
             self.screen.say(&style::warning(notice));
         }
+        self.mode = session.mode;
         self.agent = Some(self.works.main_agent(session, company, AtEnd::Return)?);
         Ok(())
     }
@@ -301,6 +309,10 @@ impl Talk {
         let Some(mut agent) = self.agent.take() else {
             return Ok(());
         };
+        // A server that could not be connected at first may be there by now.
+        if self.mode == SessionMode::Normal {
+            agent.add_tools(&self.works.server_tools());
+        }
         let cancel = self.signals.token().child_token();
         self.screen.go_on();
         let mut second = tokio::time::interval(SECOND);

@@ -19,7 +19,9 @@ use codespar_testkit::{
 };
 use serde_json::{Value, json};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// What does not come hangs; on a machine with thirty times the work it can do, what comes takes
+/// a while.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A home, a repository and a model.
 pub(crate) struct Bench {
@@ -128,6 +130,15 @@ pub(crate) fn ended(bench: &Bench, id: &str) -> Value {
         }
         assert!(began.elapsed() < PATIENCE, "{record}");
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

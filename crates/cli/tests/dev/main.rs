@@ -17,6 +17,7 @@ mod changes;
 mod crash;
 mod github;
 mod hostile;
+mod limits;
 mod network;
 mod no_sandbox;
 mod proof;

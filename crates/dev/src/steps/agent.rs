@@ -5,12 +5,13 @@ use std::{path::Path, sync::Arc};
 
 use codespar_git::{Checkout, Git, Staged, Trust, zero_separated};
 use codespar_protocol::{
-    Bytes, ChangeSet, CommitId, FileChange, FileMode, RepoPath, SessionId, TaskId, TaskStatus,
-    TaskType, ToolUseId, Usd,
+    Bytes, ChangeSet, CommitId, FileChange, FileMode, RepoPath, SessionId, TaskId, TaskRecord,
+    TaskStatus, TaskType, ToolUseId, Usd,
 };
 use codespar_store::{Notify, TaskFilter};
-use codespar_tasks::{AgentLaunch, Caller, TaskExtra, WORKER, Waited};
+use codespar_tasks::{AgentLaunch, Caller, HubError, TaskExtra, WORKER, Waited};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::{Base, Located, Written, blocking};
 use crate::{
@@ -76,16 +77,23 @@ impl Run {
             }
         };
         self.say("generate", &format!("🤖 Agent {task} works on it…"));
-        let record = match self.hub.wait(&task, &self.control.cancel).await {
+        let broken = |error: HubError| Failure::Broken(error.to_string());
+        let record = match self.hub.wait(&task, self.stop.token()).await {
             Ok(Waited::Ended(record)) => record,
+            // Where the run only changes hands, its agent goes on too.
+            Ok(Waited::GaveUp) if !self.is_to_end() => return Err(Failure::Stopped),
             Ok(Waited::GaveUp) => {
-                // Where the run only changes hands, its agent goes on too.
-                if self.was_asked_to_stop() {
-                    let _ = self.hub.stop(&task, "the dev task was stopped").await;
+                let stopped = self.hub.stop(&task, "the dev task was stopped").await;
+                stopped.map_err(broken)?;
+                // Its end says what it spent.
+                match self.hub.wait(&task, &CancellationToken::new()).await {
+                    Ok(Waited::Ended(record)) => self.book_agent(&record).await?,
+                    Ok(Waited::GaveUp) => {}
+                    Err(error) => return Err(broken(error)),
                 }
                 return Err(Failure::Stopped);
             }
-            Err(error) => return Err(Failure::Broken(error.to_string())),
+            Err(error) => return Err(broken(error)),
         };
         let said = record
             .metadata
@@ -93,17 +101,7 @@ impl Run {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let said = self.redacted(said);
-        let spent = Asked {
-            text: String::new(),
-            model: (self.ground.names)(&self.order.task_model),
-            usage: record.usage,
-            usd: record.cost_usd.at_least(),
-            is_priced: record.cost_usd.known().is_some(),
-            rounds: 1,
-        };
-        self.ledger
-            .record(&format!("{ANSWER}agent-{task}"), &spent)
-            .await?;
+        self.book_agent(&record).await?;
         if record.status != TaskStatus::Completed {
             return Err(Failure::AgentFailed(format!(
                 "agent {task} did not come to an end: {}",
@@ -140,6 +138,20 @@ impl Run {
         })
         .await?;
         Ok(written)
+    }
+
+    /// What an agent spent counts as spent here.
+    async fn book_agent(&self, agent: &TaskRecord) -> Result<(), Failure> {
+        let spent = Asked {
+            text: String::new(),
+            model: (self.ground.names)(&self.order.task_model),
+            usage: agent.usage,
+            usd: agent.cost_usd.at_least(),
+            is_priced: agent.cost_usd.known().is_some(),
+            rounds: 1,
+        };
+        let step = format!("{ANSWER}agent-{}", agent.task_id);
+        self.ledger.record(&step, &spent).await
     }
 
     /// Whether an earlier run's agent failed or was stopped. Another one goes on in its tree.

@@ -268,7 +268,7 @@ impl Run {
             path,
             command,
             limit,
-            &self.control.cancel,
+            self.stop.token(),
         )
         .await?;
         run.tail = self.ground.redactor.redact(&run.tail).into_owned();

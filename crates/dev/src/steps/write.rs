@@ -142,7 +142,7 @@ impl Run {
                 let question = self.redacted(&words);
                 let reply = tokio::select! {
                     reply = person.answer(&question) => reply,
-                    () = self.control.cancel.cancelled() => return Err(Failure::Stopped),
+                    () = self.stop.token().cancelled() => return Err(Failure::Stopped),
                 };
                 self.ledger.record(STEP, &reply).await?;
                 reply

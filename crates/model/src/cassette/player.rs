@@ -125,6 +125,11 @@ impl Model for CassettePlayer {
     fn provider(&self) -> &'static str {
         "cassette"
     }
+
+    /// What was counted is on the tape.
+    fn may_charge(&self) -> bool {
+        false
+    }
 }
 
 fn read(path: &Path, text: &str) -> Result<(Matching, HashMap<Key, Vec<Line>>), ModelError> {

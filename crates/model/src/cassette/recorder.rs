@@ -93,6 +93,10 @@ impl Model for CassetteRecorder {
     fn provider(&self) -> &'static str {
         self.inner.provider()
     }
+
+    fn may_charge(&self) -> bool {
+        self.inner.may_charge()
+    }
 }
 
 impl Tape {

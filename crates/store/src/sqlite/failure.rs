@@ -52,6 +52,7 @@ impl Failure {
 const PERM: u32 = 3;
 const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
+const NOMEM: u32 = 7;
 const READONLY: u32 = 8;
 const IOERR: u32 = 10;
 const CORRUPT: u32 = 11;
@@ -81,6 +82,11 @@ fn sql_in_words(error: &sqlx::Error, dir: &Path) -> StoreError {
     match extended.map(|code| code & 0xff) {
         Some(FULL) => StoreError::DiskFull { path },
         Some(BUSY | LOCKED) => StoreError::Busy { path },
+        Some(NOMEM) => unusable(
+            "there is not enough memory for the database; raise the limit on address space \
+             (`ulimit -v`) or free memory"
+                .to_owned(),
+        ),
         Some(PERM | READONLY | CANTOPEN) => unusable(format!(
             "{said}; set CODESPAR_HOME to a directory you can write to"
         )),

@@ -70,13 +70,14 @@ impl Link {
         })
     }
 
-    pub(super) async fn close(&self) {
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
         let mut seat = self.seat.lock().await;
         if let Seat::Open(connection) = std::mem::replace(&mut *seat, Seat::Closed)
             && let Err(error) = connection.close().await
         {
             tracing::debug!(%error, "the database did not close cleanly");
         }
+        self.file.check(&self.dir)
     }
 }
 

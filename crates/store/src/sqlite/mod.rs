@@ -38,8 +38,9 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Lets go of the database file, folding its write-ahead log in when no other process has it
     /// open. A store that is dropped instead loses nothing; the next one to open it tidies up.
-    pub async fn close(&self) {
-        self.link.close().await;
+    /// Fails when the file was removed or replaced: what was recorded is lost then.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.link.close().await
     }
 }
 

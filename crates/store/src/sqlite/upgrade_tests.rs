@@ -159,5 +159,5 @@ async fn tasks_of_an_earlier_version_are_sealed_as_they_were() {
             .iter()
             .all(|task| task.record.status == TaskStatus::Running)
     );
-    store.close().await;
+    store.close().await.unwrap();
 }

@@ -55,5 +55,6 @@ pub(crate) fn nanos(nanos: u64) -> Cost {
 pub(crate) fn tool_answer(text: &str) -> EntryBody {
     EntryBody::ToolResult {
         result: ContentBlock::tool_result(ToolUseId::from("t1"), text, false),
+        files: Vec::new(),
     }
 }

@@ -180,7 +180,7 @@ async fn a_process_killed_in_mid_append_loses_nothing_it_acknowledged_and_lets_g
     let dir = state_dir();
     let store = open(dir.path()).await;
     let id = started(&store).await;
-    store.close().await;
+    store.close().await.unwrap();
     for round in 0..8_u32 {
         let test = "child_holds_a_session_and_appends_for_ever";
         let mut child = start_child(test, dir.path(), Some(id));
@@ -194,7 +194,7 @@ async fn a_process_killed_in_mid_append_loses_nothing_it_acknowledged_and_lets_g
             matches!(error, StoreError::SessionInUse { pid: Some(by), .. } if by == pid),
             "{error}"
         );
-        store.close().await;
+        store.close().await.unwrap();
         child.child.kill().unwrap();
         let (lines, status) = child.ended();
         assert_eq!(status.code(), None, "killed");
@@ -212,7 +212,7 @@ async fn a_process_killed_in_mid_append_loses_nothing_it_acknowledged_and_lets_g
             (session.last_seq, session.cost),
             (places, nanos(places / 2))
         );
-        store.close().await;
+        store.close().await.unwrap();
     }
 }
 
@@ -255,7 +255,7 @@ async fn a_directory_without_permission_to_write_is_said_to_be_unusable() {
     for (dir, bits) in [(&used, 0o666), (&writable, 0o444)] {
         let store = open(dir).await;
         started(&store).await;
-        store.close().await;
+        store.close().await.unwrap();
         allow(&dir.join("codespar.db"), bits);
     }
     allow(dir.path(), 0o755);

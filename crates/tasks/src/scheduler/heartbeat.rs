@@ -1,7 +1,11 @@
 //! The heartbeat: says that this process is there, learns what became of its tasks, and looks after
 //! the other runners. It outlives the work: it ends when all of it is recorded or handed back.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use codespar_protocol::TaskId;
 use codespar_store::{Beat, HeldTask};
@@ -20,6 +24,9 @@ const STABLE: u32 = 60;
 /// was claimed by a call whose answer never came, or whose caller was gone.
 const FORGOTTEN: u32 = 10;
 
+/// After so many it is looked whether tasks that someone here follows have ended elsewhere.
+const FOLLOWED: u32 = 10;
+
 /// Since when tasks are ours that nobody works on.
 type Forgotten = HashMap<(TaskId, u64), u32>;
 
@@ -27,12 +34,17 @@ impl Scheduler {
     /// Until `leave` has come to its end.
     pub(super) async fn keep_beating(self: Arc<Self>) {
         let (mut watch, mut forgotten) = (Watch::default(), Forgotten::new());
+        let (mut beats, mut ended) = (0_u32, HashSet::new());
         while !self.over.is_cancelled() {
             // A store that fails is tried again with the next; until then nothing is taken, and
             // nobody's silence is counted.
             if let Some(beat) = self.beat().await {
                 self.look_after_others(&mut watch, &beat).await;
                 self.hand_back_forgotten(&mut forgotten, beat.unknown).await;
+                beats = beats.wrapping_add(1);
+                if beats % FOLLOWED == 0 {
+                    ended = self.stop_following(ended).await;
+                }
                 self.nudge();
             }
             tokio::select! {
@@ -87,6 +99,38 @@ impl Scheduler {
                 Verdict::Lost(runner) => self.leases.reap_runner(runner).await,
             };
         }
+    }
+
+    /// Lets go of whoever follows a task that another process has brought to its end; one that ends
+    /// here lets go by itself. Gives the tasks that were found ended: a message may start one again
+    /// at this very moment, so they are let go when the next look finds the same.
+    async fn stop_following(&self, ended_before: HashSet<TaskId>) -> HashSet<TaskId> {
+        let followed = self.followed_elsewhere();
+        if followed.is_empty() {
+            return HashSet::new();
+        }
+        let Ok(unfinished) = self.leases.unfinished(&followed).await else {
+            return ended_before;
+        };
+        let unfinished: HashSet<TaskId> = unfinished.into_iter().collect();
+        let mut ended: HashSet<TaskId> = followed.into_iter().collect();
+        ended.retain(|id| !unfinished.contains(id));
+        for id in ended.intersection(&ended_before) {
+            self.listeners.lock().remove(id);
+            if let Some(waiter) = self.waiters.lock().remove(id) {
+                waiter.notify_waiters();
+            }
+        }
+        ended
+    }
+
+    /// Tasks that someone here listens to or waits for and that do not run here.
+    fn followed_elsewhere(&self) -> Vec<TaskId> {
+        let mut followed: HashSet<TaskId> = self.listeners.lock().keys().cloned().collect();
+        followed.extend(self.waiters.lock().keys().cloned());
+        let held = self.held.lock();
+        followed.retain(|id| !held.contains_key(id));
+        followed.into_iter().collect()
     }
 
     async fn hand_back_forgotten(&self, forgotten: &mut Forgotten, unknown: Vec<(TaskId, u64)>) {

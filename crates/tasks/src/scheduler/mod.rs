@@ -222,6 +222,17 @@ impl Scheduler {
         self.wake.notify_one();
     }
 
+    /// A task of this type was made. A command that finds all places taken is left for the end of
+    /// one that runs, which looks for the next anyway: a thousand of them would ask the store a
+    /// thousand times for nothing.
+    pub(crate) fn made(&self, task_type: TaskType) {
+        match task_type {
+            TaskType::LocalBash if self.room().1 == 0 => {}
+            TaskType::LocalBash => self.wake.notify_one(),
+            _ => self.nudge(),
+        }
+    }
+
     /// Hears of tasks that end in this process.
     pub fn endings(&self) -> broadcast::Receiver<TaskId> {
         self.ended.subscribe()
@@ -301,7 +312,8 @@ impl Scheduler {
         }
     }
 
-    fn capacity(&self) -> Capacity {
+    /// How many more agents and how many more commands may run here.
+    fn room(&self) -> (u32, u32) {
         let held = self.held.lock();
         let shells = held
             .values()
@@ -313,8 +325,14 @@ impl Scheduler {
             .count();
         let left =
             |limit: u32, used: usize| limit.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
-        let agents = left(self.limits.agents, agents);
-        let shells = left(self.limits.shells, shells);
+        (
+            left(self.limits.agents, agents),
+            left(self.limits.shells, shells),
+        )
+    }
+
+    fn capacity(&self) -> Capacity {
+        let (agents, shells) = self.room();
         let by_type: Vec<(TaskType, u32)> = self
             .runners
             .read()
@@ -331,7 +349,7 @@ impl Scheduler {
         } else {
             agents + shells + 16
         };
-        let mut skip: Vec<TaskId> = held.keys().cloned().collect();
+        let mut skip: Vec<TaskId> = self.held.lock().keys().cloned().collect();
         skip.extend(self.backoff.lock().resting(self.clock.now()));
         Capacity {
             by_type,

@@ -185,7 +185,7 @@ fn with_many_files(act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let usual = getrlimit(Resource::Nofile);
     let many = Rlimit {
         current: usual.maximum,
-        ..usual.clone()
+        ..usual
     };
     // With fewer it works too, in most places.
     let _ = setrlimit(Resource::Nofile, many);

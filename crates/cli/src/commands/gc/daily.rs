@@ -76,7 +76,7 @@ fn start(place: Place, days: u32) -> JoinHandle<()> {
         let done = runtime.block_on(async {
             let store = SqliteStore::open(&place.state).await?;
             let (sessions, bytes) = collect(&store, &place, days).await?;
-            store.close().await;
+            store.close().await?;
             Ok::<_, CommandError>((sessions.len(), bytes))
         });
         match done {

@@ -1,6 +1,9 @@
 //! Streamed chunks into a whole answer. Without a finish reason it is not whole.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 use codespar_protocol::{ContentBlock, Message, StopReason, Usage};
 
@@ -28,13 +31,16 @@ pub(crate) struct OpenAiAnswer {
     usage: Usage,
     /// Output by what came: the provider's count comes last.
     written: u64,
+    /// The conversation it answers.
+    earlier: Vec<Arc<Message>>,
 }
 
 impl OpenAiAnswer {
-    /// For the answer of this model.
-    pub(crate) fn new(asked: String) -> Self {
+    /// For the answer of this model to these messages.
+    pub(crate) fn new(asked: String, earlier: Vec<Arc<Message>>) -> Self {
         Self {
             model: asked,
+            earlier,
             ..Self::default()
         }
     }
@@ -106,9 +112,10 @@ impl OpenAiAnswer {
             content.push(ContentBlock::text(text));
         }
         let calls = std::mem::take(&mut self.calls);
-        content.extend(calls.finish(self.id.as_deref().unwrap_or("0")));
+        let known = self.earlier.iter().flat_map(|message| message.tool_uses());
+        let known: HashSet<&str> = known.map(|call| call.id.0.as_str()).collect();
+        content.extend(calls.finish(self.id.as_deref().unwrap_or("0"), &known));
         let message = Message::assistant(content);
-        // Ids of earlier answers do not matter here: servers of this format number anew.
         if let Some(id) = repeated_id(message.tool_uses(), std::iter::empty()) {
             return Err(ModelError::Malformed {
                 provider: PROVIDER,

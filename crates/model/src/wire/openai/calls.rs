@@ -1,5 +1,7 @@
 //! Tool calls as their pieces come in.
 
+use std::collections::HashSet;
+
 use codespar_protocol::{ContentBlock, RawObject, ToolUse, ToolUseId};
 
 use super::chunk::CallPiece;
@@ -64,13 +66,16 @@ impl Calls {
         &mut self.0[at]
     }
 
-    /// The calls as content. A call without an id gets one that no other answer has.
-    pub(super) fn finish(self, answer: &str) -> impl Iterator<Item = ContentBlock> {
-        self.0.into_iter().enumerate().map(move |(at, call)| {
-            let id = if call.id.is_empty() {
-                format!("call_{answer}_{at}")
-            } else {
-                call.id
+    /// The calls as content. A call without an id gets one that no other call of the conversation
+    /// has. So does one whose id an earlier call has: some servers number the calls of every answer
+    /// anew, and what belongs to which call must stay clear in the record.
+    pub(super) fn finish(self, answer: &str, known: &HashSet<&str>) -> Vec<ContentBlock> {
+        let calls = self.0.into_iter().enumerate();
+        let block = |(at, call): (usize, BuildingCall)| {
+            let is_free = !call.id.is_empty() && !known.contains(call.id.as_str());
+            let id = match is_free {
+                true => call.id,
+                false => fresh_id(answer, at, known),
             };
             ContentBlock::ToolUse(ToolUse {
                 id: ToolUseId(id),
@@ -78,6 +83,16 @@ impl Calls {
                 input: raw_input(&call.arguments),
                 extra: RawObject::default(),
             })
-        })
+        };
+        calls.map(block).collect()
     }
+}
+
+/// By the answer's own id; where servers repeat that as well, with a number.
+fn fresh_id(answer: &str, at: usize, known: &HashSet<&str>) -> String {
+    let first = format!("call_{answer}_{at}");
+    let more = (2_u64..).map(|number| format!("call_{answer}_{at}_{number}"));
+    let mut all = std::iter::once(first).chain(more);
+    all.find(|id| !known.contains(id.as_str()))
+        .unwrap_or_default()
 }

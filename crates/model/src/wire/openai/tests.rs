@@ -12,7 +12,15 @@ use super::{LimitField, OpenAiAnswer, body};
 use crate::{Effort, ModelError, ModelEvent, Request, Response, ToolSpec, wire::Accumulator};
 
 fn feed(chunks: &[&str]) -> Result<(Vec<String>, Response), ModelError> {
-    let mut answer = OpenAiAnswer::new("asked".to_owned());
+    feed_after(Vec::new(), chunks)
+}
+
+/// The answer to a conversation that has these messages.
+fn feed_after(
+    earlier: Vec<Arc<Message>>,
+    chunks: &[&str],
+) -> Result<(Vec<String>, Response), ModelError> {
+    let mut answer = OpenAiAnswer::new("asked".to_owned(), earlier);
     let mut out = VecDeque::new();
     for data in chunks {
         answer.accept(None, data, &mut out)?;
@@ -304,7 +312,7 @@ proptest! {
         broken in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
     ) {
-        let mut answer = OpenAiAnswer::new(String::new());
+        let mut answer = OpenAiAnswer::new(String::new(), Vec::new());
         let mut real = TWO_CALLS.to_vec();
         let place = broken.index(real.len());
         real[place] = real[place].get(..at.index(real[place].len())).unwrap_or_default();
@@ -313,4 +321,21 @@ proptest! {
         }
         let _ = answer.end();
     }
+}
+
+#[test]
+fn an_id_that_an_earlier_call_has_is_replaced_by_a_free_one() {
+    // Some servers number the calls of every answer anew, and some their answers as well.
+    const CALL: &[&str] = &[
+        r#"{"id":"0","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_0","function":{"name":"LS","arguments":"{}"}}]}}]}"#,
+        r#"{"id":"0","choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
+    ];
+    let mut earlier = Vec::new();
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let (_, response) = feed_after(earlier.clone(), CALL).unwrap();
+        ids.extend(response.message.tool_uses().map(|call| call.id.0.clone()));
+        earlier.push(Arc::new(response.message));
+    }
+    assert_eq!(ids, ["call_0", "call_0_0", "call_0_0_2"]);
 }

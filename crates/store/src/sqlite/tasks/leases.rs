@@ -5,7 +5,7 @@ use codespar_protocol::TaskId;
 
 use super::{
     super::{SqliteStore, now},
-    claim, ending, items, runners,
+    claim, create, ending, items, runners,
 };
 use crate::{
     Beat, Capacity, Claimed, HeldTask, LeaseStore, RunnerId, RunnerSeen, StoreError, TaskEnding,
@@ -68,6 +68,16 @@ impl LeaseStore for SqliteStore {
         let mut work = self.change().await?;
         let outcome = claim::release(work.connection(), id, epoch, now()).await;
         work.settle(outcome).await
+    }
+
+    async fn unfinished(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = create::statuses_of(work.connection(), ids.iter()).await;
+        let statuses = work.settle(outcome).await?;
+        let open = statuses
+            .into_iter()
+            .filter(|(_, status)| !status.is_final());
+        Ok(open.map(|(id, _)| id).collect())
     }
 
     async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {

@@ -49,6 +49,12 @@ impl TaskStore for SqliteStore {
         work.settle(outcome).await
     }
 
+    async fn known_tasks(&self, ids: &[TaskId]) -> Result<Vec<TaskRecord>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = read::known(work.connection(), ids).await;
+        work.settle(outcome).await
+    }
+
     async fn tasks(&self, filter: TaskFilter) -> Result<Vec<TaskRecord>, StoreError> {
         let mut work = self.look().await?;
         let outcome = read::listed(work.connection(), &filter).await;

@@ -60,6 +60,23 @@ pub(super) async fn records(
     Ok(records)
 }
 
+/// Those of these that there are.
+pub(super) async fn known(
+    connection: &mut SqliteConnection,
+    ids: &[TaskId],
+) -> Result<Vec<TaskRecord>, Failure> {
+    let rows = sqlx::query(sql::TASKS_BY_IDS)
+        .bind(json(ids.iter()))
+        .fetch_all(&mut *connection)
+        .await?;
+    let mut records = Vec::with_capacity(rows.len());
+    for row in &rows {
+        records.push(Found::of(row)?.record);
+    }
+    fill(connection, &mut records).await?;
+    Ok(records)
+}
+
 pub(super) async fn listed(
     connection: &mut SqliteConnection,
     filter: &TaskFilter,

@@ -276,6 +276,15 @@ impl LeaseStore for FakeLeases {
         Ok(())
     }
 
+    async fn unfinished(&self, ids: &[TaskId]) -> Result<Vec<TaskId>, StoreError> {
+        let state = self.open()?;
+        let is_open = |id: &&TaskId| {
+            let row = state.tasks.get(*id);
+            row.is_some_and(|row| !row.record.status.is_final())
+        };
+        Ok(ids.iter().filter(is_open).cloned().collect())
+    }
+
     async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {
         Ok(Vec::new())
     }

@@ -252,3 +252,67 @@ async fn a_task_that_is_ours_and_that_nobody_works_on_is_handed_back() {
     assert_eq!(bench.leases.status(&id), TaskStatus::Completed);
     assert_eq!(bench.attempts.lock().started, [(id, 2)]);
 }
+
+#[tokio::test]
+async fn whoever_follows_a_task_that_ends_in_another_process_is_let_go() {
+    let bench = Bench::new(Work::UntilStopped, Presence::Unknown).await;
+    let (ended, open) = (
+        bench.leases.add(TaskType::LocalAgent),
+        bench.leases.add(TaskType::LocalAgent),
+    );
+    for id in [&ended, &open] {
+        bench.leases.take_away(id);
+        let listener: codespar_agent::Sink = Arc::new(|_| {});
+        bench
+            .scheduler
+            .listeners
+            .lock()
+            .insert(id.clone(), listener);
+        bench.scheduler.end_of(id);
+    }
+    {
+        let mut state = bench.leases.state.lock();
+        state.runners.insert(RunnerId(THEM.to_owned()), (1, false));
+        let row = state.tasks.get_mut(&ended).unwrap();
+        row.record.status = TaskStatus::Completed;
+        row.owner = None;
+    }
+    bench.run();
+    for beat in 2..30 {
+        let them = RunnerId(THEM.to_owned());
+        bench
+            .leases
+            .state
+            .lock()
+            .runners
+            .insert(them, (beat, false));
+        bench.pass(1).await;
+    }
+    let listening: Vec<_> = bench.scheduler.listeners.lock().keys().cloned().collect();
+    let waiting: Vec<_> = bench.scheduler.waiters.lock().keys().cloned().collect();
+    assert_eq!((listening, waiting), (vec![open.clone()], vec![open]));
+}
+
+#[tokio::test]
+async fn commands_that_find_all_places_taken_do_not_ask_the_store() {
+    let bench = Bench::new(Work::UntilStopped, Presence::Unknown).await;
+    for _ in 0..8 {
+        bench.leases.add(TaskType::LocalBash);
+    }
+    bench.run();
+    bench.pass(2).await;
+    assert_eq!(bench.started(), 8);
+    let claims = bench.leases.state.lock().claims;
+    for _ in 0..100 {
+        bench.scheduler.made(TaskType::LocalBash);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.leases.state.lock().claims, claims);
+    // An agent has a place.
+    bench.leases.add(TaskType::LocalAgent);
+    bench.scheduler.made(TaskType::LocalAgent);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.started(), 9);
+}

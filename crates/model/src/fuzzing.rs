@@ -14,7 +14,9 @@ use crate::{
 /// The formats of providers.
 #[derive(Debug, Clone, Copy)]
 pub enum Format {
+    /// Messages.
     Anthropic,
+    /// Chat completions.
     OpenAi,
 }
 

@@ -49,6 +49,9 @@ pub fn markdown(text: &str) {
     let once = markdown::foreign(text);
     let with_ours = format!("{once}\n\nours");
     let again = markdown::foreign(&with_ours);
-    assert!(again.ends_with("ours"), "a fence was left open: {once:?}");
+    assert!(
+        again.ends_with("\n\nours"),
+        "a fence was left open: {once:?}"
+    );
     assert!(!markdown::code(text).contains(['`', '\n', '|']));
 }

@@ -5,6 +5,8 @@ const JOINER: char = '\u{2060}';
 
 /// Markdown from a model or a repository, for the middle of ours.
 pub(crate) fn foreign(text: &str) -> String {
+    // First of all: what they hide could be a fence.
+    let text: String = text.chars().filter(|c| !is_hidden(*c)).collect();
     let mut result = String::with_capacity(text.len() + 16);
     let mut fence: Option<(char, usize)> = None;
     let mut has_text = false;
@@ -170,6 +172,7 @@ mod tests {
 
     #[test]
     fn a_fence_does_not_swallow_what_follows() {
+        assert_eq!(foreign("\u{1}```py\nx"), "```py\nx\n```");
         // None of these lines closes, or opens, a fence.
         assert_eq!(foreign("```\n> ```"), "```\n> ```\n```");
         assert_eq!(foreign("```\n    ```"), "```\n    ```\n```");

@@ -20,12 +20,17 @@ pub enum Format {
     OpenAi,
 }
 
-/// Reads a stream. However it is cut, the answer is the same.
+/// Reads a stream. However it is cut, it comes to the same answer or to none.
 pub fn stream(format: Format, bytes: &[u8], size: usize) {
     let whole = answer(format, vec![Bytes::copy_from_slice(bytes)]);
     let pieces = bytes.chunks(size.max(1)).map(Bytes::copy_from_slice);
     let in_pieces = answer(format, pieces.collect());
-    assert_eq!(whole, in_pieces);
+    // In one piece, a stream that breaks is known to be broken before its first event is read.
+    let is_broken = |said: &[String]| {
+        said.last()
+            .is_some_and(|last| !last.starts_with("Finished"))
+    };
+    assert!(whole == in_pieces || (is_broken(&whole) && is_broken(&in_pieces)));
 }
 
 /// All that came out of it, as text.
@@ -47,6 +52,10 @@ fn answer(format: Format, chunks: Vec<Bytes>) -> Vec<String> {
             let after = reader.counted();
             assert!(after.output_tokens >= before.output_tokens || data.contains("usage"));
             said.extend(out.drain(..).map(|event| format!("{event:?}")));
+            // The rest is not read.
+            if said.last().is_some_and(|last| last.starts_with("Finished")) {
+                return Ok(());
+            }
         }
         said.push(format!("{:?}", reader.end()?));
         Ok(())

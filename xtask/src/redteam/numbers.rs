@@ -33,3 +33,43 @@ pub(super) fn print(cases: &[Case], failures: &[Failure]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::Path};
+
+    /// How many known breaks there are.
+    const KNOWN: usize = 42;
+
+    fn sources(dir: &Path, all: &mut String) {
+        for entry in fs::read_dir(dir).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                all.push_str(&fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn every_known_break_has_a_row_and_the_tests_in_it_exist() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let readme = fs::read_to_string(root.join("redteam/README.md")).unwrap();
+        let mut code = String::new();
+        sources(&root.join("crates"), &mut code);
+        let rows = readme.lines().filter_map(|line| {
+            let mut columns = line.split(" | ");
+            let number = columns.next()?.strip_prefix("| ")?.parse::<usize>().ok()?;
+            Some((number, columns.nth(3)?.to_owned()))
+        });
+        let rows: Vec<(usize, String)> = rows.collect();
+        let numbers: Vec<usize> = rows.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, (1..=KNOWN).collect::<Vec<_>>());
+        for (number, tests) in rows {
+            for name in tests.split('`').skip(1).step_by(2) {
+                assert!(code.contains(&format!("fn {name}(")), "{number}: {name}");
+            }
+        }
+    }
+}

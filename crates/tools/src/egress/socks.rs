@@ -118,7 +118,7 @@ pub(super) fn read_request(sent: &[u8]) -> (io::Result<Option<(String, u16)>>, V
 mod tests {
     use proptest::prelude::*;
 
-    use super::{read_request as read, *};
+    use super::read_request as read;
 
     #[test]
     fn a_name_and_a_port_are_read() {

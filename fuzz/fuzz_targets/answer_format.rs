@@ -1,6 +1,17 @@
-//! The dev agent's answer format: any text is parsed or refused, never a panic.
+//! The dev agent's answer format: any text is parsed or refused, and a path that is accepted stays
+//! in the repository.
 #![no_main]
 
+use codespar_protocol::RepoPath;
+
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let _ = codespar_dev::answer::parse(text);
+    let Ok(answer) = codespar_dev::answer::parse(text) else {
+        return;
+    };
+    assert!(answer.title().is_none_or(|title| title.chars().count() <= 72));
+    for path in answer.paths().into_iter().filter_map(|path| RepoPath::new(path).ok()) {
+        let mut parts = path.as_str().split('/');
+        assert!(!path.as_str().starts_with('/'));
+        assert!(parts.all(|part| part != ".." && !part.eq_ignore_ascii_case(".git")));
+    }
 });

@@ -1,11 +1,14 @@
-//! Events of a model's stream, of both wire formats. A line is an event: its name, a tab, its data.
+//! A model's stream in both wire formats: however the bytes are cut, the answer is the same. The
+//! first byte says how.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|text: &str| {
-    let events = || {
-        text.lines()
-            .map(|line| line.split_once('\t').unwrap_or(("", line)))
+use codespar_model::fuzzing::{Format, stream};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let Some((size, bytes)) = bytes.split_first() else {
+        return;
     };
-    codespar_model::fuzzing::anthropic(events());
-    codespar_model::fuzzing::openai(events());
+    for format in [Format::Anthropic, Format::OpenAi] {
+        stream(format, bytes, usize::from(*size));
+    }
 });

@@ -6,6 +6,7 @@ use std::{
 };
 
 use codespar_files::OpenError;
+use codespar_tools::Hidden;
 
 use crate::memory;
 
@@ -49,13 +50,15 @@ pub struct ContextFiles {
 }
 
 impl ContextFiles {
-    /// Reads them. `root` and `cwd` are absolute and without symlinks.
-    pub fn gather(root: &Path, cwd: &Path, user_dirs: &[PathBuf]) -> Self {
+    /// Reads them. `root` and `cwd` are absolute and without symlinks. What is hidden and what git
+    /// keeps for itself, which may hold credentials, is left out.
+    pub fn gather(root: &Path, cwd: &Path, user_dirs: &[PathBuf], hidden: &Hidden) -> Self {
         let mut found = Self::default();
         let mut seen = HashSet::new();
         for dir in user_dirs {
             let mut reader = Reader {
                 inside: dir,
+                hidden,
                 found: &mut found,
                 seen: &mut seen,
             };
@@ -65,6 +68,7 @@ impl ContextFiles {
         }
         let mut reader = Reader {
             inside: root,
+            hidden,
             found: &mut found,
             seen: &mut seen,
         };
@@ -95,6 +99,7 @@ fn from_root_down(root: &Path, cwd: &Path) -> Vec<PathBuf> {
 /// must not be able to pull a person's private files into the prompt.
 struct Reader<'a> {
     inside: &'a Path,
+    hidden: &'a Hidden,
     found: &'a mut ContextFiles,
     seen: &'a mut HashSet<PathBuf>,
 }
@@ -130,6 +135,13 @@ impl Reader<'_> {
                 path.display(),
                 self.inside.display()
             );
+            return self.problem(from, words);
+        }
+        let is_gits = real
+            .strip_prefix(&inside)
+            .is_ok_and(|path| path.iter().any(|part| part.eq_ignore_ascii_case(".git")));
+        if is_gits || self.hidden.covers(&real) || self.hidden.covers(path) {
+            let words = format!("{} may not be read and was left out", path.display());
             return self.problem(from, words);
         }
         if !self.seen.insert(real.clone()) {
@@ -238,7 +250,7 @@ mod tests {
         write(&root, "AGENTS.md", "root\n");
         write(&root, "a/b/.codespar/CODESPAR.md", "deep\n");
         write(&root, "other/AGENTS.md", "elsewhere\n");
-        let found = ContextFiles::gather(&root, &root.join("a/b"), &[home]);
+        let found = ContextFiles::gather(&root, &root.join("a/b"), &[home], &Hidden::default());
         assert_eq!(texts(&found), ["mine\n", "root\n", "deep\n"]);
         assert_eq!(found.problems, []);
     }
@@ -254,7 +266,7 @@ mod tests {
                 &format!("file {n} @{}.md\n", n + 1),
             );
         }
-        let found = ContextFiles::gather(&root, &root, &[]);
+        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
         assert_eq!(
             texts(&found),
             ["see @1.md\nfile 1 @2.md\nfile 2 @3.md\nfile 3 @4.md\nfile 4 @5.md\n"]
@@ -275,7 +287,7 @@ mod tests {
             "AGENTS.md",
             "ask @anna or `@x.md`\n```\n@y.md\n```\n",
         );
-        let found = ContextFiles::gather(&root, &root, &[]);
+        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
         assert_eq!(found.problems, []);
         assert_eq!(found.files.len(), 1);
     }
@@ -290,8 +302,22 @@ mod tests {
             "@../secret.txt\n@missing.md\n@link.md\n",
         );
         std::os::unix::fs::symlink("../secret.txt", root.join("link.md")).unwrap();
-        let found = ContextFiles::gather(&root, &root, &[]);
+        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
         assert!(!texts(&found)[0].contains("key"));
+        let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(lines, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_project_cannot_pull_in_what_a_rule_hides_or_git_keeps() {
+        let (_dir, root) = project();
+        write(&root, ".env", "key\n");
+        write(&root, ".git/config", "key\n");
+        write(&root, "AGENTS.md", "@.env\n@.git/config\n@link.md\n");
+        std::os::unix::fs::symlink(".env", root.join("link.md")).unwrap();
+        let hidden = Hidden::by(|path| path.ends_with(".env"));
+        let found = ContextFiles::gather(&root, &root, &[], &hidden);
+        assert_eq!(texts(&found), ["@.env\n@.git/config\n@link.md\n"]);
         let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 2, 3]);
     }
@@ -304,7 +330,7 @@ mod tests {
             .arg(root.join("pipe.md"))
             .status();
         assert!(made.unwrap().success());
-        let found = ContextFiles::gather(&root, &root, &[]);
+        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
         assert_eq!(texts(&found), ["rules\n@pipe.md\n"]);
         assert!(found.problems[0].message.ends_with("is not a regular file"));
     }
@@ -314,7 +340,7 @@ mod tests {
         let (_dir, root) = project();
         write(&root, "AGENTS.md", "@b.md\n");
         write(&root, "b.md", "b @AGENTS.md\n");
-        let found = ContextFiles::gather(&root, &root, &[]);
+        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
         assert_eq!(texts(&found), ["@b.md\nb @AGENTS.md\n"]);
     }
 }

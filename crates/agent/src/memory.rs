@@ -164,6 +164,11 @@ mod tests {
             path.display()
         );
         assert_eq!(briefing.render(), (expected, Vec::new()));
-        assert_eq!(ContextFiles::gather(&root, &root, &[]).memory.len(), 1);
+        assert_eq!(
+            ContextFiles::gather(&root, &root, &[], &codespar_tools::Hidden::default())
+                .memory
+                .len(),
+            1
+        );
     }
 }

@@ -9,7 +9,7 @@ use codespar_agent::{
     Agent, AgentDefinitions, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice,
     ModelPageReader, Recovered, SideCalls, Sink, Transcript, mcp::McpServers,
 };
-use codespar_policy::{Lifetime, Mode, Redactor, Repository, RuleKind, RuleSet, Scope, Shelter};
+use codespar_policy::{Lifetime, Mode, Redactor, Repository, RuleSet, Scope, Shelter};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, SqliteStore, Store};
 use codespar_tasks::{AuthoritySource, rule_texts};
@@ -264,7 +264,11 @@ impl Ground {
             repository: Repository::Project,
             lifetime: outfit.lifetime,
         };
-        let briefing = self.briefing(&outfit.root, &outfit.cwd, outfit.role, outfit.company.note);
+        let hidden = Hidden::by_rules(&outfit.rules.read(), &scope);
+        let briefing = Briefing {
+            hidden: hidden.clone(),
+            ..self.briefing(&outfit.root, &outfit.cwd, outfit.role, outfit.company.note)
+        };
         let context = Context::new(ContextParts {
             root: outfit.root,
             cwd: outfit.cwd,
@@ -275,7 +279,7 @@ impl Ground {
             sandbox: self.sandbox.clone(),
             skills: self.skills.clone(),
             page_reader,
-            hidden: hidden(&outfit.rules.read(), &scope),
+            hidden,
             redactor: self.redactor.clone(),
         });
         context.set_todos(session.recovered.todos.clone());
@@ -350,6 +354,7 @@ impl Ground {
             user_dirs,
             skills: self.skills.listing(),
             append: (!append.is_empty()).then(|| append.join("\n\n")),
+            hidden: Hidden::default(),
         }
     }
 
@@ -372,32 +377,6 @@ impl Provider {
             .cost(&self.choice.id, &usage)
             .known()
             .is_some()
-    }
-}
-
-/// Files that a deny rule covers are not shown by searches either.
-fn hidden(rules: &RuleSet, scope: &Scope) -> Hidden {
-    if rules.list(RuleKind::Deny).next().is_none() {
-        return Hidden::default();
-    }
-    let named = rules
-        .list(RuleKind::Deny)
-        .filter_map(|(rule, _)| named_outside(&rule.to_string(), scope.home.as_deref()))
-        .collect();
-    let (rules, scope) = (rules.clone(), scope.clone());
-    Hidden::by(move |path| rules.read_denied(path, &scope).is_some()).with_named(named)
-}
-
-/// The path that a rule about one file or a whole directory outside of the project names.
-fn named_outside(rule: &str, home: Option<&Path>) -> Option<PathBuf> {
-    let pattern = rule.strip_prefix("Read(")?.strip_suffix(')')?;
-    let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
-    if pattern.contains(['*', '?', '[', '{']) {
-        return None;
-    }
-    match pattern.strip_prefix("//") {
-        Some(rest) => Some(Path::new("/").join(rest)),
-        None => Some(home?.join(pattern.strip_prefix("~/")?)),
     }
 }
 

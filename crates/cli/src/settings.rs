@@ -2,6 +2,8 @@
 
 mod foreign;
 mod project;
+#[cfg(test)]
+mod random_tests;
 mod remember;
 mod rules;
 

@@ -88,6 +88,8 @@ impl Works {
             child_env: ground.child_env(),
             temp_dir: ground.place.state.join("tmp"),
             redactor: ground.redactor.clone(),
+            rules: ground.rules(),
+            home: ground.place.home.clone(),
         };
         // A session in plan mode runs no command and publishes nothing, not even what was approved
         // before in another mode: that waits for a process that may.

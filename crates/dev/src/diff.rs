@@ -31,7 +31,7 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
                 Some(b'+') => {
                     file.added += 1;
                     file.shown.insert(at);
-                    (old, new.saturating_sub(1), at + 1)
+                    (old, new.saturating_sub(1), at.saturating_add(1))
                 }
                 Some(b'-') => {
                     file.removed += 1;
@@ -40,7 +40,11 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
                 Some(b'\\') => (old, new, at),
                 _ => {
                     file.shown.insert(at);
-                    (old.saturating_sub(1), new.saturating_sub(1), at + 1)
+                    (
+                        old.saturating_sub(1),
+                        new.saturating_sub(1),
+                        at.saturating_add(1),
+                    )
                 }
             });
             continue;
@@ -164,5 +168,11 @@ mod tests {
             ]
         );
         assert_eq!(parse("nonsense\n@@ -x +y @@\n"), []);
+    }
+
+    #[test]
+    fn a_line_number_past_all_bounds_is_no_crash() {
+        let diff = "diff --git a/x b/x\n+++ b/x\n@@ -1,3 +4294967295,3 @@\n+a\n+b\n c\n";
+        assert_eq!(parse(diff)[0].added, 2);
     }
 }

@@ -8,6 +8,8 @@ mod diff;
 mod diff_stat;
 mod failure;
 mod follow;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod ground;
 mod images;
 mod ledger;

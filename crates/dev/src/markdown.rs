@@ -5,29 +5,40 @@ const JOINER: char = '\u{2060}';
 
 /// Markdown from a model or a repository, for the middle of ours.
 pub(crate) fn foreign(text: &str) -> String {
+    // First of all: what they hide could be a fence.
+    let text: String = text.chars().filter(|c| !is_hidden(*c)).collect();
     let mut result = String::with_capacity(text.len() + 16);
     let mut fence: Option<(char, usize)> = None;
+    let mut has_text = false;
     for (number, line) in text.lines().enumerate() {
         if number > 0 {
             result.push('\n');
         }
-        let trimmed = line.trim_start_matches([' ', '>']);
-        match (fence, opening(trimmed)) {
-            (None, Some(open)) => fence = Some(open),
-            (Some((mark, length)), Some((other, longer)))
-                if mark == other && longer >= length && is_only(trimmed, mark) =>
-            {
+        if let Some(open) = fence {
+            if closes(line, open) {
                 fence = None;
             }
-            _ => {}
+            inline_into(line, &mut result);
+            continue;
         }
-        // A heading of ours cannot be forged.
-        if fence.is_none() && trimmed.starts_with('#') {
-            let hashes = trimmed.bytes().take_while(|byte| *byte == b'#').count();
-            let raised = 3_usize.saturating_sub(hashes);
-            result.push_str(&"#".repeat(raised));
+        let trimmed = line.trim_start_matches([' ', '\t', '>']);
+        fence = opening(line);
+        // What a fence within a quote or a list comes to depends on the lines around it: there is
+        // none. A heading of ours cannot be forged, in either of its two forms.
+        let begins_within = fence.is_none() && marks(trimmed).is_some();
+        if begins_within || (has_text && is_underline(trimmed)) {
+            result.push_str(&line[..line.len() - trimmed.len()]);
+            result.push(JOINER);
+            inline_into(trimmed, &mut result);
+        } else {
+            if trimmed.starts_with('#') {
+                let hashes = trimmed.bytes().take_while(|byte| *byte == b'#').count();
+                let raised = 3_usize.saturating_sub(hashes);
+                result.push_str(&"#".repeat(raised));
+            }
+            inline_into(line, &mut result);
         }
-        inline_into(line, &mut result);
+        has_text = !trimmed.trim().is_empty();
     }
     if let Some((mark, length)) = fence {
         result.push('\n');
@@ -60,7 +71,8 @@ pub(crate) fn without_mentions(text: &str) -> String {
 
 /// The address of a person is none.
 fn is_mention(before: char, c: char, next: char) -> bool {
-    c == '@' && !before.is_alphanumeric() && next.is_alphanumeric()
+    // Letters past ASCII before it do not keep a forge from seeing one.
+    c == '@' && !before.is_ascii_alphanumeric() && next.is_alphanumeric()
 }
 
 /// For between backticks.
@@ -76,11 +88,30 @@ pub(crate) fn code(text: &str) -> String {
         .collect()
 }
 
-/// The character and the length of a fence.
+/// The character and the length of the fence that a line opens. One of backticks has none behind it.
 fn opening(line: &str) -> Option<(char, usize)> {
+    let (mark, length) = marks(line)?;
+    (mark == '~' || !line[length..].contains('`')).then_some((mark, length))
+}
+
+/// Whether a line closes a fence: a few spaces, at least as many marks, nothing else.
+fn closes(line: &str, (mark, length): (char, usize)) -> bool {
+    let trimmed = line.trim_start_matches(' ');
+    let is_indented = line.len() - trimmed.len() > 3;
+    let is_long = marks(trimmed).is_some_and(|(_, other)| other >= length);
+    !is_indented && is_long && is_only(trimmed, mark)
+}
+
+/// The marks of a fence that a line begins with.
+fn marks(line: &str) -> Option<(char, usize)> {
     let mark = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
     let length = line.chars().take_while(|c| *c == mark).count();
     (length >= 3).then_some((mark, length))
+}
+
+/// Makes the line above it a heading.
+fn is_underline(line: &str) -> bool {
+    line.starts_with(['=', '-']) && (is_only(line, '=') || is_only(line, '-'))
 }
 
 fn is_only(line: &str, mark: char) -> bool {
@@ -96,7 +127,9 @@ fn inline_into(line: &str, out: &mut String) {
         let mentions = is_mention(before, c, next);
         let tags = c == '<' && (next.is_ascii_alphabetic() || matches!(next, '!' | '?' | '/'));
         let shows_image = c == '!' && next == '[';
-        if mentions || tags || shows_image {
+        // Written as its number or its name, an `@` is one all the same.
+        let is_entity = c == '&' && matches!(next, '#' | 'c');
+        if mentions || tags || shows_image || is_entity {
             out.push(JOINER);
         }
         before = c;
@@ -130,12 +163,32 @@ mod tests {
         );
         assert_eq!(foreign("a\u{1b}[2J\u{202e}b\u{7}"), "a[2Jb");
         assert_eq!(foreign("1 < 2 and a @ b"), "1 < 2 and a @ b");
+        assert_eq!(foreign("é@team"), "é@\u{2060}team");
+        assert_eq!(
+            foreign("&#64;team &commat;team a & b"),
+            "&\u{2060}#64;team &\u{2060}commat;team a & b"
+        );
+    }
+
+    #[test]
+    fn a_fence_does_not_swallow_what_follows() {
+        assert_eq!(foreign("\u{1}```py\nx"), "```py\nx\n```");
+        // None of these lines closes, or opens, a fence.
+        assert_eq!(foreign("```\n> ```"), "```\n> ```\n```");
+        assert_eq!(foreign("```\n    ```"), "```\n    ```\n```");
+        assert_eq!(foreign("``` a`b\n# x"), "\u{2060}``` a`b\n### x");
+        assert_eq!(foreign("- a\n  ```\n# x"), "- a\n  \u{2060}```\n### x");
+        assert_eq!(foreign("> ~~~\n# x"), "> \u{2060}~~~\n### x");
     }
 
     #[test]
     fn an_open_fence_is_closed_and_a_heading_stays_below_ours() {
         assert_eq!(foreign("a\n````py\n# b\n```"), "a\n````py\n# b\n```\n````");
         assert_eq!(foreign("~~~\nx\n~~~\ny"), "~~~\nx\n~~~\ny");
+        assert_eq!(
+            foreign("Verification\n---\n\n---\nx\n== "),
+            "Verification\n\u{2060}---\n\n---\nx\n\u{2060}== "
+        );
         assert_eq!(
             foreign("## Verification\n#### x"),
             "### Verification\n#### x"

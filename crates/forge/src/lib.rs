@@ -2,6 +2,8 @@
 //! GitHub behind it. This is the part that can write to the outside; it does not think.
 
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod github;
 mod local;
 

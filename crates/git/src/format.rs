@@ -30,10 +30,7 @@ impl Format {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(GitError::file(file)(error)),
         };
-        let mut format = Self::default();
-        for (key, value) in entries(&String::from_utf8_lossy(&text)) {
-            format.take(&key, value);
-        }
+        let format = Self::of(&String::from_utf8_lossy(&text));
         let unsupported = |reason: &str| GitError::Unsupported {
             path: common_dir.to_owned(),
             reason: reason.to_owned(),
@@ -45,6 +42,15 @@ impl Format {
                  --ref-format=files`",
             )),
         }
+    }
+
+    /// What a configuration file says.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut format = Self::default();
+        for (key, value) in entries(text) {
+            format.take(&key, value);
+        }
+        format
     }
 
     fn take(&mut self, key: &str, value: String) {
@@ -115,7 +121,7 @@ fn plain(value: String) -> Option<String> {
 }
 
 /// Keys in lower case (`section.subsection.name`) and values of a configuration file.
-fn entries(text: &str) -> Vec<(String, String)> {
+pub(crate) fn entries(text: &str) -> Vec<(String, String)> {
     let mut section = String::new();
     let mut found = Vec::new();
     for line in text.lines() {

@@ -17,6 +17,8 @@ mod environment;
 mod error;
 mod fetch;
 mod format;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod git;
 mod init;
 mod lfs;

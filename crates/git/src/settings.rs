@@ -38,17 +38,23 @@ impl Settings {
     pub(crate) fn read(location: &Location, trust: Trust) -> Result<Self, GitError> {
         let args = ["config", "--list", "-z", "--show-scope", "--includes"];
         let output = reading(location, &args).run()?.checked()?;
+        let mut settings = Self::parse(&output.out, trust);
+        if settings.excludes.is_none() {
+            settings.excludes = usual_excludes();
+        }
+        Ok(settings)
+    }
+
+    /// What `git config --list -z --show-scope` said.
+    pub(crate) fn parse(out: &[u8], trust: Trust) -> Self {
         let mut settings = Self::default();
-        let mut fields = zero_separated(&output.out);
+        let mut fields = zero_separated(out);
         while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
             let entry = String::from_utf8_lossy(entry);
             let (key, value) = entry.split_once('\n').unwrap_or((&entry, "true"));
             settings.take(scope, key, value, trust);
         }
-        if settings.excludes.is_none() {
-            settings.excludes = usual_excludes();
-        }
-        Ok(settings)
+        settings
     }
 
     fn take(&mut self, scope: &[u8], key: &str, value: &str, trust: Trust) {

@@ -193,7 +193,7 @@ impl Git {
     }
 }
 
-fn blob(row: &[u8]) -> Option<Blob> {
+pub(crate) fn blob(row: &[u8]) -> Option<Blob> {
     let row = std::str::from_utf8(row).ok()?;
     let (facts, path) = row.split_once('\t')?;
     let mut facts = facts.split(' ');
@@ -205,7 +205,7 @@ fn blob(row: &[u8]) -> Option<Blob> {
     })
 }
 
-fn read_batch(
+pub(crate) fn read_batch(
     mut from: impl BufRead,
     limit: usize,
     visit: &mut dyn FnMut(usize, &[u8]),

@@ -85,7 +85,7 @@ fn hashes(from: &mut Take) -> Option<Vec<u64>> {
 }
 
 /// `\x01 message \x02 path \0 path \0`, again and again.
-fn records(log: &[u8]) -> impl Iterator<Item = Commit> {
+pub(crate) fn records(log: &[u8]) -> impl Iterator<Item = Commit> {
     log.split(|byte| *byte == 1).filter_map(|record| {
         let end = memchr::memchr(2, record)?;
         let message = &record[..end.min(MESSAGE_BYTES)];

@@ -11,6 +11,8 @@ mod document;
 mod error;
 mod evidence;
 mod fallback;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod git;
 mod history;
 mod index;

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use codespar_files::Dir;
+use codespar_files::{Dir, has_plain_ignore_files};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::{
@@ -23,9 +23,6 @@ use crate::{
 
 /// More files and directories than this are not walked.
 const MOST_ENTRIES: usize = 2_000_000;
-/// Files that say what is ignored, which the walk reads whole.
-const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
-const IGNORE_BYTES: u64 = 8 << 20;
 
 /// A directory that is walked, inside a git work tree or not.
 pub(crate) struct WorkTree {
@@ -75,11 +72,12 @@ impl WorkTree {
             path: self.root.clone(),
             source,
         })?;
-        if !can_be_walked(&self.root) {
+        if !has_plain_ignore_files(&self.root) {
             return Err(LocateError::Root {
                 path: self.root.clone(),
                 source: std::io::Error::other(
-                    "one of its ignore files is not a regular file, or too large",
+                    "one of its ignore files is not a regular file, too large, or has patterns that are \
+                     nested too deeply",
                 ),
             });
         }
@@ -91,7 +89,7 @@ impl WorkTree {
             .threads(threads())
             .filter_entry(|entry| {
                 let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-                entry.file_name() != ".git" && (!is_dir || can_be_walked(entry.path()))
+                entry.file_name() != ".git" && (!is_dir || has_plain_ignore_files(entry.path()))
             })
             .build_parallel();
         walk.run(|| {
@@ -140,15 +138,6 @@ impl WorkTree {
             own.directories.push(listed(stamp));
         }
     }
-}
-
-/// A pipe or a device in place of an ignore file would be read without end.
-fn can_be_walked(dir: &Path) -> bool {
-    IGNORE_FILES.iter().all(|name| {
-        let path = dir.join(name);
-        // One that leads nowhere, or to what may not be read, is not read.
-        fs::metadata(path).map_or(true, |facts| facts.is_file() && facts.len() <= IGNORE_BYTES)
-    })
 }
 
 /// Changes when a file is written; nothing for what is not a file.

@@ -150,7 +150,13 @@ fn strip_below(text: &str) -> Option<&str> {
     Some(if body == "**" { "" } else { body })
 }
 
+/// More alternatives in one pattern are refused: they are compiled by recursion.
+const MOST_ALTERNATIVES: usize = 64;
+
 fn compile(body: &str) -> Result<GlobMatcher, String> {
+    if body.matches('{').count() > MOST_ALTERNATIVES {
+        return Err("the path pattern is too complex".to_owned());
+    }
     GlobBuilder::new(body)
         .literal_separator(true)
         .backslash_escape(true)

@@ -1,9 +1,14 @@
 //! `local_bash`: a shell command in its own process group, output to the task's file.
 
-use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use codespar_policy::Redactor;
+use codespar_policy::{Lifetime, Redactor, Repository, RuleSet, Scope, Shelter};
 use codespar_protocol::{Cost, ShellSpec, TaskSpec, TaskStatus, Usage};
 use codespar_tools::{
     Context, ContextParts, Hidden, Skills,
@@ -11,9 +16,11 @@ use codespar_tools::{
     sandbox::{Approval, Restored, Sandbox},
     shell_launch,
 };
+use parking_lot::RwLock;
 use serde_json::Map;
 
 use crate::{
+    narrowed_rules,
     runner::{Control, Outcome, Runner},
     vital::{self, Presence},
 };
@@ -34,6 +41,27 @@ pub struct ShellGround {
     pub temp_dir: PathBuf,
     /// Takes secrets out of their output.
     pub redactor: Arc<Redactor>,
+    /// What rules this process has; files that they or the task's own forbid to read are hidden.
+    pub rules: Arc<RwLock<RuleSet>>,
+    /// The person's home, for rules about it.
+    pub home: Option<PathBuf>,
+}
+
+impl ShellGround {
+    /// Files that commands in this tree cannot read, because the rules forbid it.
+    pub fn hidden(&self, rules: &RuleSet, root: &Path) -> Hidden {
+        let scope = Scope {
+            root: root.to_path_buf(),
+            cwd: root.to_path_buf(),
+            home: self.home.clone(),
+            workspace: vec![root.to_path_buf()],
+            free: Vec::new(),
+            shelter: Shelter::Sandboxed,
+            repository: Repository::Project,
+            lifetime: Lifetime::Kept,
+        };
+        Hidden::by_rules(rules, &scope)
+    }
 }
 
 /// Runs shell commands.
@@ -50,12 +78,16 @@ impl Runner for ShellRunner {
             Ok(_) => return Outcome::failed(control.wrong_kind()),
             Err(error) => return Outcome::failed(error),
         };
-        if let Err(error) = control.authority() {
-            return Outcome::failed(error);
-        }
+        let rules = control
+            .authority()
+            .and_then(|authority| narrowed_rules(authority, &self.0.rules.read()));
+        let rules = match rules {
+            Ok(rules) => rules,
+            Err(error) => return Outcome::failed(error),
+        };
         let temp = self.0.temp_dir.join(control.record.task_id.as_str());
         let outcome = self
-            .run_in(&control, spec, &temp)
+            .run_in(&control, spec, &rules, &temp)
             .await
             .unwrap_or_else(Outcome::failed);
         let _ = std::fs::remove_dir_all(&temp);
@@ -68,7 +100,8 @@ impl ShellRunner {
         &self,
         control: &Control,
         spec: &ShellSpec,
-        temp: &std::path::Path,
+        rules: &RuleSet,
+        temp: &Path,
     ) -> Result<Outcome, String> {
         std::fs::create_dir_all(temp).map_err(|error| format!("{}: {error}", temp.display()))?;
         let context = Context::new(ContextParts {
@@ -81,7 +114,7 @@ impl ShellRunner {
             sandbox: self.0.sandbox.clone(),
             skills: Arc::new(Skills::default()),
             page_reader: None,
-            hidden: Hidden::default(),
+            hidden: self.0.hidden(rules, &spec.root),
             redactor: self.0.redactor.clone(),
         });
         let launch = shell_launch(&spec.command, &spec.cwd, &context, FOREVER, Approval::Rules)

@@ -2,13 +2,14 @@
 
 use std::{
     ffi::OsString,
+    fmt,
     path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
-use codespar_policy::Redactor;
+use codespar_policy::{Redactor, RuleKind, RuleSet, Scope};
 use codespar_protocol::Todo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -55,6 +56,19 @@ impl Hidden {
         }
     }
 
+    /// What the rules forbid to read.
+    pub fn by_rules(rules: &RuleSet, scope: &Scope) -> Self {
+        if rules.list(RuleKind::Deny).next().is_none() {
+            return Self::default();
+        }
+        let named = rules
+            .list(RuleKind::Deny)
+            .filter_map(|(rule, _)| named_outside(&rule.to_string(), scope.home.as_deref()))
+            .collect();
+        let (rules, scope) = (rules.clone(), scope.clone());
+        Self::by(move |path| rules.read_denied(path, &scope).is_some()).with_named(named)
+    }
+
     /// Paths outside of the workspace that are hidden too.
     #[must_use]
     pub fn with_named(mut self, named: Vec<PathBuf>) -> Self {
@@ -62,7 +76,8 @@ impl Hidden {
         self
     }
 
-    pub(crate) fn covers(&self, path: &Path) -> bool {
+    /// Whether this path is hidden.
+    pub fn covers(&self, path: &Path) -> bool {
         self.covers.as_ref().is_some_and(|covers| covers(path))
     }
 
@@ -101,6 +116,27 @@ impl Hidden {
         }
         *known = Some((Instant::now(), found.clone()));
         found
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hidden")
+            .field("named", &self.named)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The path that a rule about one file or a whole directory outside of the project names.
+fn named_outside(rule: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let pattern = rule.strip_prefix("Read(")?.strip_suffix(')')?;
+    let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
+    if pattern.contains(['*', '?', '[', '{']) {
+        return None;
+    }
+    match pattern.strip_prefix("//") {
+        Some(rest) => Some(Path::new("/").join(rest)),
+        None => Some(home?.join(pattern.strip_prefix("~/")?)),
     }
 }
 

@@ -104,6 +104,9 @@ impl Hunt {
                 "`pattern` is empty or ends in a slash; for a directory use LS".to_owned(),
             ));
         }
+        if !codespar_files::is_plain_pattern(rest) {
+            return Err(ToolError("`pattern` is too long or too complex".to_owned()));
+        }
         let pattern = GlobBuilder::new(rest)
             .literal_separator(true)
             .build()

@@ -82,6 +82,9 @@ fn ignored(globs: &[String]) -> Result<GlobSet, ToolError> {
     let mut set = GlobSetBuilder::new();
     for glob in globs {
         let glob = glob.trim_end_matches('/').trim_start_matches("**/");
+        if !codespar_files::is_plain_pattern(glob) {
+            return Err(ToolError("`ignore` is too long or too complex".to_owned()));
+        }
         set.add(GlobBuilder::new(glob).build().map_err(wrong)?);
     }
     set.build().map_err(wrong)

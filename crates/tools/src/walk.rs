@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use codespar_files::has_plain_ignore_files;
 use ignore::{DirEntry, WalkBuilder};
 
 use crate::{Hidden, ToolError};
 
 /// A walk below `dir`. The person's own git configuration is not looked at: what a walk shows
-/// depends on the tree and the rules alone.
+/// depends on the tree and the rules alone. Ignore files that cannot be read as such are not: where
+/// one stands above the walk none count, and a directory within it that has one is left out.
 pub(crate) fn below(dir: &Path, hidden: &Hidden) -> WalkBuilder {
     let hidden = hidden.clone();
     let mut walk = WalkBuilder::new(dir);
@@ -17,8 +19,17 @@ pub(crate) fn below(dir: &Path, hidden: &Hidden) -> WalkBuilder {
         .follow_links(false)
         .filter_entry(move |entry| {
             let is_git = entry.depth() > 0 && entry.file_name() == ".git";
-            !is_git && !hidden.covers(entry.path())
+            let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+            // Below this one a hostile file would be read for patterns.
+            let is_hostile = entry.depth() > 0 && is_dir && !has_plain_ignore_files(entry.path());
+            !is_git && !is_hostile && !hidden.covers(entry.path())
         });
+    if !dir.ancestors().all(has_plain_ignore_files) {
+        walk.parents(false)
+            .ignore(false)
+            .git_ignore(false)
+            .git_exclude(false);
+    }
     walk
 }
 

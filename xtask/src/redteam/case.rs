@@ -11,6 +11,9 @@ use super::profile::Profile;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Case {
+    /// The list it is in: the name of its file without the ending.
+    #[serde(skip)]
+    pub(super) list: String,
     /// Unique in all files; says what holds.
     pub(super) name: String,
     /// Numbers of the known breaks this one belongs to.
@@ -65,6 +68,14 @@ impl Case {
         }
     }
 
+    /// Whether a word of the command line selects it.
+    pub(super) fn is_meant_by(&self, word: &str) -> bool {
+        let number = word.parse::<u32>().ok();
+        self.name.contains(word)
+            || self.list == word
+            || number.is_some_and(|number| self.breaks.contains(&number))
+    }
+
     fn check(&self) -> Result<()> {
         let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || !self.name.chars().all(known) {
@@ -96,7 +107,8 @@ pub(super) fn load(directory: &Path) -> Result<Vec<Case>> {
         let shown = file.file_name().unwrap_or_default().to_string_lossy();
         let text = fs::read_to_string(&file)?;
         let parsed: File = toml::from_str(&text).with_context(|| format!("redteam/{shown}"))?;
-        for case in parsed.case {
+        for mut case in parsed.case {
+            case.list = shown.trim_end_matches(".toml").to_owned();
             case.check().with_context(|| format!("redteam/{shown}"))?;
             if !names.insert(case.name.clone()) {
                 bail!("redteam/{shown}: `{}` is there twice", case.name);

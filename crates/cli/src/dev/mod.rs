@@ -53,6 +53,8 @@ pub(crate) fn ground(ground: &Arc<Ground>) -> DevGround {
             child_env: ground.child_env(),
             temp_dir: ground.place.state.join("tmp"),
             redactor: ground.redactor.clone(),
+            rules: ground.rules(),
+            home: ground.place.home.clone(),
         },
         redactor: ground.redactor.clone(),
         dir: ground.place.state.join("dev"),

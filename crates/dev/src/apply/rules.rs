@@ -82,6 +82,12 @@ impl Rules {
         };
         let mut globs = GlobSetBuilder::new();
         for pattern in &patterns {
+            if !codespar_files::is_plain_pattern(pattern) {
+                return Err(BadPattern {
+                    pattern: pattern.chars().take(80).collect(),
+                    reason: "it is too long or too complex".to_owned(),
+                });
+            }
             let glob = GlobBuilder::new(pattern)
                 .literal_separator(true)
                 .case_insensitive(true)

@@ -50,8 +50,8 @@ fn summary_line(output: &str) -> Option<Counts> {
         for near in lines[place.saturating_sub(2)..place].iter().rev() {
             match numbers(near) {
                 Some(more) if (more.passed == 0) != (all.passed == 0) => {
-                    all.passed += more.passed;
-                    all.failed += more.failed;
+                    all.passed = all.passed.saturating_add(more.passed);
+                    all.failed = all.failed.saturating_add(more.failed);
                 }
                 _ => break,
             }
@@ -76,8 +76,8 @@ fn node(output: &str) -> Option<Counts> {
         let number: u64 = captures[2].parse().ok()?;
         let counts: &mut Counts = found.get_or_insert_with(Counts::default);
         match &captures[1] {
-            "pass" => counts.passed += number,
-            _ => counts.failed += number,
+            "pass" => counts.passed = counts.passed.saturating_add(number),
+            _ => counts.failed = counts.failed.saturating_add(number),
         }
     }
     found
@@ -102,7 +102,7 @@ fn unittest(output: &str) -> Option<Counts> {
         .map_or(0, |line| {
             line.split(|c: char| !c.is_ascii_digit())
                 .filter_map(|digits| digits.parse::<u64>().ok())
-                .sum()
+                .fold(0, u64::saturating_add)
         });
     Some(Counts {
         passed: ran.saturating_sub(failed),
@@ -112,8 +112,8 @@ fn unittest(output: &str) -> Option<Counts> {
 
 fn sum<'a>(lines: impl Iterator<Item = &'a str>) -> Option<Counts> {
     lines.filter_map(numbers).reduce(|a, b| Counts {
-        passed: a.passed + b.passed,
-        failed: a.failed + b.failed,
+        passed: a.passed.saturating_add(b.passed),
+        failed: a.failed.saturating_add(b.failed),
     })
 }
 
@@ -123,9 +123,9 @@ fn numbers(line: &str) -> Option<Counts> {
         let number: u64 = captures[1].parse().ok()?;
         let counts: &mut Counts = found.get_or_insert_with(Counts::default);
         if captures[2].to_ascii_lowercase().starts_with("pass") {
-            counts.passed += number;
+            counts.passed = counts.passed.saturating_add(number);
         } else {
-            counts.failed += number;
+            counts.failed = counts.failed.saturating_add(number);
         }
     }
     found
@@ -168,5 +168,22 @@ mod tests {
             assert_eq!(counts(output), Some(Counts { passed, failed }), "{output}");
         }
         assert_eq!(counts("all is well\n"), None);
+    }
+
+    #[test]
+    fn counts_past_all_bounds_do_not_become_small() {
+        let most = u64::MAX;
+        for output in [
+            format!("{most} failed, 1 failed, 3 passed\n"),
+            format!("test result: 0 passed; {most} failed\ntest result: 3 passed; 1 failed\n"),
+            format!("# pass 3\n# fail {most}\n# fail 1\n"),
+            format!("Ran 7 tests in 0.1s\n\nFAILED (failures={most}, errors=1)\n"),
+        ] {
+            assert_eq!(
+                counts(&output).map(|found| found.failed),
+                Some(most),
+                "{output}"
+            );
+        }
     }
 }

@@ -10,12 +10,14 @@ pub use counts::Counts;
 pub use detect::detect;
 pub use tree::lfs_note;
 pub(crate) use tree::{SUBMODULE, Tree, broken, has_commit, submodules};
+#[cfg(feature = "fuzzing")]
+pub(crate) use {counts::counts, failing::failing};
 
 use std::{path::Path, sync::Arc, time::Duration};
 
 use codespar_tasks::ShellGround;
 use codespar_tools::{
-    Context, ContextParts, Hidden, Skills,
+    Context, ContextParts, Skills,
     process::{self, Capture, Ending},
     sandbox::{Approval, Restored},
     shell_launch,
@@ -91,7 +93,7 @@ impl TestRun {
                 format!(
                     "{} of {} failed",
                     counts.failed,
-                    counts.failed + counts.passed
+                    counts.failed.saturating_add(counts.passed)
                 )
             }
             (_, Some(0)) => "passed".to_owned(),
@@ -153,7 +155,7 @@ pub(crate) async fn run(
         sandbox: shell.sandbox.clone(),
         skills: Arc::new(Skills::default()),
         page_reader: None,
-        hidden: Hidden::default(),
+        hidden: shell.hidden(&shell.rules.read(), tree),
         redactor: shell.redactor.clone(),
     });
     let launch = shell_launch(command, tree, &context, limit, Approval::Rules)

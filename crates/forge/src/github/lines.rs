@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 /// The lines on the new side, by file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct ShownLines(HashMap<String, HashSet<u32>>);
+pub(crate) struct ShownLines(HashMap<String, HashSet<u32>>);
 
 impl ShownLines {
-    pub(super) fn of(diff: &str) -> Self {
+    pub(crate) fn of(diff: &str) -> Self {
         let mut shown = Self::default();
         let mut path = String::new();
         // Lines of the hunk that are still to come, old and new: what looks like a head inside a
@@ -24,7 +24,7 @@ impl ShownLines {
                         }
                         shown.0.entry(path.clone()).or_default().insert(at);
                         new -= 1;
-                        at += 1;
+                        at = at.saturating_add(1);
                     }
                 }
             } else if let Some(name) = line.strip_prefix("+++ ") {
@@ -36,7 +36,14 @@ impl ShownLines {
         shown
     }
 
-    pub(super) fn has(&self, path: &str, line: u32) -> bool {
+    /// Each file with each of its lines.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn into_pairs(self) -> impl Iterator<Item = (String, u32)> {
+        let files = self.0.into_iter();
+        files.flat_map(|(path, lines)| lines.into_iter().map(move |line| (path.clone(), line)))
+    }
+
+    pub(crate) fn has(&self, path: &str, line: u32) -> bool {
         self.0.get(path).is_some_and(|lines| lines.contains(&line))
     }
 }
@@ -111,5 +118,11 @@ mod tests {
         ]);
         assert_eq!(shown, ShownLines(expected));
         assert!(shown.has("x.sql", 6) && !shown.has("x.sql", 7) && !shown.has("y", 1));
+    }
+
+    #[test]
+    fn a_line_number_past_all_bounds_is_no_crash() {
+        let shown = ShownLines::of("+++ b/x\n@@ -1,3 +4294967295,3 @@\n+a\n+b\n c\n");
+        assert!(shown.has("x", u32::MAX));
     }
 }

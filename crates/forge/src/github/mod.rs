@@ -30,6 +30,8 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 pub use client::github_client;
+#[cfg(feature = "fuzzing")]
+pub(crate) use lines::ShownLines;
 pub use patience::Patience;
 
 use crate::{

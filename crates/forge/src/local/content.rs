@@ -185,7 +185,7 @@ impl LocalForge {
 }
 
 /// `<mode> <type> <object> <size>\t<path>`.
-fn entry(line: &[u8]) -> Option<TreeEntry> {
+pub(crate) fn entry(line: &[u8]) -> Option<TreeEntry> {
     let line = std::str::from_utf8(line).ok()?;
     let (about, path) = line.split_once('\t')?;
     let mut about = about.split_ascii_whitespace();

@@ -30,6 +30,8 @@ use crate::{
     Activity, Author, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
     NewPullRequest, NewReview, PullRequestChange, TreeEntry,
 };
+#[cfg(feature = "fuzzing")]
+pub(crate) use content::entry as tree_entry;
 use git::{Place, blocking};
 
 /// As long as on GitHub, so that a body fits wherever it goes.

@@ -105,18 +105,20 @@ fn malformed(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("SOCKS: {what}"))
 }
 
+/// What a client that sends these bytes asks for, and what it is answered meanwhile.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn read_request(sent: &[u8]) -> (io::Result<Option<(String, u16)>>, Vec<u8>) {
+    let (mut from, mut to) = (sent, Vec::new());
+    // Bytes in memory are there at once.
+    let asked = futures::FutureExt::now_or_never(request(&mut from, &mut to));
+    (asked.unwrap_or_else(|| Err(malformed("it waits"))), to)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
-
-    fn read(sent: &[u8]) -> (io::Result<Option<(String, u16)>>, Vec<u8>) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build();
-        let (mut from, mut to) = (sent, Vec::new());
-        let asked = runtime.unwrap().block_on(request(&mut from, &mut to));
-        (asked, to)
-    }
+    use super::read_request as read;
 
     #[test]
     fn a_name_and_a_port_are_read() {

@@ -153,6 +153,9 @@ fn walk_of(input: &Input, path: &Path, hidden: &Hidden) -> Result<WalkBuilder, T
     let mut walk = walk::below(path, hidden);
     if let Some(glob) = &input.glob {
         let wrong = |error: ignore::Error| ToolError(format!("`glob`: {error}"));
+        if !codespar_files::is_plain_pattern(glob) {
+            return Err(ToolError("`glob` is too long or too complex".to_owned()));
+        }
         let mut overrides = OverrideBuilder::new(path);
         overrides.add(glob).map_err(wrong)?;
         walk.overrides(overrides.build().map_err(wrong)?);

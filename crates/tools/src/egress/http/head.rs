@@ -114,7 +114,7 @@ impl RequestHead {
 }
 
 /// Lines without their ends. A line feed or carriage return on its own is refused.
-pub(super) fn lines(bytes: &[u8]) -> Result<Vec<&[u8]>, BadRequest> {
+pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&[u8]>, BadRequest> {
     let bytes = bytes
         .strip_suffix(b"\r\n\r\n")
         .ok_or(BadRequest("the head does not end"))?;

@@ -1,6 +1,6 @@
 //! `cargo xtask redteam`: attacks on the release binary, each of which must fail.
 //!
-//! Every case runs under bubblewrap and under Landlock, as an ordinary user and as root. Cases
+//! Every case runs under each sandbox (namespaces, bubblewrap, Landlock), as an ordinary user and as root. Cases
 //! that attack the sandbox from a command also run with the sandbox off, where they must succeed:
 //! an attack that does nothing proves nothing.
 
@@ -36,7 +36,8 @@ pub(crate) struct Args {
     /// Attack this binary instead of building one
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Only under this profile (may be repeated): bubblewrap, landlock, bubblewrap-root,
+    /// Only under this profile (may be repeated): namespaces, bubblewrap, landlock,
+    /// namespaces-root, bubblewrap-root,
     /// landlock-root, unconfined
     #[arg(long = "profile", value_name = "PROFILE")]
     profiles: Vec<String>,

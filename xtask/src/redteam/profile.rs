@@ -9,8 +9,10 @@ pub(super) const ORDINARY_USER: u32 = 65_534;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Profile {
+    Namespaces,
     Bubblewrap,
     Landlock,
+    NamespacesRoot,
     BubblewrapRoot,
     LandlockRoot,
     /// The sandbox is off: an attack on it must succeed here, or the case proves nothing.
@@ -18,17 +20,21 @@ pub(super) enum Profile {
 }
 
 impl Profile {
-    pub(super) const CONFINED: [Self; 4] = [
+    pub(super) const CONFINED: [Self; 6] = [
+        Self::Namespaces,
         Self::Bubblewrap,
         Self::Landlock,
+        Self::NamespacesRoot,
         Self::BubblewrapRoot,
         Self::LandlockRoot,
     ];
 
     pub(super) const fn name(self) -> &'static str {
         match self {
+            Self::Namespaces => "namespaces",
             Self::Bubblewrap => "bubblewrap",
             Self::Landlock => "landlock",
+            Self::NamespacesRoot => "namespaces-root",
             Self::BubblewrapRoot => "bubblewrap-root",
             Self::LandlockRoot => "landlock-root",
             Self::Unconfined => "unconfined",
@@ -38,6 +44,7 @@ impl Profile {
     /// The value of `sandbox.mode` in the person's settings.
     pub(super) const fn sandbox_mode(self) -> &'static str {
         match self {
+            Self::Namespaces | Self::NamespacesRoot => "namespaces",
             Self::Bubblewrap | Self::BubblewrapRoot => "bubblewrap",
             Self::Landlock | Self::LandlockRoot => "landlock",
             Self::Unconfined => "off",
@@ -45,6 +52,9 @@ impl Profile {
     }
 
     pub(super) const fn is_root(self) -> bool {
-        matches!(self, Self::BubblewrapRoot | Self::LandlockRoot)
+        matches!(
+            self,
+            Self::NamespacesRoot | Self::BubblewrapRoot | Self::LandlockRoot
+        )
     }
 }

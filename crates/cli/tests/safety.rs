@@ -134,7 +134,9 @@ fn doctor_says_which_sandbox_is_active() {
         .unwrap();
     let says = sandbox["says"].as_str().unwrap().to_lowercase();
     assert!(
-        says.contains("bubblewrap") || says.contains("landlock"),
+        ["namespaces", "bubblewrap", "landlock"]
+            .iter()
+            .any(|kind| says.contains(kind)),
         "{says}"
     );
 }

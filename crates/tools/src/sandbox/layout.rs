@@ -1,7 +1,7 @@
 //! The view of the disk that a command gets where it has mounts of its own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     fs,
     path::{Path, PathBuf},
 };
@@ -121,19 +121,24 @@ fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
         policy.covers(&protected.path) && !policy.writable.contains(&protected.path)
     });
     let (mut covered, mut uncovered) = (Vec::new(), Vec::new());
+    // Most of them are in a few directories.
+    let mut without_links: HashMap<&Path, bool> = HashMap::new();
+    for protected in inside.clone() {
+        if let Some(parent) = protected.path.parent() {
+            let check = || parent.canonicalize().is_ok_and(|real| real == parent);
+            without_links.entry(parent).or_insert_with(check);
+        }
+    }
+    let is_reached_directly =
+        |parent: &Path| without_links.get(parent).is_some_and(|direct| *direct);
     for protected in inside {
-        match fs::symlink_metadata(&protected.path) {
-            Ok(kind)
-                if !kind.is_symlink()
-                    && protected
-                        .path
-                        .canonicalize()
-                        .is_ok_and(|real| real == protected.path) =>
-            {
+        let path = protected.path.as_path();
+        match (fs::symlink_metadata(path), path.parent()) {
+            (Ok(kind), Some(parent)) if !kind.is_symlink() && is_reached_directly(parent) => {
                 covered.push(protected.path.clone());
             }
             // Below something that has a placeholder or is read-only.
-            Err(_)
+            (Err(_), _)
                 if protected.absent != Absent::Checked && is_below(&covered, &protected.path) => {}
             _ => uncovered.push(protected.path.clone()),
         }

@@ -5,6 +5,9 @@
 //! listens on, an empty directory), it is on record before it is made, and it is taken away when
 //! the last command that relies on it has ended: by whoever ends last, or by the next guard that
 //! starts if somebody was killed.
+//!
+//! What is taken away is kept beside the record and moved back for the next command: on many file
+//! systems that costs a tenth of making and removing it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,18 +16,61 @@ use std::{
     io::{self, Read, Seek, Write},
     os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, RenameFlags, flock, mknodat, renameat_with};
 use serde::{Deserialize, Serialize};
 
 use super::policy::{Absent, Protected};
+
+/// How long the record of a directory is kept in which nothing was run since.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Placeholders in one directory. Whoever relies on them holds a shared lock on the record.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Record {
     directory: PathBuf,
-    made: BTreeMap<PathBuf, Absent>,
+    known: BTreeMap<PathBuf, Absent>,
+    /// Those of them that may be there. In the file a mark for each of the known ones, before all
+    /// else: it is written over, so that no space has to be found for it.
+    #[serde(skip)]
+    made: BTreeSet<PathBuf>,
+}
+
+const MADE: u8 = b'1';
+const AWAY: u8 = b'0';
+
+impl Record {
+    fn read(file: &mut File) -> Option<Self> {
+        let mut text = Vec::new();
+        file.rewind().ok()?;
+        file.read_to_end(&mut text).ok()?;
+        let start = text.iter().position(|byte| *byte == b'{')?;
+        let mut record: Self = serde_json::from_slice(&text[start..]).ok()?;
+        let marked = record.known.keys().zip(&text[..start]);
+        let made = marked.filter(|(_, mark)| **mark == MADE);
+        record.made = made.map(|(path, _)| path.clone()).collect();
+        Some(record)
+    }
+
+    fn marks(&self) -> Vec<u8> {
+        let marks = self.known.keys().map(|path| self.made.contains(path));
+        marks.map(|made| if made { MADE } else { AWAY }).collect()
+    }
+
+    fn write(&self, mut file: &File) -> io::Result<()> {
+        let mut text = self.marks();
+        serde_json::to_writer(&mut text, self)?;
+        file.set_len(0)?;
+        file.rewind()?;
+        file.write_all(&text)
+    }
+
+    fn write_marks(&self, file: &File) -> io::Result<()> {
+        rustix::io::pwrite(file, &self.marks(), 0)?;
+        Ok(())
+    }
 }
 
 /// The placeholders a command relies on.
@@ -55,7 +101,8 @@ impl Placeholders {
         let mut held = Vec::new();
         for (directory, missing) in directories {
             let path = registry.join(record_name(&directory));
-            if missing.is_empty() && !path.exists() {
+            // What is there without us belongs to somebody else.
+            if missing.is_empty() && !has_made(&path) {
                 continue;
             }
             held.push((path.clone(), hold(&path, directory, missing)?));
@@ -79,7 +126,8 @@ impl Placeholders {
     }
 }
 
-/// Takes away what commands that were killed have left behind.
+/// Takes away what commands that were killed have left behind, and forgets directories in which
+/// nothing was run for long.
 pub(super) fn sweep(registry: &Path) -> io::Result<()> {
     if !registry.is_dir() {
         return Ok(());
@@ -91,7 +139,23 @@ pub(super) fn sweep(registry: &Path) -> io::Result<()> {
             .extension()
             .is_some_and(|extension| extension == "json")
         {
-            clear(&path, File::options().read(true).write(true).open(&path)?)?;
+            let file = File::options().read(true).write(true).open(&path)?;
+            clear(&path, file)?;
+            forget_if_old(&path)?;
+        }
+    }
+    Ok(())
+}
+
+fn forget_if_old(path: &Path) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    let is_free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let is_old = file.metadata()?.modified()?.elapsed().unwrap_or_default() > KEPT;
+    let is_gone = Record::read(&mut file).is_none_or(|record| !record.directory.is_dir());
+    if is_free && (is_old || is_gone) {
+        match fs::remove_dir_all(store_of(path)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => fs::remove_file(path)?,
         }
     }
     Ok(())
@@ -123,42 +187,59 @@ fn hold(path: &Path, directory: PathBuf, missing: Vec<(PathBuf, Absent)>) -> io:
         .mode(0o600)
         .open(path)?;
     flock(&file, FlockOperation::LockShared)?;
-    let mut record = read(&mut file).unwrap_or_default();
-    record.directory = directory;
-    let new: BTreeSet<PathBuf> = missing.iter().map(|(path, _)| path.clone()).collect();
-    record.made.extend(missing);
-    if !new.is_empty() {
-        let text = serde_json::to_vec(&record)?;
-        file.set_len(0)?;
-        file.rewind()?;
-        file.write_all(&text)?;
+    let mut record = Record::read(&mut file).unwrap_or_default();
+    let new: BTreeMap<PathBuf, Absent> = missing.into_iter().collect();
+    let is_known = |(path, absent): (&PathBuf, &Absent)| record.known.get(path) == Some(absent);
+    let are_known = record.directory == directory && new.iter().all(is_known);
+    record.made.extend(new.keys().cloned());
+    if are_known {
+        record.write_marks(&file)?;
+    } else {
+        record.directory = directory;
+        record.known.extend(new.clone());
+        record.write(&file)?;
     }
-    for path in new {
-        if let Some(absent) = record.made.get(&path) {
-            make(&path, *absent)?;
-        }
+    let store = store_of(path);
+    for (path, absent) in new {
+        make(&path, absent, &store)?;
     }
     Ok(file)
 }
 
-fn read(file: &mut File) -> Option<Record> {
-    let mut text = Vec::new();
-    file.rewind().ok()?;
-    file.read_to_end(&mut text).ok()?;
-    serde_json::from_slice(&text).ok()
+/// Whether placeholders of a record may be there.
+fn has_made(record: &Path) -> bool {
+    let record = File::open(record).ok();
+    let record = record.and_then(|mut file| Record::read(&mut file));
+    record.is_some_and(|record| !record.made.is_empty())
 }
 
-/// Removes the placeholders of a record, unless somebody still relies on them.
+/// Where the placeholders of a record are while no command needs them.
+fn store_of(record: &Path) -> PathBuf {
+    record.with_extension("")
+}
+
+/// Takes away the placeholders of a record, unless somebody still relies on them.
 fn clear(path: &Path, mut file: File) -> io::Result<()> {
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(());
     }
-    if let Some(record) = read(&mut file) {
-        for (placeholder, absent) in &record.made {
-            remove(placeholder, *absent)?;
-        }
+    let store = store_of(path);
+    let Some(mut record) = Record::read(&mut file) else {
+        return Ok(());
+    };
+    if record.made.is_empty() {
+        return Ok(());
     }
-    fs::remove_file(path)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&store)?;
+    let made = |(path, _): &(&PathBuf, &Absent)| record.made.contains(*path);
+    for (path, absent) in record.known.iter().filter(made) {
+        take_away(path, *absent, &store)?;
+    }
+    record.made.clear();
+    record.write_marks(&file)
 }
 
 /// Where a placeholder would be: the first thing that is missing on the way to a protected path.
@@ -207,7 +288,14 @@ impl Place {
     }
 }
 
-fn make(path: &Path, absent: Absent) -> io::Result<()> {
+fn make(path: &Path, absent: Absent, store: &Path) -> io::Result<()> {
+    if let Some(name) = path.file_name()
+        && let stored = store.join(name)
+        && is_placeholder(&stored, absent)
+        && renameat_with(CWD, &stored, CWD, path, RenameFlags::NOREPLACE).is_ok()
+    {
+        return Ok(());
+    }
     let made = match absent {
         Absent::Directory => fs::create_dir(path),
         Absent::File => mknodat(CWD, path, FileType::Socket, Mode::empty(), 0)
@@ -239,33 +327,52 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// Only what still is a placeholder goes.
-fn remove(path: &Path, absent: Absent) -> io::Result<()> {
-    let Ok(kind) = fs::symlink_metadata(path) else {
+fn take_away(path: &Path, absent: Absent, store: &Path) -> io::Result<()> {
+    if !is_placeholder(path, absent) {
         return Ok(());
+    }
+    if let Some(name) = path.file_name()
+        && let stored = store.join(name)
+        && renameat_with(CWD, path, CWD, &stored, RenameFlags::NOREPLACE).is_ok()
+    {
+        if !is_placeholder(&stored, absent) {
+            // Somebody put something into it just then.
+            renameat_with(CWD, &stored, CWD, path, RenameFlags::NOREPLACE)?;
+        }
+        return Ok(());
+    }
+    // On another file system, or there is one in store already.
+    match absent {
+        // Not empty: somebody uses it by now.
+        Absent::Directory => drop(fs::remove_dir(path)),
+        Absent::File | Absent::Text(_) => fs::remove_file(path)?,
+        Absent::Checked => {}
+    }
+    Ok(())
+}
+
+/// Whether what is there is as we make it.
+fn is_placeholder(path: &Path, absent: Absent) -> bool {
+    let Ok(kind) = fs::symlink_metadata(path) else {
+        return false;
     };
     let text = match absent {
         Absent::Directory => {
-            // Not empty: somebody uses it by now.
-            let _ = fs::remove_dir(path);
-            return Ok(());
+            let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+            return kind.is_dir() && is_empty();
         }
-        Absent::File if kind.file_type().is_socket() && kind.permissions().mode() & 0o777 == 0 => {
-            return fs::remove_file(path);
+        Absent::File if kind.file_type().is_socket() => {
+            return kind.permissions().mode() & 0o777 == 0;
         }
         Absent::File => "",
         Absent::Text(neutral) => neutral.text(),
-        Absent::Checked => return Ok(()),
+        Absent::Checked => return false,
     };
-    let is_ours = kind.is_file()
+    kind.is_file()
         && kind.nlink() == 1
         && kind.permissions().mode() & 0o777 == 0o444
         && kind.len() == text.len() as u64
-        && fs::read(path).is_ok_and(|found| found == text.as_bytes());
-    if is_ours {
-        fs::remove_file(path)
-    } else {
-        Ok(())
-    }
+        && fs::read(path).is_ok_and(|found| found == text.as_bytes())
 }
 
 /// A name for the record of a directory: two hashes (FNV-1a) that do not change between versions.
@@ -326,6 +433,37 @@ mod tests {
         second.release().unwrap();
         assert_eq!(names(&root), [".git"]);
         assert_eq!(names(&root.join(".git")), Vec::<String>::new());
+        // The next one finds them in store.
+        let third = Placeholders::acquire(&registry, &wanted(&root), &trees).unwrap();
+        assert_eq!(names(&root), [".envrc", ".git", ".vscode"]);
+        let record = registry.join(record_name(&root));
+        assert_eq!(names(&store_of(&record)), Vec::<String>::new());
+        third.release().unwrap();
+        assert_eq!(names(&root), [".git"]);
+        assert_eq!(names(&store_of(&record)), [".envrc", ".vscode"]);
+    }
+
+    #[test]
+    fn what_a_person_makes_of_a_placeholder_is_theirs_and_a_directory_that_is_gone_is_forgotten() {
+        let temp = tempfile::tempdir().unwrap();
+        let (root, registry) = (temp.path().join("w"), temp.path().join("registry"));
+        fs::create_dir_all(root.join(".git")).unwrap();
+        let trees = [root.clone()];
+        let wanted = wanted(&root);
+        Placeholders::acquire(&registry, &wanted, &trees)
+            .unwrap()
+            .release()
+            .unwrap();
+        fs::create_dir(root.join(".vscode")).unwrap();
+        fs::write(root.join(".envrc"), "").unwrap();
+        Placeholders::acquire(&registry, &wanted, &trees)
+            .unwrap()
+            .release()
+            .unwrap();
+        sweep(&registry).unwrap();
+        assert_eq!(names(&root), [".envrc", ".git", ".vscode"]);
+        fs::remove_dir_all(&root).unwrap();
+        sweep(&registry).unwrap();
         assert_eq!(names(&registry), ["lock"]);
     }
 
@@ -344,7 +482,6 @@ mod tests {
         sweep(&registry).unwrap();
         assert_eq!(names(&root), [".envrc", ".git", ".vscode"]);
         assert_eq!(names(&root.join(".git")), Vec::<String>::new());
-        assert_eq!(names(&registry), ["lock"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod bench;
 mod dependencies;
 mod eval;
 mod eval_edits;
+mod figures;
 mod licences;
 mod metadata;
 mod npm;
@@ -36,6 +37,7 @@ enum Command {
     Dependencies(dependencies::Args),
     Bench(bench::Args),
     Eval(eval::Args),
+    Figures(figures::Args),
     Redteam(redteam::Args),
     #[command(hide = true)]
     Measure(bench::cost::Args),
@@ -58,6 +60,7 @@ fn run() -> Result<()> {
         Command::Dependencies(args) => dependencies::run(&args, &root),
         Command::Bench(args) => bench::run(&args, &root),
         Command::Eval(args) => eval::run(&args, &root),
+        Command::Figures(args) => figures::run(&args, &root),
         Command::Redteam(args) => redteam::run(&args, &root),
         Command::Measure(args) => bench::cost::run(&args),
     }

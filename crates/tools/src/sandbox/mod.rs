@@ -50,6 +50,8 @@ mod server_guard;
 #[cfg(target_os = "linux")]
 mod sockets;
 #[cfg(target_os = "linux")]
+mod status;
+#[cfg(target_os = "linux")]
 mod watch;
 mod wrap;
 

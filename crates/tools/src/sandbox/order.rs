@@ -155,6 +155,14 @@ pub(crate) enum Report {
     },
 }
 
+impl Report {
+    pub(super) fn broken(reason: &str) -> Self {
+        Self::Broken {
+            reason: reason.to_owned(),
+        }
+    }
+}
+
 /// How a guarded command ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GuardedEnd {

@@ -28,12 +28,13 @@ use super::{
     keep::Kept,
     landlock::Confinement,
     layout::Layout,
-    namespaces::{self, Namespaces, Told},
+    namespaces::Namespaces,
     nested,
     order::{self, CommandLine, GuardedEnd, Means, Order, Report, Restored},
     overuse::Overuse,
     placeholders::Placeholders,
     seccomp::{self, Sockets, Truncation},
+    status::{HowEnded, Status, is_readable},
 };
 
 /// How long what a command left in the background may take to end by itself: enough for the
@@ -42,9 +43,6 @@ const LINGER: Duration = Duration::from_millis(200);
 
 /// At most this many names are reported.
 const NAMES: usize = 20;
-
-/// The name of bubblewrap's own processes.
-const BUBBLEWRAP: &str = "bwrap";
 
 /// Runs the command that is ordered over `control`, and reports.
 pub(super) fn watch(control: &UnixStream, output: OwnedFd) {
@@ -69,14 +67,6 @@ struct Watch {
     confined: bool,
     /// Looks for what the kernel does not limit, and tells of it in the command's output.
     overuse: Overuse,
-}
-
-/// Where the sandbox tells how the command ended.
-enum Status {
-    /// By the first process inside.
-    Init(File),
-    /// By bubblewrap, which ends with the command.
-    Bubblewrap(File),
 }
 
 impl Watch {
@@ -218,23 +208,26 @@ impl Watch {
         let restored = self.put_right();
         let (leftovers, restored) = match (leftovers, restored, released) {
             (Ok(leftovers), Ok(restored), Ok(())) => (leftovers, restored),
-            (Err(error), ..) => return broken(&error.to_string()),
+            (Err(error), ..) => return Report::broken(&error.to_string()),
             (_, Err(error), _) => {
-                return broken(&format!(
+                return Report::broken(&format!(
                     "a protected path was changed and could not be put back: {error}"
                 ));
             }
             (.., Err(error)) => {
-                return broken(&format!("a placeholder could not be taken away: {error}"));
+                return Report::broken(&format!("a placeholder could not be taken away: {error}"));
             }
         };
-        let (code, signal) = match how_ended(self.status, &self.family) {
-            Ok(how) => how,
-            Err(report) => return report,
+        let how = match self.status {
+            Some(status) => match status.how_ended(&self.family) {
+                Ok(how) => how,
+                Err(report) => return report,
+            },
+            None => self.family.how_ended(),
         };
         Report::Ended(GuardedEnd {
-            code,
-            signal,
+            code: how.code,
+            signal: how.signal,
             leftovers,
             restored,
         })
@@ -242,9 +235,9 @@ impl Watch {
 
     /// Whether the command itself has ended, whatever it left behind.
     fn has_ended(&self) -> bool {
-        match &self.status {
-            Some(Status::Init(told)) => is_readable(told),
-            _ => self.family.ended.is_some(),
+        match self.status.as_ref().and_then(Status::told) {
+            Some(told) => is_readable(told),
+            None => self.family.ended.is_some(),
         }
     }
 
@@ -278,19 +271,14 @@ impl Watch {
                 let left = LINGER.saturating_sub(since.elapsed());
                 if !self.family.asked {
                     if left.is_zero() {
-                        let own = self.status.as_ref().map(|status| match status {
-                            Status::Init(_) => namespaces::INIT,
-                            Status::Bubblewrap(_) => BUBBLEWRAP,
-                        });
+                        let own = self.status.as_ref().map(Status::own_name);
                         return Ok(family::names(NAMES, own));
                     }
                     pause = Some(left);
                 }
             }
-            let told = match &self.status {
-                Some(Status::Init(told)) if lingering.is_none() => Some(told),
-                _ => None,
-            };
+            let told = self.status.as_ref().and_then(Status::told);
+            let told = told.filter(|_| lingering.is_none());
             match next_word(control, &self.events, told, pause)? {
                 Word::Nothing => {}
                 Word::End => {
@@ -304,41 +292,6 @@ impl Watch {
             }
         }
         Ok(Vec::new())
-    }
-}
-
-/// The command's exit code, or the signal that ended it.
-fn how_ended(
-    status: Option<Status>,
-    family: &Family,
-) -> Result<(Option<i32>, Option<i32>), Report> {
-    let killed = Ok((None, Some(Signal::KILL.as_raw())));
-    match status {
-        None => Ok((
-            family.ended.and_then(|status| status.exit_status()),
-            family.ended.and_then(|status| status.terminating_signal()),
-        )),
-        Some(Status::Init(told)) => match Told::read(told) {
-            Some(Told::Exited(code)) => Ok((Some(code), None)),
-            Some(Told::Signalled(signal)) => Ok((None, Some(signal))),
-            Some(Told::Failed(reason)) => Err(Report::Failed { reason }),
-            None if family.asked => killed,
-            None => Err(broken("the sandbox was killed")),
-        },
-        Some(Status::Bubblewrap(told)) => match exit_code_in(told) {
-            Ok(Some(code)) => Ok((Some(code), None)),
-            _ if family.asked => killed,
-            _ if family.ended.is_some_and(|end| end.exit_status().is_some()) => {
-                Err(Report::NotSetUp)
-            }
-            _ => Err(broken("bubblewrap was killed")),
-        },
-    }
-}
-
-fn broken(reason: &str) -> Report {
-    Report::Broken {
-        reason: reason.to_owned(),
     }
 }
 
@@ -394,35 +347,13 @@ fn nul_separated(words: &[OsString]) -> io::Result<File> {
     anonymous(&bytes)
 }
 
-fn is_readable(file: &File) -> bool {
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
-}
-
-/// The last of the documents that bubblewrap wrote, if the command was run at all.
-fn exit_code_in(status: File) -> io::Result<Option<i32>> {
-    #[derive(serde::Deserialize)]
-    struct Document {
-        #[serde(rename = "exit-code")]
-        exit_code: Option<i32>,
-    }
-    let mut text = Vec::new();
-    status.take(64 << 10).read_to_end(&mut text)?;
-    let documents = serde_json::Deserializer::from_slice(&text).into_iter::<Document>();
-    Ok(documents.flatten().filter_map(|one| one.exit_code).last())
-}
-
 /// The command and everything below it.
 #[derive(Default)]
 pub(super) struct Family {
     main: Option<Pid>,
     pub(super) ended: Option<WaitStatus>,
     /// Whether we did anything to end it.
-    asked: bool,
+    pub(super) asked: bool,
 }
 
 impl Family {
@@ -430,6 +361,14 @@ impl Family {
         Self {
             main: Some(main),
             ..Self::default()
+        }
+    }
+
+    /// How the command itself ended.
+    fn how_ended(&self) -> HowEnded {
+        HowEnded {
+            code: self.ended.and_then(|status| status.exit_status()),
+            signal: self.ended.and_then(|status| status.terminating_signal()),
         }
     }
 

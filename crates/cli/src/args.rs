@@ -16,7 +16,6 @@ use crate::commands;
     name = "codespar",
     version,
     args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true,
     after_help = "Examples:
   codespar                                   talk about the code in this directory
   codespar -p \"why does test_login fail?\"    one answer, for scripts

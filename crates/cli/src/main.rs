@@ -2,6 +2,7 @@
 
 mod args;
 mod assemble;
+mod command_names;
 mod commands;
 mod dev;
 mod error;
@@ -27,7 +28,7 @@ mod works;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use crate::{
     args::{Cli, Command},
@@ -74,7 +75,7 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     if let Some(Command::Completions(args)) = &cli.command {
         return commands::completions::run(args);
     }
-    refuse_misplaced_command(&cli)?;
+    command_names::refuse_lookalikes(&cli)?;
     // Where the system refuses it, commands are still confined; only a debugger-like read of our
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();
@@ -125,20 +126,6 @@ fn trust_of_project(cli: &Cli, place: &Place) -> Result<trust::ProjectTrust, Com
         }
     }
     Ok(project.clone())
-}
-
-/// `codespar --model opus doctor` is not a prompt: options of a session come after no command.
-fn refuse_misplaced_command(cli: &Cli) -> Result<(), CommandError> {
-    let Some(word) = cli.prompt.first() else {
-        return Ok(());
-    };
-    if cli.print.is_none() && Cli::command().find_subcommand(word).is_some() {
-        return Err(CommandError::Usage(format!(
-            "`{word}` is a command and comes first, before any option; to say it to the model, use \
-             `codespar -p` or more words"
-        )));
-    }
-    Ok(())
 }
 
 async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {

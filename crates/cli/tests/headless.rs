@@ -417,3 +417,22 @@ fn usage_errors_name_the_thing_and_exit_with_two() {
         );
     }
 }
+
+#[test]
+fn a_misspelt_command_is_pointed_out_and_costs_nothing() {
+    let bench = Bench::new(Script::new());
+    for (words, meant) in [
+        (&["docter"][..], "codespar doctor"),
+        (&["sessions", "list"], "codespar session"),
+    ] {
+        let finished = bench.run(words);
+        assert_eq!(finished.status.code(), Some(2), "{}", finished.stderr);
+        assert!(finished.stderr.contains(meant), "{}", finished.stderr);
+    }
+    let help = bench.run(&["help"]);
+    assert_eq!(help.status.code(), Some(0), "{}", help.stderr);
+    assert!(help.stdout.contains("codespar doctor"), "{}", help.stdout);
+    let help = bench.run(&["help", "doctor"]);
+    assert!(help.stdout.contains("--json"), "{}", help.stdout);
+    assert!(bench.server.requests().is_empty());
+}

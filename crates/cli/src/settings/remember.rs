@@ -35,7 +35,18 @@ pub(crate) fn remember_rules(place: &Place, rules: &[String]) -> Result<String, 
     let text = with_rules(before.as_deref().unwrap_or("{}"), rules).map_err(bad)?;
     record_own_text(&place.state, &place.root, NAME, (before.as_deref(), &text)).map_err(bad)?;
     write(&path, &text).map_err(|error| bad(error.to_string()))?;
+    // Where it cannot be written, git shows the file, and nothing worse.
+    let _ = hide_from_git(&path);
     Ok(text)
+}
+
+/// Keeps a person's own settings out of commits, unless the repository has its say about it.
+fn hide_from_git(path: &Path) -> io::Result<()> {
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
+    let mut file = std::fs::File::create_new(dir.join(".gitignore"))?;
+    writeln!(file, "{}\n.gitignore", name.display())
 }
 
 fn with_rules(text: &str, rules: &[String]) -> Result<String, String> {
@@ -71,4 +82,23 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_person_are_hidden_from_git_and_a_file_of_the_repository_stays() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join(".codespar/settings.local.json");
+        write(&path, "{}").unwrap();
+        hide_from_git(&path).unwrap();
+        let ignored = temp.path().join(".codespar/.gitignore");
+        let text = std::fs::read_to_string(&ignored).unwrap();
+        assert_eq!(text, "settings.local.json\n.gitignore\n");
+        std::fs::write(&ignored, "theirs\n").unwrap();
+        hide_from_git(&path).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&ignored).unwrap(), "theirs\n");
+    }
 }

@@ -24,7 +24,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
         stage.settings(&json!({"sandbox": {"mode": mode}}).to_string())?;
         stage.run(bench, &script(), &ALLOWED)
     };
-    let (sandboxed, free) = (run("bubblewrap")?, run("off")?);
+    let (sandboxed, free) = (run("namespaces")?, run("off")?);
     let each = |run: &Run| Samples::new(Unit::Milliseconds, [per_task(run.cost.wall)]);
     Ok(Section {
         title: "Background commands",
@@ -42,7 +42,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
                 &each(&sandboxed),
             ),
         ],
-        rows: vec![row("bubblewrap", &sandboxed), row("no sandbox", &free)],
+        rows: vec![row("namespaces", &sandboxed), row("no sandbox", &free)],
     })
 }
 

@@ -42,22 +42,15 @@ pub(super) async fn records(
     connection: &mut SqliteConnection,
     ids: &[TaskId],
 ) -> Result<Vec<TaskRecord>, Failure> {
-    let rows = sqlx::query(sql::TASKS_BY_IDS)
-        .bind(json(ids.iter()))
-        .fetch_all(&mut *connection)
-        .await?;
-    let mut by_id = HashMap::with_capacity(rows.len());
-    for row in &rows {
-        let record = Found::of(row)?.record;
-        by_id.insert(record.task_id.clone(), record);
-    }
+    let records = known(connection, ids).await?.into_iter();
+    let mut by_id: HashMap<TaskId, TaskRecord> = records
+        .map(|record| (record.task_id.clone(), record))
+        .collect();
     let taken = |id: &TaskId| {
         let gone = || StoreError::NoSuchTask(id.clone());
-        by_id.remove(id).ok_or_else(gone)
+        by_id.remove(id).ok_or_else(|| gone().into())
     };
-    let mut records: Vec<TaskRecord> = ids.iter().map(taken).collect::<Result<_, _>>()?;
-    fill(connection, &mut records).await?;
-    Ok(records)
+    ids.iter().map(taken).collect()
 }
 
 /// Those of these that there are.

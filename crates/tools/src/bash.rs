@@ -15,7 +15,8 @@ use crate::{
     process::{self, Capture, Ended, Ending, Launch},
     sandbox::Approval,
 };
-use shell::{CwdNote, Shell};
+pub(crate) use shell::CwdNote;
+use shell::Shell;
 
 const DEFAULT_TIMEOUT: u64 = 120_000;
 const LONGEST_TIMEOUT: u64 = 600_000;
@@ -146,14 +147,22 @@ async fn run(
     let sandbox = context.shared_sandbox();
     let mut notes = Vec::new();
     let cwd = standing(context, &mut notes);
-    let note = CwdNote::new(context.temp_dir()).map_err(|error| failed(&error))?;
-    let script = note.script(command);
+    let kept = context.cwd_note().lock().take();
+    let note = match kept {
+        Some(note) => Ok(note),
+        None => CwdNote::new(context.temp_dir()),
+    };
+    let note = note.map_err(|error| failed(&error))?;
+    let script = note.script(command).map_err(|error| failed(&error))?;
     let launch = shell_launch(&script, &cwd, context, timeout, call.approval)?;
     let mut capture = Capture::new(context.output_dir(), "Bash", context.redactor());
     let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
         .await
         .map_err(|error| failed(&error))?;
-    move_to(context, note.read(), &cwd, &mut notes);
+    if let Some((ended_in, note)) = note.read() {
+        *context.cwd_note().lock() = Some(note);
+        move_to(context, ended_in, &cwd, &mut notes);
+    }
     Ok(tell(&capture.finish(), &ended, timeout, notes))
 }
 
@@ -173,10 +182,7 @@ fn standing(context: &Context, notes: &mut Vec<String>) -> PathBuf {
     root
 }
 
-fn move_to(context: &Context, ended_in: Option<PathBuf>, cwd: &Path, notes: &mut Vec<String>) {
-    let Some(ended_in) = ended_in else {
-        return;
-    };
+fn move_to(context: &Context, ended_in: PathBuf, cwd: &Path, notes: &mut Vec<String>) {
     let inside = context.workspace().any(|tree| {
         let real = tree.canonicalize();
         ended_in.starts_with(real.as_deref().unwrap_or(tree))

@@ -14,7 +14,7 @@ use codespar_protocol::Todo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{FileLedger, Skills, sandbox::Sandbox};
+use crate::{FileLedger, Skills, bash::CwdNote, sandbox::Sandbox};
 
 /// Answers a question about a fetched page; the agent gives its model for it.
 #[async_trait]
@@ -170,6 +170,7 @@ pub struct ContextParts {
 pub struct Context {
     parts: ContextParts,
     cwd: Mutex<PathBuf>,
+    cwd_note: Mutex<Option<CwdNote>>,
     todos: Mutex<Vec<Todo>>,
     ledger: FileLedger,
 }
@@ -181,6 +182,7 @@ impl Context {
         Self {
             parts,
             cwd,
+            cwd_note: Mutex::default(),
             todos: Mutex::default(),
             ledger: FileLedger::default(),
         }
@@ -204,6 +206,11 @@ impl Context {
     /// Shell commands go on from here.
     pub fn set_cwd(&self, cwd: PathBuf) {
         *self.cwd.lock() = cwd;
+    }
+
+    /// The file of the last shell command for where it ended, while no other command uses it.
+    pub(crate) fn cwd_note(&self) -> &Mutex<Option<CwdNote>> {
+        &self.cwd_note
     }
 
     /// Private temporary directory.

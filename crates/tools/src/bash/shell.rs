@@ -2,14 +2,15 @@
 
 use std::{
     ffi::OsString,
-    fs,
-    io::{self, Read},
-    os::unix::{ffi::OsStringExt, fs::OpenOptionsExt},
+    io,
+    os::unix::{ffi::OsStringExt, fs::FileExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
-use tempfile::TempPath;
+use tempfile::NamedTempFile;
+
+/// More than this is no path.
+const LONGEST_NOTE: usize = 8 << 10;
 
 /// Where bash usually is.
 const PLACES: [&str; 4] = [
@@ -43,45 +44,43 @@ impl Shell {
     }
 }
 
-/// A file in the session's own directory in which the shell notes where it ended.
-pub(super) struct CwdNote(TempPath);
+/// A file in the session's own directory in which the shell notes where it ended. It is used for one
+/// command after the other: to make and remove a file takes longer than many a command.
+#[derive(Debug)]
+pub(crate) struct CwdNote(NamedTempFile);
+
+/// What is written after a note, and instead of one.
+const END: u8 = 0;
 
 impl CwdNote {
     pub(super) fn new(directory: &Path) -> io::Result<Self> {
         let file = tempfile::Builder::new()
             .prefix(".cwd-")
             .tempfile_in(directory)?;
-        Ok(Self(file.into_temp_path()))
+        Ok(Self(file))
     }
 
     /// The command, with the note taken however it ends.
-    pub(super) fn script(&self, command: &str) -> String {
-        let file = quote(&self.0.to_string_lossy());
-        let trap = quote(&format!("{{ pwd -P > {file}; }} 2>/dev/null"));
-        format!("trap {trap} EXIT\n{command}")
+    pub(super) fn script(&self, command: &str) -> io::Result<String> {
+        self.0.as_file().write_all_at(&[END], 0)?;
+        let file = quote(&self.0.path().to_string_lossy());
+        let trap = quote(&format!(
+            "{{ {{ pwd -P && printf '\\0'; }} 1<> {file}; }} 2>/dev/null"
+        ));
+        Ok(format!("trap {trap} EXIT\n{command}"))
     }
 
-    /// What was noted. The command could have put anything in that place, so only a plain file is
-    /// opened and only so much of it is read.
-    pub(super) fn read(self) -> Option<PathBuf> {
-        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(careful.bits().cast_signed())
-            .open(&self.0)
-            .ok()?;
-        if !file.metadata().ok()?.is_file() {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        file.take(16 << 10).read_to_end(&mut bytes).ok()?;
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-        }
-        let path = PathBuf::from(OsString::from_vec(bytes));
+    /// What was noted, and the file for the next command if it was used. The command could have put
+    /// anything in its place, so it is not opened anew.
+    pub(super) fn read(self) -> Option<(PathBuf, Self)> {
+        let mut bytes = vec![0; LONGEST_NOTE];
+        let count = self.0.as_file().read_at(&mut bytes, 0).ok()?;
+        let end = bytes[..count].iter().position(|byte| *byte == END)?;
+        let path = bytes[..end].strip_suffix(b"\n")?;
+        let path = PathBuf::from(OsString::from_vec(path.to_vec()));
         // Through no symlink: the check against the workspace is by its text.
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-        path.is_absolute().then_some(real)
+        path.is_absolute().then_some((real, self))
     }
 }
 

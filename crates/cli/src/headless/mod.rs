@@ -68,8 +68,15 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         note: Some(NOTE),
     };
     let mut agent = works.main_agent(session, company, AtEnd::Wait)?;
-    let mut result = agent.run(prompt.map(Message::user), cancel).await;
-    drop(agent);
+    // On a thread that waits for input and output itself; this one would have to be woken for each.
+    let run = tokio::spawn(async move { agent.run(prompt.map(Message::user), cancel).await });
+    let mut result = match run.await {
+        Ok(result) => result,
+        Err(failed) => match failed.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => return Err(CommandError::Failed(error.to_string())),
+        },
+    };
     SessionDirs::of(&ground.place.state, id).clean();
     let closed = works.close().await;
     if let Err(error) = &closed

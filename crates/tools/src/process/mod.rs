@@ -169,10 +169,9 @@ async fn connect(
     if !sandbox.has_egress() {
         return Ok((launch, None));
     }
-    // Asking for the kind may try the sandbox.
     let asked = Arc::clone(sandbox);
-    let egress = tokio::task::spawn_blocking(move || asked.egress().cloned());
-    let Some(egress) = egress.await.map_err(io::Error::other)? else {
+    let Some(egress) = off_runtime(sandbox.is_tried(), move || asked.egress().cloned()).await?
+    else {
         return Ok((launch, None));
     };
     let failed = |error| ProcessError::Sandbox(format!("the network proxy: {error}"));
@@ -182,9 +181,8 @@ async fn connect(
     Ok((launch, Some(gateway)))
 }
 
-/// Looking at the disk and, the first time, trying the sandbox: off the runtime's threads.
 async fn wrap(launch: Launch, sandbox: Arc<Sandbox>) -> Result<Wrapped, ProcessError> {
-    let wrapped = tokio::task::spawn_blocking(move || {
+    let wrapped = off_runtime(sandbox.starts_at_once(), move || {
         let line = CommandLine {
             program: launch.program.into(),
             arguments: launch.arguments,
@@ -192,5 +190,18 @@ async fn wrap(launch: Launch, sandbox: Arc<Sandbox>) -> Result<Wrapped, ProcessE
         };
         sandbox.wrap(&launch.policy, line, &launch.cwd, launch.approval)
     });
-    Ok(wrapped.await.map_err(io::Error::other)??)
+    Ok(wrapped.await??)
+}
+
+/// Does what may look at the disk or try the sandbox off the runtime's threads; what is `quick` is
+/// done before another thread would have begun.
+async fn off_runtime<T: Send + 'static>(
+    is_quick: bool,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    if is_quick {
+        return Ok(work());
+    }
+    let work = tokio::task::spawn_blocking(work);
+    work.await.map_err(io::Error::other)
 }

@@ -2,8 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, IoSlice, Read, Write},
-    mem::MaybeUninit,
+    io::{self, Read, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
@@ -14,13 +13,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-    sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::{
-    GUARD_COMMAND, SandboxError,
+    GUARD_COMMAND, SandboxError, descriptors,
     guard::Setup,
     order::{self, CommandLine, Order, Report},
 };
@@ -51,6 +47,11 @@ impl GuardClient {
         &self.program
     }
 
+    /// Whether a guard was started; it may have been killed since.
+    pub(super) fn is_running(&self) -> bool {
+        self.socket.lock().is_some()
+    }
+
     /// Has a command started.
     pub(super) fn start(
         &self,
@@ -73,13 +74,13 @@ impl GuardClient {
         {
             let mut socket = self.socket.lock();
             let sent = match socket.as_ref() {
-                Some(socket) => send(socket, &theirs, &input),
+                Some(socket) => descriptors::send(socket, &[theirs.as_fd(), input.as_fd()]),
                 None => Err(io::ErrorKind::NotConnected.into()),
             };
             if sent.is_err() {
                 // Not started yet, or killed since.
                 let fresh = launch(&self.program, setup)?;
-                send(&fresh, &theirs, &input)?;
+                descriptors::send(&fresh, &[theirs.as_fd(), input.as_fd()])?;
                 *socket = Some(fresh);
             }
         }
@@ -143,16 +144,4 @@ fn launch(program: &Path, setup: &Setup) -> io::Result<OwnedFd> {
     } else {
         Err(io::Error::other(format!("it ended with {status}")))
     }
-}
-
-fn send(socket: impl AsFd, control: impl AsFd, output: impl AsFd) -> io::Result<()> {
-    let fds = [control.as_fd(), output.as_fd()];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
-        return Err(io::Error::other("no room for two descriptors"));
-    }
-    let flags = SendFlags::NOSIGNAL;
-    sendmsg(socket, &[IoSlice::new(b"c")], &mut ancillary, flags)?;
-    Ok(())
 }

@@ -2,23 +2,20 @@
 //! end them.
 //!
 //! It is this binary, re-executed once with an empty environment. It has one thread and little
-//! memory, so that a fork costs little. For each command it forks a watcher (`watch`), which does
-//! the rest; should one of those be killed, the guard ends what it has left.
+//! memory, so that a fork costs little. For each command it forks a watcher (`watch`), if it can before
+//! the command comes (`spare`), which does the rest; should one of those be killed, the guard ends what
+//! it has left.
 
 use std::{
     ffi::OsString,
-    io::{self, IoSliceMut, Write},
-    mem::MaybeUninit,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    io::{self, Write},
+    net::Shutdown,
+    os::{fd::OwnedFd, unix::net::UnixStream},
     path::PathBuf,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg},
     process::{Pid, Signal, WaitOptions, getpid},
 };
 use serde::{Deserialize, Serialize};
@@ -27,13 +24,14 @@ use super::{
     Limits,
     cgroup::Cgroup,
     child_events::ChildEvents,
-    family,
+    descriptors, family,
     harden::harden_self,
     landlock,
-    namespaces::close_descriptors,
+    namespaces::{Purpose, close_descriptors},
     order::{FAILED, Report},
     placeholders,
     seccomp::{self, Sockets, Truncation},
+    spare::{Spare, Told},
     watch,
 };
 
@@ -73,6 +71,11 @@ struct Guard {
     socket: OwnedFd,
     events: ChildEvents,
     watchers: Vec<Pid>,
+    /// Waits for the next order.
+    spare: Option<Spare>,
+    /// What the last command needed.
+    purpose: Option<Purpose>,
+    is_open: bool,
     cgroup: Cgroup,
 }
 
@@ -100,41 +103,66 @@ impl Guard {
             socket,
             events: ChildEvents::new()?,
             watchers: Vec::new(),
+            spare: None,
+            purpose: None,
+            is_open: true,
             cgroup: Cgroup::join(&setup.limits),
         })
     }
 
     /// Until nobody sends orders any more and every command has ended.
     fn serve(mut self) -> io::Result<()> {
-        let mut is_open = true;
-        while is_open || !self.watchers.is_empty() {
+        while self.is_open || !self.watchers.is_empty() {
+            if self.is_open && self.spare.is_none() {
+                self.spare = Spare::make(&self.socket, self.purpose).ok();
+            }
             let mut fds = vec![PollFd::new(&self.events, PollFlags::IN)];
-            if is_open {
-                fds.push(PollFd::new(&self.socket, PollFlags::IN));
+            match &self.spare {
+                Some(spare) => fds.push(PollFd::new(spare, PollFlags::IN)),
+                None if self.is_open => fds.push(PollFd::new(&self.socket, PollFlags::IN)),
+                None => {}
             }
             match poll(&mut fds, None) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let has_order = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
-            self.collect();
-            if has_order {
-                match receive(&self.socket)? {
-                    Some((control, output)) => self.start(&control, output),
-                    None => is_open = false,
+            let is_ready = fds.get(1).is_some_and(|fd| !fd.revents().is_empty());
+            if is_ready {
+                match self.spare.take() {
+                    Some(spare) => self.hear(spare),
+                    None => self.start()?,
                 }
             }
+            self.collect();
         }
         self.cgroup.leave();
         Ok(())
     }
 
+    /// A spare watcher has an order, has found that there are none any more, or was killed.
+    fn hear(&mut self, mut spare: Spare) {
+        match spare.told() {
+            Some(Told::Taken(purpose)) => {
+                self.watchers.push(spare.pid);
+                self.purpose = purpose;
+            }
+            Some(Told::Closed) => self.is_open = false,
+            None => {}
+        }
+    }
+
+    /// Starts a command where no spare watcher could be made.
     #[allow(unsafe_code)]
-    fn start(&mut self, control: &UnixStream, output: OwnedFd) {
+    fn start(&mut self) -> io::Result<()> {
+        let Some([control, output]) = descriptors::receive(&self.socket)? else {
+            self.is_open = false;
+            return Ok(());
+        };
+        let control = UnixStream::from(control);
         // SAFETY: this process has one thread, so the child finds every lock free.
         match unsafe { libc::fork() } {
             0 => {
-                watch::watch(control, output);
+                watch::watch(&control, output, None, |_| ());
                 // SAFETY: ends the process without running what the guard has registered.
                 unsafe { libc::_exit(0) }
             }
@@ -144,9 +172,10 @@ impl Guard {
                     "no process can be made for the command: {}",
                     io::Error::last_os_error()
                 );
-                send(control, &Report::Failed { reason });
+                send(&control, &Report::Failed { reason });
             }
         }
+        Ok(())
     }
 
     /// Collects watchers that have ended. What one of them left behind is ended here.
@@ -154,44 +183,26 @@ impl Guard {
         self.events.clear();
         let mut left_alone = false;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if let Some(spare) = self.spare.take_if(|spare| spare.pid == pid) {
+                self.hear(spare);
+            }
             let was_watcher = self.watchers.contains(&pid);
             self.watchers.retain(|watcher| *watcher != pid);
             left_alone |= was_watcher && status.exit_status() != Some(0);
         }
         if left_alone {
-            family::signal_all(Signal::KILL, &self.watchers);
+            let spare = self.spare.iter().map(|spare| spare.pid);
+            let spared: Vec<Pid> = self.watchers.iter().copied().chain(spare).collect();
+            family::signal_all(Signal::KILL, &spared);
         }
     }
 }
 
-/// The next command's control socket and output pipe; `None` when nobody is left to send any.
-fn receive(socket: impl AsFd) -> io::Result<Option<(UnixStream, OwnedFd)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let mut data = [IoSliceMut::new(&mut byte)];
-    let received = loop {
-        match recvmsg(&socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
-            Err(rustix::io::Errno::INTR) => {}
-            other => break other?,
-        }
-    };
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    let mut fds = ancillary.drain().flat_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => fds.collect::<Vec<_>>(),
-        _ => Vec::new(),
-    });
-    match (fds.next(), fds.next()) {
-        (Some(control), Some(output)) => Ok(Some((control.into(), output))),
-        _ => Err(io::Error::other("an order without its descriptors")),
-    }
-}
-
-/// Sends a report; nobody may be left to read it.
+/// Sends a report, the last that is said; nobody may be left to read it.
 pub(super) fn send(mut control: &UnixStream, report: &Report) {
     if let Ok(text) = serde_json::to_vec(report) {
         let _ = control.write_all(&text);
+        // Nobody has to wait for the end of this process.
+        let _ = control.shutdown(Shutdown::Both);
     }
 }

@@ -7,14 +7,14 @@
 mod place;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs, io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use super::order::Restored;
-use place::Place;
+use place::{Parent, Place};
 
 /// How much content is remembered in all. What is beyond it can be moved away, not put back.
 const LIMIT: u64 = 64 << 20;
@@ -166,13 +166,20 @@ impl Kept {
             kept: self,
             quarantine,
             changed: BTreeMap::new(),
+            parents: HashMap::new(),
         };
         for (path, way) in &self.ways {
+            if *way == Way::Absent && restorer.is_missing(path) {
+                continue;
+            }
             restorer
                 .check_way(path, way)
                 .map_err(|error| named(path, &error))?;
         }
         for root in &self.roots {
+            if !self.before.contains_key(root) && restorer.is_missing(root) {
+                continue;
+            }
             restorer.check(root).map_err(|error| named(root, &error))?;
         }
         let changed = restorer.changed.into_iter();
@@ -194,9 +201,27 @@ struct Restorer<'a> {
     kept: &'a Kept,
     quarantine: &'a Path,
     changed: BTreeMap<PathBuf, Option<PathBuf>>,
+    /// Directories that were looked into already, until something is moved.
+    parents: HashMap<PathBuf, Option<Parent>>,
 }
 
 impl Restorer<'_> {
+    /// Whether there is certainly nothing at a path. Most protected paths do not exist, and this is
+    /// asked of all of them after every command.
+    fn is_missing(&mut self, path: &Path) -> bool {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return false;
+        };
+        if !self.parents.contains_key(parent) {
+            let opened = Parent::open(parent).ok();
+            self.parents.insert(parent.to_path_buf(), opened);
+        }
+        match self.parents.get(parent) {
+            Some(Some(parent)) => parent.is_without(name),
+            _ => false,
+        }
+    }
+
     fn check_way(&mut self, path: &Path, before: &Way) -> io::Result<()> {
         let place = self.place(path)?;
         let now = match place.metadata()? {
@@ -212,6 +237,7 @@ impl Restorer<'_> {
                     self.move_away(&place, path)?;
                 }
                 self.changed.entry(path.to_path_buf()).or_default();
+                self.parents.clear();
                 place.symlink(target)
             }
             (Way::Directory | Way::Absent, Way::Link(_)) | (Way::Directory, Way::Other) => {
@@ -256,6 +282,7 @@ impl Restorer<'_> {
     }
 
     fn move_away(&mut self, place: &Place, path: &Path) -> io::Result<()> {
+        self.parents.clear();
         let quarantined = place.move_to(self.quarantine)?;
         self.changed.insert(path.to_path_buf(), Some(quarantined));
         Ok(())
@@ -266,6 +293,7 @@ impl Restorer<'_> {
             return Ok(());
         };
         self.changed.entry(path.to_path_buf()).or_default();
+        self.parents.clear();
         let place = self.place(path)?;
         match entry {
             Entry::File {

@@ -6,6 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::{
+    fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
+    io::Errno,
+};
+use serde::{Deserialize, Serialize};
+
 use super::{
     SandboxPolicy,
     policy::{Absent, View},
@@ -24,7 +30,7 @@ const NEEDED: [&str; 4] = [
 ];
 
 /// What is mounted at a path. The rest of the disk is read-only.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mount {
     /// An empty directory in memory.
     Empty,
@@ -38,6 +44,7 @@ pub(super) enum Mount {
 
 /// Mounts by path, so that parents come before what is in them, and the protected paths that no
 /// mount can cover.
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Layout {
     pub(super) mounts: BTreeMap<PathBuf, Mount>,
     pub(super) uncovered: Vec<PathBuf>,
@@ -125,8 +132,9 @@ fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let mut without_links: HashMap<&Path, bool> = HashMap::new();
     for protected in inside.clone() {
         if let Some(parent) = protected.path.parent() {
-            let check = || parent.canonicalize().is_ok_and(|real| real == parent);
-            without_links.entry(parent).or_insert_with(check);
+            without_links
+                .entry(parent)
+                .or_insert_with(|| is_without_links(parent));
         }
     }
     let is_reached_directly =
@@ -155,6 +163,16 @@ fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
     });
     uncovered.retain(|path| !is_below(&covered, path));
     (covered, uncovered)
+}
+
+/// Whether a directory is there and reached through no symlink.
+fn is_without_links(directory: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS;
+    match openat2(CWD, directory, flags, Mode::empty(), resolve) {
+        Err(Errno::NOSYS) => directory.canonicalize().is_ok_and(|real| real == directory),
+        opened => opened.is_ok(),
+    }
 }
 
 fn is_below(trees: &[PathBuf], path: &Path) -> bool {

@@ -13,6 +13,8 @@ mod child_events;
 #[cfg(target_os = "linux")]
 mod client;
 #[cfg(target_os = "linux")]
+mod descriptors;
+#[cfg(target_os = "linux")]
 mod family;
 mod git_config;
 mod git_dirs;
@@ -26,6 +28,7 @@ mod landlock;
 #[cfg(target_os = "linux")]
 mod layout;
 mod limits;
+mod listing;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
@@ -50,6 +53,8 @@ mod server_guard;
 #[cfg(target_os = "linux")]
 mod sockets;
 #[cfg(target_os = "linux")]
+mod spare;
+#[cfg(target_os = "linux")]
 mod status;
 #[cfg(target_os = "linux")]
 mod watch;
@@ -59,7 +64,7 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
@@ -207,6 +212,7 @@ pub struct Sandbox {
     choice: SandboxChoice,
     guard: Option<Guard>,
     probes: Probes,
+    kind: OnceLock<SandboxKind>,
     network: Network,
     egress: Option<Arc<Egress>>,
     limits: Limits,
@@ -242,6 +248,7 @@ impl Sandbox {
             choice,
             guard,
             probes: Probes::default(),
+            kind: OnceLock::new(),
             network: Network::Denied,
             egress: None,
             limits: Limits::default(),
@@ -325,11 +332,18 @@ impl Sandbox {
 
     /// Which kind is in force. The first call tries them, for some ten milliseconds.
     pub fn kind(&self) -> SandboxKind {
-        self.candidates()
-            .iter()
-            .copied()
-            .find(|kind| self.works(*kind).is_ok())
-            .unwrap_or(SandboxKind::None)
+        *self.kind.get_or_init(|| {
+            self.candidates()
+                .iter()
+                .copied()
+                .find(|kind| self.works(*kind).is_ok())
+                .unwrap_or(SandboxKind::None)
+        })
+    }
+
+    /// Whether the kinds were tried already.
+    pub(crate) fn is_tried(&self) -> bool {
+        self.kind.get().is_some()
     }
 
     /// What permission decisions need to know.

@@ -16,8 +16,8 @@ use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, openat2},
     mount::{
         FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
-        OpenTreeFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change,
-        move_mount, open_tree,
+        OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+        mount_change, move_mount, open_tree, unmount,
     },
 };
 
@@ -44,33 +44,50 @@ const DEV_SIZE: u64 = 64 << 10;
 /// No privileges through files, no devices.
 const TAME: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
-/// Makes the disk look as laid out. `scratch` is the size of each empty directory.
-pub(super) fn apply(layout: &Layout, proc_view: ProcView, scratch: Option<u64>) -> io::Result<()> {
-    // What is mounted outside from now on does not appear here.
-    mount_change(
-        "/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
-    )?;
-    let early = early(layout)?;
-    let devices: Vec<(&str, OwnedFd)> = DEVICES
-        .iter()
-        .filter_map(|name| Some((*name, device(name)?)))
-        .collect();
-    set_attributes(CWD, "/", TAME | libc::MOUNT_ATTR_RDONLY)
-        .map_err(|error| io::Error::new(error.kind(), format!("/ read-only: {error}")))?;
-    mount_devices(devices, scratch)?;
-    if proc_view == ProcView::Own {
-        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        attach_new("proc", &[], attributes, Path::new("/proc"))?;
+/// What is the same for every command, made before anything is known of it.
+pub(super) struct Base {
+    /// A `/dev` that is not mounted anywhere yet.
+    dev: OwnedFd,
+}
+
+impl Base {
+    /// Cuts the calling process off from what is mounted outside from now on, and makes a `/dev`
+    /// and a `/proc`. `scratch` is the size of what can be written to in them.
+    pub(super) fn make(proc_view: ProcView, scratch: Option<u64>) -> io::Result<Self> {
+        mount_change(
+            "/",
+            MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+        )?;
+        let devices: Vec<(&str, OwnedFd)> = DEVICES
+            .iter()
+            .filter_map(|name| Some((*name, device(name)?)))
+            .collect();
+        mount_devices(devices, scratch)?;
+        // It is put back when all else has become read-only.
+        let dev = copy(open(Path::new("/dev"))?)?;
+        unmount("/dev", UnmountFlags::DETACH)?;
+        if proc_view == ProcView::Own {
+            let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+            attach_new("proc", &[], attributes, Path::new("/proc"))?;
+        }
+        Ok(Self { dev })
     }
-    let mut early = early.into_iter().peekable();
-    for (path, mount) in &layout.mounts {
-        let ready = early
-            .next_if(|(ready, _)| ready == path)
-            .map(|(_, tree)| tree);
-        attach(layout, path, mount, ready, scratch).map_err(|error| named(path, &error))?;
+
+    /// Makes the disk look as laid out. `scratch` is the size of each empty directory.
+    pub(super) fn lay_out(self, layout: &Layout, scratch: Option<u64>) -> io::Result<()> {
+        let early = early(layout)?;
+        set_attributes(CWD, "/", TAME | libc::MOUNT_ATTR_RDONLY)
+            .map_err(|error| io::Error::new(error.kind(), format!("/ read-only: {error}")))?;
+        attach_at(self.dev, open(Path::new("/dev"))?)?;
+        let mut early = early.into_iter().peekable();
+        for (path, mount) in &layout.mounts {
+            let ready = early
+                .next_if(|(ready, _)| ready == path)
+                .map(|(_, tree)| tree);
+            attach(layout, path, mount, ready, scratch).map_err(|error| named(path, &error))?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {

@@ -5,22 +5,25 @@
 //! third of the time: no program has to be started for it, and mounting needs no look at all other
 //! mounts. Where the system lets only chosen programs make user namespaces, bubblewrap still works.
 //!
-//! The first process inside is a fork of the watcher. It lays out the disk, starts the command, tells
-//! how it ended, and stays until the last of its processes has gone. It keeps its privileges, which is
-//! why the command cannot look into it: it is not dumpable and has no descriptors but one.
+//! The first process inside is a fork of the watcher, made before its command is known where it can be
+//! (see `spare`). It lays out the disk, starts the command, tells how it ended, and stays until the
+//! last of its processes has gone. It keeps its privileges, which is why the command cannot look into
+//! it: it is not dumpable and has no descriptors but one.
 
 use std::{
     convert::Infallible,
     fs::{self, File},
     io::{self, Read, Write},
     os::{
-        fd::{AsRawFd, OwnedFd},
-        unix::process::CommandExt,
+        fd::{AsFd, AsRawFd, OwnedFd, RawFd},
+        unix::{net::UnixStream, process::CommandExt},
     },
-    process::Command,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use rustix::{
+    event::{PollFd, PollFlags},
     process::{
         DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit,
         set_dumpable_behavior, setrlimit,
@@ -32,11 +35,13 @@ use serde::{Deserialize, Serialize};
 use crate::egress::{bring_loopback_up, hand_out_port};
 
 use super::{
-    Network, SandboxPolicy,
+    Limits, Network, SandboxPolicy, descriptors,
     layout::Layout,
     mounts,
-    order::FAILED,
+    order::{self, CommandLine, FAILED},
     seccomp::{self, Sockets, Truncation},
+    status::is_ready,
+    watch::plain,
 };
 
 /// What the first process inside is called.
@@ -111,27 +116,72 @@ impl Told {
     }
 }
 
-impl Namespaces {
-    /// Starts a command. The calling process must have one thread.
+/// What namespaces are made for, as far as it has to be known before the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Purpose {
+    namespaces: Namespaces,
+    has_own_network: bool,
+    scratch: Option<u64>,
+}
+
+impl Purpose {
+    pub(super) fn of(namespaces: Namespaces, policy: &SandboxPolicy) -> Self {
+        Self {
+            namespaces,
+            has_own_network: policy.network != Network::Allowed,
+            scratch: policy.limits.scratch,
+        }
+    }
+
+    fn flags(&self, owner: &Owner) -> libc::c_int {
+        let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
+        if self.has_own_network {
+            flags |= libc::CLONE_NEWNET;
+        }
+        if !owner.user.is_root() {
+            flags |= libc::CLONE_NEWUSER;
+        }
+        flags
+    }
+}
+
+/// What the first process is told of the command, with the descriptor for its output.
+#[derive(Serialize, Deserialize)]
+struct InitOrder {
+    layout: Layout,
+    network: Network,
+    limits: Limits,
+    cwd: PathBuf,
+}
+
+/// Namespaces with their first process, which waits for a command.
+pub(super) struct Prepared {
+    purpose: Purpose,
+    init: Pid,
+    orders: UnixStream,
+    told: File,
+    /// Tells when something is mounted or unmounted outside: these namespaces know nothing of it.
+    mount_table: File,
+}
+
+impl Prepared {
+    /// Makes them. The calling process must have one thread.
     #[allow(unsafe_code)]
-    pub(super) fn start(
-        self,
-        policy: &SandboxPolicy,
-        layout: &Layout,
-        command: Command,
-    ) -> io::Result<Started> {
+    pub(super) fn make(purpose: Purpose) -> io::Result<Self> {
+        let mount_table = File::open("/proc/self/mountinfo")?;
         let (told, tell) = io::pipe()?;
         let (told, tell) = (
             File::from(OwnedFd::from(told)),
             File::from(OwnedFd::from(tell)),
         );
+        let (orders, theirs) = UnixStream::pair()?;
         let owner = Owner::current();
         // SAFETY: without a stack of its own the call behaves like `fork`, and this process has one
         // thread, so the child finds every lock free.
         let pid = unsafe {
             libc::syscall(
                 libc::SYS_clone,
-                libc::c_long::from(flags(policy, &owner) | libc::SIGCHLD),
+                libc::c_long::from(purpose.flags(&owner) | libc::SIGCHLD),
                 0,
                 0,
                 0,
@@ -142,46 +192,107 @@ impl Namespaces {
             return Err(io::Error::last_os_error());
         }
         if pid == 0 {
-            if let Err(error) = self.init(policy, layout, command, &owner, &tell) {
+            if let Err(error) = init(&purpose, &owner, &theirs, &tell) {
                 Told::Failed(error.to_string()).send(&tell);
             }
             // SAFETY: ends the process without running what the guard has registered.
             unsafe { libc::_exit(0) }
         }
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-        Ok(Started {
+        Ok(Self {
+            purpose,
             init: pid.ok_or_else(|| io::Error::other("a child without an id"))?,
+            orders,
             told,
+            mount_table,
         })
     }
 
-    /// The first process inside.
-    fn init(
-        self,
-        policy: &SandboxPolicy,
-        layout: &Layout,
-        command: Command,
-        owner: &Owner,
-        tell: &File,
-    ) -> io::Result<()> {
-        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-        rustix::process::setsid()?;
-        rustix::thread::set_name(c"sandbox-init")?;
-        owner.map()?;
-        match &policy.network {
-            Network::Allowed => {}
-            Network::Denied => bring_loopback_up()?,
-            Network::Proxy(socket) => hand_out_port(socket)?,
+    /// These namespaces if they are as needed; if not, they go.
+    pub(super) fn for_purpose(self, purpose: Option<Purpose>) -> Option<Self> {
+        if purpose == Some(self.purpose) && !self.is_outdated() {
+            return Some(self);
         }
-        with_many_files(|| mounts::apply(layout, self.proc_view, policy.limits.scratch))?;
-        let main = start(policy, command, tell)?;
-        close_all_but(tell)?;
-        reap(main, tell)
+        self.discard();
+        None
+    }
+
+    /// Becomes ready when something is mounted or unmounted outside.
+    pub(super) fn mount_table(&self) -> PollFd<'_> {
+        PollFd::new(&self.mount_table, PollFlags::PRI)
+    }
+
+    /// Whether the command would see an older disk than there is, or nobody waits for it any more.
+    fn is_outdated(&self) -> bool {
+        let told = PollFd::new(&self.told, PollFlags::IN);
+        is_ready([self.mount_table(), told])
+    }
+
+    /// Starts the command.
+    pub(super) fn start(
+        mut self,
+        policy: &SandboxPolicy,
+        layout: Layout,
+        (line, cwd): (&CommandLine, &Path),
+        output: &OwnedFd,
+    ) -> io::Result<Started> {
+        let order = InitOrder {
+            layout,
+            network: policy.network.clone(),
+            limits: policy.limits.clone(),
+            cwd: cwd.to_path_buf(),
+        };
+        let frame = order::encode(&order, line).map_err(io::Error::other)?;
+        descriptors::send(&self.orders, &[output.as_fd()])?;
+        self.orders.write_all(&frame)?;
+        Ok(Started {
+            init: self.init,
+            told: self.told,
+        })
+    }
+
+    /// Ends the first process, and with it the namespaces.
+    pub(super) fn discard(self) {
+        let _ = rustix::process::kill_process(self.init, Signal::KILL);
+        let _ = rustix::process::waitpid(Some(self.init), WaitOptions::empty());
     }
 }
 
-/// Raises the limit on open files while something is done: each tree that is mounted is one.
-fn with_many_files(act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+/// The first process inside.
+fn init(purpose: &Purpose, owner: &Owner, orders: &UnixStream, tell: &File) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    rustix::process::setsid()?;
+    rustix::thread::set_name(c"sandbox-init")?;
+    // What the watcher has open is none of this process's business; the command could try to get
+    // at it here.
+    close_all_but([orders.as_raw_fd(), tell.as_raw_fd()])?;
+    owner.map()?;
+    if purpose.has_own_network {
+        bring_loopback_up()?;
+    }
+    let usual = with_many_files()?;
+    let base = mounts::Base::make(purpose.namespaces.proc_view, purpose.scratch)?;
+    let Some([output]) = descriptors::receive(orders)? else {
+        return Ok(());
+    };
+    let (order, line): (InitOrder, CommandLine) = order::decode(orders)?;
+    if let Network::Proxy(socket) = &order.network {
+        hand_out_port(socket)?;
+    }
+    base.lay_out(&order.layout, order.limits.scratch)?;
+    setrlimit(Resource::Nofile, usual)?;
+    let mut command = plain(&line, &order.cwd);
+    command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output);
+    let main = start(&order, command, tell)?;
+    close_all_but([tell.as_raw_fd(), tell.as_raw_fd()])?;
+    reap(main, tell)
+}
+
+/// Raises the limit on open files, each tree that is mounted being one; returns the usual one.
+fn with_many_files() -> io::Result<Rlimit> {
     let usual = getrlimit(Resource::Nofile);
     let many = Rlimit {
         current: usual.maximum,
@@ -189,9 +300,7 @@ fn with_many_files(act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     };
     // With fewer it works too, in most places.
     let _ = setrlimit(Resource::Nofile, many);
-    let done = act();
-    setrlimit(Resource::Nofile, usual)?;
-    done
+    Ok(usual)
 }
 
 /// Who starts the command.
@@ -224,21 +333,10 @@ impl Owner {
     }
 }
 
-fn flags(policy: &SandboxPolicy, owner: &Owner) -> libc::c_int {
-    let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
-    if policy.network != Network::Allowed {
-        flags |= libc::CLONE_NEWNET;
-    }
-    if !owner.user.is_root() {
-        flags |= libc::CLONE_NEWUSER;
-    }
-    flags
-}
-
 /// Starts the command itself.
 #[allow(unsafe_code)]
-fn start(policy: &SandboxPolicy, command: Command, tell: &File) -> io::Result<Pid> {
-    let sockets = match policy.network {
+fn start(order: &InitOrder, command: Command, tell: &File) -> io::Result<Pid> {
+    let sockets = match order.network {
         // The machine's own network namespace has local sockets without a file.
         Network::Allowed => Sockets::NetworkOnly,
         Network::Denied | Network::Proxy(_) => Sockets::Namespaced,
@@ -247,7 +345,7 @@ fn start(policy: &SandboxPolicy, command: Command, tell: &File) -> io::Result<Pi
     // SAFETY: this process has one thread, so the child finds every lock free.
     match unsafe { libc::fork() } {
         0 => {
-            let Err(error) = execute(policy, filters, command);
+            let Err(error) = execute(&order.limits, filters, command);
             Told::Failed(error.to_string()).send(tell);
             // SAFETY: ends the process without running what the guard has registered.
             unsafe { libc::_exit(FAILED) }
@@ -258,11 +356,11 @@ fn start(policy: &SandboxPolicy, command: Command, tell: &File) -> io::Result<Pi
 
 #[allow(unsafe_code)]
 fn execute(
-    policy: &SandboxPolicy,
+    limits: &Limits,
     filters: &'static seccomp::Filters,
     mut command: Command,
 ) -> io::Result<Infallible> {
-    let limits = policy.limits.clone();
+    let limits = limits.clone();
     let program = command.get_program().to_string_lossy().into_owned();
     // SAFETY: this process has one thread, so whatever the code needs is free.
     unsafe {
@@ -308,12 +406,14 @@ pub(super) fn limit_to(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// What the watcher has open is none of the first process's business; the command could try to get
-/// at it there.
-fn close_all_but(kept: &File) -> io::Result<()> {
-    let kept = kept.as_raw_fd().cast_unsigned();
-    close_descriptors(3, kept.saturating_sub(1))?;
-    close_descriptors(kept.saturating_add(1), u32::MAX)
+/// Closes all descriptors but the standard ones and these.
+fn close_all_but(kept: [RawFd; 2]) -> io::Result<()> {
+    let mut kept = kept.map(i32::cast_unsigned);
+    kept.sort_unstable();
+    let [low, high] = kept;
+    close_descriptors(3, low.saturating_sub(1))?;
+    close_descriptors(low.saturating_add(1), high.saturating_sub(1))?;
+    close_descriptors(high.saturating_add(1), u32::MAX)
 }
 
 /// Closes what nobody in this process uses from here on.

@@ -12,7 +12,7 @@ use std::{
     path::PathBuf,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{SandboxError, SandboxPolicy};
 
@@ -58,7 +58,7 @@ pub(crate) struct CommandLine {
 }
 
 /// Four lengths, the order as JSON, then the words of the command line, each with a NUL after it.
-pub(super) fn encode(order: &Order, line: &CommandLine) -> Result<Vec<u8>, SandboxError> {
+pub(super) fn encode(order: &impl Serialize, line: &CommandLine) -> Result<Vec<u8>, SandboxError> {
     let json = serde_json::to_vec(order)?;
     let mut words = Vec::new();
     let mut push = |word: &OsStr| -> Result<(), SandboxError> {
@@ -96,7 +96,7 @@ pub(super) fn encode(order: &Order, line: &CommandLine) -> Result<Vec<u8>, Sandb
 }
 
 /// Reads what [`encode`] wrote, and not a byte more.
-pub(super) fn decode(mut source: impl Read) -> io::Result<(Order, CommandLine)> {
+pub(super) fn decode<T: DeserializeOwned>(mut source: impl Read) -> io::Result<(T, CommandLine)> {
     let malformed = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut header = [0; 16];
     source.read_exact(&mut header)?;
@@ -222,7 +222,7 @@ mod tests {
         frame.extend_from_slice(b"the rest is not part of it");
         assert_eq!(decode(frame.as_slice()).unwrap(), (order.clone(), line));
         let cut = &frame[..40];
-        assert!(decode(cut).is_err());
+        assert!(decode::<Order>(cut).is_err());
         let bad = CommandLine {
             program: "a\0b".into(),
             ..CommandLine::default()

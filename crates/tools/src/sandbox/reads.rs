@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::SandboxPolicy;
+use super::{SandboxPolicy, listing::Listings};
 
 /// Directories of the system that hold homes.
 const HOMES: [&str; 2] = ["/home", "/root"];
@@ -163,13 +163,15 @@ const SYSTEM_SECRETS: &[&str] = &[
 ];
 
 /// Where things are that decide about reading.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) home: Option<PathBuf>,
     /// Our own directory: transcripts, settings, the database.
     pub(super) state: Option<PathBuf>,
     /// What settings add.
     pub(super) allowed: Vec<PathBuf>,
+    /// What is in the homes.
+    pub(super) listings: Listings,
 }
 
 impl Reads {
@@ -190,9 +192,9 @@ impl Reads {
         }
         let others = other_homes(env, &policy.hidden);
         for home in home.iter().chain(&others) {
-            let shown = TOOLS.iter().map(|name| home.join(name));
+            let shown = self.listings.likely(home, TOOLS);
             policy.visible.extend(shown.filter_map(|path| real(&path)));
-            let secrets = SECRETS.iter().map(|name| home.join(name));
+            let secrets = self.listings.likely(home, SECRETS);
             policy.secret.extend(secrets.filter_map(|path| real(&path)));
         }
         let allowed = self.allowed.iter().filter_map(|path| real(path));

@@ -57,7 +57,7 @@ pub(crate) fn server_order(line: &CommandLine, cwd: &Path) -> Result<Vec<u8>, su
 fn keep() -> io::Result<i32> {
     // Not through the buffered handle: what follows the order is the server's.
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let (order, line) = order::decode(&input)?;
+    let (order, line): (Order, _) = order::decode(&input)?;
     drop(input);
     // The server must not reach into the process that watches it.
     let _ = harden_self();

@@ -83,7 +83,11 @@ impl Status {
 
 /// Whether there is something to read, or the other end is closed.
 pub(super) fn is_readable(file: &File) -> bool {
-    let mut fds = [PollFd::new(file, PollFlags::IN)];
+    is_ready([PollFd::new(file, PollFlags::IN)])
+}
+
+/// Whether one of these is ready now.
+pub(super) fn is_ready<const N: usize>(mut fds: [PollFd<'_>; N]) -> bool {
     let now = Timespec {
         tv_sec: 0,
         tv_nsec: 0,

@@ -28,7 +28,7 @@ use super::{
     keep::Kept,
     landlock::Confinement,
     layout::Layout,
-    namespaces::Namespaces,
+    namespaces::{Prepared, Purpose},
     nested,
     order::{self, CommandLine, GuardedEnd, Means, Order, Report, Restored},
     overuse::Overuse,
@@ -44,9 +44,15 @@ const LINGER: Duration = Duration::from_millis(200);
 /// At most this many names are reported.
 const NAMES: usize = 20;
 
-/// Runs the command that is ordered over `control`, and reports.
-pub(super) fn watch(control: &UnixStream, output: OwnedFd) {
-    let report = match Watch::begin(control, output) {
+/// Runs the command that is ordered over `control`, and reports. It gets the namespaces that are
+/// `prepared` if they are what it needs; `taken` is told what that is.
+pub(super) fn watch(
+    control: &UnixStream,
+    output: OwnedFd,
+    prepared: Option<Prepared>,
+    taken: impl FnOnce(Option<Purpose>),
+) {
+    let report = match Watch::begin(control, output, prepared, taken) {
         Ok(watch) => watch.conclude(control),
         Err(error) => Report::Failed {
             reason: error.to_string(),
@@ -70,7 +76,12 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(control: &UnixStream, output: OwnedFd) -> io::Result<Self> {
+    fn begin(
+        control: &UnixStream,
+        output: OwnedFd,
+        prepared: Option<Prepared>,
+        taken: impl FnOnce(Option<Purpose>),
+    ) -> io::Result<Self> {
         let (order, line) = order::decode(control)?;
         rustix::process::set_child_subreaper(Some(getpid()))?;
         let events = ChildEvents::new()?;
@@ -79,6 +90,12 @@ impl Watch {
             mut policy,
             cwd,
         } = order;
+        let purpose = match means {
+            Means::Namespaces(namespaces) => Some(Purpose::of(namespaces, &policy)),
+            _ => None,
+        };
+        taken(purpose);
+        let prepared = prepared.and_then(|prepared| prepared.for_purpose(purpose));
         let overuse = match means {
             Means::Nothing => Overuse::default(),
             _ => Overuse::watch(&mut policy, output.try_clone()?),
@@ -95,7 +112,17 @@ impl Watch {
             confined: means != Means::Nothing,
         };
         let started = match means {
-            Means::Namespaces(namespaces) => watch.start_behind(namespaces, &line, &cwd, output),
+            Means::Namespaces(namespaces) => {
+                let prepared = match prepared {
+                    Some(prepared) => Ok(prepared),
+                    None => Prepared::make(Purpose::of(namespaces, &watch.policy)),
+                };
+                let started = prepared
+                    .and_then(|prepared| watch.start_behind(prepared, &line, &cwd, &output));
+                // The command has it; who reads it waits for its last holder.
+                drop(output);
+                started
+            }
             Means::Bubblewrap(bubblewrap) => watch.start_in(&bubblewrap, &line, &cwd, output),
             Means::Landlock => watch.start_under_landlock(&line, &cwd, output),
             Means::Nothing => start(plain(&line, &cwd), output, |()| Ok(())),
@@ -154,18 +181,19 @@ impl Watch {
 
     fn start_behind(
         &mut self,
-        namespaces: Namespaces,
+        prepared: Prepared,
         line: &CommandLine,
         cwd: &std::path::Path,
-        output: OwnedFd,
+        output: &OwnedFd,
     ) -> io::Result<Pid> {
-        let layout = self.lay_out()?;
-        let mut command = plain(line, cwd);
-        command
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output);
-        let started = namespaces.start(&self.policy, &layout, command)?;
+        let layout = match self.lay_out() {
+            Ok(layout) => layout,
+            Err(error) => {
+                prepared.discard();
+                return Err(error);
+            }
+        };
+        let started = prepared.start(&self.policy, layout, (line, cwd), output)?;
         self.status = Some(Status::Init(started.told));
         Ok(started.init)
     }
@@ -295,7 +323,8 @@ impl Watch {
     }
 }
 
-fn plain(line: &CommandLine, cwd: &std::path::Path) -> Command {
+/// A command with nothing but its own arguments, variables and directory.
+pub(super) fn plain(line: &CommandLine, cwd: &std::path::Path) -> Command {
     let mut command = Command::new(&line.program);
     command
         .args(&line.arguments)

@@ -16,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, Dir, Mode, OFlags, ResolveFlags},
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, ResolveFlags},
     io::Errno,
 };
 
@@ -211,6 +211,27 @@ impl Place {
             fs::set_permissions(through(&fd), fs::Permissions::from_mode(mode))?;
         }
         done
+    }
+}
+
+/// A directory in which protected paths are, or the fact that it is not there.
+pub(super) struct Parent(Option<OwnedFd>);
+
+impl Parent {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        match open_beneath(path, OFlags::PATH | OFlags::DIRECTORY) {
+            Err(error) if super::is_absent(&error) => Ok(Self(None)),
+            opened => Ok(Self(Some(opened?))),
+        }
+    }
+
+    /// Whether there is certainly nothing of this name.
+    pub(super) fn is_without(&self, name: &OsStr) -> bool {
+        let Some(directory) = &self.0 else {
+            return true;
+        };
+        let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        matches!(found, Err(Errno::NOENT))
     }
 }
 

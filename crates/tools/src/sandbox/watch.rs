@@ -125,7 +125,7 @@ impl Watch {
             }
             Means::Bubblewrap(bubblewrap) => watch.start_in(&bubblewrap, &line, &cwd, output),
             Means::Landlock => watch.start_under_landlock(&line, &cwd, output),
-            Means::Nothing => start(plain(&line, &cwd), output, |()| Ok(())),
+            Means::Nothing => start_unconfined(plain(&line, &cwd), output),
         };
         match started {
             Ok(main) => {
@@ -334,6 +334,25 @@ pub(super) fn plain(line: &CommandLine, cwd: &std::path::Path) -> Command {
     command
 }
 
+/// Starts a command in a process group of its own. Without code of ours between fork and exec, no
+/// memory of this process has to be copied for it.
+fn start_unconfined(mut command: Command, output: OwnedFd) -> io::Result<Pid> {
+    command
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .process_group(0);
+    spawn(command)
+}
+
+fn spawn(mut command: Command) -> io::Result<Pid> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let child = command
+        .spawn()
+        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("a child without an id"))
+}
+
 #[allow(unsafe_code)]
 fn start(
     mut command: Command,
@@ -352,11 +371,7 @@ fn start(
             confine(())
         });
     }
-    let program = command.get_program().to_string_lossy().into_owned();
-    let child = command
-        .spawn()
-        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
-    Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::Error::other("a child without an id"))
+    spawn(command)
 }
 
 /// A file in memory that programs we start inherit, positioned at its beginning.

@@ -16,8 +16,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tasks", &["agent"]),
     ("forge", &["protocol", "store", "git"]),
     ("dev", &["tasks", "locate", "forge"]),
-    ("server", &["dev"]),
-    ("cli", &["server"]),
+    ("runtime", &["dev"]),
+    ("cli", &["runtime"]),
     (TESTKIT, &["protocol", "store"]),
     ("xtask", &["locate", TESTKIT]),
 ];

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use codespar_policy::Mode;
-use codespar_protocol::{SessionId, Usd};
+use codespar_protocol::Usd;
+use codespar_runtime::{ProjectOptions, WhichSession};
 
 use crate::commands;
 
@@ -120,23 +121,31 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// None of them given.
-    pub(crate) fn plain() -> Self {
-        Self {
-            model: None,
-            max_turns: None,
-            max_budget_usd: None,
-            allowed_tools: Vec::new(),
-            disallowed_tools: Vec::new(),
-            permission_mode: None,
-            dangerously_skip_permissions: false,
-            append_system_prompt: None,
-            add_dir: Vec::new(),
-            resume: None,
-            continue_last: false,
-            coordinator: false,
-            mcp_config: Vec::new(),
-            cwd: None,
+    /// What they ask of the project.
+    pub(crate) fn project_options(&self) -> ProjectOptions {
+        let bypass = self
+            .dangerously_skip_permissions
+            .then_some(Mode::BypassPermissions);
+        ProjectOptions {
+            model: self.model.clone(),
+            max_turns: self.max_turns,
+            max_budget_usd: self.max_budget_usd,
+            allowed_tools: self.allowed_tools.clone(),
+            disallowed_tools: self.disallowed_tools.clone(),
+            permission_mode: bypass.or(self.permission_mode),
+            append_system_prompt: self.append_system_prompt.clone(),
+            add_dirs: self.add_dir.clone(),
+            is_coordinator: self.coordinator,
+            mcp_config: self.mcp_config.clone(),
+        }
+    }
+
+    /// Which session they name.
+    pub(crate) fn which_session(&self) -> WhichSession {
+        match &self.resume {
+            Some(text) => WhichSession::Id(text.clone()),
+            None if self.continue_last => WhichSession::Last,
+            None => WhichSession::New,
         }
     }
 }
@@ -171,11 +180,6 @@ pub(crate) enum Command {
     Gc(commands::gc::GcArgs),
     Demo(commands::demo::DemoArgs),
     Completions(commands::completions::CompletionsArgs),
-}
-
-/// Names a session by its id or the beginning of it.
-pub(crate) fn matches_prefix(id: SessionId, text: &str) -> bool {
-    id.to_string().starts_with(&text.to_ascii_lowercase())
 }
 
 pub(crate) fn mode(text: &str) -> Result<Mode, String> {

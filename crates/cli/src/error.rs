@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use codespar_runtime::RuntimeError;
 use codespar_store::StoreError;
 
 use crate::signals::OUTPUT_CLOSED;
@@ -24,6 +25,17 @@ pub(crate) enum CommandError {
     /// Nobody reads our output any more; not worth words.
     #[error("the reader of the output went away")]
     ClosedPipe,
+}
+
+impl From<RuntimeError> for CommandError {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Usage(message) => Self::Usage(message),
+            RuntimeError::Failed(message) => Self::Failed(message),
+            RuntimeError::Store(error) => Self::Store(error),
+            RuntimeError::Io(error) => error.into(),
+        }
+    }
 }
 
 impl From<std::io::Error> for CommandError {

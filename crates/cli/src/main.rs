@@ -1,30 +1,19 @@
-//! The `codespar` binary: the only room that reads the environment and the home directory.
+//! The `codespar` binary: the only crate that reads the environment and the home directory.
 
 mod args;
-mod assemble;
 mod command_names;
 mod commands;
 mod dev;
+mod environment;
 mod error;
-mod gather;
 mod headless;
 mod interactive;
-mod maker;
-mod mcp;
-mod network;
-mod place;
-mod powers;
 mod printer;
-mod provider;
 mod resources;
-mod session_dirs;
-mod settings;
 mod signals;
 mod stdin;
 mod style;
-mod trees;
-mod trust;
-mod works;
+mod trust_question;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
@@ -33,8 +22,8 @@ use clap::Parser;
 use crate::{
     args::{Cli, Command},
     error::CommandError,
-    place::Place,
 };
+use codespar_runtime::{ProjectDir, trust::ProjectTrust};
 
 fn main() -> ExitCode {
     // The guard of sandboxed commands starts here too, before anything else is loaded.
@@ -71,7 +60,7 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, CommandError> {
-    // Needs neither a place nor a runtime.
+    // Needs neither a project nor a runtime.
     if let Some(Command::Completions(args)) = &cli.command {
         return commands::completions::run(args);
     }
@@ -82,14 +71,14 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     start_log();
     resources::check()?;
     resources::end_when_no_thread_starts();
-    let mut place = Place::find(cli.session.cwd.as_deref())?;
-    printer::hide(gather::redactor(&place));
-    place.project = Arc::new(trust_of_project(&cli, &place)?);
+    let mut project_dir = environment::project_dir(cli.session.cwd.as_deref())?;
+    printer::hide(project_dir.environment.redactor());
+    project_dir.trust = Arc::new(trust_of_project(&cli, &project_dir)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| CommandError::Failed(format!("cannot start the runtime: {error}")))?;
-    let outcome = runtime.block_on(dispatch(cli, place));
+    let outcome = runtime.block_on(dispatch(cli, project_dir));
     // A thread may still wait on standard input; the process does not wait for it.
     runtime.shutdown_background();
     outcome
@@ -97,8 +86,8 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
 
 /// Settles whether the files of the project count: by `--trust`, by asking at a terminal where
 /// somebody is at it anyway, else by what is on record, with a line about what is ignored.
-fn trust_of_project(cli: &Cli, place: &Place) -> Result<trust::ProjectTrust, CommandError> {
-    let project = &*place.project;
+fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust, CommandError> {
+    let project = &*project_dir.trust;
     if cli.trust {
         return project.for_this_run().map_err(CommandError::Usage);
     }
@@ -117,7 +106,11 @@ fn trust_of_project(cli: &Cli, place: &Place) -> Result<trust::ProjectTrust, Com
             | Command::Completions(_),
         ) => {}
         _ if is_conversation && is_at_terminal => {
-            return trust::ask(project, &place.person(), &place.cwd);
+            return trust_question::ask(
+                project,
+                &project_dir.environment.person(),
+                &project_dir.cwd,
+            );
         }
         _ => {
             if let Some(notice) = project.notice() {
@@ -128,27 +121,31 @@ fn trust_of_project(cli: &Cli, place: &Place) -> Result<trust::ProjectTrust, Com
     Ok(project.clone())
 }
 
-async fn dispatch(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
+async fn dispatch(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     match cli.command {
-        Some(Command::Session(args)) => commands::session::run(args, &place).await,
-        Some(Command::Dev(args)) => commands::dev::run(args, place).await,
-        Some(Command::Locate(args)) => commands::locate::run(args, &place).await,
-        Some(Command::Pr(args)) => commands::pr::run(args, &place).await,
-        Some(Command::Review(args)) => commands::review::run(args, &place).await,
-        Some(Command::Merge(args)) => commands::pr::merge_one(&args, &place).await,
-        Some(Command::Ask(args)) => commands::ask::run(args, &place).await,
-        Some(Command::Task(args)) => commands::task::run(args, place).await,
-        Some(Command::Worker(args)) => commands::worker::run(&args, cli.session, place).await,
-        Some(Command::Agents(args)) => commands::agents::run(&args, &place),
+        Some(Command::Session(args)) => commands::session::run(args, &project_dir).await,
+        Some(Command::Dev(args)) => commands::dev::run(args, project_dir).await,
+        Some(Command::Locate(args)) => commands::locate::run(args, &project_dir).await,
+        Some(Command::Pr(args)) => commands::pr::run(args, &project_dir).await,
+        Some(Command::Review(args)) => commands::review::run(args, &project_dir).await,
+        Some(Command::Merge(args)) => commands::pr::merge_one(&args, &project_dir).await,
+        Some(Command::Ask(args)) => commands::ask::run(args, &project_dir).await,
+        Some(Command::Task(args)) => commands::task::run(args, project_dir).await,
+        Some(Command::Worker(args)) => {
+            commands::worker::run(&args, &cli.session, project_dir).await
+        }
+        Some(Command::Agents(args)) => commands::agents::run(&args, &project_dir),
         Some(Command::Apply(args)) => commands::apply::run(&args),
-        Some(Command::Mcp(args)) => commands::mcp::run(&args, &place).await,
-        Some(Command::Doctor(args)) => commands::doctor::run(&args, &cli.session, &place).await,
-        Some(Command::Trust(args)) => commands::trust::run(&args, &place),
-        Some(Command::Gc(args)) => commands::gc::run(&args, &place).await,
-        Some(Command::Demo(args)) => commands::demo::run(&args, &place).await,
+        Some(Command::Mcp(args)) => commands::mcp::run(&args, &project_dir).await,
+        Some(Command::Doctor(args)) => {
+            commands::doctor::run(&args, &cli.session, &project_dir).await
+        }
+        Some(Command::Trust(args)) => commands::trust::run(&args, &project_dir),
+        Some(Command::Gc(args)) => commands::gc::run(&args, &project_dir).await,
+        Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),
-        None if cli.print.is_some() => headless::run(cli, place).await,
-        None => interactive::run(cli, place).await,
+        None if cli.print.is_some() => headless::run(cli, project_dir).await,
+        None => interactive::run(cli, project_dir).await,
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
     sync::OnceLock,
 };
 
-use codespar_policy::Redactor;
+use codespar_policy::{Redactor, is_unprintable};
 
 use crate::style::Mark;
 
@@ -116,7 +116,7 @@ fn render(text: &str, styles: Styles) -> String {
             Some(_) => {}
             // The line end of another system.
             None if c == '\r' && chars.peek() == Some(&'\n') => {}
-            None if is_harmful(c) => result.extend(c.escape_unicode()),
+            None if is_unprintable(c) => result.extend(c.escape_unicode()),
             None => result.push(c),
         }
     }
@@ -129,15 +129,12 @@ fn render(text: &str, styles: Styles) -> String {
 /// Foreign text for a place where its width or its lines matter: escaped as the printer would, and
 /// without marks of a style.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| is_harmful(c) || Mark::of(c).is_some()) {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(render(text, Styles::Dropped))
+    codespar_policy::printable(text)
 }
 
 /// JSON escapes some control characters by itself, not these.
 fn escaped_json(value: &str) -> Cow<'_, str> {
-    let is_plain = |c: char| !is_harmful(c) || c == '\r';
+    let is_plain = |c: char| !is_unprintable(c) || c == '\r';
     if value.chars().all(is_plain) {
         return Cow::Borrowed(value);
     }
@@ -150,15 +147,6 @@ fn escaped_json(value: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(escaped)
-}
-
-/// Moves the cursor, hides text or turns its order round. Line ends and tabs do not; joiners are
-/// part of words and of emoji.
-fn is_harmful(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c,
-            '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}' | '\u{2029}' | '\u{feff}'
-            | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The log of `CODESPAR_LOG`, on standard error.
@@ -221,7 +209,7 @@ mod tests {
         let value = serde_json::json!({"a": "\u{1b}[2J\u{9b}31m\u{7f}\u{202e}x\u{7} é"});
         let text = serde_json::to_string_pretty(&value).unwrap();
         let escaped = escaped_json(&text);
-        assert!(!escaped.chars().any(is_harmful), "{escaped:?}");
+        assert!(!escaped.chars().any(is_unprintable), "{escaped:?}");
         let back: serde_json::Value = serde_json::from_str(&escaped).unwrap();
         assert_eq!(back, value);
     }

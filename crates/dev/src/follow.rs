@@ -11,7 +11,7 @@ use codespar_store::{Notify, StoreError, TaskFilter};
 use codespar_tasks::{Caller, Control, HubError, Outcome, StopReason, TaskExtra, TaskHub};
 use serde::{Deserialize, Serialize};
 
-use crate::{DevGround, Failure, FollowOrder, RepositoryRef};
+use crate::{DevSetup, Failure, FollowOrder, RepositoryRef};
 
 /// How long it waits after the forge could not be asked, at most.
 const MOST_WAIT: Duration = Duration::from_secs(300);
@@ -118,7 +118,7 @@ fn broken(error: &HubError) -> Failure {
 }
 
 /// Waits for news and ends with them.
-pub(crate) async fn run(ground: &DevGround, hub: &Arc<TaskHub>, control: &Control) -> Outcome {
+pub(crate) async fn run(ground: &DevSetup, hub: &Arc<TaskHub>, control: &Control) -> Outcome {
     match wait_for_news(ground, hub, control).await {
         Ok(texts) => Outcome {
             status: TaskStatus::Completed,
@@ -141,7 +141,7 @@ pub(crate) async fn run(ground: &DevGround, hub: &Arc<TaskHub>, control: &Contro
 }
 
 async fn wait_for_news(
-    ground: &DevGround,
+    ground: &DevSetup,
     hub: &Arc<TaskHub>,
     control: &Control,
 ) -> Result<Vec<String>, Failure> {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codespar_git::Trust;
 use codespar_model::{Catalogue, Model};
 use codespar_policy::Redactor;
-use codespar_tasks::ShellGround;
+use codespar_tasks::ShellSetup;
 
 use crate::{Publisher, RepositoryRef, StepHook};
 
@@ -46,7 +46,7 @@ pub type ModelNames = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
 /// What one process lends to the dev agent.
 #[derive(Clone)]
-pub struct DevGround {
+pub struct DevSetup {
     /// Reaches repositories.
     pub linker: Arc<dyn Linker>,
     /// Who answers; nobody in simulation mode.
@@ -56,7 +56,7 @@ pub struct DevGround {
     /// Prices.
     pub catalogue: Arc<Catalogue>,
     /// How test commands are run.
-    pub shell: ShellGround,
+    pub shell: ShellSetup,
     /// Takes secrets out of what is published.
     pub redactor: Arc<Redactor>,
     /// Indexes, test results and throw-away trees are kept in here.

@@ -10,7 +10,7 @@ use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunn
 use serde_json::Map;
 
 use crate::{
-    DevGround, DevReport, Engine, Failure, follow,
+    DevReport, DevSetup, Engine, Failure, follow,
     ledger::BAD_ANSWERS,
     report,
     run::{PROVEN, Run},
@@ -42,7 +42,7 @@ impl Runner for Workflows {
 /// Runs the dev agent.
 pub struct DevRunner {
     /// What it works with.
-    pub ground: DevGround,
+    pub ground: DevSetup,
     /// For the agents it starts and the events it sends.
     pub hub: Arc<TaskHub>,
 }

@@ -11,7 +11,7 @@ use codespar_tasks::{Control, StopReason, TaskHub, TaskLog};
 use parking_lot::Mutex;
 
 use crate::{
-    DevGround, DevOrder, Failure, Link,
+    DevOrder, DevSetup, Failure, Link,
     asking::{Asked, Asking, Bill},
     ledger::Ledger,
     steps::blocking,
@@ -24,7 +24,7 @@ pub(crate) const PROVEN: &str = "proven";
 pub(crate) const ANSWER: &str = "answer-";
 
 pub(crate) struct Run {
-    pub(crate) ground: DevGround,
+    pub(crate) ground: DevSetup,
     pub(crate) hub: Arc<TaskHub>,
     pub(crate) control: Control,
     /// Ends the attempt; whatever it waits for, it waits for with the token of this.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
 impl Run {
     /// Reaches the repository and opens the record.
     pub(crate) async fn open(
-        ground: DevGround,
+        ground: DevSetup,
         hub: Arc<TaskHub>,
         control: Control,
         stop: Arc<Stop>,

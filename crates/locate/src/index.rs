@@ -14,7 +14,7 @@ use crate::{
     document::{Reader, Summary},
     history::History,
     kind::FileKind,
-    postings::{Gathered, Postings},
+    postings::{Postings, ServerList},
 };
 
 /// A file that is there, with what tells whether it changed.
@@ -184,19 +184,19 @@ fn read(
     listed: &[Listed],
     fresh: &[usize],
     texts: &dyn Texts,
-) -> Result<(Gathered, Read), LocateError> {
+) -> Result<(ServerList, Read), LocateError> {
     let threads = threads();
     // Few enough parts that a process a part costs nothing, enough that none waits long.
     let size = fresh.len().div_ceil(threads * 4).max(64);
     let parts: Vec<&[usize]> = fresh.chunks(size).collect();
     let next = AtomicUsize::new(0);
-    let done = Mutex::new((Gathered::new(), Vec::new()));
+    let done = Mutex::new((ServerList::new(), Vec::new()));
     let outcome = Mutex::new(Ok(()));
     std::thread::scope(|scope| {
         for _ in 0..threads.min(parts.len()) {
             scope.spawn(|| {
                 let mut reader = Reader::new();
-                let mut gathered = Gathered::new();
+                let mut gathered = ServerList::new();
                 let mut summaries = Vec::new();
                 while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let read = read_part(listed, part, texts, &mut reader, |summary, postings| {

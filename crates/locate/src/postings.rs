@@ -12,9 +12,9 @@ use crate::{
 const BUCKETS: usize = 256;
 
 /// Postings in no order, on their way into an index.
-pub(crate) struct Gathered(Vec<Vec<Posting>>);
+pub(crate) struct ServerList(Vec<Vec<Posting>>);
 
-impl Gathered {
+impl ServerList {
     pub(crate) fn new() -> Self {
         Self(vec![Vec::new(); BUCKETS])
     }
@@ -40,7 +40,7 @@ pub(crate) struct Postings {
 
 impl Postings {
     /// Sorts what was gathered, on all of `threads`.
-    pub(crate) fn of(gathered: Gathered, threads: usize) -> Self {
+    pub(crate) fn of(gathered: ServerList, threads: usize) -> Self {
         let work = Mutex::new(gathered.0.into_iter().enumerate());
         let done = Mutex::new(vec![Self::default(); BUCKETS]);
         std::thread::scope(|scope| {
@@ -210,7 +210,7 @@ mod tests {
             posting(1, 900, 4000, 7),
             posting(u64::MAX, 0, 0, 1),
         ];
-        let mut gathered = Gathered::new();
+        let mut gathered = ServerList::new();
         all.iter().rev().for_each(|one| gathered.push(*one));
         let postings = Postings::of(gathered, 2);
         assert_eq!(postings.iter().collect::<Vec<_>>(), all);

@@ -9,7 +9,10 @@
 //! A runner whose row was removed and that lives after all comes back with its next heartbeat, and
 //! keeps what nobody has taken. For what was taken it holds an old epoch: its writes are refused.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use async_trait::async_trait;
 use codespar_protocol::{Cost, TaskId, TaskRecord, TaskStatus, TaskType, Usage};
@@ -59,8 +62,8 @@ pub enum Projects {
     /// Every project: a worker.
     #[default]
     All,
-    /// The one with this root.
-    Only(PathBuf),
+    /// Those with these roots.
+    Only(BTreeSet<PathBuf>),
 }
 
 impl Projects {
@@ -68,7 +71,7 @@ impl Projects {
     pub fn include(&self, root: &Path) -> bool {
         match self {
             Self::All => true,
-            Self::Only(own) => own == root,
+            Self::Only(roots) => roots.contains(root),
         }
     }
 }

@@ -32,6 +32,13 @@ use async_trait::async_trait;
 use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
 use jiff::Timestamp;
 
+/// Everything that one database keeps.
+#[async_trait]
+pub trait Database: Store + TaskStore + PullStore {
+    /// Lets go of the database in good order. Fails when what was recorded is lost.
+    async fn close(&self) -> Result<(), StoreError>;
+}
+
 /// The contract every back end keeps. All methods are safe to call from several processes at
 /// once; a write either happened whole when the call returns, or not at all.
 #[async_trait]

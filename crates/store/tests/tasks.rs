@@ -729,7 +729,7 @@ async fn a_process_takes_tasks_of_its_own_project_only(store: &dyn Stores) {
         made(store, of("/p/a#b@c")).await,
     );
     let of_project = |root: &str| Capacity {
-        projects: Projects::Only(root.into()),
+        projects: Projects::Only([root.into()].into()),
         ..room(9)
     };
     let take = async |root: &str| {

@@ -34,7 +34,7 @@ pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
 pub use notification::Notice;
 pub use runner::{Control, Outcome, Runner, StopReason};
 pub use scheduler::{RunnerLimits, Scheduler};
-pub use shell_runner::{ShellGround, ShellRunner};
+pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, Seat, TeamInbox, TeammateRunner};
 pub use tools::{
     TeammateTools, coordinator_tools, subagent_tools, task_tools, team_tools, teammate_tools,

@@ -32,7 +32,7 @@ const TAIL: u64 = 1_500;
 
 /// What every command of this process shares.
 #[derive(Clone)]
-pub struct ShellGround {
+pub struct ShellSetup {
     /// How commands are confined.
     pub sandbox: Arc<Sandbox>,
     /// Their environment.
@@ -47,7 +47,7 @@ pub struct ShellGround {
     pub home: Option<PathBuf>,
 }
 
-impl ShellGround {
+impl ShellSetup {
     /// Files that commands in this tree cannot read, because the rules forbid it.
     pub fn hidden(&self, rules: &RuleSet, root: &Path) -> Hidden {
         let scope = Scope {
@@ -65,7 +65,7 @@ impl ShellGround {
 }
 
 /// Runs shell commands.
-pub struct ShellRunner(pub ShellGround);
+pub struct ShellRunner(pub ShellSetup);
 
 #[async_trait]
 impl Runner for ShellRunner {

@@ -144,13 +144,8 @@ impl Bench {
     fn process(&self, commands: impl Runner + 'static) -> Process {
         let store = self.store.clone();
         let output = self.dir.path().join("out");
-        let scheduler = Scheduler::new(
-            store.clone(),
-            output,
-            RunnerLimits::default(),
-            self.dir.path().to_path_buf(),
-            redactor(),
-        );
+        let scheduler = Scheduler::new(store.clone(), output, RunnerLimits::default(), redactor());
+        scheduler.add_project(self.dir.path().to_path_buf());
         let hub = TaskHub::new(store.clone(), store, scheduler.clone(), Vec::new(), None);
         scheduler.serve(TaskType::LocalBash, Arc::new(commands));
         let workflows = WorkflowRunner { hub: hub.clone() };

@@ -46,7 +46,7 @@ const BASICS: [&str; 16] = [
 
 /// What connections of a process share.
 #[derive(Debug, Clone)]
-pub struct McpGround {
+pub struct McpSetup {
     /// This binary, which guards the programs; without it they are held by their group alone.
     pub guard: Option<PathBuf>,
     /// Where programs start: the project root.
@@ -61,7 +61,7 @@ pub struct McpGround {
     pub call_timeout: Duration,
 }
 
-impl McpGround {
+impl McpSetup {
     /// The part of an environment that servers get: enough to run, no secrets.
     pub fn basic_environment(
         vars: impl Iterator<Item = (OsString, OsString)>,
@@ -142,7 +142,7 @@ impl Connection {
     /// that refuses the handshake of the older is asked in the way of the newer.
     pub(super) async fn open(
         config: &ServerConfig,
-        ground: &McpGround,
+        ground: &McpSetup,
         events: &broadcast::Sender<McpEvent>,
     ) -> Result<(Self, Vec<Tool>), McpError> {
         let deadline = Instant::now() + ground.connect_timeout;
@@ -180,7 +180,7 @@ impl Connection {
 /// One try. The error comes with whether the server may speak the newer protocol.
 async fn attempt(
     config: &ServerConfig,
-    ground: &McpGround,
+    ground: &McpSetup,
     events: &broadcast::Sender<McpEvent>,
     mode: ClientLifecycleMode,
     deadline: Instant,
@@ -249,7 +249,7 @@ async fn tools(
     }
 }
 
-fn launch(config: &ServerConfig, ground: &McpGround) -> ServerLaunch {
+fn launch(config: &ServerConfig, ground: &McpSetup) -> ServerLaunch {
     let (command, arguments, own) = match &config.endpoint {
         Endpoint::Program {
             command,
@@ -273,7 +273,7 @@ fn launch(config: &ServerConfig, ground: &McpGround) -> ServerLaunch {
 
 fn http(
     config: &ServerConfig,
-    ground: &McpGround,
+    ground: &McpSetup,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
     let Endpoint::Http { url, headers } = &config.endpoint else {
         return Err(McpError::Address("it has no address".to_owned()));
@@ -294,7 +294,7 @@ fn http(
     ))
 }
 
-fn client(url: &url::Url, ground: &McpGround) -> reqwest::Result<reqwest::Client> {
+fn client(url: &url::Url, ground: &McpSetup) -> reqwest::Result<reqwest::Client> {
     // An error only says that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()

@@ -12,7 +12,7 @@ mod subscription;
 mod tool;
 
 pub use config::{Endpoint, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs};
-pub use connection::{McpError, McpGround, Said};
+pub use connection::{McpError, McpSetup, Said};
 pub use event::McpEvent;
 pub use naming::server_word;
 pub use server::{McpServer, McpStatus};

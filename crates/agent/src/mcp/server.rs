@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     config::ServerConfig,
-    connection::{Connection, McpError, McpGround, Said, in_time},
+    connection::{Connection, McpError, McpSetup, Said, in_time},
     event::McpEvent,
 };
 
@@ -64,7 +64,7 @@ impl McpStatus {
 /// A server.
 pub struct McpServer {
     config: ServerConfig,
-    ground: Arc<McpGround>,
+    ground: Arc<McpSetup>,
     events: broadcast::Sender<McpEvent>,
     connection: Mutex<Option<Connection>>,
     face: RwLock<Face>,
@@ -92,11 +92,7 @@ pub(super) struct Line {
 }
 
 impl McpServer {
-    pub(super) fn new(
-        config: ServerConfig,
-        ground: Arc<McpGround>,
-        status: McpStatus,
-    ) -> Arc<Self> {
+    pub(super) fn new(config: ServerConfig, ground: Arc<McpSetup>, status: McpStatus) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             config,
             ground,

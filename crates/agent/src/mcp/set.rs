@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     config::ServerConfig,
-    connection::McpGround,
+    connection::McpSetup,
     naming::tool_name,
     server::{McpServer, McpStatus},
     tool::McpTool,
@@ -38,7 +38,7 @@ impl McpServers {
     pub fn new(
         approved: Vec<ServerConfig>,
         unapproved: Vec<ServerConfig>,
-        ground: McpGround,
+        ground: McpSetup,
     ) -> Self {
         let ground = Arc::new(ground);
         let with = |status: McpStatus| {

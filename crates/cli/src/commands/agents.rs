@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{error::CommandError, gather::definitions, place::Place, style, trust::Trust};
+use crate::{error::CommandError, style};
+use codespar_runtime::{ProjectDir, definitions, trust::Trust};
 
 /// List or check custom agents (.codespar/agents, .claude/agents).
 ///
@@ -37,12 +38,15 @@ enum Verb {
 }
 
 /// Runs it.
-pub(crate) fn run(args: &AgentsCommand, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(
+    args: &AgentsCommand,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let trust = match args.verb {
         Verb::List { .. } => Trust::Needed,
         Verb::Check { .. } => Trust::Any,
     };
-    let found = definitions(place, trust);
+    let found = definitions(project_dir, trust);
     match args.verb {
         Verb::List { json: true } => super::print_json(&json!({
             "agents": found.agents.values().collect::<Vec<_>>(),
@@ -66,7 +70,7 @@ pub(crate) fn run(args: &AgentsCommand, place: &Place) -> Result<ExitCode, Comma
                     agent.description.lines().next().unwrap_or_default(),
                     style::faint(format!(
                         "{model} · {tools} · {} ({})",
-                        place.shown(&agent.path),
+                        project_dir.shown(&agent.path),
                         agent.origin
                     )),
                 ))?;

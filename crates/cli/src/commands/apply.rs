@@ -15,11 +15,11 @@ use codespar_protocol::{ChangeSet, FileChange};
 use serde_json::{Value, json};
 
 use crate::{
+    environment,
     error::{CommandError, EXIT_USAGE},
-    place::Place,
-    settings::Settings,
     style,
 };
+use codespar_runtime::Settings;
 
 /// Apply the blocks of an answer to a working tree: all of them, or none.
 ///
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
     } else {
         Protected::Refused
     };
-    let settings = Settings::load(&Place::find(Some(&args.root))?)?;
+    let settings = Settings::load(&environment::project_dir(Some(&args.root))?)?;
     let patterns = settings.dev.protected;
     let rules = Rules::new(patterns.unwrap_or_else(Rules::default_patterns), protected)
         .map_err(|error| CommandError::Usage(error.to_string()))?;

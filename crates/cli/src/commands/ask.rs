@@ -8,13 +8,8 @@ use codespar_protocol::Usd;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    args::dollars,
-    dev::{OneCall, one_call},
-    error::CommandError,
-    place::Place,
-    signals::Signals,
-};
+use crate::{args::dollars, error::CommandError, signals::Signals};
+use codespar_runtime::{OneCall, ProjectDir, one_call};
 
 const MOST_TOKENS: u32 = 4_096;
 
@@ -47,7 +42,7 @@ pub(crate) struct AskArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(args: AskArgs, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let text = args.question.join(" ");
     if text.trim().is_empty() {
         return Err(CommandError::Usage("the question is empty".to_owned()));
@@ -58,7 +53,7 @@ pub(crate) async fn run(args: AskArgs, place: &Place) -> Result<ExitCode, Comman
         provider,
         redactor,
         stop,
-    } = one_call(place, args.model.as_deref(), &cancel)?;
+    } = one_call(project_dir, args.model.as_deref(), &cancel)?;
     if provider.is_simulated() {
         return Err(CommandError::Usage(format!(
             "a question needs a model: {}",

@@ -2,13 +2,13 @@
 
 use std::{
     io::Write,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, ExitCode},
     sync::Arc,
 };
 
 use clap::Args;
-use codespar_agent::{NobodyThere, Stop};
+use codespar_agent::Stop;
 use codespar_dev::{
     DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
@@ -20,15 +20,10 @@ use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    args::SessionArgs,
-    assemble::Ground,
-    dev::{CliLinker, Progress},
-    error::CommandError,
-    place::Place,
-    signals::Signals,
-    style,
-    works::{Role, Works},
+use crate::{dev::Progress, error::CommandError, signals::Signals, style};
+use codespar_runtime::{
+    Environment, Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker,
+    Role, Runtime,
 };
 
 const FILES: [(&str, &str); 5] = [
@@ -57,7 +52,10 @@ pub(crate) struct DemoArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(
+    args: &DemoArgs,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let dir = tempfile::Builder::new()
@@ -68,11 +66,12 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
     let answers = dir.path().join("answers.jsonl");
     std::fs::write(&answers, ANSWERS)?;
 
-    let demo = demo_place(place, dir.path(), &repo, &answers);
-    let ground = Ground::prepare(demo, SessionArgs::plain()).await?;
-    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
-    let told = tell(&works, &repo, &cancel).await;
-    let closed = works.close().await;
+    let demo = demo_dir(project_dir, dir.path(), &repo, &answers)?;
+    let config = ProjectConfig::load(demo, ProjectOptions::default())?;
+    let (runtime, project) =
+        Runtime::with_project(config, Interaction::default(), Role::Session).await?;
+    let told = tell(&project, &repo, &cancel).await;
+    let closed = runtime.close().await;
     if let Some(code) = signals.exit_code() {
         return Ok(ExitCode::from(code));
     }
@@ -86,18 +85,19 @@ pub(crate) async fn run(args: &DemoArgs, place: &Place) -> Result<ExitCode, Comm
 }
 
 /// From the failing test to the merged change.
-async fn tell(works: &Works, repo: &Path, cancel: &CancellationToken) -> Result<(), CommandError> {
+async fn tell(
+    project: &Arc<Project>,
+    repo: &Path,
+    cancel: &CancellationToken,
+) -> Result<(), CommandError> {
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
     head("1. A repository with a failing test")?;
     super::print(format_args!("$ {TESTS}\n{}\n", outcome_of_tests(repo)?))?;
 
     head(&format!("2. $ codespar dev \"{INSTRUCTION}\""))?;
-    change(works, repo, cancel).await?;
+    change(project, repo, cancel).await?;
 
-    let linker = CliLinker {
-        place: works.ground.place.clone(),
-        store: works.ground.store.clone(),
-    };
+    let linker = RepositoryLinker::of(project);
     let repository = RepositoryRef::Local {
         path: repo.to_path_buf(),
     };
@@ -111,13 +111,13 @@ async fn tell(works: &Works, repo: &Path, cancel: &CancellationToken) -> Result<
     super::print(format_args!("{}\n", super::pr::coloured(&diff)))?;
 
     head("4. $ codespar review 1")?;
-    let provider = &works.ground.provider;
+    let provider = &project.provider;
     let reviewer = Reviewer {
         model: Some(&provider.model),
         catalogue: &provider.catalogue,
         model_id: provider.choice.id.clone(),
         max_budget: None,
-        redactor: &works.ground.redactor,
+        redactor: &project.redactor,
     };
     let reviewed = reviewer
         .review(forge, 1, &Stop::new(cancel, None))
@@ -147,7 +147,7 @@ fn head(text: &str) -> Result<(), CommandError> {
 
 /// The dev agent's run, as `codespar dev` makes it.
 async fn change(
-    works: &Works,
+    project: &Arc<Project>,
     repo: &Path,
     cancel: &CancellationToken,
 ) -> Result<(), CommandError> {
@@ -175,7 +175,7 @@ async fn change(
     };
     let progress = Progress::for_people();
     let shown = progress.clone();
-    works
+    project
         .hub
         .hear(&id, Arc::new(move |event| shown.event(&event)));
     let session = SessionId::new();
@@ -185,10 +185,10 @@ async fn change(
         depth: 0,
         sink: Arc::new(|_| {}),
         root: repo.to_path_buf(),
-        authority: works.ground.authority(session),
+        authority: project.authority(session),
     };
     let failed = |error: codespar_tasks::HubError| CommandError::Failed(error.to_string());
-    works
+    project
         .hub
         .create_builtin(
             &caller,
@@ -200,7 +200,7 @@ async fn change(
         )
         .await
         .map_err(failed)?;
-    let waited = works.hub.wait(&id, cancel).await.map_err(failed)?;
+    let waited = project.hub.wait(&id, cancel).await.map_err(failed)?;
     progress.rest();
     match waited {
         Waited::Ended(record) if record.status == TaskStatus::Completed => {
@@ -269,9 +269,15 @@ fn failed(error: GitError) -> CommandError {
 }
 
 /// A world of its own: no settings, no state and no key of the person's.
-fn demo_place(place: &Place, dir: &Path, repo: &Path, answers: &Path) -> Place {
+fn demo_dir(
+    project_dir: &ProjectDir,
+    dir: &Path,
+    repo: &Path,
+    answers: &Path,
+) -> Result<ProjectDir, CommandError> {
     let theirs = ["CODESPAR_", "ANTHROPIC_", "OPENAI_", "GITHUB_", "GH_"];
-    let mut vars: Vec<_> = place
+    let environment = &project_dir.environment;
+    let mut vars: Vec<_> = environment
         .vars
         .iter()
         .filter(|(name, _)| {
@@ -284,12 +290,11 @@ fn demo_place(place: &Place, dir: &Path, repo: &Path, answers: &Path) -> Place {
         "CODESPAR_CASSETTE".into(),
         format!("replay:{}", answers.display()).into(),
     ));
-    Place {
-        home: None::<PathBuf>,
+    let demo = Environment {
+        home: None,
         state: dir.join("state"),
-        root: repo.to_path_buf(),
-        cwd: repo.to_path_buf(),
         vars,
-        project: place.project_at(repo),
-    }
+        program: environment.program.clone(),
+    };
+    Ok(ProjectDir::find(Arc::new(demo), repo)?)
 }

@@ -3,25 +3,25 @@
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
-use codespar_agent::NobodyThere;
 use codespar_dev::{
     DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, detect_tests, headline, keep_images,
 };
 use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
-use codespar_store::{Notify, TaskStore};
+use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited, find_task};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::{SessionArgs, dollars},
-    assemble::Ground,
-    dev::{AtTerminal, CliLinker, Progress, requester, which},
+    args::dollars,
+    dev::{AtTerminal, Progress},
     error::CommandError,
-    place::Place,
     signals::Signals,
-    works::{Role, Works},
+};
+use codespar_runtime::{
+    Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker, Role,
+    Runtime, requester, which,
 };
 
 /// From an instruction to a verified pull request.
@@ -118,38 +118,39 @@ enum EngineName {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let session = session_args(&args, &place);
-    let mut ground = Ground::prepare(place, session).await?;
-    for warning in &ground.warnings {
+    let options = project_options(&args, &project_dir);
+    let config = ProjectConfig::load(project_dir, options)?;
+    let mut interaction = Interaction::default();
+    let progress = if args.json {
+        Progress::beside_json()
+    } else {
+        let progress = Progress::for_people();
+        interaction.person = AtTerminal::find(&progress).map(|person| Arc::new(person) as Arc<_>);
+        progress
+    };
+    let (runtime, project) = Runtime::with_project(config, interaction, Role::Session).await?;
+    for warning in &project.warnings {
         crate::printer::err(format_args!(
             "{} {warning}",
             crate::style::warning("warning:")
         ));
     }
-    let progress = if args.json {
-        Progress::beside_json()
-    } else {
-        let progress = Progress::for_people();
-        ground.person = AtTerminal::find(&progress).map(|person| Arc::new(person) as Arc<_>);
-        progress
-    };
-    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
     let begun = match &args.resume {
-        Some(text) => resume(&works, text, &progress, &args).await,
-        None => begin(&args, &works, &progress).await,
+        Some(text) => resume(&project, text, &progress, &args).await,
+        None => begin(&args, &project, &progress).await,
     };
     let outcome = match begun {
         Ok(id) => {
             hint("if it is interrupted, resume with", &id);
-            follow(&works, &id, &cancel, &signals).await
+            follow(&project, &id, &cancel, &signals).await
         }
         Err(error) => Err(error),
     };
     progress.rest();
-    let closed = works.close().await;
+    let closed = runtime.close().await;
     let record = outcome?;
     if record.status == TaskStatus::Completed {
         closed?;
@@ -158,14 +159,18 @@ pub(crate) async fn run(args: DevArgs, place: Place) -> Result<ExitCode, Command
 }
 
 /// Records the task; from here on it outlives us.
-async fn begin(args: &DevArgs, works: &Works, progress: &Progress) -> Result<TaskId, CommandError> {
+async fn begin(
+    args: &DevArgs,
+    project: &Arc<Project>,
+    progress: &Progress,
+) -> Result<TaskId, CommandError> {
     let id = TaskId::new(TaskType::LocalWorkflow);
-    let order = order(args, &works.ground, &id).await?;
-    record_task(works, id, &order, progress).await
+    let order = order(args, project, &id).await?;
+    record_task(project, id, &order, progress).await
 }
 
 async fn record_task(
-    works: &Works,
+    project: &Arc<Project>,
     id: TaskId,
     order: &DevOrder,
     progress: &Progress,
@@ -177,12 +182,12 @@ async fn record_task(
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),
-        root: works.ground.place.root.clone(),
-        authority: works.ground.authority(session),
+        root: project.dir.root.clone(),
+        authority: project.authority(session),
     };
-    listen(works, &id, progress);
+    listen(project, &id, progress);
     let subject = format!("dev: {}", headline(order));
-    works
+    project
         .hub
         .create_builtin(
             &caller,
@@ -198,12 +203,12 @@ async fn record_task(
 }
 
 async fn resume(
-    works: &Works,
+    project: &Arc<Project>,
     text: &str,
     progress: &Progress,
     args: &DevArgs,
 ) -> Result<TaskId, CommandError> {
-    let store = &*works.ground.store;
+    let store = &*project.store;
     let found = find_task(store, text, None)
         .await
         .map_err(|error| CommandError::Usage(error.to_string()))?;
@@ -222,9 +227,9 @@ async fn resume(
         let mut order = order.again(id.clone());
         order.max_budget = args.max_budget_usd.or(order.max_budget);
         // It may be what ended the earlier run: what the settings say now counts.
-        order.limits.max_wall_seconds = works.ground.settings.max_wall_seconds;
+        order.limits.max_wall_seconds = project.settings.max_wall_seconds;
         return record_task(
-            works,
+            project,
             TaskId::new(TaskType::LocalWorkflow),
             &order,
             progress,
@@ -234,7 +239,7 @@ async fn resume(
     let is_over = record.status.is_final();
     if let (false, false, Some(authority)) = (
         is_over,
-        works.hub.scheduler().may_run(&record),
+        project.hub.scheduler().may_run(&record),
         &record.authority,
     ) {
         return Err(CommandError::Usage(format!(
@@ -242,19 +247,19 @@ async fn resume(
             authority.project_root.display()
         )));
     }
-    listen(works, id, progress);
-    works.hub.scheduler().nudge();
+    listen(project, id, progress);
+    project.hub.scheduler().nudge();
     Ok(id.clone())
 }
 
-fn listen(works: &Works, id: &TaskId, progress: &Progress) {
+fn listen(project: &Arc<Project>, id: &TaskId, progress: &Progress) {
     let progress = progress.clone();
-    works
+    project
         .hub
         .hear(id, Arc::new(move |event| progress.event(&event)));
 }
 
-async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder, CommandError> {
+async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrder, CommandError> {
     let instruction = args.instruction.join(" ");
     if args
         .verify
@@ -268,28 +273,28 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
     if instruction.trim().is_empty() {
         return Err(CommandError::Usage("the instruction is empty".to_owned()));
     }
-    let repository = which(&ground.place, &ground.settings, args.repo.as_deref())?;
-    let linker = CliLinker {
-        place: ground.place.clone(),
-        store: ground.store.clone(),
+    let repository = which(&project.dir, &project.settings, args.repo.as_deref())?;
+    let linker = RepositoryLinker {
+        project_dir: project.dir.clone(),
+        store: project.store.clone(),
     };
     // What is wrong with the repository is said before there is a task.
     let forge = linker
         .forge(&repository)
         .await
         .map_err(CommandError::Usage)?;
-    let (dev, verify) = (&ground.settings.dev, &ground.settings.verify);
-    let kept = ground.place.state.join("dev/runs").join(id.as_str());
+    let (dev, verify) = (&project.settings.dev, &project.settings.verify);
+    let kept = project.dir.state().join("dev/runs").join(id.as_str());
     let images =
         keep_images(&args.image, &kept).map_err(|error| CommandError::Usage(error.to_string()))?;
     let named = |flag: Option<&String>, variable: &str, setting: Option<&String>, usual: &str| {
         flag.map(String::as_str)
-            .or_else(|| ground.place.var(variable))
+            .or_else(|| project.dir.var(variable))
             .or_else(|| setting.map(String::as_str))
             .unwrap_or(usual)
             .to_owned()
     };
-    let usual = ground.settings.model.as_deref().unwrap_or("sonnet");
+    let usual = project.settings.model.as_deref().unwrap_or("sonnet");
     Ok(DevOrder {
         instruction,
         repository,
@@ -308,7 +313,7 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
         protected: leave(args.allow_protected),
         protected_globs: dev.protected.clone(),
         max_budget: args.max_budget_usd,
-        requested_by: requester(&ground.place, &*forge).await,
+        requested_by: requester(&project.dir, &*forge).await,
         engine: match args.engine {
             Some(EngineName::Generate) => Engine::Generate,
             Some(EngineName::Agent) => Engine::Agent,
@@ -321,7 +326,7 @@ async fn order(args: &DevArgs, ground: &Ground, id: &TaskId) -> Result<DevOrder,
             usual,
         ),
         picker_model: named(None, "PICKER_MODEL", dev.picker_model.as_ref(), "haiku"),
-        limits: dev.limits(verify, ground.settings.max_wall_seconds),
+        limits: dev.limits(verify, project.settings.max_wall_seconds),
         resumes: Vec::new(),
     })
 }
@@ -336,18 +341,18 @@ fn leave(granted: bool) -> Leave {
 
 /// Waits for the end. Ctrl-C stops the run; being terminated leaves it for another process.
 async fn follow(
-    works: &Works,
+    project: &Arc<Project>,
     id: &TaskId,
     cancel: &CancellationToken,
     signals: &Signals,
 ) -> Result<TaskRecord, CommandError> {
     let failed = |error: codespar_tasks::HubError| CommandError::Failed(error.to_string());
-    match works.hub.wait(id, cancel).await.map_err(failed)? {
+    match project.hub.wait(id, cancel).await.map_err(failed)? {
         Waited::Ended(record) => Ok(*record),
         Waited::GaveUp if signals.was_interrupted() => {
-            works.hub.stop(id, "interrupted").await.map_err(failed)
+            project.hub.stop(id, "interrupted").await.map_err(failed)
         }
-        Waited::GaveUp => Ok(works.ground.store.task(id).await?),
+        Waited::GaveUp => Ok(project.store.task(id).await?),
     }
 }
 
@@ -406,19 +411,22 @@ fn report_of(record: &TaskRecord) -> Option<DevReport> {
 }
 
 /// The agent engine works in a throw-away tree, where edits need no asking.
-fn session_args(args: &DevArgs, place: &Place) -> SessionArgs {
+fn project_options(args: &DevArgs, project_dir: &ProjectDir) -> ProjectOptions {
     // The project's own tests may be run by whoever is to make them pass.
-    let command = args.verify.clone().or_else(|| detect_tests(&place.root));
+    let command = args
+        .verify
+        .clone()
+        .or_else(|| detect_tests(&project_dir.root));
     let mut allowed_tools = args.allowed_tools.clone();
     allowed_tools.extend(
         command
             .filter(|command| !command.trim().is_empty())
             .map(|command| format!("Bash({command})")),
     );
-    SessionArgs {
+    ProjectOptions {
         permission_mode: Some(Mode::AcceptEdits),
         max_budget_usd: args.max_budget_usd,
         allowed_tools,
-        ..SessionArgs::plain()
+        ..ProjectOptions::default()
     }
 }

@@ -3,13 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use codespar_store::{SessionFilter, SqliteStore, Store};
+use codespar_store::SessionFilter;
 use serde::Serialize;
 
-use crate::{
-    args::SessionArgs, error::CommandError, gather, mcp::Gathered, place::Place, printer::plain,
-    provider, settings::Settings, style, trust::Trust,
-};
+use crate::{args::SessionArgs, error::CommandError, printer::plain, style};
+use codespar_runtime::{ProjectDir, Settings, choose_provider, mcp::ServerList, trust::Trust};
 
 /// Say what is in force here: provider, model, sandbox, settings, state, and what is wrong.
 ///
@@ -42,7 +40,7 @@ struct Finding {
 pub(crate) async fn run(
     args: &DoctorArgs,
     session: &SessionArgs,
-    place: &Place,
+    project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
     let mut findings = vec![
         Finding {
@@ -55,25 +53,25 @@ pub(crate) async fn run(
             health: Health::Ok,
             says: format!(
                 "{} (working in {})",
-                place.root.display(),
-                place.cwd.display()
+                project_dir.root.display(),
+                project_dir.cwd.display()
             ),
         },
-        state(place).await,
+        state(project_dir).await,
     ];
-    findings.extend(trust(place));
-    match Settings::load(place) {
+    findings.extend(trust(project_dir));
+    match Settings::load(project_dir) {
         Ok(settings) => {
-            findings.push(files(&settings, place));
+            findings.push(files(&settings, project_dir));
             findings.extend(settings.warnings.iter().map(|warning| Finding {
                 name: "settings",
                 health: Health::Warning,
                 says: warning.clone(),
             }));
-            findings.push(answers(place, &settings, session));
-            findings.extend(sandbox(place, &settings));
-            findings.extend(network(place, &settings).await);
-            findings.extend(servers(place, &settings));
+            findings.push(answers(project_dir, &settings, session));
+            findings.extend(sandbox(project_dir, &settings));
+            findings.extend(network(project_dir, &settings).await);
+            findings.extend(servers(project_dir, &settings));
         }
         Err(error) => findings.push(Finding {
             name: "settings",
@@ -81,7 +79,7 @@ pub(crate) async fn run(
             says: error.to_string(),
         }),
     }
-    findings.extend(agents(place));
+    findings.extend(agents(project_dir));
     findings.push(git());
     let is_sick = findings
         .iter()
@@ -108,9 +106,9 @@ pub(crate) async fn run(
     })
 }
 
-async fn state(place: &Place) -> Finding {
+async fn state(project_dir: &ProjectDir) -> Finding {
     let looked = async {
-        let store = SqliteStore::open(&place.state).await?;
+        let store = project_dir.environment.open_database().await?;
         let sessions = store.sessions(SessionFilter::default()).await?.len();
         store.close().await?;
         Ok::<_, codespar_store::StoreError>(sessions)
@@ -119,7 +117,10 @@ async fn state(place: &Place) -> Finding {
         Ok(sessions) => Finding {
             name: "state",
             health: Health::Ok,
-            says: format!("{} (SQLite, {sessions} sessions)", place.state.display()),
+            says: format!(
+                "{} (SQLite, {sessions} sessions)",
+                project_dir.state().display()
+            ),
         },
         Err(error) => Finding {
             name: "state",
@@ -130,13 +131,13 @@ async fn state(place: &Place) -> Finding {
 }
 
 /// Whether the project's files count, where there are any that grant something.
-fn trust(place: &Place) -> Option<Finding> {
-    let files = place.project.files().iter();
+fn trust(project_dir: &ProjectDir) -> Option<Finding> {
+    let files = project_dir.trust.files().iter();
     let trusted: Vec<String> = files
-        .filter(|file| !file.grants.is_empty() && place.project.trusts(file))
+        .filter(|file| !file.grants.is_empty() && project_dir.trust.trusts(file))
         .map(|file| plain(&file.name).replace('\n', "\\n"))
         .collect();
-    let (health, says) = match place.project.notice() {
+    let (health, says) = match project_dir.trust.notice() {
         Some(notice) => (Health::Warning, notice),
         None if trusted.is_empty() => return None,
         None => (Health::Ok, format!("trusted: {}", trusted.join(", "))),
@@ -148,11 +149,11 @@ fn trust(place: &Place) -> Option<Finding> {
     })
 }
 
-fn files(settings: &Settings, place: &Place) -> Finding {
+fn files(settings: &Settings, project_dir: &ProjectDir) -> Finding {
     let files: Vec<String> = settings
         .files
         .iter()
-        .map(|path| place.shown(path))
+        .map(|path| project_dir.shown(path))
         .collect();
     let says = if files.is_empty() {
         "none".to_owned()
@@ -166,9 +167,9 @@ fn files(settings: &Settings, place: &Place) -> Finding {
     }
 }
 
-fn answers(place: &Place, settings: &Settings, session: &SessionArgs) -> Finding {
-    let redactor = std::sync::Arc::new(gather::redactor(place));
-    match provider::choose(place, settings, session.model.as_deref(), &redactor) {
+fn answers(project_dir: &ProjectDir, settings: &Settings, session: &SessionArgs) -> Finding {
+    let redactor = std::sync::Arc::new(project_dir.environment.redactor());
+    match choose_provider(project_dir, settings, session.model.as_deref(), &redactor) {
         Ok(provider) => {
             let price = match provider
                 .catalogue
@@ -208,8 +209,8 @@ fn answers(place: &Place, settings: &Settings, session: &SessionArgs) -> Finding
     }
 }
 
-fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
-    let sandbox = match gather::sandbox(place, settings) {
+fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
+    let sandbox = match codespar_runtime::sandbox(project_dir, settings) {
         Ok(sandbox) => sandbox,
         Err(error) => {
             let says = error.to_string();
@@ -246,11 +247,11 @@ fn sandbox(place: &Place, settings: &Settings) -> Vec<Finding> {
 }
 
 /// The hosts that commands reach, where settings name any.
-async fn network(place: &Place, settings: &Settings) -> Vec<Finding> {
-    let Ok(sandbox) = gather::sandbox(place, settings) else {
+async fn network(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
+    let Ok(sandbox) = codespar_runtime::sandbox(project_dir, settings) else {
         return Vec::new();
     };
-    let Some(report) = crate::network::report(settings, &sandbox).await else {
+    let Some(report) = codespar_runtime::network_report(settings, &sandbox).await else {
         return Vec::new();
     };
     let finding = |health, says| Finding {
@@ -265,13 +266,13 @@ async fn network(place: &Place, settings: &Settings) -> Vec<Finding> {
 }
 
 /// What is configured; `codespar mcp list` connects.
-fn servers(place: &Place, settings: &Settings) -> Vec<Finding> {
+fn servers(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
     let finding = |health, says| Finding {
         name: "mcp",
         health,
         says,
     };
-    let found = match Gathered::read(place, settings, &place.root, &[]) {
+    let found = match ServerList::read(project_dir, settings, &[]) {
         Ok(found) => found,
         Err(error) => return vec![finding(Health::Error, error.to_string())],
     };
@@ -291,8 +292,8 @@ fn servers(place: &Place, settings: &Settings) -> Vec<Finding> {
         .collect()
 }
 
-fn agents(place: &Place) -> Vec<Finding> {
-    let found = gather::definitions(place, Trust::Needed);
+fn agents(project_dir: &ProjectDir) -> Vec<Finding> {
+    let found = codespar_runtime::definitions(project_dir, Trust::Needed);
     let names: Vec<&str> = found.agents.keys().map(String::as_str).collect();
     let says = if names.is_empty() {
         "no custom agents".to_owned()

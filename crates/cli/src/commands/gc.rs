@@ -11,12 +11,13 @@ use std::{
 
 use clap::Args;
 use codespar_protocol::{SessionId, TaskId, TaskStatus};
-use codespar_store::{SessionFilter, SqliteStore, Store, TaskStore};
+use codespar_store::{Database, SessionFilter};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
 pub(crate) use self::daily::{daily, for_as_long};
-use crate::{error::CommandError, place::Place, session_dirs::SessionDirs, settings::Settings};
+use crate::error::CommandError;
+use codespar_runtime::{ProjectDir, SessionDirs, Settings};
 
 const DEFAULT_DAYS: u32 = 30;
 
@@ -41,10 +42,10 @@ pub(crate) struct GcArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, CommandError> {
-    let settings = Settings::load(place)?;
+pub(crate) async fn run(args: &GcArgs, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let settings = Settings::load(project_dir)?;
     let days = args.days.unwrap_or_else(|| days_of(&settings));
-    let store = SqliteStore::open(&place.state).await?;
+    let store = project_dir.environment.open_database().await?;
     if args.dry_run {
         let before = limit(days);
         let all = store.sessions(SessionFilter::default()).await?;
@@ -55,9 +56,9 @@ pub(crate) async fn run(args: &GcArgs, place: &Place) -> Result<ExitCode, Comman
             .collect();
         return report(args, &old, None, days);
     }
-    let (sessions, bytes) = collect(&store, place, days).await?;
+    let (sessions, bytes) = collect(&*store, project_dir, days).await?;
     store.close().await?;
-    daily::note(place);
+    daily::note(project_dir);
     report(args, &sessions, Some(bytes), days)
 }
 
@@ -71,20 +72,20 @@ fn limit(days: u32) -> Timestamp {
 
 /// Removes what is older; gives the sessions that are gone and the bytes they and the rest took.
 async fn collect(
-    store: &SqliteStore,
-    place: &Place,
+    store: &dyn Database,
+    project_dir: &ProjectDir,
     days: u32,
 ) -> Result<(Vec<SessionId>, u64), CommandError> {
     let before = limit(days);
     let removed = store.remove_sessions_before(before).await?;
     let mut bytes = removed.bytes;
     let tasks = store.remove_tasks_before(before).await?;
-    bytes += remove_outputs(&place.state.join("task-output"), &tasks);
+    bytes += remove_outputs(&project_dir.state().join("task-output"), &tasks);
     // Listed before the sessions are: a directory of a session that begins now is not taken for
     // one whose session is gone.
     let dirs: Vec<PathBuf> = ["outputs", "tmp", "scratchpads"]
         .iter()
-        .flat_map(|name| entries(&place.state.join(name)))
+        .flat_map(|name| entries(&project_dir.state().join(name)))
         .collect();
     let known: Vec<SessionId> = store
         .sessions(SessionFilter::default())
@@ -93,17 +94,17 @@ async fn collect(
         .map(|session| session.id)
         .collect();
     bytes += remove_strays(&dirs, &known);
-    bytes += remove_dead_temps(place, store, &known).await;
+    bytes += remove_dead_temps(project_dir, store, &known).await;
     let is_over = |status: TaskStatus| status.is_final();
-    bytes += remove_task_temps(&place.state.join("tmp"), store, is_over).await;
+    bytes += remove_task_temps(&project_dir.state().join("tmp"), store, is_over).await;
     // One that failed can be resumed as long as it is on record.
     let is_completed = |status: TaskStatus| status == TaskStatus::Completed;
-    bytes += remove_task_temps(&place.state.join("dev/runs"), store, is_completed).await;
+    bytes += remove_task_temps(&project_dir.state().join("dev/runs"), store, is_completed).await;
     for name in ["dev/before", "dev/index", "clones"] {
-        bytes += remove_older(&place.state.join(name), days);
+        bytes += remove_older(&project_dir.state().join(name), days);
     }
     // Of test runs that were killed; a living one is never that old.
-    bytes += remove_verify_temps(&place.state.join("tmp"));
+    bytes += remove_verify_temps(&project_dir.state().join("tmp"));
     Ok((removed.sessions, bytes))
 }
 
@@ -180,10 +181,14 @@ fn remove_strays(dirs: &[PathBuf], known: &[SessionId]) -> u64 {
 }
 
 /// Temporary files of sessions that no process holds: left by a kill.
-async fn remove_dead_temps(place: &Place, store: &SqliteStore, known: &[SessionId]) -> u64 {
+async fn remove_dead_temps(
+    project_dir: &ProjectDir,
+    store: &dyn Database,
+    known: &[SessionId],
+) -> u64 {
     let mut bytes = 0;
     for id in known {
-        let temp = SessionDirs::of(&place.state, *id).temp;
+        let temp = SessionDirs::of(project_dir.state(), *id).temp;
         if temp.exists()
             && let Ok(_hold) = store.hold_session(*id).await
         {
@@ -196,7 +201,7 @@ async fn remove_dead_temps(place: &Place, store: &SqliteStore, known: &[SessionI
 /// The same of tasks that are not needed any more or forgotten.
 async fn remove_task_temps(
     dir: &Path,
-    store: &SqliteStore,
+    store: &dyn Database,
     is_done: impl Fn(TaskStatus) -> bool,
 ) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {

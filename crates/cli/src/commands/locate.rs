@@ -6,7 +6,8 @@ use clap::Args;
 use codespar_locate::Locator;
 use serde_json::json;
 
-use crate::{error::CommandError, place::Place, style};
+use crate::{error::CommandError, style};
+use codespar_runtime::ProjectDir;
 
 /// Find the files that an instruction is about; offline, no model.
 ///
@@ -32,7 +33,10 @@ pub(crate) struct LocateArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: LocateArgs, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(
+    args: LocateArgs,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let began = Instant::now();
     if args.instruction.trim().is_empty() {
         return Err(CommandError::Usage("the instruction is empty".to_owned()));
@@ -41,9 +45,9 @@ pub(crate) async fn run(args: LocateArgs, place: &Place) -> Result<ExitCode, Com
         Some(dir) => dir
             .canonicalize()
             .map_err(|error| CommandError::Usage(format!("--repo {}: {error}", dir.display())))?,
-        None => place.root.clone(),
+        None => project_dir.root.clone(),
     };
-    let cache = place.state.join("dev/index");
+    let cache = project_dir.state().join("dev/index");
     let (instruction, number) = (args.instruction.clone(), usize::from(args.number));
     let ranked = tokio::task::spawn_blocking(move || {
         Locator::open(&root, Some(&cache)).map(|locator| locator.rank(&instruction, number))

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use codespar_agent::mcp::{McpStatus, server_word};
 use serde_json::json;
 
-use crate::{error::CommandError, mcp::Gathered, place::Place, settings::Settings, style};
+use crate::{error::CommandError, style};
+use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
 
 /// Show the MCP servers there are (.mcp.json of the project, mcpServers of your settings).
 ///
@@ -28,12 +29,15 @@ enum Verb {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: &McpCommand, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(
+    args: &McpCommand,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let Verb::List { json } = args.verb;
-    let settings = Settings::load(place)?;
-    let gathered = Gathered::read(place, &settings, &place.root, &[])?;
-    let problems: Vec<String> = gathered.problems.iter().map(ToString::to_string).collect();
-    let (servers, _) = gathered.servers(place, &settings, &place.root)?;
+    let settings = Settings::load(project_dir)?;
+    let list = ServerList::read(project_dir, &settings, &[])?;
+    let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();
+    let (servers, _) = list.connectable(project_dir, &settings)?;
     servers.settled().await;
     let tools = servers.tools();
     let rows: Vec<serde_json::Value> = servers
@@ -53,7 +57,7 @@ pub(crate) async fn run(args: &McpCommand, place: &Place) -> Result<ExitCode, Co
             };
             json!({
                 "name": config.name, "status": status.as_str(), "error": error,
-                "origin": config.origin.as_str(), "file": place.shown(&config.path),
+                "origin": config.origin.as_str(), "file": project_dir.shown(&config.path),
                 "runs": config.summary(), "tools": own,
             })
         })

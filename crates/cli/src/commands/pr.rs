@@ -6,17 +6,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use codespar_dev::{Linker, Publisher, merge};
 use codespar_forge::{Forge, PullRequestChange};
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
-use codespar_store::SqliteStore;
+use codespar_store::Database;
 use serde_json::json;
 
-use crate::{
-    dev::{CliLinker, requester, which},
-    error::CommandError,
-    place::Place,
-    printer::plain,
-    settings::Settings,
-    style,
-};
+use crate::{error::CommandError, printer::plain, style};
+use codespar_runtime::{ProjectDir, RepositoryLinker, Settings, requester, which};
 
 /// List, show, merge and close pull requests, on GitHub or beside a local repository.
 ///
@@ -105,20 +99,23 @@ pub(crate) struct MergeArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(command: PrCommand, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(
+    command: PrCommand,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     match command.verb {
-        Verb::List { state, at } => list(state, &at, place).await,
-        Verb::Show { number, at } => show(number, &at, place).await,
-        Verb::Diff { number, at } => diff(number, &at, place).await,
-        Verb::Merge(args) => merge_one(&args, place).await,
-        Verb::Close { number, at } => close(number, &at, place).await,
+        Verb::List { state, at } => list(state, &at, project_dir).await,
+        Verb::Show { number, at } => show(number, &at, project_dir).await,
+        Verb::Diff { number, at } => diff(number, &at, project_dir).await,
+        Verb::Merge(args) => merge_one(&args, project_dir).await,
+        Verb::Close { number, at } => close(number, &at, project_dir).await,
     }
 }
 
 /// A forge, and the store that must be closed after.
 pub(crate) struct Reached {
     forge: Arc<Publisher>,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Database>,
 }
 
 impl Reached {
@@ -133,12 +130,12 @@ impl Reached {
 }
 
 /// Reaches the repository that the arguments name.
-pub(crate) async fn reach(at: &At, place: &Place) -> Result<Reached, CommandError> {
-    let settings = Settings::load(place)?;
-    let repository = which(place, &settings, at.repo.as_deref())?;
-    let store = Arc::new(SqliteStore::open(&place.state).await?);
-    let linker = CliLinker {
-        place: place.clone(),
+pub(crate) async fn reach(at: &At, project_dir: &ProjectDir) -> Result<Reached, CommandError> {
+    let settings = Settings::load(project_dir)?;
+    let repository = which(project_dir, &settings, at.repo.as_deref())?;
+    let store = project_dir.environment.open_database().await?;
+    let linker = RepositoryLinker {
+        project_dir: project_dir.clone(),
         store: store.clone(),
     };
     let forge = linker
@@ -152,8 +149,12 @@ pub(crate) fn failed(error: impl std::fmt::Display) -> CommandError {
     CommandError::Failed(error.to_string())
 }
 
-async fn list(state: StateName, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, place).await?;
+async fn list(
+    state: StateName,
+    at: &At,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, project_dir).await?;
     let wanted = match state {
         StateName::Open => Some(PullRequestState::Open),
         StateName::Merged => Some(PullRequestState::Merged),
@@ -195,8 +196,8 @@ fn line(pull: &PullRequest) -> String {
     )
 }
 
-async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, place).await?;
+async fn show(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, project_dir).await?;
     let forge = reached.forge();
     let pull = forge.pull_request(number).await.map_err(failed)?;
     let reviews = forge.reviews(number).await.map_err(failed)?;
@@ -248,8 +249,8 @@ async fn show(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandEr
     Ok(ExitCode::SUCCESS)
 }
 
-async fn diff(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, place).await?;
+async fn diff(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, project_dir).await?;
     let diff = reached.forge().diff(number).await.map_err(failed)?;
     reached.close().await?;
     if at.json {
@@ -286,8 +287,8 @@ pub(crate) fn coloured(diff: &str) -> String {
     out
 }
 
-async fn close(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, place).await?;
+async fn close(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let reached = reach(at, project_dir).await?;
     let pull = reached.forge().pull_request(number).await.map_err(failed)?;
     if pull.state != PullRequestState::Open {
         let state = pull.state;
@@ -315,15 +316,18 @@ async fn close(number: u64, at: &At, place: &Place) -> Result<ExitCode, CommandE
 }
 
 /// Runs `codespar merge` and `codespar pr merge`.
-pub(crate) async fn merge_one(args: &MergeArgs, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn merge_one(
+    args: &MergeArgs,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let strategy = match (args.squash, args.rebase, args.merge) {
         (true, _, _) => Some(MergeStrategy::Squash),
         (_, true, _) => Some(MergeStrategy::Rebase),
         (_, _, true) => Some(MergeStrategy::Merge),
         _ => None,
     };
-    let reached = reach(&args.at, place).await?;
-    let who = requester(place, reached.forge()).await;
+    let reached = reach(&args.at, project_dir).await?;
+    let who = requester(project_dir, reached.forge()).await;
     let outcome = merge(reached.forge(), args.number, strategy, &who).await;
     let closed = reached.close().await;
     let merged = outcome.map_err(failed)?;

@@ -8,15 +8,8 @@ use codespar_protocol::Usd;
 use tokio_util::sync::CancellationToken;
 
 use super::pr::{At, failed, reach, shown};
-use crate::{
-    args::dollars,
-    dev::{OneCall, one_call},
-    error::CommandError,
-    place::Place,
-    printer::plain,
-    signals::Signals,
-    style,
-};
+use crate::{args::dollars, error::CommandError, printer::plain, signals::Signals, style};
+use codespar_runtime::{OneCall, ProjectDir, one_call};
 
 /// Review a pull request and post what was found.
 ///
@@ -42,16 +35,19 @@ pub(crate) struct ReviewArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: ReviewArgs, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(
+    args: ReviewArgs,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let call = one_call(place, args.model.as_deref(), &cancel)?;
+    let call = one_call(project_dir, args.model.as_deref(), &cancel)?;
     let OneCall {
         provider,
         redactor,
         stop,
     } = &call;
-    let reached = reach(&args.at, place).await?;
+    let reached = reach(&args.at, project_dir).await?;
     let reviewer = Reviewer {
         model: (!provider.is_simulated()).then_some(&provider.model),
         catalogue: &provider.catalogue,

@@ -4,15 +4,11 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use codespar_protocol::{ContentBlock, Entry, EntryBody, Message};
-use codespar_store::{Session, SessionFilter, SqliteStore, Store};
+use codespar_store::{Session, SessionFilter};
 use serde_json::json;
 
-use crate::{
-    error::CommandError,
-    place::Place,
-    session_dirs::{SessionDirs, find_session},
-    style,
-};
+use crate::{error::CommandError, style};
+use codespar_runtime::{ProjectDir, SessionDirs, find_session};
 
 /// List, show, export or remove sessions.
 ///
@@ -68,30 +64,33 @@ enum ExportFormat {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode, CommandError> {
-    let store = SqliteStore::open(&place.state).await?;
+pub(crate) async fn run(
+    args: SessionCommand,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
+    let store = project_dir.environment.open_database().await?;
     match args.verb {
         Verb::List { here, limit, json } => {
-            let cwd = here.then(|| place.cwd.clone());
+            let cwd = here.then(|| project_dir.cwd.clone());
             let filter = SessionFilter {
                 cwd,
                 limit: Some(limit),
             };
-            list(&store.sessions(filter).await?, place, json)?;
+            list(&store.sessions(filter).await?, project_dir, json)?;
         }
         Verb::Show { id, json } => {
-            let id = find_session(&store, &id).await?;
+            let id = find_session(&*store, &id).await?;
             let session = store.session(id).await?;
             let entries = store.entries(id, 0).await?;
             if json {
                 super::print_json(&json!({ "session": session, "entries": entries }))?;
             } else {
-                show(&session, place)?;
+                show(&session, project_dir)?;
                 super::print(format_args!("\n{}", markdown(&entries)))?;
             }
         }
         Verb::Export { id, format } => {
-            let id = find_session(&store, &id).await?;
+            let id = find_session(&*store, &id).await?;
             let entries = store.entries(id, 0).await?;
             match format {
                 ExportFormat::Jsonl => {
@@ -106,9 +105,9 @@ pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode,
         }
         Verb::Rm { ids } => {
             for text in ids {
-                let id = find_session(&store, &text).await?;
+                let id = find_session(&*store, &text).await?;
                 store.remove_session(id).await?;
-                let dirs = SessionDirs::of(&place.state, id);
+                let dirs = SessionDirs::of(project_dir.state(), id);
                 for dir in [dirs.temp, dirs.output] {
                     if let Err(error) = std::fs::remove_dir_all(&dir)
                         && error.kind() != std::io::ErrorKind::NotFound
@@ -124,7 +123,7 @@ pub(crate) async fn run(args: SessionCommand, place: &Place) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(sessions: &[Session], place: &Place, json: bool) -> Result<(), CommandError> {
+fn list(sessions: &[Session], project_dir: &ProjectDir, json: bool) -> Result<(), CommandError> {
     if json {
         return super::print_json(&json!({ "sessions": sessions }));
     }
@@ -140,9 +139,8 @@ fn list(sessions: &[Session], place: &Place, json: bool) -> Result<(), CommandEr
             session.cost.to_string(),
             session.title.as_deref().unwrap_or("(empty)"),
             style::faint(
-                place
-                    .home
-                    .as_ref()
+                project_dir
+                    .home()
                     .and_then(|home| session.cwd.strip_prefix(home).ok())
                     .map_or_else(
                         || session.cwd.display().to_string(),
@@ -154,13 +152,13 @@ fn list(sessions: &[Session], place: &Place, json: bool) -> Result<(), CommandEr
     Ok(())
 }
 
-fn show(session: &Session, place: &Place) -> Result<(), CommandError> {
+fn show(session: &Session, project_dir: &ProjectDir) -> Result<(), CommandError> {
     let usage = session.usage;
     super::print(format_args!(
         "{}\n  id        {}\n  directory {}\n  model     {}\n  began     {}\n  last used {}\n  entries   {}\n  tokens    {} in, {} cached, {} out\n  cost      {}\n",
         style::strong(session.title.as_deref().unwrap_or("(empty)")),
         session.id,
-        if session.cwd == place.cwd {
+        if session.cwd == project_dir.cwd {
             "here".to_owned()
         } else {
             session.cwd.display().to_string()

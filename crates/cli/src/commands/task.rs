@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, time::Duration};
 use clap::{Args, Subcommand};
 use codespar_policy::Mode;
 use codespar_protocol::{OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
-use codespar_store::{NewTask, Notify, OwnerRule, SqliteStore, TaskChange, TaskFilter, TaskStore};
+use codespar_store::{Database, NewTask, Notify, OwnerRule, TaskChange, TaskFilter};
 use codespar_tasks::{HubError, TaskHub, find_task};
 use serde_json::{Value, json};
 
@@ -13,9 +13,8 @@ use super::{
     task_runner::{Vigil, start_runner_if_none},
     task_spec,
 };
-use crate::{
-    args::mode, error::CommandError, place::Place, settings::Settings, style, works::disabled,
-};
+use crate::{args::mode, error::CommandError, style};
+use codespar_runtime::{ProjectDir, Settings, tasks_disabled};
 
 /// A stop whose runner died takes a lease's time.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
@@ -177,11 +176,14 @@ struct OutputArgs {
 }
 
 /// Runs it.
-pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, CommandError> {
-    let store = SqliteStore::open(&place.state).await?;
+pub(crate) async fn run(
+    args: TaskCommand,
+    project_dir: ProjectDir,
+) -> Result<ExitCode, CommandError> {
+    let store = project_dir.environment.open_database().await?;
     let code = match args.verb {
-        Verb::Create(args) => create(args, &place, &store).await?,
-        Verb::Get { id, json } => show(&store.task(&find(&store, &id).await?).await?, json)?,
+        Verb::Create(args) => create(args, &project_dir, &*store).await?,
+        Verb::Get { id, json } => show(&store.task(&find(&*store, &id).await?).await?, json)?,
         Verb::List {
             status,
             limit,
@@ -194,19 +196,25 @@ pub(crate) async fn run(args: TaskCommand, place: Place) -> Result<ExitCode, Com
             };
             list(&store.tasks(filter).await?, json)?
         }
-        Verb::Update(args) => update(args, &store).await?,
+        Verb::Update(args) => update(args, &*store).await?,
         Verb::Stop { id, reason, json } => {
-            stop(&find(&store, &id).await?, &reason, json, (&place, &store)).await?
+            stop(
+                &find(&*store, &id).await?,
+                &reason,
+                json,
+                (&project_dir, &*store),
+            )
+            .await?
         }
-        Verb::Output(args) => output(&args, &place, &store).await?,
-        Verb::Watch { id } => watch(&find(&store, &id).await?, &place, &store).await?,
+        Verb::Output(args) => output(&args, &project_dir, &*store).await?,
+        Verb::Watch { id } => watch(&find(&*store, &id).await?, &project_dir, &*store).await?,
     };
     store.close().await?;
     Ok(code)
 }
 
 /// A task by its id, or by a beginning that only one id has.
-pub(crate) async fn find(store: &SqliteStore, text: &str) -> Result<TaskId, CommandError> {
+pub(crate) async fn find(store: &dyn Database, text: &str) -> Result<TaskId, CommandError> {
     match find_task(store, text, None).await {
         Ok(Some(id)) => Ok(id),
         Ok(None) => Err(CommandError::Usage(format!(
@@ -218,7 +226,7 @@ pub(crate) async fn find(store: &SqliteStore, text: &str) -> Result<TaskId, Comm
     }
 }
 
-async fn find_all(store: &SqliteStore, texts: &[String]) -> Result<Vec<TaskId>, CommandError> {
+async fn find_all(store: &dyn Database, texts: &[String]) -> Result<Vec<TaskId>, CommandError> {
     let mut ids = Vec::with_capacity(texts.len());
     for text in texts {
         ids.push(find(store, text).await?);
@@ -228,18 +236,18 @@ async fn find_all(store: &SqliteStore, texts: &[String]) -> Result<Vec<TaskId>, 
 
 async fn create(
     args: CreateArgs,
-    place: &Place,
-    store: &SqliteStore,
+    project_dir: &ProjectDir,
+    store: &dyn Database,
 ) -> Result<ExitCode, CommandError> {
-    let settings = Settings::load(place)?;
-    if let Some(reason) = disabled(place, &settings) {
+    let settings = Settings::load(project_dir)?;
+    if let Some(reason) = tasks_disabled(project_dir, &settings) {
         return Err(CommandError::Failed(reason));
     }
     let id = TaskId::new(args.task_type);
-    let spec = task_spec::of(&args, place, store).await?;
-    let authority = task_spec::authority(&args, &settings, place)?;
+    let spec = task_spec::of(&args, project_dir, store).await?;
+    let authority = task_spec::authority(&args, &settings, project_dir)?;
     let new = NewTask {
-        output_file: Some(output_file(place, authority.tree, &id)),
+        output_file: Some(output_file(project_dir, authority.tree, &id)),
         id,
         spec,
         authority,
@@ -256,7 +264,7 @@ async fn create(
         start_here: None,
     };
     let records = store.create_tasks(vec![new]).await?;
-    start_runner_if_none(place, store).await?;
+    start_runner_if_none(project_dir, store).await?;
     let Some(record) = records.into_iter().next() else {
         return Err(CommandError::Failed(
             "the store gave no record back".to_owned(),
@@ -274,12 +282,15 @@ async fn create(
     Ok(ExitCode::SUCCESS)
 }
 
-fn output_file(place: &Place, tree: SessionId, id: &TaskId) -> PathBuf {
-    let dir = place.state.join("task-output").join(tree.to_string());
+fn output_file(project_dir: &ProjectDir, tree: SessionId, id: &TaskId) -> PathBuf {
+    let dir = project_dir
+        .state()
+        .join("task-output")
+        .join(tree.to_string());
     dir.join(format!("{id}.txt"))
 }
 
-async fn update(args: UpdateArgs, store: &SqliteStore) -> Result<ExitCode, CommandError> {
+async fn update(args: UpdateArgs, store: &dyn Database) -> Result<ExitCode, CommandError> {
     let change = TaskChange {
         status: args.status,
         subject: args.subject,
@@ -306,10 +317,10 @@ async fn stop(
     id: &TaskId,
     reason: &str,
     json: bool,
-    (place, store): (&Place, &SqliteStore),
+    (project_dir, store): (&ProjectDir, &dyn Database),
 ) -> Result<ExitCode, CommandError> {
     let mut record = store.stop_task(id, reason).await?;
-    let mut vigil = Vigil::new(place, store);
+    let mut vigil = Vigil::new(project_dir, store);
     while !record.status.is_final() && vigil.began.elapsed() < STOP_PATIENCE {
         vigil.wait().await?;
         record = store.task(id).await?;
@@ -319,12 +330,12 @@ async fn stop(
 
 async fn output(
     args: &OutputArgs,
-    place: &Place,
-    store: &SqliteStore,
+    project_dir: &ProjectDir,
+    store: &dyn Database,
 ) -> Result<ExitCode, CommandError> {
     let id = find(store, &args.id).await?;
     let mut record = store.task(&id).await?;
-    let mut vigil = Vigil::new(place, store);
+    let mut vigil = Vigil::new(project_dir, store);
     while args.block
         && !record.status.is_final()
         && vigil.began.elapsed() < Duration::from_millis(args.timeout_ms)
@@ -343,8 +354,12 @@ async fn output(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn watch(id: &TaskId, place: &Place, store: &SqliteStore) -> Result<ExitCode, CommandError> {
-    let mut vigil = Vigil::new(place, store);
+async fn watch(
+    id: &TaskId,
+    project_dir: &ProjectDir,
+    store: &dyn Database,
+) -> Result<ExitCode, CommandError> {
+    let mut vigil = Vigil::new(project_dir, store);
     let mut offset = 0;
     let mut shown = None;
     loop {

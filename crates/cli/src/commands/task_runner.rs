@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_store::{RunnerId, SqliteStore};
+use codespar_store::{Database, RunnerId};
 
-use crate::{error::CommandError, place::Place};
+use crate::error::CommandError;
+use codespar_runtime::ProjectDir;
 
 const POLL: Duration = Duration::from_millis(150);
 /// How often it is looked whether a runner lives.
@@ -16,17 +17,17 @@ const LOOK: Duration = Duration::from_secs(2);
 /// Waiting for a task, with an eye on whether anybody is there to bring it to its end: a runner
 /// that died is replaced.
 pub(super) struct Vigil<'a> {
-    place: &'a Place,
-    store: &'a SqliteStore,
+    project_dir: &'a ProjectDir,
+    store: &'a dyn Database,
     pub(super) began: Instant,
     looked: Instant,
 }
 
 impl<'a> Vigil<'a> {
-    pub(super) fn new(place: &'a Place, store: &'a SqliteStore) -> Self {
+    pub(super) fn new(project_dir: &'a ProjectDir, store: &'a dyn Database) -> Self {
         let now = Instant::now();
         Self {
-            place,
+            project_dir,
             store,
             began: now,
             looked: now,
@@ -37,7 +38,7 @@ impl<'a> Vigil<'a> {
         tokio::time::sleep(POLL).await;
         if self.looked.elapsed() > LOOK {
             self.looked = Instant::now();
-            start_runner_if_none(self.place, self.store).await?;
+            start_runner_if_none(self.project_dir, self.store).await?;
         }
         Ok(())
     }
@@ -46,8 +47,8 @@ impl<'a> Vigil<'a> {
 /// A process of its own that ends when nothing is left to do. Sessions do not count: one of another
 /// project does not take the task.
 pub(super) async fn start_runner_if_none(
-    place: &Place,
-    store: &SqliteStore,
+    project_dir: &ProjectDir,
+    store: &dyn Database,
 ) -> Result<(), CommandError> {
     let there = codespar_tasks::available_runners(store).await?;
     if there.iter().any(RunnerId::is_worker) {
@@ -56,7 +57,7 @@ pub(super) async fn start_runner_if_none(
     use std::os::unix::process::CommandExt;
     Command::new(std::env::current_exe()?)
         .args(["worker", "--until-idle"])
-        .current_dir(&place.cwd)
+        .current_dir(&project_dir.cwd)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

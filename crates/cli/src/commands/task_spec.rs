@@ -7,19 +7,15 @@ use codespar_protocol::{
     AgentSpec, Authority, Isolation, SessionId, SessionMode, ShellSpec, TaskSpec, TaskType,
     WorkflowSpec,
 };
-use codespar_store::{NewSession, SqliteStore, Store};
+use codespar_store::{Database, NewSession};
 use codespar_tasks::{builtin_kinds, find_workflow, load_workflow, monitor_spec, rule_texts};
 use serde_json::{Map, Value};
 
 use super::task::CreateArgs;
-use crate::{
-    args::SessionArgs,
-    error::CommandError,
-    gather::{definitions, extra_dirs, rules},
-    mcp::{Gathered, unknown},
-    place::Place,
-    settings::Settings,
-    trust::Trust,
+use crate::error::CommandError;
+use codespar_runtime::{
+    ProjectDir, ProjectOptions, Settings, definitions, extra_dirs, mcp::ServerList, mcp::unknown,
+    rules, trust::Trust,
 };
 
 /// Agents of a task that nobody's agent started are at the first level.
@@ -28,8 +24,8 @@ const DEPTH: u32 = 1;
 /// What to run. Whatever is wrong with it is said before there is a task.
 pub(super) async fn of(
     args: &CreateArgs,
-    place: &Place,
-    store: &SqliteStore,
+    project_dir: &ProjectDir,
+    store: &dyn Database,
 ) -> Result<TaskSpec, CommandError> {
     check_flags(args)?;
     let kind = args.task_type;
@@ -39,13 +35,13 @@ pub(super) async fn of(
             let command = args.command.clone().ok_or_else(|| needs("--command"))?;
             Ok(TaskSpec::Shell(ShellSpec {
                 command,
-                root: place.root.clone(),
-                cwd: place.cwd.clone(),
+                root: project_dir.root.clone(),
+                cwd: project_dir.cwd.clone(),
             }))
         }
         TaskType::LocalAgent | TaskType::RemoteAgent => {
             let prompt = args.prompt.clone().ok_or_else(|| needs("--prompt"))?;
-            let agent = agent(prompt, subagent_type(args), place, store).await?;
+            let agent = agent(prompt, subagent_type(args), project_dir, store).await?;
             Ok(match kind {
                 TaskType::RemoteAgent => TaskSpec::RemoteAgent(agent),
                 _ => TaskSpec::Agent(agent),
@@ -53,7 +49,7 @@ pub(super) async fn of(
         }
         TaskType::Dream => {
             let prompt = args.prompt.clone().unwrap_or_default();
-            let agent = agent(prompt, "dream", place, store).await?;
+            let agent = agent(prompt, "dream", project_dir, store).await?;
             Ok(TaskSpec::Dream(agent))
         }
         TaskType::LocalWorkflow => {
@@ -61,9 +57,9 @@ pub(super) async fn of(
                 .workflow
                 .as_deref()
                 .ok_or_else(|| needs("--workflow"))?;
-            workflow(name, place)
+            workflow(name, project_dir)
         }
-        TaskType::MonitorMcp => monitor(args, place),
+        TaskType::MonitorMcp => monitor(args, project_dir),
         TaskType::InProcessTeammate => Err(CommandError::Usage(format!(
             "{kind} tasks cannot be made by hand"
         ))),
@@ -106,13 +102,13 @@ fn subagent_type(args: &CreateArgs) -> &str {
 async fn agent(
     prompt: String,
     kind: &str,
-    place: &Place,
-    store: &SqliteStore,
+    project_dir: &ProjectDir,
+    store: &dyn Database,
 ) -> Result<AgentSpec, CommandError> {
     let agent_session = SessionId::new();
     let new = NewSession {
         id: agent_session,
-        cwd: place.cwd.clone(),
+        cwd: project_dir.cwd.clone(),
         model: String::new(),
         mode: SessionMode::Normal,
     };
@@ -124,43 +120,44 @@ async fn agent(
         max_budget_usd: None,
         max_turns: None,
         name: None,
-        isolation: isolation(kind, place),
-        root: place.root.clone(),
-        cwd: place.cwd.clone(),
+        isolation: isolation(kind, project_dir),
+        root: project_dir.root.clone(),
+        cwd: project_dir.cwd.clone(),
         agent_session,
         depth: DEPTH,
         tool_use_id: None,
     })
 }
 
-fn workflow(name: &str, place: &Place) -> Result<TaskSpec, CommandError> {
-    let file = find_workflow(name, &place.root, &place.cwd).map_err(CommandError::Usage)?;
-    let custom = definitions(place, Trust::Needed);
+fn workflow(name: &str, project_dir: &ProjectDir) -> Result<TaskSpec, CommandError> {
+    let file =
+        find_workflow(name, &project_dir.root, &project_dir.cwd).map_err(CommandError::Usage)?;
+    let custom = definitions(project_dir, Trust::Needed);
     let builtin = builtin_kinds();
     let mut kinds: Vec<&str> = builtin.iter().map(|kind| kind.name.as_str()).collect();
     kinds.extend(custom.agents.keys().map(String::as_str));
     kinds.sort_unstable();
     kinds.dedup();
-    let project = &place.project;
+    let project = &project_dir.trust;
     let gate = |path: &Path, text: &str| project.may_use_workflow(path, text);
     let workflow = load_workflow(&file, &kinds, &gate)
         .map_err(|problem| CommandError::Usage(problem.to_string()))?;
     Ok(TaskSpec::Workflow(WorkflowSpec {
         file,
         workflow,
-        root: place.root.clone(),
-        cwd: place.cwd.clone(),
+        root: project_dir.root.clone(),
+        cwd: project_dir.cwd.clone(),
         depth: DEPTH,
     }))
 }
 
 /// The server must be there, and allowed: whoever runs the task cannot ask.
-fn monitor(args: &CreateArgs, place: &Place) -> Result<TaskSpec, CommandError> {
+fn monitor(args: &CreateArgs, project_dir: &ProjectDir) -> Result<TaskSpec, CommandError> {
     let metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
-    let monitor = monitor_spec(&metadata, &place.root).map_err(CommandError::Usage)?;
-    let settings = Settings::load(place)?;
-    let found = Gathered::read(place, &settings, &place.root, &[])?;
-    let (servers, _) = found.servers(place, &settings, &place.root)?;
+    let monitor = monitor_spec(&metadata, &project_dir.root).map_err(CommandError::Usage)?;
+    let settings = Settings::load(project_dir)?;
+    let found = ServerList::read(project_dir, &settings, &[])?;
+    let (servers, _) = found.connectable(project_dir, &settings)?;
     match servers.get(&monitor.server).map(|server| server.status()) {
         None => Err(CommandError::Usage(unknown(&servers, &monitor.server))),
         Some(McpStatus::NeedsApproval) => Err(CommandError::Failed(format!(
@@ -173,8 +170,8 @@ fn monitor(args: &CreateArgs, place: &Place) -> Result<TaskSpec, CommandError> {
 }
 
 /// Where agents of a custom kind work.
-fn isolation(kind: &str, place: &Place) -> Option<Isolation> {
-    definitions(place, Trust::Needed)
+fn isolation(kind: &str, project_dir: &ProjectDir) -> Option<Isolation> {
+    definitions(project_dir, Trust::Needed)
         .agents
         .get(kind)?
         .isolation
@@ -184,21 +181,21 @@ fn isolation(kind: &str, place: &Place) -> Option<Isolation> {
 pub(super) fn authority(
     args: &CreateArgs,
     settings: &Settings,
-    place: &Place,
+    project_dir: &ProjectDir,
 ) -> Result<Authority, CommandError> {
-    let args = SessionArgs {
+    let options = ProjectOptions {
         permission_mode: args.permission_mode,
         allowed_tools: args.allowed_tools.clone(),
-        ..SessionArgs::plain()
+        ..ProjectOptions::default()
     };
-    let (rules, mode) = rules(settings, &args)?;
+    let (rules, mode) = rules(settings, &options)?;
     Ok(Authority {
         session: None,
         tree: SessionId::new(),
-        project_root: place.root.clone(),
+        project_root: project_dir.root.clone(),
         mode: mode.to_string(),
         rules: rule_texts(&rules),
-        extra_dirs: extra_dirs(settings, &args)?,
-        max_budget_usd: args.max_budget_usd,
+        extra_dirs: extra_dirs(settings, &options)?,
+        max_budget_usd: options.max_budget_usd,
     })
 }

@@ -8,12 +8,9 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::{
-    error::CommandError,
-    place::Place,
-    printer::plain,
-    style,
-    trust::{self, ProjectFile, Standing, TrustRecord},
+use crate::{error::CommandError, printer::plain, style};
+use codespar_runtime::{
+    ProjectDir, trust, trust::ProjectFile, trust::Standing, trust::TrustRecord,
 };
 
 /// Decide which repositories may grant something by their own files.
@@ -58,24 +55,24 @@ enum Verb {
 }
 
 /// Runs it.
-pub(crate) fn run(args: &TrustCommand, place: &Place) -> Result<ExitCode, CommandError> {
+pub(crate) fn run(args: &TrustCommand, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     match &args.verb {
-        Verb::Add { dir } => add(&at(dir.as_deref(), place)?),
-        Verb::Remove { dir } => remove(dir.as_deref(), place),
-        Verb::List { json } => list(*json, place),
-        Verb::Show { dir, json } => show(*json, &at(dir.as_deref(), place)?),
+        Verb::Add { dir } => add(&at(dir.as_deref(), project_dir)?),
+        Verb::Remove { dir } => remove(dir.as_deref(), project_dir),
+        Verb::List { json } => list(*json, project_dir),
+        Verb::Show { dir, json } => show(*json, &at(dir.as_deref(), project_dir)?),
     }
 }
 
-fn at(dir: Option<&Path>, place: &Place) -> Result<Place, CommandError> {
+fn at(dir: Option<&Path>, project_dir: &ProjectDir) -> Result<ProjectDir, CommandError> {
     match dir {
-        Some(dir) => Place::find(Some(dir)),
-        None => Ok(place.clone()),
+        Some(dir) => Ok(ProjectDir::find(project_dir.environment.clone(), dir)?),
+        None => Ok(project_dir.clone()),
     }
 }
 
-fn add(place: &Place) -> Result<ExitCode, CommandError> {
-    let project = &place.project;
+fn add(project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let project = &project_dir.trust;
     if let Some((file, error)) = unreadable(project.files()) {
         let path = file.path.display();
         return Err(CommandError::Failed(format!(
@@ -83,12 +80,12 @@ fn add(place: &Place) -> Result<ExitCode, CommandError> {
         )));
     }
     project
-        .decide(&place.state, true)
+        .decide(project_dir.state(), true)
         .map_err(|error| CommandError::Failed(format!("cannot keep the decision: {error}")))?;
-    let root = place.root.display().to_string();
+    let root = project_dir.root.display().to_string();
     // As they are now on record.
-    let trusted = Place::find(Some(&place.cwd))?;
-    let details = trusted.project.details();
+    let trusted = ProjectDir::find(project_dir.environment.clone(), &project_dir.cwd)?;
+    let details = trusted.trust.details();
     if details.is_empty() {
         super::print(format_args!(
             "trusted {}: no file here grants anything\n",
@@ -106,15 +103,15 @@ fn unreadable(files: &[ProjectFile]) -> Option<(&ProjectFile, &String)> {
         .find_map(|file| Some((file, file.text.as_ref().err()?)))
 }
 
-fn remove(dir: Option<&Path>, place: &Place) -> Result<ExitCode, CommandError> {
+fn remove(dir: Option<&Path>, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     // A project that is gone can be forgotten too.
     let root = match dir {
-        Some(dir) if dir.exists() => Place::find(Some(dir))?.root,
+        Some(dir) if dir.exists() => ProjectDir::find(project_dir.environment.clone(), dir)?.root,
         Some(dir) => std::path::absolute(dir)?,
-        None => place.root.clone(),
+        None => project_dir.root.clone(),
     };
     let shown = root.display();
-    let was_known = trust::forget(&place.state, &root)
+    let was_known = trust::forget(project_dir.state(), &root)
         .map_err(|error| CommandError::Failed(format!("cannot forget {shown}: {error}")))?;
     if !was_known {
         return Err(CommandError::Usage(format!(
@@ -125,8 +122,8 @@ fn remove(dir: Option<&Path>, place: &Place) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(json: bool, place: &Place) -> Result<ExitCode, CommandError> {
-    let records = trust::all(&place.state);
+fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let records = trust::all(project_dir.state());
     if json {
         let rows: Vec<_> = records.iter().map(row).collect();
         super::print_json(&json!({ "projects": rows }))?;
@@ -162,8 +159,8 @@ fn row(record: &TrustRecord) -> serde_json::Value {
     })
 }
 
-fn show(json: bool, place: &Place) -> Result<ExitCode, CommandError> {
-    let project = &place.project;
+fn show(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let project = &project_dir.trust;
     let granting = || {
         project
             .files()
@@ -178,10 +175,10 @@ fn show(json: bool, place: &Place) -> Result<ExitCode, CommandError> {
             })
         });
         let files: Vec<_> = files.collect();
-        super::print_json(&json!({ "path": place.root, "files": files }))?;
+        super::print_json(&json!({ "path": project_dir.root, "files": files }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let root = place.root.display().to_string();
+    let root = project_dir.root.display().to_string();
     if granting().next().is_none() {
         super::print(format_args!(
             "{}: no file here grants anything\n",

@@ -1,21 +1,12 @@
 //! `codespar worker`.
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
-use codespar_agent::NobodyThere;
-use codespar_store::TaskStore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    args::SessionArgs,
-    assemble::Ground,
-    commands::gc,
-    error::CommandError,
-    place::Place,
-    signals::Signals,
-    works::{Role, Works},
-};
+use crate::{args::SessionArgs, commands::gc, error::CommandError, signals::Signals};
+use codespar_runtime::{Interaction, ProjectConfig, ProjectDir, Role, Runtime};
 
 const POLL: Duration = Duration::from_millis(300);
 /// How often nothing must be left before the worker believes it.
@@ -37,25 +28,26 @@ pub(crate) struct WorkerArgs {
 /// Runs it.
 pub(crate) async fn run(
     args: &WorkerArgs,
-    session: SessionArgs,
-    place: Place,
+    session: &SessionArgs,
+    project_dir: ProjectDir,
 ) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
-    let ground = Ground::prepare(place, session).await?;
-    let works = Works::open(ground, Arc::new(NobodyThere), Role::Worker);
+    let config = ProjectConfig::load(project_dir, session.project_options())?;
+    let (runtime, project) =
+        Runtime::with_project(config, Interaction::default(), Role::Worker).await?;
     crate::printer::err(format_args!(
         "codespar: taking tasks of {}",
-        works.ground.place.state.display()
+        project.dir.state().display()
     ));
-    gc::daily(&works.ground.place, &works.ground.settings);
+    gc::daily(&project.dir, &project.settings);
     let mut idle = 0;
     while idle < IDLE_LOOKS {
         tokio::select! {
             () = tokio::time::sleep(POLL) => {}
             () = cancel.cancelled() => break,
         }
-        let left = works.ground.store.outstanding().await?;
+        let left = project.store.outstanding().await?;
         // What others run may be lost with them, or make more; it is waited for.
         let is_idle = left.ready == 0 && left.running == 0;
         idle = if args.until_idle && is_idle {
@@ -64,7 +56,7 @@ pub(crate) async fn run(
             0
         };
     }
-    works.close().await?;
+    runtime.close().await?;
     Ok(signals
         .exit_code()
         .map_or(ExitCode::SUCCESS, ExitCode::from))

@@ -12,16 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::Cli,
-    assemble::{Company, Ground, OpenSession},
     commands::gc,
     error::CommandError,
     headless::output::Printer,
-    mcp,
-    place::Place,
-    session_dirs::SessionDirs,
     signals::Signals,
     stdin::{self, Piped},
-    works::{Role, Works},
+};
+use codespar_runtime::{
+    Interaction, Project, ProjectConfig, ProjectDir, Role, Runtime, Session, SessionDirs, Surface,
+    mcp,
 };
 
 /// So that the model does not end in a question that nobody will see.
@@ -32,16 +31,16 @@ const NOTE: &str = "This is a headless run: nobody can answer a question. Decide
 const CLEANING: Duration = Duration::from_secs(2);
 
 /// Runs it.
-pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     let words = words(&cli);
     let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
     let prompt = prompt(words, is_resuming).await?;
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let ground = Ground::prepare(place, cli.session).await?;
-    let works = Works::open(ground, Arc::new(NobodyThere), Role::Session);
-    let ground = &works.ground;
-    let session = ground.open_session().await?;
+    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
+    let (runtime, project) =
+        Runtime::with_project(config, Interaction::default(), Role::Session).await?;
+    let session = project.open_session(&cli.session.which_session()).await?;
     if prompt.is_none() && session.transcript.messages().is_empty() {
         return Err(CommandError::Usage(
             "this session is empty; give a prompt".to_owned(),
@@ -49,25 +48,25 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     }
     // None configured: nothing to wait for.
     tokio::select! {
-        () = ground.mcp.settled() => {}
+        () = project.mcp.settled() => {}
         () = cancel.cancelled() => {}
     }
     let printer = Arc::new(Printer::new(
         cli.output_format,
         cli.verbose,
-        &works,
+        &project,
         &session,
         signals.clone(),
     )?);
-    printer.begin(&notices(ground, &session))?;
+    printer.begin(&notices(&project, &session))?;
     let id = session.transcript.session();
     let sink = printer.clone();
-    let company = Company {
+    let surface = Surface {
         sink: Arc::new(move |event| sink.event(&event)),
         approver: Arc::new(NobodyThere),
         note: Some(NOTE),
     };
-    let mut agent = works.main_agent(session, company, AtEnd::Wait)?;
+    let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;
     // On a thread that waits for input and output itself; this one would have to be woken for each.
     let run = tokio::spawn(async move { agent.run(prompt.map(Message::user), cancel).await });
     let mut result = match run.await {
@@ -77,8 +76,8 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
             Err(error) => return Err(CommandError::Failed(error.to_string())),
         },
     };
-    SessionDirs::of(&ground.place.state, id).clean();
-    let closed = works.close().await;
+    SessionDirs::of(project.dir.state(), id).clean();
+    let closed = runtime.close().await;
     if let Err(error) = &closed
         && result.outcome == Outcome::Success
     {
@@ -87,7 +86,7 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     }
     printer.finish(&result)?;
     if signals.exit_code().is_none() && closed.is_ok() {
-        gc::for_as_long(&ground.place, &ground.settings, CLEANING).await;
+        gc::for_as_long(&project.dir, &project.settings, CLEANING).await;
     }
     Ok(exit_code(&result, &signals))
 }
@@ -140,23 +139,23 @@ async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<Strin
 }
 
 /// What a person should know before the run begins.
-fn notices(ground: &Ground, session: &OpenSession) -> Vec<String> {
-    let mut notices = ground.warnings.clone();
-    notices.extend(mcp::notices(&ground.mcp));
+fn notices(project: &Project, session: &Session) -> Vec<String> {
+    let mut notices = project.warnings.clone();
+    notices.extend(mcp::notices(&project.mcp));
     notices.extend(recovery_notices(&session.recovered));
-    notices.extend(mode_notice(ground, session));
-    if ground.provider.is_simulated() {
+    notices.extend(mode_notice(project, session));
+    if project.provider.is_simulated() {
         notices.push(format!(
             "simulated: no model is called ({})",
-            ground.provider.why
+            project.provider.why
         ));
     }
     notices
 }
 
 /// A session keeps working the way it began.
-pub(crate) fn mode_notice(ground: &Ground, session: &OpenSession) -> Option<String> {
-    let (was, wanted) = (session.mode, ground.wanted_mode());
+pub(crate) fn mode_notice(project: &Project, session: &Session) -> Option<String> {
+    let (was, wanted) = (session.mode, project.wanted_mode());
     (session.is_resumed && was != wanted).then(|| match was {
         SessionMode::Coordinator => {
             "this session is a coordinator's: coordinator mode is on".to_owned()

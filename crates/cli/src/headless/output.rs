@@ -5,10 +5,10 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::lines;
-use crate::{
-    args::OutputFormat, assemble::OpenSession, error::CommandError, printer, signals::Signals,
-    style, works::Works,
-};
+use std::sync::Arc;
+
+use crate::{args::OutputFormat, error::CommandError, printer, signals::Signals, style};
+use codespar_runtime::{Project, Session};
 
 /// Prints a run as it goes.
 pub(crate) struct Printer {
@@ -26,13 +26,12 @@ impl Printer {
     pub(crate) fn new(
         format: OutputFormat,
         verbose: bool,
-        works: &Works,
-        session: &OpenSession,
+        project: &Arc<Project>,
+        session: &Session,
         signals: Signals,
     ) -> Result<Self, CommandError> {
         let id = session.transcript.session();
-        let ground = &works.ground;
-        let kinds: Vec<&str> = works
+        let kinds: Vec<&str> = project
             .hub
             .kinds()
             .iter()
@@ -42,13 +41,13 @@ impl Printer {
             "type": "system",
             "subtype": "init",
             "session_id": id,
-            "cwd": ground.place.cwd,
-            "model": ground.provider.choice.id,
-            "provider": ground.provider.model.provider(),
-            "tools": works.tool_names(session),
+            "cwd": project.dir.cwd,
+            "model": project.provider.choice.id,
+            "provider": project.provider.model.provider(),
+            "tools": project.tool_names(session),
             "agents": kinds,
-            "permissionMode": ground.mode,
-            "mcp_servers": ground.mcp.statuses(),
+            "permissionMode": project.mode,
+            "mcp_servers": project.mcp.statuses(),
             "resumed": session.is_resumed,
             "uuid": codespar_protocol::EntryId::new(),
         });

@@ -113,8 +113,8 @@ impl Boxes {
     /// A task is over: its box says what came of it, or a new one does.
     pub(super) fn end(&mut self, page: &mut Page, end: &End<'_>) {
         let sums = [end.sums.clone(), end.summary.to_owned()];
-        let place = self.0.iter().position(|known| known.id == *end.id);
-        if let Some(mut known) = place.map(|place| self.0.remove(place)) {
+        let project_dir = self.0.iter().position(|known| known.id == *end.id);
+        if let Some(mut known) = project_dir.map(|project_dir| self.0.remove(project_dir)) {
             let lines = framed(&known.title, &sums, width(page));
             if rewrite(&mut known, page, lines) {
                 return;
@@ -141,12 +141,13 @@ fn refresh(known: &mut TaskBox, page: &mut Page) {
 
 /// Writes only the lines that changed; true if the box is as it should be.
 fn rewrite(known: &mut TaskBox, page: &mut Page, lines: Vec<String>) -> bool {
-    let is_new = |(place, line): &(usize, &String)| known.shown.get(*place) != Some(*line);
+    let is_new =
+        |(project_dir, line): &(usize, &String)| known.shown.get(*project_dir) != Some(*line);
     let Some((first, _)) = lines.iter().enumerate().find(is_new) else {
         return true;
     };
     let last = lines.iter().enumerate().rfind(is_new);
-    let last = last.map_or(first, |(place, _)| place);
+    let last = last.map_or(first, |(project_dir, _)| project_dir);
     let is_done =
         lines.len() == known.shown.len() && page.rewrite(known.top + first, &lines[first..=last]);
     if is_done {

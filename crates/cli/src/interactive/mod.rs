@@ -28,23 +28,22 @@ use self::{
 };
 use crate::{
     args::Cli,
-    assemble::{Company, Ground},
     commands::gc,
     error::CommandError,
     headless::{mode_notice, recovery_notices},
-    place::Place,
-    session_dirs::{SessionDirs, find_session},
-    settings::{local_file, remember_rules},
     signals::Signals,
     style,
-    works::{Role, Works},
+};
+use codespar_runtime::{
+    Interaction, Project, ProjectConfig, ProjectDir, Role, Runtime, SessionDirs, Surface,
+    WhichSession, find_session, local_file, remember_rules,
 };
 
 /// How often the boxes of tasks count the time.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs it until the person leaves.
-pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     if !std::io::stdin().is_terminal() {
         return Err(CommandError::Usage(
             "standard input is not a terminal; use `codespar -p` for a headless run".to_owned(),
@@ -52,21 +51,26 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
     }
     let first = Some(cli.prompt.join(" ")).filter(|text| !text.trim().is_empty());
     let wants_session = cli.session.resume.is_some() || cli.session.continue_last;
-    let ground = Ground::prepare(place, cli.session).await?;
+    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
     let screen = Arc::new(Screen::default());
-    screen.banner(&ground);
     let (ask, questions) = mpsc::channel(64);
     let signals = Signals::watch_for_end(CancellationToken::new())?;
     let person = Person {
         questions: ask,
         ending: signals.token().clone(),
     };
-    let mut talk = Talk {
+    let interaction = Interaction {
+        approver: Arc::new(person.clone()),
+        person: None,
+    };
+    let (runtime, project) = Runtime::with_project(config, interaction, Role::Session).await?;
+    screen.banner(&project);
+    let mut conversation = Conversation {
         input: Input::start(screen.clone()),
         screen,
-        resume: ground.args.resume.clone(),
-        continue_last: ground.args.continue_last,
-        works: Works::open(ground, Arc::new(person.clone()), Role::Session),
+        which: cli.session.which_session(),
+        runtime,
+        project,
         person,
         questions,
         agent: None,
@@ -76,18 +80,18 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
         interrupt: signal(SignalKind::interrupt())?,
         signals,
     };
-    gc::daily(&talk.works.ground.place, &talk.works.ground.settings);
-    talk.ask_about_servers().await;
+    gc::daily(&conversation.project.dir, &conversation.project.settings);
+    conversation.ask_about_servers().await;
     let outcome = match wants_session {
-        true => talk.open().await,
+        true => conversation.open().await,
         false => Ok(()),
     };
     if outcome.is_ok() {
-        talk.until_the_end(first).await;
+        conversation.until_the_end(first).await;
     }
-    talk.leave().await;
-    let closed = talk.works.close().await;
-    match talk.signals.exit_code() {
+    conversation.leave().await;
+    let closed = conversation.runtime.close().await;
+    match conversation.signals.exit_code() {
         Some(code) => Ok(ExitCode::from(code)),
         None => {
             outcome?;
@@ -98,8 +102,9 @@ pub(crate) async fn run(cli: Cli, place: Place) -> Result<ExitCode, CommandError
 }
 
 /// One sitting.
-struct Talk {
-    works: Works,
+struct Conversation {
+    runtime: Arc<Runtime>,
+    project: Arc<Project>,
     input: Input,
     screen: Arc<Screen>,
     person: Person,
@@ -107,8 +112,8 @@ struct Talk {
     agent: Option<Agent>,
     /// Of the session, once it is open.
     mode: SessionMode,
-    resume: Option<String>,
-    continue_last: bool,
+    /// Which session is opened next.
+    which: WhichSession,
     usage: Usage,
     cost: Cost,
     interrupt: Signal,
@@ -128,7 +133,7 @@ enum Said {
     Leave,
 }
 
-impl Talk {
+impl Conversation {
     async fn until_the_end(&mut self, mut next: Option<String>) {
         while !self.signals.token().is_cancelled() {
             let said = match next.take() {
@@ -156,10 +161,10 @@ impl Talk {
             Typed::Cost => self.show_cost(),
             Typed::Tasks(which) => {
                 let session = self.agent.as_ref().map(Agent::session);
-                tasks::list(&self.works, &self.screen, session, which).await?;
+                tasks::list(&self.project, &self.screen, session, which).await?;
             }
-            Typed::TaskStatus(id) => tasks::status(&self.works, &self.screen, &id).await?,
-            Typed::Stop(id) => tasks::stop(&self.works, &self.screen, &id).await?,
+            Typed::TaskStatus(id) => tasks::status(&self.project, &self.screen, &id).await?,
+            Typed::Stop(id) => tasks::stop(&self.project, &self.screen, &id).await?,
             Typed::Clear => {
                 self.leave().await;
                 self.screen
@@ -186,7 +191,7 @@ impl Talk {
                     let nothing = CancellationToken::new();
                     self.put(asked, &nothing).await;
                 }
-                () = tasks::news(&self.works, session) => {
+                () = tasks::news(&self.project, session) => {
                     self.screen.leave_prompt();
                     if let Err(error) = self.turn(None).await {
                         self.screen.say(&style::error(error));
@@ -249,12 +254,11 @@ impl Talk {
     }
 
     fn keep_rules(&self, asked: &Asked) {
-        let place = &self.works.ground.place;
-        let file = local_file(place);
-        match remember_rules(place, &asked.question.suggested_rules) {
+        let project_dir = &self.project.dir;
+        let file = local_file(project_dir);
+        match remember_rules(project_dir, &asked.question.suggested_rules) {
             Ok(text) => {
-                self.works
-                    .ground
+                self.project
                     .sandbox
                     .vouch_for(file.clone(), text.into_bytes());
                 self.screen
@@ -272,13 +276,11 @@ impl Talk {
         if self.agent.is_some() {
             return Ok(());
         }
-        let ground = &self.works.ground;
-        let session = ground
-            .open_session_as(self.resume.as_deref(), self.continue_last)
-            .await?;
+        let project = &self.project;
+        let session = project.open_session(&self.which).await?;
         let notices = recovery_notices(&session.recovered)
             .into_iter()
-            .chain(mode_notice(ground, &session));
+            .chain(mode_notice(project, &session));
         for notice in notices {
             self.screen.say(&style::warning(notice));
         }
@@ -286,21 +288,21 @@ impl Talk {
             self.screen.recall(session.transcript.messages());
         }
         let screen = self.screen.clone();
-        let company = Company {
+        let surface = Surface {
             sink: Arc::new(move |event| screen.event(&event)),
             approver: Arc::new(self.person.clone()),
             note: None,
         };
         // Their tools belong to the agent; it is made once.
         tokio::select! {
-            () = ground.mcp.settled() => {}
+            () = project.mcp.settled() => {}
             () = self.signals.token().cancelled() => {}
         }
-        for notice in crate::mcp::notices(&ground.mcp) {
+        for notice in codespar_runtime::mcp::notices(&project.mcp) {
             self.screen.say(&style::warning(notice));
         }
         self.mode = session.mode;
-        self.agent = Some(self.works.main_agent(session, company, AtEnd::Return)?);
+        self.agent = Some(self.project.main_agent(session, surface, AtEnd::Return)?);
         Ok(())
     }
 
@@ -311,7 +313,7 @@ impl Talk {
         };
         // A server that could not be connected at first may be there by now.
         if self.mode == SessionMode::Normal {
-            agent.add_tools(&self.works.server_tools());
+            agent.add_tools(&self.project.server_tools());
         }
         let cancel = self.signals.token().child_token();
         self.screen.go_on();
@@ -378,15 +380,15 @@ impl Talk {
 
     async fn go_on_with(&mut self, id: Option<String>) -> Result<(), CommandError> {
         let Some(id) = id else {
-            let ground = &self.works.ground;
-            return self.screen.sessions(&*ground.store, &ground.place).await;
+            let project = &self.project;
+            return self.screen.sessions(&*project.store, &project.dir).await;
         };
         // Looked for before the current one is let go.
-        let id = find_session(&*self.works.ground.store, &id).await?;
+        let id = find_session(&*self.project.store, &id).await?;
         self.leave().await;
-        self.resume = Some(id.to_string());
+        self.which = WhichSession::Id(id.to_string());
         let opened = self.open().await;
-        self.resume = None;
+        self.which = WhichSession::New;
         opened
     }
 
@@ -395,11 +397,10 @@ impl Talk {
         if let Some(agent) = self.agent.take() {
             let id = agent.session();
             drop(agent);
-            SessionDirs::of(&self.works.ground.place.state, id).clean();
+            SessionDirs::of(self.project.dir.state(), id).clean();
             let text = format!("Resume with: codespar --resume {id}");
             self.screen.say(&style::faint(text));
         }
-        self.resume = None;
-        self.continue_last = false;
+        self.which = WhichSession::New;
     }
 }

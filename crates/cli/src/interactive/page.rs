@@ -112,8 +112,8 @@ impl Page {
             return None;
         }
         let mut moves = format!("\x1b7\x1b[{up}A\r");
-        for (place, line) in lines.iter().enumerate() {
-            if place > 0 {
+        for (project_dir, line) in lines.iter().enumerate() {
+            if project_dir > 0 {
                 moves.push_str("\x1b[1B\r");
             }
             moves.push_str(&printer::rendered(To::Stdout, line));

@@ -13,7 +13,8 @@ use super::{
     boxes::{self, Boxes, End},
     page::Page,
 };
-use crate::{assemble::Ground, error::CommandError, place::Place, printer::plain, style};
+use crate::{error::CommandError, printer::plain, style};
+use codespar_runtime::{Project, ProjectDir};
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 4;
@@ -47,22 +48,22 @@ impl Default for Screen {
 }
 
 impl Screen {
-    pub(super) fn banner(&self, ground: &Ground) {
+    pub(super) fn banner(&self, project: &Project) {
         self.say(&format!(
             "{} {}  {} · {}\n{}",
             style::strong("codespar"),
             env!("CARGO_PKG_VERSION"),
-            ground.provider.choice.id,
-            ground.place.cwd.display(),
+            project.provider.choice.id,
+            project.dir.cwd.display(),
             style::faint("/help for commands, Ctrl-D leaves"),
         ));
-        if ground.provider.is_simulated() {
-            let why = &ground.provider.why;
+        if project.provider.is_simulated() {
+            let why = &project.provider.why;
             self.say(&style::warning(format!(
                 "simulated: no model is called ({why})"
             )));
         }
-        for warning in &ground.warnings {
+        for warning in &project.warnings {
             self.say(&style::warning(warning));
         }
     }
@@ -327,10 +328,10 @@ impl Screen {
     pub(super) async fn sessions(
         &self,
         store: &dyn Store,
-        place: &Place,
+        project_dir: &ProjectDir,
     ) -> Result<(), CommandError> {
         let filter = SessionFilter {
-            cwd: Some(place.cwd.clone()),
+            cwd: Some(project_dir.cwd.clone()),
             limit: Some(10),
         };
         let sessions = store.sessions(filter).await?;

@@ -3,23 +3,18 @@
 use codespar_agent::mcp::{Endpoint, ServerConfig};
 use codespar_protocol::{Answer, Question, ToolUseId};
 
-use super::{Asked, Talk};
-use crate::{mcp::remember, style, trust::FileKind};
+use super::{Asked, Conversation};
+use crate::style;
+use codespar_runtime::{mcp::remember, trust::FileKind};
 
-impl Talk {
+impl Conversation {
     /// Each once; a no holds for this session.
     pub(super) async fn ask_about_servers(&mut self) {
         // What an untrusted project brings is not even offered; the person was told.
-        if !self
-            .works
-            .ground
-            .place
-            .project
-            .trusts_kind(FileKind::Servers)
-        {
+        if !self.project.dir.trust.trusts_kind(FileKind::Servers) {
             return;
         }
-        let mcp = self.works.ground.mcp.clone();
+        let mcp = self.project.mcp.clone();
         for server in mcp.unapproved() {
             let asked = Asked::by_us(question(server.config()));
             let (answer, _) = self.hear(&asked).await;
@@ -28,9 +23,10 @@ impl Talk {
             }
             server.approve();
             server.begin();
-            let place = &self.works.ground.place;
+            let project_dir = &self.project.dir;
             if answer == Answer::Always
-                && let Err(error) = remember(&place.state, &place.root, server.config())
+                && let Err(error) =
+                    remember(project_dir.state(), &project_dir.root, server.config())
             {
                 let words = format!("allowed for this session only: {error}");
                 self.screen.say(&style::warning(words));

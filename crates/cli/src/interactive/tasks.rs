@@ -1,13 +1,14 @@
 //! `/tasks`, `/task-status`, `/stop`, and what wakes a session at its prompt.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use codespar_protocol::SessionId;
-use codespar_store::{TaskFilter, TaskStore};
+use codespar_store::TaskFilter;
 use codespar_tasks::TaskHub;
 
 use super::Screen;
-use crate::{commands::task, error::CommandError, style, works::Works};
+use crate::{commands::task, error::CommandError, style};
+use codespar_runtime::Project;
 
 const POLL: Duration = Duration::from_millis(500);
 const SHOWN: usize = 30;
@@ -24,13 +25,13 @@ pub(super) enum Which {
 
 /// The newest tasks.
 pub(super) async fn list(
-    works: &Works,
+    project: &Arc<Project>,
     screen: &Screen,
     session: Option<SessionId>,
     which: Which,
 ) -> Result<(), CommandError> {
-    let mut tasks = works.ground.store.tasks(TaskFilter::default()).await?;
-    let root = &works.ground.place.root;
+    let mut tasks = project.store.tasks(TaskFilter::default()).await?;
+    let root = &project.dir.root;
     tasks.retain(|task| {
         let authority = task.authority.as_ref();
         which == Which::All
@@ -54,11 +55,14 @@ pub(super) async fn list(
 }
 
 /// One task and the end of its output.
-pub(super) async fn status(works: &Works, screen: &Screen, id: &str) -> Result<(), CommandError> {
-    let record = works
-        .ground
+pub(super) async fn status(
+    project: &Arc<Project>,
+    screen: &Screen,
+    id: &str,
+) -> Result<(), CommandError> {
+    let record = project
         .store
-        .task(&task::find(&works.ground.store, id).await?)
+        .task(&task::find(&*project.store, id).await?)
         .await?;
     screen.say(&task::details(&record));
     let size = record
@@ -74,9 +78,13 @@ pub(super) async fn status(works: &Works, screen: &Screen, id: &str) -> Result<(
 }
 
 /// Stops a task.
-pub(super) async fn stop(works: &Works, screen: &Screen, id: &str) -> Result<(), CommandError> {
-    let id = task::find(&works.ground.store, id).await?;
-    let record = works
+pub(super) async fn stop(
+    project: &Arc<Project>,
+    screen: &Screen,
+    id: &str,
+) -> Result<(), CommandError> {
+    let id = task::find(&*project.store, id).await?;
+    let record = project
         .hub
         .stop(&id, "stopped by the person")
         .await
@@ -86,12 +94,12 @@ pub(super) async fn stop(works: &Works, screen: &Screen, id: &str) -> Result<(),
 }
 
 /// Returns when a notification waits for the session.
-pub(super) async fn news(works: &Works, session: Option<SessionId>) {
+pub(super) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
     let Some(session) = session else {
         return std::future::pending().await;
     };
     loop {
-        let waiting = works.ground.store.notifications(session).await;
+        let waiting = project.store.notifications(session).await;
         if waiting.is_ok_and(|waiting| !waiting.is_empty()) {
             return;
         }

@@ -15,7 +15,7 @@ pub(crate) use {counts::counts, failing::failing};
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use codespar_tasks::ShellGround;
+use codespar_tasks::ShellSetup;
 use codespar_tools::{
     Context, ContextParts, Skills,
     process::{self, Capture, Ending},
@@ -133,7 +133,7 @@ impl Evidence {
 
 /// Runs a command in a tree.
 pub(crate) async fn run(
-    shell: &ShellGround,
+    shell: &ShellSetup,
     temp_dir: &Path,
     tree: &Path,
     command: &str,

@@ -23,7 +23,8 @@ use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
 use jiff::Timestamp;
 
 use crate::{
-    NewSession, Removed, Session, SessionFilter, SessionHold, Store, StoreError, locks::Locks,
+    Database, NewSession, Removed, Session, SessionFilter, SessionHold, Store, StoreError,
+    locks::Locks,
 };
 use append::Frame;
 use link::Link;
@@ -41,6 +42,13 @@ impl SqliteStore {
     /// Fails when the file was removed or replaced: what was recorded is lost then.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.link.close().await
+    }
+}
+
+#[async_trait]
+impl Database for SqliteStore {
+    async fn close(&self) -> Result<(), StoreError> {
+        Self::close(self).await
     }
 }
 

@@ -142,7 +142,7 @@ async fn tasks_of_an_earlier_version_are_sealed_as_they_were() {
             .map(|kind| (kind, 9))
             .to_vec(),
         total: 99,
-        projects: Projects::Only(root.into()),
+        projects: Projects::Only([root.into()].into()),
         skip: Vec::new(),
     };
     let runner = RunnerId("r".into());

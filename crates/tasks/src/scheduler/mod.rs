@@ -16,7 +16,7 @@ mod tests;
 mod watch;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{
         Arc,
@@ -84,7 +84,7 @@ pub struct Scheduler {
     id: RunnerId,
     limits: RunnerLimits,
     /// Whose tasks are taken.
-    projects: Projects,
+    projects: RwLock<Projects>,
     output_dir: PathBuf,
     /// For all that is written of a task: its output and its end.
     redactor: Arc<Redactor>,
@@ -112,16 +112,15 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler for the tasks of one project; it runs nothing yet.
+    /// A scheduler for the tasks of the projects that are added to it; it runs nothing yet.
     pub fn new(
         store: Arc<dyn TaskStore>,
         output_dir: PathBuf,
         limits: RunnerLimits,
-        project_root: PathBuf,
         redactor: Arc<Redactor>,
     ) -> Arc<Self> {
         let id = RunnerId(vital::name());
-        let projects = Projects::Only(project_root);
+        let projects = Projects::Only(BTreeSet::new());
         Self::named(id, store, output_dir, limits, projects, redactor)
     }
 
@@ -147,7 +146,7 @@ impl Scheduler {
     ) -> Arc<Self> {
         let clock = Arc::new(Monotonic::default());
         Arc::new(Self {
-            projects,
+            projects: RwLock::new(projects),
             redactor,
             ..Self::over(id, store.clone(), clock, store, output_dir, limits)
         })
@@ -168,7 +167,7 @@ impl Scheduler {
             presence: Box::new(vital::presence),
             id,
             limits,
-            projects: Projects::All,
+            projects: RwLock::default(),
             output_dir,
             redactor: Arc::new(Redactor::by_shape()),
             runners: RwLock::default(),
@@ -199,6 +198,14 @@ impl Scheduler {
             .join(format!("{id}.txt"))
     }
 
+    /// From now on tasks of this project are taken.
+    pub fn add_project(&self, root: PathBuf) {
+        if let Projects::Only(roots) = &mut *self.projects.write() {
+            roots.insert(root);
+        }
+        self.wake.notify_one();
+    }
+
     /// From now on tasks of this type are taken.
     pub fn serve(&self, task_type: TaskType, runner: Arc<dyn Runner>) {
         self.runners.write().insert(task_type, runner);
@@ -213,7 +220,7 @@ impl Scheduler {
     /// Whether this process may run a task, by its project.
     pub fn may_run(&self, task: &TaskRecord) -> bool {
         let authority = task.authority.as_ref();
-        authority.is_some_and(|authority| self.projects.include(&authority.project_root))
+        authority.is_some_and(|authority| self.projects.read().include(&authority.project_root))
     }
 
     /// Something may be ready.
@@ -355,7 +362,7 @@ impl Scheduler {
             by_type,
             total,
             skip,
-            projects: self.projects.clone(),
+            projects: self.projects.read().clone(),
         }
     }
 }

@@ -1,0 +1,191 @@
+//! From a project and a session to an agent.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use codespar_agent::{
+    Agent, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice, ModelPageReader,
+    SideCalls, Sink,
+};
+use codespar_policy::{Lifetime, Mode, Repository, RuleSet, Scope, Shelter};
+use codespar_protocol::SessionId;
+use codespar_tools::{Context, ContextParts, Hidden, Registry};
+use parking_lot::RwLock;
+
+use crate::{Project, RuntimeError, Session, session_dirs::SessionDirs};
+
+/// Who listens to an agent and who answers its questions.
+pub struct Surface {
+    /// Hears every event.
+    pub sink: Sink,
+    /// Answers permission questions.
+    pub approver: Arc<dyn Approver>,
+    /// Added to the system prompt.
+    pub note: Option<&'static str>,
+}
+
+/// What one agent is given.
+pub(crate) struct AgentSetup {
+    /// Its system prompt, if not the usual one.
+    pub(crate) role: Option<String>,
+    pub(crate) tools: Registry,
+    pub(crate) choice: ModelChoice,
+    pub(crate) mode: Mode,
+    pub(crate) limits: Limits,
+    pub(crate) root: PathBuf,
+    pub(crate) cwd: PathBuf,
+    pub(crate) rules: Arc<RwLock<RuleSet>>,
+    /// The session at the top, whose tasks it sees.
+    pub(crate) tree: SessionId,
+    /// Directories of the workspace besides the root.
+    pub(crate) workspace_dirs: Vec<PathBuf>,
+    /// Further ones, which need no asking.
+    pub(crate) free_dirs: Vec<PathBuf>,
+    /// Whether the tree was made for this agent alone.
+    pub(crate) lifetime: Lifetime,
+    pub(crate) inbox: Arc<dyn Inbox>,
+    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) surface: Surface,
+}
+
+impl AgentSetup {
+    fn scope(&self, project: &Project, dirs: &SessionDirs) -> Scope {
+        let mut workspace = vec![self.root.clone()];
+        workspace.extend(self.workspace_dirs.iter().cloned());
+        workspace.extend(self.free_dirs.iter().cloned());
+        let outputs = project.dir.state().join("task-output");
+        let mut free = vec![
+            dirs.temp.clone(),
+            dirs.output.clone(),
+            outputs.join(self.tree.to_string()),
+        ];
+        free.extend(self.free_dirs.iter().cloned());
+        Scope {
+            root: self.root.clone(),
+            cwd: self.cwd.clone(),
+            home: project.dir.home().map(Path::to_path_buf),
+            workspace,
+            free,
+            shelter: Shelter::Sandboxed,
+            repository: Repository::Project,
+            lifetime: self.lifetime,
+        }
+    }
+}
+
+impl Project {
+    /// An agent on the session.
+    pub(crate) fn agent(&self, session: Session, setup: AgentSetup) -> Result<Agent, RuntimeError> {
+        let side_calls = Arc::new(SideCalls::default());
+        let dirs = SessionDirs::create(self.dir.state(), session.transcript.session())?;
+        let scope = setup.scope(self, &dirs);
+        let hidden = Hidden::by_rules(&setup.rules.read(), &scope);
+        let briefing = self.briefing(&setup, hidden.clone());
+        let context = self.tool_context(&setup, &session, dirs, hidden, &side_calls);
+        let parts = AgentParts {
+            model: self.provider.model.clone(),
+            choice: setup.choice,
+            catalogue: self.provider.catalogue.clone(),
+            tools: setup.tools,
+            context: Arc::new(context),
+            rules: setup.rules,
+            mode: setup.mode,
+            scope,
+            redactor: self.redactor.clone(),
+            approver: setup.surface.approver,
+            sink: setup.surface.sink,
+            limits: setup.limits,
+            briefing,
+            side_calls,
+            inbox: setup.inbox,
+            gate: setup.gate,
+        };
+        Ok(Agent::new(parts, session.transcript))
+    }
+
+    fn tool_context(
+        &self,
+        setup: &AgentSetup,
+        session: &Session,
+        dirs: SessionDirs,
+        hidden: Hidden,
+        side_calls: &Arc<SideCalls>,
+    ) -> Context {
+        let page_reader = (!self.provider.is_simulated()).then(|| {
+            Arc::new(ModelPageReader {
+                model: self.provider.model.clone(),
+                model_id: self.provider.small_model.clone(),
+                catalogue: self.provider.catalogue.clone(),
+                side_calls: side_calls.clone(),
+                redactor: self.redactor.clone(),
+            }) as Arc<_>
+        });
+        let mut extra_dirs = setup.workspace_dirs.clone();
+        extra_dirs.extend(setup.free_dirs.iter().cloned());
+        let context = Context::new(ContextParts {
+            root: setup.root.clone(),
+            cwd: setup.cwd.clone(),
+            extra_dirs,
+            temp_dir: dirs.temp,
+            output_dir: dirs.output,
+            child_env: self.child_env(),
+            sandbox: self.sandbox.clone(),
+            skills: self.skills.clone(),
+            page_reader,
+            hidden,
+            redactor: self.redactor.clone(),
+        });
+        context.set_todos(session.recovered.todos.clone());
+        context.ledger().restore(&session.recovered.files);
+        context
+    }
+
+    fn briefing(&self, setup: &AgentSetup, hidden: Hidden) -> Briefing {
+        let mut user_dirs = vec![self.dir.state().to_path_buf()];
+        user_dirs.extend(self.dir.home().map(|home| home.join(".claude")));
+        let append = [
+            setup.surface.note,
+            self.options.append_system_prompt.as_deref(),
+        ];
+        let append: Vec<&str> = append.into_iter().flatten().collect();
+        Briefing {
+            role: setup.role.clone(),
+            facts: facts(&setup.root, &setup.cwd),
+            root: setup.root.clone(),
+            cwd: setup.cwd.clone(),
+            user_dirs,
+            skills: self.skills.listing(),
+            append: (!append.is_empty()).then(|| append.join("\n\n")),
+            hidden,
+        }
+    }
+}
+
+fn facts(root: &Path, cwd: &Path) -> Vec<String> {
+    let mut facts = vec![format!("Directory: {}", cwd.display())];
+    if root != cwd {
+        facts.push(format!("Project root: {}", root.display()));
+    }
+    match branch(root) {
+        Some(branch) => facts.push(format!("Git branch: {branch}")),
+        None if root.join(".git").exists() => facts.push("A git repository".to_owned()),
+        None => facts.push("Not a git repository".to_owned()),
+    }
+    facts.push(format!(
+        "System: {} {}",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    ));
+    facts.push(format!("Date: {}", jiff::Zoned::now().date()));
+    facts
+}
+
+/// Read from the file rather than asked of git: start-up time is a feature.
+fn branch(root: &Path) -> Option<String> {
+    let head = std::fs::read_to_string(root.join(".git/HEAD")).ok()?;
+    head.trim()
+        .strip_prefix("ref: refs/heads/")
+        .map(str::to_owned)
+}

@@ -1,0 +1,311 @@
+//! Makes the agents of tasks: their tools, prompt, model, directory and limits.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+};
+
+use async_trait::async_trait;
+use codespar_agent::{Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeShare};
+use codespar_policy::Lifetime;
+use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
+use codespar_store::Store;
+use codespar_tasks::{
+    AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, MakeError, Seat, TaskHub, TaskInbox,
+    TeamInbox, ToolSet, subagent_tools, task_tools, teammate_tools,
+};
+use codespar_tools::{Registry, standard_tools, worktree::Worktree};
+
+use crate::{
+    Project, Session, Surface,
+    agent_setup::AgentSetup,
+    authority::AgentPermissions,
+    dev,
+    session_dirs::SessionDirs,
+    tools::{add_all, with_aliases},
+};
+
+/// So that the model of a subagent does not end in a question that nobody will see.
+const NOTE: &str = "You report to another agent: nobody can answer a question. Decide yourself what \
+                    is not said, and say what you assumed.";
+
+/// Makes the agents of one project.
+pub(crate) struct ProjectAgents(pub(crate) Weak<Project>);
+
+#[async_trait]
+impl AgentMaker for ProjectAgents {
+    async fn make(
+        &self,
+        spec: &AgentSpec,
+        control: &Control,
+        sink: Sink,
+    ) -> Result<MadeAgent, MakeError> {
+        let project = self.0.upgrade();
+        let project = project.ok_or_else(|| "the process is leaving".to_owned())?;
+        let permissions = AgentPermissions::of(spec, control, &project).await?;
+        if permissions.kind.tools.may_have("mcp__") {
+            project.mcp.settled().await;
+        }
+        let make = Make {
+            project: &project,
+            spec,
+            control,
+            permissions,
+            sink,
+        };
+        make.run().await
+    }
+}
+
+/// One agent in the making.
+struct Make<'a> {
+    project: &'a Arc<Project>,
+    spec: &'a AgentSpec,
+    control: &'a Control,
+    permissions: AgentPermissions,
+    sink: Sink,
+}
+
+/// Where an agent works.
+struct Place {
+    root: PathBuf,
+    cwd: PathBuf,
+    worktree: Option<Worktree>,
+}
+
+impl Make<'_> {
+    async fn run(self) -> Result<MadeAgent, MakeError> {
+        let (project, spec) = (self.project, self.spec);
+        let place = self.place().await?;
+        let session = self.session().await?;
+        let caller = self.caller(&place.root);
+        let scratchpad = self.scratchpad();
+        let (inbox, team) = self.inbox().await?;
+        let role = self
+            .role(&place, scratchpad.as_deref(), team.as_ref())
+            .await?;
+        let seat = team.map(|(seat, _)| seat);
+        let tools = self.tools(&caller, seat.as_ref());
+        let limits = self.limits().await?;
+        let setup = AgentSetup {
+            role: Some(role),
+            tools,
+            choice: self.choice(),
+            mode: self.permissions.mode,
+            rules: self.permissions.rules,
+            tree: self.permissions.authority.tree,
+            limits,
+            lifetime: lifetime(project, &place),
+            gate: gate(project, &place, &self.control.record.task_id),
+            root: place.root,
+            cwd: place.cwd,
+            workspace_dirs: self.permissions.authority.extra_dirs,
+            free_dirs: scratchpad.into_iter().collect(),
+            inbox,
+            surface: Surface {
+                sink: self.sink,
+                approver: project.interaction.approver.clone(),
+                note: Some(NOTE),
+            },
+        };
+        let agent = project
+            .agent(session, setup)
+            .map_err(|error| error.to_string())?;
+        let dirs = SessionDirs::of(project.dir.state(), spec.agent_session);
+        let worktree = place.worktree;
+        let after = Box::pin(async move {
+            dirs.clean();
+            worktree?.settle().await
+        });
+        Ok(MadeAgent { agent, after })
+    }
+
+    async fn place(&self) -> Result<Place, String> {
+        let spec = self.spec;
+        let Some(Isolation::Worktree) = spec.isolation else {
+            return Ok(Place {
+                root: spec.root.clone(),
+                cwd: spec.cwd.clone(),
+                worktree: None,
+            });
+        };
+        let task = &self.control.record.task_id;
+        let path = self.project.dir.state().join("worktrees");
+        let path = path.join(task.as_str());
+        let branch = format!("codespar/{task}");
+        let trust = self.project.dir.trust_of(&spec.root).git();
+        let worktree = Worktree::open(&spec.root, &path, &branch, trust)
+            .await
+            .map_err(|error| format!("no worktree could be made: {error}"))?;
+        Ok(Place {
+            root: worktree.path().to_path_buf(),
+            cwd: worktree.matching(&spec.root, &spec.cwd),
+            worktree: Some(worktree),
+        })
+    }
+
+    async fn session(&self) -> Result<Session, MakeError> {
+        let store: Arc<dyn Store> = self.project.store.clone();
+        let (transcript, recovered) = Transcript::open(store, self.spec.agent_session).await?;
+        Ok(Session {
+            transcript,
+            recovered,
+            is_resumed: self.control.was_lost(),
+            mode: SessionMode::Normal,
+        })
+    }
+
+    fn caller(&self, root: &Path) -> Caller {
+        Caller {
+            session: self.spec.agent_session,
+            task: Some(self.control.record.task_id.clone()),
+            depth: self.spec.depth,
+            sink: self.sink.clone(),
+            root: root.to_path_buf(),
+            authority: self.permissions.authority(self.spec.agent_session),
+        }
+    }
+
+    /// Where the workers of the same coordinator share what they learn.
+    fn scratchpad(&self) -> Option<PathBuf> {
+        let parent = self.control.record.session_id?;
+        let pads = self.project.dir.state().join("scratchpads");
+        Some(pads.join(parent.to_string())).filter(|pad| pad.is_dir())
+    }
+
+    /// The mailbox; that of a teammate with its seat in the team and what it is told of it.
+    async fn inbox(&self) -> Result<(Arc<dyn Inbox>, Option<(Seat, String)>), String> {
+        let task = &self.control.record.task_id;
+        let hub = &self.project.hub;
+        let inbox = TaskInbox {
+            hub: hub.clone(),
+            session: self.spec.agent_session,
+            task: Some(task.clone()),
+            sink: self.sink.clone(),
+            at_end: AtEnd::Wait,
+        };
+        let Some(seat) = Seat::of(&self.control.record) else {
+            return Ok((Arc::new(inbox), None));
+        };
+        let teams = hub.store().teams(seat.session).await;
+        let note = seat.prompt(&teams.map_err(|error| error.to_string())?);
+        let inbox = TeamInbox::new(inbox, task.clone(), seat.clone());
+        Ok((Arc::new(inbox), Some((seat, note))))
+    }
+
+    async fn role(
+        &self,
+        place: &Place,
+        scratchpad: Option<&Path>,
+        team: Option<&(Seat, String)>,
+    ) -> Result<String, String> {
+        let kind = &self.permissions.kind;
+        let mut parts = vec![kind.prompt.clone()];
+        parts.extend(scratchpad.map(|pad| format!("Scratchpad: {}", pad.display())));
+        if let Some(worktree) = &place.worktree {
+            parts.extend(codespar_dev::lfs_note(&worktree.lfs_pointers().await));
+        }
+        for skill in &kind.skills {
+            let text = self.project.skill_text(skill);
+            let text = text.map_err(|error| format!("agent `{}`: {error}", kind.name))?;
+            parts.push(format!("Skill {skill}.\n{text}"));
+        }
+        parts.extend(team.map(|(_, note)| note.clone()));
+        Ok(parts.join("\n\n"))
+    }
+
+    fn tools(&self, caller: &Caller, seat: Option<&Seat>) -> Registry {
+        let hub: &Arc<TaskHub> = &self.project.hub;
+        let kind = &self.permissions.kind;
+        let mut all = match &kind.tools {
+            ToolSet::Worker => self.project.worker_tools(hub, caller),
+            _ => {
+                let mut tools = standard_tools();
+                add_all(&mut tools, task_tools(hub, caller));
+                add_all(&mut tools, subagent_tools(hub, caller));
+                add_all(&mut tools, self.project.mcp.tools());
+                tools
+            }
+        };
+        let team = seat
+            .map(|seat| teammate_tools(hub, caller, seat))
+            .unwrap_or_default();
+        for tool in team.by_kind {
+            if all.get(tool.name()).is_some() {
+                all.add(tool);
+            }
+        }
+        let mut all = match &kind.tools {
+            ToolSet::Only(names) => all.filtered(Some(names), &[]),
+            _ => all,
+        };
+        add_all(&mut all, team.always);
+        let denied = [&self.permissions.denied_tools[..], &self.project.denied[..]].concat();
+        with_aliases(all.filtered(None, &denied))
+    }
+
+    fn choice(&self) -> ModelChoice {
+        let kind: &AgentKind = &self.permissions.kind;
+        let wanted = self.spec.model.as_deref().or(kind.model.as_deref());
+        let project = self.project;
+        project.provider.choice_for(wanted, &project.settings)
+    }
+
+    async fn limits(&self) -> Result<Limits, String> {
+        let usual = self.permissions.kind.max_turns;
+        Ok(Limits {
+            max_turns: Some(self.spec.max_turns.unwrap_or(usual)),
+            turns_before: 0,
+            max_budget: self.left_of_budget().await?,
+            max_wall: self.project.settings.max_wall(),
+            tree: Some(TreeShare::Branch(self.permissions.budget.clone())),
+        })
+    }
+
+    /// What an agent with a budget of its own may still spend; earlier attempts count, also those
+    /// of processes that died.
+    async fn left_of_budget(&self) -> Result<Option<Usd>, String> {
+        let Some(max) = self.spec.max_budget_usd else {
+            return Ok(None);
+        };
+        let session = self.project.store.session(self.spec.agent_session).await;
+        let spent = session.map_err(|error| error.to_string())?.cost.at_least();
+        Ok(Some(Usd::from_nanos(
+            max.nanos().saturating_sub(spent.nanos()),
+        )))
+    }
+}
+
+fn lifetime(project: &Project, place: &Place) -> Lifetime {
+    match place.worktree.is_some() || dev::is_throw_away(&project.dir, &place.root) {
+        true => Lifetime::ThrowAway,
+        false => Lifetime::Kept,
+    }
+}
+
+/// Agents in trees of their own need not claim files.
+fn gate(project: &Project, place: &Place, task: &TaskId) -> Option<Arc<dyn Gate>> {
+    place.worktree.is_none().then(|| {
+        Arc::new(PathGate {
+            hub: project.hub.clone(),
+            task: task.clone(),
+        }) as Arc<dyn Gate>
+    })
+}
+
+/// Files have one writer among the agents of a state directory.
+struct PathGate {
+    hub: Arc<TaskHub>,
+    task: TaskId,
+}
+
+#[async_trait]
+impl Gate for PathGate {
+    async fn claim(&self, path: &Path) -> Result<(), String> {
+        self.hub
+            .store()
+            .claim_paths(&self.task, &[path.to_path_buf()])
+            .await
+            .map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads what agents are made from: rules, secrets, skills, definitions, directories, sandbox.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use codespar_agent::{AgentDefinitions, DefinitionSource};
+use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
+use codespar_tools::{
+    SkillDir, Skills,
+    sandbox::{Limits, Network, Sandbox, SandboxChoice},
+    standard_tools,
+};
+
+use crate::{
+    error::RuntimeError, network, options::ProjectOptions, project_dir::ProjectDir,
+    settings::Settings, trust::Trust,
+};
+
+/// Names every tool of this version, for checking agent definitions.
+pub(crate) fn tool_names() -> Vec<String> {
+    let own = [
+        "Task",
+        "Agent",
+        "TaskCreate",
+        "TaskGet",
+        "TaskList",
+        "TaskUpdate",
+        "TaskStop",
+        "TaskOutput",
+        "SendMessage",
+        "TeamCreate",
+        "TeamDelete",
+        "BashOutput",
+        "KillShell",
+    ];
+    standard_tools()
+        .names()
+        .into_iter()
+        .chain(own)
+        .map(str::to_owned)
+        .collect()
+}
+
+/// The permission rules and the mode that settings and options come to.
+pub fn rules(
+    settings: &Settings,
+    options: &ProjectOptions,
+) -> Result<(RuleSet, Mode), RuntimeError> {
+    let mut rules = settings.rules.clone();
+    let flags = [
+        ("--allowedTools", RuleKind::Allow, &options.allowed_tools),
+        (
+            "--disallowedTools",
+            RuleKind::Deny,
+            &options.disallowed_tools,
+        ),
+    ];
+    for (flag, kind, values) in flags {
+        for rule in parse_rules(flag, values)? {
+            rules.add(kind, rule, &RuleSource::named(flag));
+        }
+    }
+    let mode = options.permission_mode.or(settings.mode);
+    let mode = mode.unwrap_or_default();
+    Ok((rules, mode))
+}
+
+/// A rule for a tool that is not there protects nothing and permits nothing; scripts for other
+/// agents name such tools, so it is a warning.
+pub(crate) fn unknown_tools(options: &ProjectOptions) -> Result<Vec<String>, RuntimeError> {
+    let known = tool_names();
+    let mut warnings = Vec::new();
+    for (flag, values) in [
+        ("--allowedTools", &options.allowed_tools),
+        ("--disallowedTools", &options.disallowed_tools),
+    ] {
+        for rule in parse_rules(flag, values)? {
+            let text = rule.to_string();
+            let tool = text.split('(').next().unwrap_or_default();
+            let is_known = known.iter().any(|name| name == tool);
+            if !is_known && !tool.starts_with("mcp__") && !tool.contains('*') {
+                warnings.push(format!("{flag}: there is no tool `{tool}`"));
+            }
+        }
+    }
+    Ok(warnings)
+}
+
+fn parse_rules(flag: &str, values: &[String]) -> Result<Vec<Rule>, RuntimeError> {
+    let mut rules = Vec::new();
+    for value in values {
+        let parsed = RuleSet::parse_list(value)
+            .map_err(|error| RuntimeError::Usage(format!("{flag}: {error}")))?;
+        rules.extend(parsed);
+    }
+    Ok(rules)
+}
+
+/// Tools that `--disallowedTools` takes away by their bare name.
+pub(crate) fn denied(options: &ProjectOptions) -> Result<Vec<String>, RuntimeError> {
+    Ok(parse_rules("--disallowedTools", &options.disallowed_tools)?
+        .iter()
+        .map(ToString::to_string)
+        .filter(|rule| !rule.contains('('))
+        .collect())
+}
+
+pub(crate) fn extras(project_dir: &ProjectDir) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
+    let dirs: Vec<SkillDir> = project_dir
+        .config_dirs("skills")
+        .into_iter()
+        .map(|(path, origin)| SkillDir { path, origin })
+        .collect();
+    let (skills, problems) = Skills::load(&dirs);
+    let agents = definitions(project_dir, Trust::Needed);
+    let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    warnings.extend(agents.problems.iter().map(ToString::to_string));
+    (Arc::new(skills), agents, warnings)
+}
+
+/// Custom agents of the project, as far as it is trusted, and the person.
+pub fn definitions(project_dir: &ProjectDir, trust: Trust) -> AgentDefinitions {
+    let sources: Vec<DefinitionSource> = project_dir
+        .config_dirs("agents")
+        .into_iter()
+        .map(|(dir, origin)| DefinitionSource {
+            files: (origin == "project").then(|| project_dir.trust.agents(&dir, trust)),
+            dir,
+            origin,
+        })
+        .collect();
+    let names = tool_names();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    AgentDefinitions::load(&sources, &names)
+}
+
+/// Directories of the workspace besides the root.
+pub fn extra_dirs(
+    settings: &Settings,
+    options: &ProjectOptions,
+) -> Result<Vec<PathBuf>, RuntimeError> {
+    let mut dirs = Vec::new();
+    for dir in &options.add_dirs {
+        let dir = dir.canonicalize().map_err(|error| {
+            RuntimeError::Usage(format!("--add-dir {}: {error}", dir.display()))
+        })?;
+        dirs.push(dir);
+    }
+    // A directory of the settings that is not there (any more) is no reason to stop.
+    dirs.extend(
+        settings
+            .extra_dirs
+            .iter()
+            .filter_map(|dir| dir.canonicalize().ok()),
+    );
+    Ok(dirs)
+}
+
+/// How commands are confined; nothing is tried yet.
+pub fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Result<Sandbox, RuntimeError> {
+    let choice = settings
+        .sandbox
+        .mode
+        .map_or(SandboxChoice::Auto, SandboxChoice::from);
+    let network = match settings.sandbox.network {
+        Some(true) => Network::Allowed,
+        _ => Network::Denied,
+    };
+    let self_exe = project_dir.environment.program.clone();
+    let mut sandbox = Sandbox::probe(choice, self_exe)
+        .with_network(network)
+        .with_home(
+            project_dir.home().map(Path::to_path_buf),
+            project_dir.state().to_path_buf(),
+        )
+        .with_limits(Limits::from(&settings.sandbox.limits));
+    for path in &settings.sandbox.allow_read {
+        sandbox = sandbox.with_readable(path.clone());
+    }
+    for dir in &settings.sandbox.allow_write {
+        sandbox = sandbox
+            .with_extra_writable(dir, project_dir.home())
+            .map_err(|error| RuntimeError::Usage(format!("sandbox.allowWrite: {error}")))?;
+    }
+    Ok(match network::egress(project_dir, settings)? {
+        Some(egress) => sandbox.with_egress(egress),
+        None => sandbox,
+    })
+}

@@ -1,0 +1,242 @@
+//! Reaches repositories: local ones as they are, those on GitHub with a clone in the state
+//! directory.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use codespar_dev::{Link, Linker, Publisher, RepositoryRef};
+use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
+use codespar_git::{Fetch, GitError, Kind, Repository, Trust};
+use codespar_store::Database;
+use secrecy::SecretString;
+
+use super::repository::{server, token};
+use crate::{Project, ProjectDir};
+
+/// Reaches repositories with what the environment gives.
+pub struct RepositoryLinker {
+    /// Whose environment and trust count.
+    pub project_dir: ProjectDir,
+    /// Where local pull requests are.
+    pub store: Arc<dyn Database>,
+}
+
+impl RepositoryLinker {
+    /// With what a project has.
+    pub fn of(project: &Project) -> Self {
+        Self {
+            project_dir: project.dir.clone(),
+            store: project.store.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Linker for RepositoryLinker {
+    async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<Publisher>, String> {
+        let forge: Arc<dyn Forge> = match repository {
+            RepositoryRef::Local { path } => {
+                let trust = self.project_dir.trust_of(path).git();
+                let forge = LocalForge::open(path, trust, self.store.clone(), None).await;
+                Arc::new(forge.map_err(|error| error.to_string())?)
+            }
+            RepositoryRef::GitHub { owner, name } => Arc::new(self.github(owner, name)?),
+        };
+        let redactor = Arc::new(self.project_dir.environment.redactor());
+        Ok(Arc::new(Publisher::new(forge, redactor)))
+    }
+
+    async fn link(&self, repository: &RepositoryRef) -> Result<Link, String> {
+        let forge = self.forge(repository).await?;
+        let (clone, key) = match repository {
+            RepositoryRef::Local { path } => (Ok(path.clone()), path.display().to_string()),
+            RepositoryRef::GitHub { owner, name } => (
+                self.clone_of(owner, name).await,
+                format!("{}/{owner}/{name}", server(&self.project_dir)),
+            ),
+        };
+        if let Err(reason) = &clone {
+            tracing::warn!("{key} could not be cloned: {reason}");
+        }
+        Ok(Link {
+            forge,
+            clone: clone.ok(),
+            trust: match repository {
+                RepositoryRef::Local { path } => self.project_dir.trust_of(path).git(),
+                // What is on record is about directories of the person's.
+                RepositoryRef::GitHub { .. } => Trust::Untrusted,
+            },
+            key,
+        })
+    }
+}
+
+impl RepositoryLinker {
+    fn github(&self, owner: &str, name: &str) -> Result<GitHubForge, String> {
+        let token = token(&self.project_dir).ok_or("GITHUB_TOKEN is not set")?;
+        let api = self
+            .project_dir
+            .var("GITHUB_API_URL")
+            .map(str::to_owned)
+            .unwrap_or_else(|| api_of(&server(&self.project_dir)));
+        let api: url::Url = api
+            .parse()
+            .map_err(|error| format!("GITHUB_API_URL={api}: {error}"))?;
+        let proxy = proxy(&self.project_dir, &api)?;
+        let http = github_client(&api, proxy.as_ref()).map_err(|error| error.to_string())?;
+        let setup = GitHubSetup {
+            api,
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            token: SecretString::from(token),
+            http,
+            patience: Patience::default(),
+        };
+        GitHubForge::new(setup).map_err(|error| error.to_string())
+    }
+
+    /// A bare clone, brought up to date.
+    async fn clone_of(&self, owner: &str, name: &str) -> Result<PathBuf, String> {
+        let dir = self
+            .project_dir
+            .state()
+            .join("clones")
+            .join(format!("{owner}+{name}.git"));
+        let url = format!("{}/{owner}/{name}.git", server(&self.project_dir));
+        let token = token(&self.project_dir).unwrap_or_default();
+        let login = BASE64_STANDARD.encode(format!("x-access-token:{token}"));
+        let header = format!("Authorization: Basic {login}");
+        tokio::task::spawn_blocking(move || fetch(&dir, &url, &header).map(|()| dir))
+            .await
+            .map_err(|error| error.to_string())?
+    }
+}
+
+/// A proxy is for reaching the outside; servers on this machine are reached directly.
+fn proxy(project_dir: &ProjectDir, api: &url::Url) -> Result<Option<url::Url>, String> {
+    if matches!(api.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
+        return Ok(None);
+    }
+    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .find_map(|name| Some((name, project_dir.var(name)?)))
+        .map(|(name, text)| text.parse().map_err(|error| format!("{name}: {error}")))
+        .transpose()
+}
+
+/// GitHub's own address has a host for its API; an enterprise's has a path.
+fn api_of(server: &str) -> String {
+    match server {
+        "https://github.com" => "https://api.github.com".to_owned(),
+        other => format!("{other}/api/v3"),
+    }
+}
+
+/// One process at a time: two that fetch at once would be in each other's way, and the one that
+/// loses would have no clone.
+fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
+    let parent = dir.parent().unwrap_or(Path::new("."));
+    let message = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(parent).map_err(message)?;
+    let lock = std::fs::File::create(dir.with_extension("lock")).map_err(message)?;
+    lock.lock().map_err(message)?;
+    let failed = |error: GitError| error.to_string();
+    let repository = match dir.join("HEAD").exists() {
+        true => Repository::find(dir, Trust::Untrusted),
+        false => codespar_git::init(dir, Kind::Bare),
+    };
+    let git = repository.and_then(|found| found.git()).map_err(failed)?;
+    let fetch = Fetch {
+        url,
+        refspec: "+refs/heads/*:refs/heads/*",
+        header: Some(header),
+    };
+    loop {
+        let output = git.fetch(&fetch).map_err(failed)?;
+        if output.code == Some(0) {
+            return git.tidy().map_err(failed);
+        }
+        // Nobody else is at it, so it was left by a git that was killed.
+        let stale = left_lock(dir, &output.message);
+        let stale = stale.filter(|lock| std::fs::remove_file(lock).is_ok());
+        if stale.is_none() {
+            return Err(output.message.trim().to_owned());
+        }
+    }
+}
+
+/// The lock file of git's that is in the way, if it is below `dir`.
+fn left_lock(dir: &Path, words: &str) -> Option<PathBuf> {
+    let (_, rest) = words.split_once("Unable to create '")?;
+    let (path, _) = rest.split_once("': File exists")?;
+    // Git works in a directory of its own whose links lead into `dir`. A lock beside such a link is
+    // told of there, and is made here.
+    let name = Path::new(path).file_name()?;
+    let path = dir.join(path).canonicalize();
+    let path = path.or_else(|_| dir.join(name).canonicalize()).ok()?;
+    let is_lock = path.extension().is_some_and(|ending| ending == "lock");
+    (is_lock && path.starts_with(dir.canonicalize().ok()?)).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn git(dir: &Path, args: &[&str]) -> bool {
+        let output = std::process::Command::new("git")
+            .arg("-C")
+            .arg(dir)
+            .args(["-c", "user.name=A", "-c", "user.email=a@example.invalid"])
+            .args(args)
+            .output()
+            .unwrap();
+        output.status.success()
+    }
+
+    fn upstream(dir: &Path) -> String {
+        assert!(git(dir, &["init", "--quiet", "-b", "main", "up"]));
+        let up = dir.join("up");
+        let commit = [
+            "commit",
+            "--quiet",
+            "--no-gpg-sign",
+            "--allow-empty",
+            "-m",
+            "x",
+        ];
+        assert!(git(&up, &commit));
+        for number in 0..20 {
+            assert!(git(&up, &["branch", &format!("b{number}")]));
+        }
+        up.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn many_can_fetch_at_once_and_a_lock_that_a_killed_git_left_is_taken_away() {
+        let room = tempfile::tempdir().unwrap();
+        let url = upstream(room.path());
+        let dir = room.path().join("clones/o+n.git");
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert_eq!(fetch(&dir, &url, "X-A: b"), Ok(())));
+            }
+        });
+        assert!(git(Path::new(&url), &["branch", "--delete", "b1"]));
+        assert!(git(Path::new(&url), &["branch", "fresh"]));
+        std::fs::write(dir.join("packed-refs.lock"), "").unwrap();
+        std::fs::write(dir.join("refs/heads/fresh.lock"), "").unwrap();
+        assert_eq!(fetch(&dir, &url, "X-A: b"), Ok(()));
+        let known = |name: &str| {
+            let name = format!("refs/heads/{name}");
+            git(&dir, &["rev-parse", "--quiet", "--verify", &name])
+        };
+        assert_eq!(
+            (known("fresh"), known("b1"), known("b2")),
+            (true, false, true)
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! The dev agent's surroundings: which repository, how it is reached, what the settings say.
+
+mod link;
+mod repository;
+mod settings;
+
+pub use link::RepositoryLinker;
+pub use repository::{requester, which};
+pub use settings::{DevSettings, ForgeName, VerifySettings};
+
+use std::{
+    path::Path,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use codespar_agent::Stop;
+use codespar_dev::{DevSetup, RepositoryRef, Subscriptions};
+use codespar_policy::Redactor;
+use codespar_tasks::Caller;
+use codespar_tools::{Tool, sandbox::Network};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    configuration,
+    error::RuntimeError,
+    project::Project,
+    project_dir::ProjectDir,
+    provider::{self, Provider},
+    settings::Settings,
+};
+
+/// What this process lends to the dev agent.
+pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
+    let names = weak.clone();
+    let sandbox = match project.settings.verify.network {
+        // Finding a sandbox cannot fail where it was found before; the stricter one stays if it does.
+        Some(true) => configuration::sandbox(&project.dir, &project.settings)
+            .map(|sandbox| Arc::new(sandbox.with_network(Network::Allowed)))
+            .unwrap_or_else(|_| project.sandbox.clone()),
+        _ => project.sandbox.clone(),
+    };
+    DevSetup {
+        linker: Arc::new(RepositoryLinker::of(project)),
+        model: (!project.provider.is_simulated()).then(|| project.provider.model.clone()),
+        names: Arc::new(move |name| match names.upgrade() {
+            Some(project) => {
+                let choice = project.provider.choice_for(Some(name), &project.settings);
+                choice.id
+            }
+            None => name.to_owned(),
+        }),
+        catalogue: project.provider.catalogue.clone(),
+        shell: project.shell_setup(sandbox),
+        redactor: project.redactor.clone(),
+        dir: project.dir.state().join("dev"),
+        person: project.interaction.person.clone(),
+        hook: hook(&project.dir),
+    }
+}
+
+/// Whether a directory is a tree that the dev agent made for one run.
+pub(crate) fn is_throw_away(project_dir: &ProjectDir, root: &Path) -> bool {
+    let runs = project_dir.state().join("dev").join("runs");
+    let real = runs.canonicalize();
+    [Some(runs), real.ok()]
+        .into_iter()
+        .flatten()
+        .any(|runs| root != runs && root.starts_with(runs))
+}
+
+/// What a command that asks once works with.
+pub struct OneCall {
+    /// Who answers.
+    pub provider: Provider,
+    /// Takes secrets out of its texts.
+    pub redactor: Arc<Redactor>,
+    /// Ends the call: the given token, or the limit on wall time.
+    pub stop: Stop,
+}
+
+/// For a command that asks once, until `cancel`.
+pub fn one_call(
+    project_dir: &ProjectDir,
+    model: Option<&str>,
+    cancel: &CancellationToken,
+) -> Result<OneCall, RuntimeError> {
+    let settings = Settings::load(project_dir)?;
+    let redactor = Arc::new(project_dir.environment.redactor());
+    let asked = model
+        .or_else(|| project_dir.var("TASK_MODEL"))
+        .or(settings.dev.task_model.as_deref());
+    Ok(OneCall {
+        provider: provider::choose(project_dir, &settings, asked, &redactor)?,
+        redactor,
+        stop: Stop::new(cancel, settings.max_wall()),
+    })
+}
+
+/// How often a local repository is looked at; it costs a few milliseconds.
+const LOCAL_POLL: Duration = Duration::from_secs(2);
+/// How often GitHub is asked; unchanged answers cost nothing there.
+const GITHUB_POLL: Duration = Duration::from_secs(30);
+
+/// The tools that follow pull requests, where the directory is in a repository.
+pub(crate) fn subscriptions(project: &Arc<Project>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
+    let git = project.dir.root.join(".git");
+    if !git.is_file() && !git.join("HEAD").exists() {
+        return Vec::new();
+    }
+    let Ok(repository) = which(&project.dir, &project.settings, None) else {
+        return Vec::new();
+    };
+    let interval = match (project.settings.dev.poll_seconds, &repository) {
+        (Some(seconds), _) => Duration::from_secs(seconds.max(1)),
+        (None, RepositoryRef::Local { .. }) => LOCAL_POLL,
+        (None, RepositoryRef::GitHub { .. }) => GITHUB_POLL,
+    };
+    let subscriptions = Subscriptions {
+        hub: project.hub.clone(),
+        caller: caller.clone(),
+        linker: Arc::new(RepositoryLinker::of(project)),
+        repository,
+        interval,
+    };
+    subscriptions.tools()
+}
+
+/// Tests of durability want the process to die right after a step; only development builds do.
+fn hook(project_dir: &ProjectDir) -> Option<codespar_dev::StepHook> {
+    if !cfg!(debug_assertions) {
+        return None;
+    }
+    let wanted = project_dir.var("CODESPAR_TEST_DIE_AFTER")?.to_owned();
+    Some(Arc::new(move |step: &str| {
+        if step == wanted {
+            let own = rustix::process::getpid();
+            let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
+        }
+    }))
+}

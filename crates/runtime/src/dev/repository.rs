@@ -1,0 +1,142 @@
+//! Which repository a command speaks of, and who asks.
+
+use std::path::{Path, PathBuf};
+
+use codespar_dev::RepositoryRef;
+use codespar_forge::Forge;
+use codespar_git::{Repository, Trust};
+
+use super::ForgeName;
+use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
+
+/// The repository of `--repo`, or the one we are in.
+pub fn which(
+    project_dir: &ProjectDir,
+    settings: &Settings,
+    repo: Option<&str>,
+) -> Result<RepositoryRef, RuntimeError> {
+    let dir = match repo {
+        None => project_dir.root.clone(),
+        Some(text) if Path::new(text).is_dir() => PathBuf::from(text).canonicalize()?,
+        Some(text) if text.starts_with(['.', '/', '~']) => {
+            return Err(RuntimeError::Usage(format!(
+                "--repo {text}: there is no such directory"
+            )));
+        }
+        Some(text) => return at_github(project_dir, text),
+    };
+    let forge = settings.forge.unwrap_or(ForgeName::Auto);
+    if forge == ForgeName::Local {
+        return Ok(RepositoryRef::Local { path: dir });
+    }
+    let origin = origin(&dir).and_then(|url| github_name(&url, &server(project_dir)));
+    match (origin, token(project_dir).is_some(), forge) {
+        (Some((owner, name)), true, _) => Ok(RepositoryRef::GitHub { owner, name }),
+        (_, _, ForgeName::Github) => Err(RuntimeError::Usage(format!(
+            "`forge` is set to github, but {} has no origin at {} or GITHUB_TOKEN is not set",
+            dir.display(),
+            server(project_dir)
+        ))),
+        _ => Ok(RepositoryRef::Local { path: dir }),
+    }
+}
+
+fn at_github(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, RuntimeError> {
+    let known = |part: &str| {
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+    };
+    let (owner, name) = text
+        .split_once('/')
+        .filter(|(owner, name)| known(owner) && known(name))
+        .ok_or_else(|| {
+            RuntimeError::Usage(format!(
+                "--repo {text}: neither a directory nor owner/name of a repository on GitHub"
+            ))
+        })?;
+    if token(project_dir).is_none() {
+        return Err(RuntimeError::Usage(format!(
+            "--repo {text} is on GitHub: set GITHUB_TOKEN to a token that may read and write its contents \
+             and pull requests"
+        )));
+    }
+    Ok(RepositoryRef::GitHub {
+        owner: owner.to_owned(),
+        name: name.to_owned(),
+    })
+}
+
+/// A token for GitHub.
+pub(super) fn token(project_dir: &ProjectDir) -> Option<&str> {
+    project_dir
+        .var("GITHUB_TOKEN")
+        .or_else(|| project_dir.var("GH_TOKEN"))
+}
+
+/// Where repositories are cloned from.
+pub(super) fn server(project_dir: &ProjectDir) -> String {
+    project_dir
+        .var("GITHUB_SERVER_URL")
+        .unwrap_or("https://github.com")
+        .trim_end_matches('/')
+        .to_owned()
+}
+
+fn origin(dir: &Path) -> Option<String> {
+    let repository = Repository::find(dir, Trust::Untrusted).ok()?;
+    repository.setting("remote.origin.url").ok()?
+}
+
+/// Owner and name, if the address is at this server: `https://host/o/n.git`, `git@host:o/n.git`.
+fn github_name(url: &str, server: &str) -> Option<(String, String)> {
+    let host = server.split_once("://").map_or(server, |(_, host)| host);
+    let path = url
+        .strip_prefix(&format!("git@{host}:"))
+        .or_else(|| url.strip_prefix(&format!("ssh://git@{host}/")))
+        .or_else(|| {
+            let (_, rest) = url.split_once("://")?;
+            let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
+            rest.strip_prefix(host)?.strip_prefix('/')
+        })?;
+    let path = path.trim_end_matches('/').trim_end_matches(".git");
+    let (owner, name) = path.split_once('/')?;
+    (!name.contains('/')).then(|| (owner.to_owned(), name.to_owned()))
+}
+
+/// Who asks, as the forge knows them.
+pub async fn requester(project_dir: &ProjectDir, forge: &dyn Forge) -> String {
+    match forge.whoami().await {
+        Ok(name) if !name.is_empty() => name,
+        _ => project_dir.var("USER").unwrap_or("someone").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_names_its_repository_in_all_its_forms() {
+        let name = |url| github_name(url, "https://github.com");
+        let expected = Some(("o".to_owned(), "n".to_owned()));
+        for url in [
+            "https://github.com/o/n.git",
+            "https://github.com/o/n",
+            "https://user:secret@github.com/o/n.git",
+            "git@github.com:o/n.git",
+            "ssh://git@github.com/o/n.git",
+        ] {
+            assert_eq!(name(url), expected, "{url}");
+        }
+        for url in [
+            "https://gitlab.com/o/n.git",
+            "/srv/git/n.git",
+            "https://github.com/o",
+            "https://github.com/a/b/c",
+        ] {
+            assert_eq!(name(url), None, "{url}");
+        }
+    }
+}

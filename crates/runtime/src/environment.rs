@@ -1,0 +1,83 @@
+//! What the process was given: home, state directory, variables, its own program. Libraries read
+//! none of it themselves.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use codespar_policy::Redactor;
+use codespar_store::{Database, SqliteStore, StoreError};
+
+use crate::trust::Person;
+
+/// Values of the process, handed in by its binary.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    /// The home directory of the user, if there is one.
+    pub home: Option<PathBuf>,
+    /// The state directory: sessions, tasks, outputs, the user's settings.
+    pub state: PathBuf,
+    /// The environment variables.
+    pub vars: Vec<(OsString, OsString)>,
+    /// The path of this binary, which runs its own guard processes.
+    pub program: PathBuf,
+}
+
+impl Environment {
+    /// A variable, if it is set to something.
+    pub fn var(&self, name: &str) -> Option<&str> {
+        self.vars
+            .iter()
+            .find(|(key, _)| key == name)
+            .and_then(|(_, value)| value.to_str())
+            .filter(|value| !value.is_empty())
+    }
+
+    /// Whether a variable is set to something that means yes.
+    pub fn is_enabled(&self, name: &str) -> bool {
+        self.var(name)
+            .is_some_and(|value| !matches!(value, "0" | "false" | "no"))
+    }
+
+    /// Redacts the secrets among the variables, by name and value.
+    pub fn redactor(&self) -> Redactor {
+        let secrets = self.vars.iter().filter_map(|(name, value)| {
+            let (name, value) = (name.to_str()?, value.to_str()?);
+            codespar_policy::is_secret_name(name).then(|| (name.to_owned(), value.to_owned()))
+        });
+        Redactor::new(secrets)
+    }
+
+    /// Opens the database of the state directory.
+    pub async fn open_database(&self) -> Result<Arc<dyn Database>, StoreError> {
+        Ok(Arc::new(SqliteStore::open(&self.state).await?))
+    }
+
+    /// The directories of the user, which are no project's.
+    pub fn person(&self) -> Person {
+        Person {
+            state: self.state.clone(),
+            home: self.home.clone(),
+        }
+    }
+
+    /// Directories of the user that may hold `sub` (`agents`, `skills`), nearest first.
+    pub(crate) fn config_dirs(&self, sub: &str) -> Vec<PathBuf> {
+        let mut dirs = vec![self.state.join(sub)];
+        if let Some(home) = &self.home {
+            if self.state != home.join(".codespar") {
+                dirs.push(home.join(".codespar").join(sub));
+            }
+            dirs.push(home.join(".claude").join(sub));
+        }
+        dirs
+    }
+
+    /// Whether the home directory lies in this directory.
+    pub(crate) fn has_home_in(&self, root: &Path) -> bool {
+        let home = self.home.as_deref();
+        home.is_some_and(|home| home.starts_with(root))
+    }
+}

@@ -1,0 +1,43 @@
+//! Puts a process together. An [`Environment`] is handed in; a [`Runtime`] is one process with its
+//! database and scheduler, a [`Project`] one repository with its settings, rules, servers and agents,
+//! a [`Session`] one conversation. Every surface is built on these.
+
+mod agent_setup;
+mod agents;
+mod authority;
+mod budgets;
+mod configuration;
+mod dev;
+mod environment;
+mod error;
+mod main_agent;
+pub mod mcp;
+mod network;
+mod options;
+mod project;
+mod project_dir;
+mod provider;
+mod runners;
+mod runtime;
+mod session;
+mod session_dirs;
+mod settings;
+mod tools;
+pub mod trust;
+
+pub use agent_setup::Surface;
+pub use configuration::{definitions, extra_dirs, rules, sandbox};
+pub use dev::{
+    DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, one_call, requester, which,
+};
+pub use environment::Environment;
+pub use error::RuntimeError;
+pub use network::{NetworkReport, report as network_report};
+pub use options::ProjectOptions;
+pub use project::{Interaction, Project, ProjectConfig};
+pub use project_dir::ProjectDir;
+pub use provider::{Provider, choose as choose_provider};
+pub use runtime::{Role, Runtime, tasks_disabled};
+pub use session::{Session, WhichSession};
+pub use session_dirs::{SessionDirs, find_session};
+pub use settings::{Settings, local_file, remember_rules};

@@ -1,0 +1,93 @@
+//! The agent of a session: the one that a person or a script talks to.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use codespar_agent::{Agent, Limits, Sink, TreeShare};
+use codespar_policy::Lifetime;
+use codespar_protocol::{SessionId, SessionMode};
+use codespar_tasks::{AtEnd, Caller, TaskInbox, coordinator_prompt};
+
+use crate::{Project, RuntimeError, Session, Surface, agent_setup::AgentSetup};
+
+impl Project {
+    /// The agent of a session.
+    pub fn main_agent(
+        self: &Arc<Self>,
+        session: Session,
+        surface: Surface,
+        at_end: AtEnd,
+    ) -> Result<Agent, RuntimeError> {
+        let id = session.transcript.session();
+        let caller = self.caller(id, surface.sink.clone());
+        let role = match session.mode {
+            SessionMode::Normal => None,
+            SessionMode::Coordinator => Some(self.coordinator_role(&caller)?),
+        };
+        let inbox = TaskInbox {
+            hub: self.hub.clone(),
+            session: id,
+            task: None,
+            sink: surface.sink.clone(),
+            at_end,
+        };
+        let setup = AgentSetup {
+            role,
+            tools: self.session_tools(session.mode, &caller),
+            choice: self.provider.choice.clone(),
+            mode: self.mode,
+            limits: Limits {
+                max_turns: self.options.max_turns,
+                turns_before: 0,
+                max_budget: None,
+                max_wall: self.settings.max_wall(),
+                tree: Some(TreeShare::Root(self.budgets.of_session(id))),
+            },
+            root: self.dir.root.clone(),
+            cwd: self.dir.cwd.clone(),
+            rules: self.rules(),
+            tree: id,
+            workspace_dirs: self.workspace_dirs()?,
+            free_dirs: Vec::new(),
+            lifetime: Lifetime::Kept,
+            inbox: Arc::new(inbox),
+            gate: None,
+            surface,
+        };
+        self.agent(session, setup)
+    }
+
+    /// The agent of a session as one who asks for tasks.
+    pub(crate) fn caller(self: &Arc<Self>, session: SessionId, sink: Sink) -> Caller {
+        Caller {
+            session,
+            task: None,
+            depth: 0,
+            sink,
+            root: self.dir.root.clone(),
+            authority: self.authority(session),
+        }
+    }
+
+    fn coordinator_role(&self, caller: &Caller) -> Result<String, RuntimeError> {
+        let scratchpad = scratchpad(self.dir.state(), caller.session)?;
+        let tools = self.worker_tools(&self.hub, caller);
+        let mut names: Vec<String> = tools.names().into_iter().map(str::to_owned).collect();
+        names.sort();
+        Ok(coordinator_prompt(
+            &names,
+            &self.mcp.connected(),
+            &scratchpad,
+        ))
+    }
+}
+
+/// Where workers of a session share what they learn.
+fn scratchpad(state: &Path, session: SessionId) -> Result<PathBuf, RuntimeError> {
+    let dir = state.join("scratchpads").join(session.to_string());
+    std::fs::create_dir_all(&dir)
+        .map_err(|error| RuntimeError::Failed(format!("cannot make {}: {error}", dir.display())))?;
+    Ok(dir)
+}

@@ -1,0 +1,163 @@
+//! MCP servers of the person, the project and the command line, and who may start.
+
+mod approvals;
+mod source;
+
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use codespar_agent::mcp::{
+    McpError, McpProblem, McpServers, McpSetup, McpStatus, Origin, ServerConfig, ServerConfigs,
+    server_word,
+};
+
+pub(crate) use self::source::ProjectServers;
+pub use self::{approvals::remember, source::unknown};
+use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
+
+/// The project's file.
+const PROJECT_FILE: &str = ".mcp.json";
+const CONNECT_MS: u64 = 10_000;
+const CALL_MS: u64 = 60_000;
+
+/// All configurations there are, sorted by whether they may be started.
+#[derive(Default)]
+pub struct ServerList {
+    /// Those that may be started.
+    pub approved: Vec<ServerConfig>,
+    /// Those of the project that nobody has approved.
+    pub unapproved: Vec<ServerConfig>,
+    /// What is wrong in the files.
+    pub problems: Vec<McpProblem>,
+}
+
+impl ServerList {
+    /// Reads them for a project. What is wrong in a file of the command line is the caller's
+    /// mistake; elsewhere it is reported and the rest is used.
+    pub fn read(
+        project_dir: &ProjectDir,
+        settings: &Settings,
+        files: &[PathBuf],
+    ) -> Result<Self, RuntimeError> {
+        let variables = |name: &str| project_dir.var(name).map(str::to_owned);
+        let mut list = Self::default();
+        let mut words = BTreeMap::new();
+        for file in files {
+            let usage = |error: &dyn std::fmt::Display| {
+                RuntimeError::Usage(format!("--mcp-config: {error}"))
+            };
+            let found = ServerConfigs::read(file, Origin::CommandLine, variables)
+                .map_err(|problem| usage(&problem))?
+                .ok_or_else(|| usage(&format!("{} is not there", file.display())))?;
+            if let Some(problem) = found.problems.first() {
+                return Err(usage(problem));
+            }
+            list.add(found, &mut words, |_| true);
+        }
+        let own = project_dir.state().join("settings.json");
+        let found = ServerConfigs::of_settings(&settings.mcp.servers, &own, variables);
+        list.add(found, &mut words, |_| true);
+        let project = &project_dir.trust;
+        let Some(file) = project.file(PROJECT_FILE) else {
+            return Ok(list);
+        };
+        let read = match &file.text {
+            Ok(text) => ServerConfigs::parse(text, &file.path, Origin::Project, variables),
+            Err(error) => Err(McpProblem {
+                path: file.path.clone(),
+                line: None,
+                message: error.clone(),
+            }),
+        };
+        match read {
+            Ok(found) => {
+                let known = approvals::of(project_dir.state(), &project_dir.root);
+                // A name says nothing about what it stands for in another repository: it counts
+                // where this path and this content are trusted.
+                let is_trusted = project.trusts(file);
+                let mcp = &settings.mcp;
+                list.add(found, &mut words, |config| {
+                    let is_named = mcp.enable_all || mcp.enabled.contains(&config.name);
+                    (is_trusted && is_named) || known.get(&config.name) == Some(&config.definition)
+                });
+            }
+            Err(problem) => list.problems.push(problem),
+        }
+        Ok(list)
+    }
+
+    /// The first of a name wins: a repository must not take the place of a server that the
+    /// person's rules speak of.
+    fn add(
+        &mut self,
+        found: ServerConfigs,
+        words: &mut BTreeMap<String, String>,
+        is_approved: impl Fn(&ServerConfig) -> bool,
+    ) {
+        self.problems.extend(found.problems);
+        for config in found.servers {
+            let word = server_word(&config.name);
+            if let Some(other) = words.get(&word) {
+                self.problems.push(McpProblem {
+                    path: config.path,
+                    line: None,
+                    message: format!(
+                        "mcpServers.{}: left out, the server `{other}` goes by that name already",
+                        config.name
+                    ),
+                });
+                continue;
+            }
+            words.insert(word, config.name.clone());
+            if is_approved(&config) {
+                self.approved.push(config);
+            } else {
+                self.unapproved.push(config);
+            }
+        }
+    }
+
+    /// The servers, none of them started, and what people should know.
+    pub fn connectable(
+        self,
+        project_dir: &ProjectDir,
+        settings: &Settings,
+    ) -> Result<(McpServers, Vec<String>), RuntimeError> {
+        let warnings: Vec<String> = self.problems.iter().map(ToString::to_string).collect();
+        if self.approved.is_empty() && self.unapproved.is_empty() {
+            return Ok((McpServers::default(), warnings));
+        }
+        let setup = McpSetup {
+            guard: Some(project_dir.environment.program.clone()),
+            cwd: project_dir.root.clone(),
+            env: McpSetup::basic_environment(project_dir.environment.vars.iter().cloned()),
+            proxy: ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+                .iter()
+                .find_map(|name| project_dir.var(name))
+                .map(str::to_owned),
+            connect_timeout: millis(settings.mcp.connect_timeout_ms, CONNECT_MS),
+            call_timeout: millis(settings.mcp.timeout_ms, CALL_MS),
+        };
+        let servers = McpServers::new(self.approved, self.unapproved, setup);
+        Ok((servers, warnings))
+    }
+}
+
+/// Which servers cannot be called, and why.
+pub fn notices(servers: &McpServers) -> Vec<String> {
+    let servers = servers.iter();
+    servers
+        .filter_map(|server| {
+            let why = match server.status() {
+                McpStatus::Failed(error) => error.to_string(),
+                McpStatus::NeedsApproval => McpError::NeedsApproval.to_string(),
+                McpStatus::Pending | McpStatus::Connected => return None,
+            };
+            let name = &server.config().name;
+            Some(format!("the MCP server `{name}` is not there: {why}"))
+        })
+        .collect()
+}
+
+fn millis(set: Option<u64>, default: u64) -> Duration {
+    Duration::from_millis(set.filter(|millis| *millis > 0).unwrap_or(default))
+}

@@ -1,0 +1,256 @@
+//! One repository: its settings, trust, rules, model, tools, servers, agents and budget.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use codespar_agent::{AgentDefinitions, Approver, NobodyThere, mcp::McpServers};
+use codespar_policy::{Mode, Redactor, RuleSet};
+use codespar_protocol::{Authority, SessionId, SessionMode};
+use codespar_store::Database;
+use codespar_tasks::{AuthoritySource, RunnerLimits, ShellSetup, TaskHub, rule_texts};
+use codespar_tools::{Registry, Skills, child_environment, sandbox::Sandbox, standard_tools};
+use parking_lot::RwLock;
+
+use crate::{
+    ProjectDir, ProjectOptions, Role, RuntimeError,
+    budgets::Budgets,
+    configuration::{denied, extra_dirs, extras, rules, sandbox, unknown_tools},
+    mcp::ServerList,
+    provider::{self, Provider},
+    runners::{self, Runners},
+    settings::Settings,
+};
+
+/// A project as its files, options and environment describe it; nothing is opened yet.
+pub struct ProjectConfig {
+    pub(crate) dir: ProjectDir,
+    pub(crate) settings: Settings,
+    pub(crate) options: ProjectOptions,
+    pub(crate) provider: Provider,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) mode: Mode,
+    pub(crate) rules: RuleSet,
+    pub(crate) denied: Vec<String>,
+    pub(crate) agents: AgentDefinitions,
+    pub(crate) skills: Arc<Skills>,
+    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) mcp: Arc<McpServers>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl ProjectConfig {
+    /// Reads everything. A mistake in a file of the user or in an option is an error; one in a file
+    /// that is not vital becomes a warning.
+    pub fn load(dir: ProjectDir, options: ProjectOptions) -> Result<Self, RuntimeError> {
+        let settings = Settings::load(&dir)?;
+        let redactor = Arc::new(dir.environment.redactor());
+        let provider = provider::choose(&dir, &settings, options.model.as_deref(), &redactor)?;
+        if options.max_budget_usd.is_some() && !provider.has_price() {
+            return Err(RuntimeError::Usage(format!(
+                "--max-budget-usd needs a price for `{}`: add it to {}",
+                provider.choice.id,
+                dir.state().join("models.toml").display()
+            )));
+        }
+        let (rules, mode) = rules(&settings, &options)?;
+        let (skills, agents, mut warnings) = extras(&dir);
+        warnings.extend(settings.warnings.iter().cloned());
+        warnings.extend(unknown_tools(&options)?);
+        let servers = ServerList::read(&dir, &settings, &options.mcp_config)?;
+        let (mcp, about_servers) = servers.connectable(&dir, &settings)?;
+        warnings.extend(about_servers);
+        if dir.environment.has_home_in(&dir.root) {
+            warnings.push(
+                "the workspace is your home directory: commands can change everything in it; start in \
+                 a project instead"
+                    .to_owned(),
+            );
+        }
+        let sandbox = Arc::new(sandbox(&dir, &settings)?);
+        Ok(Self {
+            denied: denied(&options)?,
+            dir,
+            settings,
+            options,
+            provider,
+            redactor,
+            mode,
+            rules,
+            agents,
+            skills,
+            sandbox,
+            mcp: Arc::new(mcp),
+            warnings,
+        })
+    }
+
+    /// How much a process that serves this project first runs at once.
+    pub fn limits(&self) -> RunnerLimits {
+        let usual = RunnerLimits::default();
+        RunnerLimits {
+            agents: self.settings.max_agents.unwrap_or(usual.agents),
+            shells: self.settings.max_shells.unwrap_or(usual.shells),
+        }
+    }
+}
+
+/// Who can be asked when agents of a project have a question.
+#[derive(Clone)]
+pub struct Interaction {
+    /// Answers permission questions.
+    pub approver: Arc<dyn Approver>,
+    /// Answers the dev agent's one question.
+    pub person: Option<Arc<dyn codespar_dev::Person>>,
+}
+
+impl Default for Interaction {
+    /// Nobody: what would be asked is denied.
+    fn default() -> Self {
+        Self {
+            approver: Arc::new(NobodyThere),
+            person: None,
+        }
+    }
+}
+
+/// A project that is open in a runtime.
+pub struct Project {
+    /// Where it is.
+    pub dir: ProjectDir,
+    /// Its settings, merged.
+    pub settings: Settings,
+    /// What the caller asked for.
+    pub options: ProjectOptions,
+    /// Who answers.
+    pub provider: Provider,
+    /// Takes secrets out of texts.
+    pub redactor: Arc<Redactor>,
+    /// The permission mode of its sessions.
+    pub mode: Mode,
+    /// MCP servers, shared by all agents of the project.
+    pub mcp: Arc<McpServers>,
+    /// How commands are confined.
+    pub sandbox: Arc<Sandbox>,
+    /// Custom agents.
+    pub agents: AgentDefinitions,
+    /// What was wrong with files that are not vital.
+    pub warnings: Vec<String>,
+    /// The database of the runtime.
+    pub store: Arc<dyn Database>,
+    /// Its tasks.
+    pub hub: Arc<TaskHub>,
+    pub(crate) interaction: Interaction,
+    pub(crate) budgets: Arc<Budgets>,
+    pub(crate) runners: Runners,
+    pub(crate) rules: Arc<RwLock<RuleSet>>,
+    pub(crate) tools: Registry,
+    /// Tools taken away by their bare name.
+    pub(crate) denied: Vec<String>,
+    pub(crate) skills: Arc<Skills>,
+}
+
+impl Project {
+    pub(crate) fn new(
+        config: ProjectConfig,
+        interaction: Interaction,
+        store: Arc<dyn Database>,
+        hub: Arc<TaskHub>,
+        role: Role,
+    ) -> Arc<Self> {
+        let budgets = Budgets::new(config.options.max_budget_usd, config.settings.max_tokens);
+        Arc::new_cyclic(|weak| {
+            let mut project = Self {
+                runners: Runners::new(),
+                tools: standard_tools().filtered(None, &config.denied),
+                dir: config.dir,
+                settings: config.settings,
+                options: config.options,
+                provider: config.provider,
+                redactor: config.redactor,
+                mode: config.mode,
+                mcp: config.mcp,
+                sandbox: config.sandbox,
+                agents: config.agents,
+                warnings: config.warnings,
+                store,
+                hub,
+                interaction,
+                budgets: Arc::new(budgets),
+                rules: Arc::new(RwLock::new(config.rules)),
+                denied: config.denied,
+                skills: config.skills,
+            };
+            project.runners = runners::of_project(&project, weak, role);
+            project
+        })
+    }
+
+    /// How commands of its tasks are run.
+    pub(crate) fn shell_setup(&self, sandbox: Arc<Sandbox>) -> ShellSetup {
+        ShellSetup {
+            sandbox,
+            child_env: self.child_env(),
+            temp_dir: self.dir.state().join("tmp"),
+            redactor: self.redactor.clone(),
+            rules: self.rules(),
+            home: self.dir.home().map(Path::to_path_buf),
+        }
+    }
+
+    /// The rules in force, shared by the agents that this process starts in the project.
+    pub fn rules(&self) -> Arc<RwLock<RuleSet>> {
+        self.rules.clone()
+    }
+
+    /// Directories of the workspace besides the root.
+    pub fn workspace_dirs(&self) -> Result<Vec<PathBuf>, RuntimeError> {
+        extra_dirs(&self.settings, &self.options)
+    }
+
+    /// What tasks of a conversation of this process may do.
+    pub fn authority(self: &Arc<Self>, session: SessionId) -> AuthoritySource {
+        let project = self.clone();
+        Arc::new(move || Authority {
+            session: Some(session),
+            tree: session,
+            project_root: project.dir.root.clone(),
+            mode: project.mode.to_string(),
+            rules: rule_texts(&project.rules.read()),
+            // Without them it is the narrower.
+            extra_dirs: project.workspace_dirs().unwrap_or_default(),
+            max_budget_usd: project.options.max_budget_usd,
+        })
+    }
+
+    /// How a new session works.
+    pub fn wanted_mode(&self) -> SessionMode {
+        let by_variable = || {
+            let environment = &self.dir.environment;
+            environment.is_enabled("CODESPAR_COORDINATOR_MODE")
+        };
+        if self.options.is_coordinator || by_variable() {
+            SessionMode::Coordinator
+        } else {
+            SessionMode::Normal
+        }
+    }
+
+    /// The environment of commands.
+    pub fn child_env(&self) -> Vec<(OsString, OsString)> {
+        let pass = &self.settings.sandbox.pass_env;
+        let extra = self
+            .settings
+            .env
+            .iter()
+            .map(|(name, value)| (name.into(), value.into()));
+        child_environment(self.dir.environment.vars.iter().cloned(), extra, pass)
+    }
+
+    /// The text of a skill that an agent begins with.
+    pub(crate) fn skill_text(&self, name: &str) -> Result<String, String> {
+        self.skills.text(name).map_err(|error| error.0)
+    }
+}

@@ -1,0 +1,279 @@
+//! Which provider answers, from the environment and the settings.
+
+use std::{path::PathBuf, sync::Arc};
+
+use codespar_agent::ModelChoice;
+use codespar_model::{
+    AnthropicConfig, AnthropicModel, BaseUrl, CassettePlayer, CassetteRecorder, Catalogue, Effort,
+    HttpClient, HttpOptions, Model, OpenAiConfig, OpenAiModel, SimulatedModel,
+};
+use codespar_policy::Redactor;
+use secrecy::SecretString;
+
+use crate::{
+    error::RuntimeError,
+    project_dir::ProjectDir,
+    settings::{EffortName, ProviderName, Settings},
+};
+
+const DEFAULT_MODEL: &str = "sonnet";
+/// For a model the catalogue does not know.
+const UNKNOWN_WINDOW: u64 = 128_000;
+const UNKNOWN_OUTPUT: u32 = 8_192;
+/// One answer rarely needs more; a file longer than this is better written in parts.
+const USUAL_OUTPUT: u32 = 32_000;
+
+/// A provider, ready to be asked.
+pub struct Provider {
+    /// Asks it.
+    pub model: Arc<dyn Model>,
+    /// Which model, and how it is asked.
+    pub choice: ModelChoice,
+    /// For small questions beside the conversation.
+    pub small_model: String,
+    /// Known models and their prices.
+    pub catalogue: Arc<Catalogue>,
+    /// How it came to be chosen, in words.
+    pub why: String,
+}
+
+impl Provider {
+    /// Another model of the same provider, asked in the same way. Aliases are Anthropic's; other
+    /// providers keep the session's model for them.
+    pub fn choice_for(&self, wanted: Option<&str>, settings: &Settings) -> ModelChoice {
+        let Some(wanted) = wanted else {
+            return self.choice.clone();
+        };
+        let resolved = self.catalogue.resolve(wanted);
+        let is_alias = resolved.id != wanted;
+        if is_alias && self.model.provider() != "anthropic" {
+            return self.choice.clone();
+        }
+        choice(resolved.id, settings, &self.catalogue)
+    }
+
+    /// Whether what the model costs is known.
+    pub(crate) fn has_price(&self) -> bool {
+        let usage = codespar_protocol::Usage::default();
+        let cost = self.catalogue.cost(&self.choice.id, &usage);
+        cost.known().is_some()
+    }
+
+    /// No model is called.
+    pub fn is_simulated(&self) -> bool {
+        self.model.provider() == "simulated"
+    }
+}
+
+/// Where a recording is read from or written to.
+enum Tape {
+    None,
+    Record(PathBuf),
+    Replay(PathBuf),
+}
+
+/// Chooses and sets up the provider.
+pub fn choose(
+    project_dir: &ProjectDir,
+    settings: &Settings,
+    asked_model: Option<&str>,
+    redactor: &Arc<Redactor>,
+) -> Result<Provider, RuntimeError> {
+    let catalogue = Arc::new(catalogue(project_dir)?);
+    let asked = asked_model.or(settings.model.as_deref());
+    let id = catalogue.resolve(asked.unwrap_or(DEFAULT_MODEL)).id;
+    let tape = tape(project_dir)?;
+    if let Tape::Replay(path) = tape {
+        let player = CassettePlayer::open(path.clone())
+            .map_err(|error| RuntimeError::Usage(error.to_string()))?;
+        let why = format!("replays {}", path.display());
+        return Ok(provider(Arc::new(player), id, settings, catalogue, why));
+    }
+    let (name, why) = which(project_dir, settings, &id);
+    let (model, id): (Arc<dyn Model>, String) = match name {
+        ProviderName::Anthropic => (Arc::new(anthropic(project_dir)?), id),
+        ProviderName::Openai => (
+            Arc::new(openai(project_dir)?),
+            openai_model(project_dir, asked, id)?,
+        ),
+        ProviderName::Simulated => (Arc::new(SimulatedModel), "simulated".to_owned()),
+    };
+    let model = match tape {
+        Tape::Record(path) => {
+            let redactor = redactor.clone();
+            let redact = Arc::new(move |text: &str| redactor.redact(text).into_owned());
+            Arc::new(CassetteRecorder::new(model, path, redact)) as Arc<dyn Model>
+        }
+        _ => model,
+    };
+    Ok(provider(model, id, settings, catalogue, why))
+}
+
+fn provider(
+    model: Arc<dyn Model>,
+    id: String,
+    settings: &Settings,
+    catalogue: Arc<Catalogue>,
+    why: String,
+) -> Provider {
+    let small_model = match model.provider() {
+        "anthropic" => catalogue.resolve("haiku").id,
+        _ => id.clone(),
+    };
+    let choice = choice(id, settings, &catalogue);
+    Provider {
+        model,
+        choice,
+        small_model,
+        catalogue,
+        why,
+    }
+}
+
+/// How a model is asked.
+fn choice(id: String, settings: &Settings, catalogue: &Catalogue) -> ModelChoice {
+    let entry = catalogue.resolve(&id).entry;
+    let context_window = entry.map_or(UNKNOWN_WINDOW, |entry| entry.context_window);
+    let most = entry.map_or(UNKNOWN_OUTPUT, |entry| entry.max_output);
+    let max_tokens = settings.max_output_tokens.unwrap_or(USUAL_OUTPUT).min(most);
+    let full = context_window.saturating_sub(u64::from(max_tokens)) * 95 / 100;
+    ModelChoice {
+        id,
+        context_window,
+        max_tokens,
+        effort: settings.effort.map(|effort| match effort {
+            EffortName::Low => Effort::Low,
+            EffortName::Medium => Effort::Medium,
+            EffortName::High => Effort::High,
+        }),
+        compact_at: settings.compact_at.unwrap_or(full),
+    }
+}
+
+fn which(project_dir: &ProjectDir, settings: &Settings, id: &str) -> (ProviderName, String) {
+    if let Some(name) = settings.provider {
+        return (name, "chosen by `provider` in the settings".to_owned());
+    }
+    let anthropic = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]
+        .into_iter()
+        .find(|name| project_dir.var(name).is_some());
+    let openai = ["OPENAI_API_KEY", "OPENAI_BASE_URL"]
+        .into_iter()
+        .find(|name| project_dir.var(name).is_some());
+    match (anthropic, openai) {
+        (Some(_), Some(variable)) if !id.starts_with("claude") => (
+            ProviderName::Openai,
+            format!("{variable} is set, and `{id}` is not a Claude model"),
+        ),
+        (Some(variable), _) => (ProviderName::Anthropic, format!("{variable} is set")),
+        (None, Some(variable)) => (ProviderName::Openai, format!("{variable} is set")),
+        (None, None) => (
+            ProviderName::Simulated,
+            "no key is set; set ANTHROPIC_API_KEY, or OPENAI_API_KEY / OPENAI_BASE_URL".to_owned(),
+        ),
+    }
+}
+
+fn anthropic(project_dir: &ProjectDir) -> Result<AnthropicModel, RuntimeError> {
+    let mut config = AnthropicConfig::new(base_url(
+        project_dir,
+        "ANTHROPIC_BASE_URL",
+        AnthropicConfig::DEFAULT_BASE_URL,
+    )?);
+    config.api_key = project_dir.var("ANTHROPIC_API_KEY").map(SecretString::from);
+    config.auth_token = project_dir
+        .var("ANTHROPIC_AUTH_TOKEN")
+        .map(SecretString::from);
+    if let Some(version) = project_dir.var("ANTHROPIC_VERSION") {
+        config.version = version.to_owned();
+    }
+    AnthropicModel::new(&config, &http(project_dir)?)
+        .map_err(|error| RuntimeError::Usage(error.to_string()))
+}
+
+fn openai(project_dir: &ProjectDir) -> Result<OpenAiModel, RuntimeError> {
+    let mut config = OpenAiConfig::new(base_url(
+        project_dir,
+        "OPENAI_BASE_URL",
+        OpenAiConfig::DEFAULT_BASE_URL,
+    )?);
+    config.api_key = project_dir.var("OPENAI_API_KEY").map(SecretString::from);
+    OpenAiModel::new(&config, &http(project_dir)?)
+        .map_err(|error| RuntimeError::Usage(error.to_string()))
+}
+
+/// Other vendors have no default that would be right for all.
+fn openai_model(
+    project_dir: &ProjectDir,
+    asked: Option<&str>,
+    id: String,
+) -> Result<String, RuntimeError> {
+    match (asked, project_dir.var("OPENAI_MODEL")) {
+        (Some(_), _) => Ok(id),
+        (None, Some(model)) => Ok(model.to_owned()),
+        (None, None) => Err(RuntimeError::Usage(
+            "an OpenAI-compatible provider needs a model: give --model, set OPENAI_MODEL, or set \
+             `model` in the settings"
+                .to_owned(),
+        )),
+    }
+}
+
+fn base_url(
+    project_dir: &ProjectDir,
+    variable: &str,
+    default: &str,
+) -> Result<BaseUrl, RuntimeError> {
+    project_dir
+        .var(variable)
+        .unwrap_or(default)
+        .parse()
+        .map_err(|error| RuntimeError::Usage(format!("{variable}: {error}")))
+}
+
+fn http(project_dir: &ProjectDir) -> Result<HttpClient, RuntimeError> {
+    let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+        .into_iter()
+        .find_map(|name| Some((name, project_dir.var(name)?)));
+    let mut options = HttpOptions::default();
+    // A proxy is for reaching the outside; servers on this machine are reached directly.
+    let local = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]
+        .iter()
+        .filter_map(|name| project_dir.var(name))
+        .any(|url| {
+            url.contains("://127.") || url.contains("://localhost") || url.contains("://[::1]")
+        });
+    if let Some((name, proxy)) = proxy.filter(|_| !local) {
+        let url = proxy
+            .parse()
+            .map_err(|error| RuntimeError::Usage(format!("{name}: {error}")))?;
+        options.proxy = Some(url);
+    }
+    Ok(HttpClient::new(options))
+}
+
+/// The built-in catalogue with the person's `models.toml` over it.
+pub(crate) fn catalogue(project_dir: &ProjectDir) -> Result<Catalogue, RuntimeError> {
+    let path = project_dir.state().join("models.toml");
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Catalogue::builtin()
+            .with_overrides(&text, &path)
+            .map_err(|error| RuntimeError::Usage(error.to_string())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Catalogue::builtin()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(Catalogue::builtin()),
+        Err(error) => Err(RuntimeError::Usage(format!("{}: {error}", path.display()))),
+    }
+}
+
+fn tape(project_dir: &ProjectDir) -> Result<Tape, RuntimeError> {
+    let Some(value) = project_dir.var("CODESPAR_CASSETTE") else {
+        return Ok(Tape::None);
+    };
+    match value.split_once(':') {
+        Some(("record", path)) if !path.is_empty() => Ok(Tape::Record(path.into())),
+        Some(("replay", path)) if !path.is_empty() => Ok(Tape::Replay(path.into())),
+        _ => Err(RuntimeError::Usage(format!(
+            "CODESPAR_CASSETTE={value}: expected record:FILE or replay:FILE"
+        ))),
+    }
+}

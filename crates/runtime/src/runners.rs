@@ -1,0 +1,99 @@
+//! Who runs the tasks of a project, and how a process finds them by project.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+};
+
+use async_trait::async_trait;
+use codespar_dev::{DevRunner, Workflows};
+use codespar_policy::Mode;
+use codespar_protocol::TaskType;
+use codespar_tasks::{
+    AgentRunner, Control, DreamRunner, MonitorRunner, Outcome, Runner, ShellRunner, TeammateRunner,
+    WorkflowRunner,
+};
+
+use crate::{Project, Role, Runtime, agents::ProjectAgents, dev, mcp::ProjectServers};
+
+/// The runners of one project by type of task.
+pub(crate) type Runners = HashMap<TaskType, Arc<dyn Runner>>;
+
+/// Runners of a project know it weakly: it owns them.
+pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: Role) -> Runners {
+    let hub = &project.hub;
+    let agents = Arc::new(AgentRunner {
+        maker: Arc::new(ProjectAgents(weak.clone())),
+        hub: hub.clone(),
+    });
+    let dreams = DreamRunner {
+        agents: agents.clone(),
+    };
+    let teammates = TeammateRunner {
+        agents: agents.clone(),
+    };
+    let monitors = MonitorRunner {
+        servers: Arc::new(ProjectServers(weak.clone())),
+        hub: hub.clone(),
+        redactor: project.redactor.clone(),
+    };
+    let mut runners: Runners = HashMap::new();
+    if role == Role::Worker {
+        runners.insert(TaskType::RemoteAgent, agents.clone());
+    }
+    runners.insert(TaskType::LocalAgent, agents);
+    runners.insert(TaskType::Dream, Arc::new(dreams));
+    runners.insert(TaskType::InProcessTeammate, Arc::new(teammates));
+    runners.insert(TaskType::MonitorMcp, Arc::new(monitors));
+    // A session in plan mode runs no command and publishes nothing, not even what was approved
+    // before in another mode: that waits for a process that may.
+    if role == Role::Worker || project.mode != Mode::Plan {
+        let workflows = Workflows {
+            files: WorkflowRunner { hub: hub.clone() },
+            dev: DevRunner {
+                ground: dev::setup(project, weak),
+                hub: hub.clone(),
+            },
+        };
+        let shell = project.shell_setup(project.sandbox.clone());
+        runners.insert(TaskType::LocalBash, Arc::new(ShellRunner(shell)));
+        runners.insert(TaskType::LocalWorkflow, Arc::new(workflows));
+    }
+    runners
+}
+
+/// Hands a task to the runner of its own project, which is opened if need be.
+pub(crate) struct ByProject {
+    pub(crate) runtime: Weak<Runtime>,
+    pub(crate) task_type: TaskType,
+}
+
+impl ByProject {
+    fn find(&self, control: &Control) -> Result<(Arc<Project>, Arc<dyn Runner>), String> {
+        let runtime = self.runtime.upgrade();
+        let runtime = runtime.ok_or_else(|| "the process is leaving".to_owned())?;
+        let root = &control.authority()?.project_root;
+        let project = runtime
+            .project_at(root)
+            .map_err(|error| format!("the project {} cannot be opened: {error}", root.display()))?;
+        let runner = project.runners.get(&self.task_type).cloned();
+        let runner = runner.ok_or_else(|| {
+            format!(
+                "tasks of type {} do not run here in this mode",
+                self.task_type
+            )
+        })?;
+        Ok((project, runner))
+    }
+}
+
+#[async_trait]
+impl Runner for ByProject {
+    async fn run(&self, control: Control) -> Outcome {
+        match self.find(&control) {
+            // The project stays for as long as the task runs.
+            Ok((_project, runner)) => runner.run(control).await,
+            Err(error) => Outcome::failed(error),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One process: its database, its scheduler, and the projects that are open in it.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use codespar_store::{Database, Store, TaskStore};
+use codespar_tasks::{RunnerLimits, Scheduler, TaskHub};
+use codespar_tools::sandbox::Sandbox;
+use parking_lot::Mutex;
+
+use crate::{
+    Environment, Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError,
+    Settings, runners::ByProject, tools::kinds,
+};
+
+/// What a process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It talks to a person or a script, and runs tasks of the projects it has opened.
+    Session,
+    /// It runs tasks of every project; remote agents too.
+    Worker,
+}
+
+/// One process.
+pub struct Runtime {
+    environment: Arc<Environment>,
+    store: Arc<dyn Database>,
+    scheduler: Arc<Scheduler>,
+    role: Role,
+    /// For projects that are opened because a task needs them.
+    options: ProjectOptions,
+    projects: Mutex<HashMap<PathBuf, Arc<Project>>>,
+}
+
+impl Runtime {
+    /// Opens the database and starts to run tasks. `options` count for projects that are opened for
+    /// tasks alone.
+    pub async fn open(
+        environment: Arc<Environment>,
+        role: Role,
+        limits: RunnerLimits,
+        options: ProjectOptions,
+    ) -> Result<Arc<Self>, RuntimeError> {
+        let store = environment.open_database().await?;
+        let tasks: Arc<dyn TaskStore> = store.clone();
+        let outputs = environment.state.join("task-output");
+        let redactor = Arc::new(environment.redactor());
+        let scheduler = match role {
+            Role::Session => Scheduler::new(tasks, outputs, limits, redactor),
+            Role::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor),
+        };
+        tokio::spawn(scheduler.clone().run());
+        Ok(Arc::new(Self {
+            environment,
+            store,
+            scheduler,
+            role,
+            options,
+            projects: Mutex::default(),
+        }))
+    }
+
+    /// A runtime with its first project.
+    pub async fn with_project(
+        config: ProjectConfig,
+        interaction: Interaction,
+        role: Role,
+    ) -> Result<(Arc<Self>, Arc<Project>), RuntimeError> {
+        // Finding out what works takes a while; the model takes longer to ask for a command.
+        Sandbox::warm_up(&config.sandbox);
+        let options = ProjectOptions {
+            add_dirs: Vec::new(),
+            mcp_config: Vec::new(),
+            ..config.options.clone()
+        };
+        let environment = config.dir.environment.clone();
+        let runtime = Self::open(environment, role, config.limits(), options).await?;
+        let project = runtime.open_project(config, interaction);
+        if role == Role::Session {
+            project.mcp.begin();
+        }
+        Ok((runtime, project))
+    }
+
+    /// Opens a project, or replaces the one with the same root, and begins to run its tasks.
+    pub fn open_project(
+        self: &Arc<Self>,
+        config: ProjectConfig,
+        interaction: Interaction,
+    ) -> Arc<Project> {
+        let hub = self.hub(&config);
+        let project = Project::new(config, interaction, self.store.clone(), hub, self.role);
+        let root = project.dir.root.clone();
+        self.projects.lock().insert(root.clone(), project.clone());
+        for task_type in project.runners.keys().copied() {
+            let runner = ByProject {
+                runtime: Arc::downgrade(self),
+                task_type,
+            };
+            self.scheduler.serve(task_type, Arc::new(runner));
+        }
+        self.scheduler.add_project(root);
+        project
+    }
+
+    /// The project with this root; opened without anybody to ask if it is not open yet.
+    pub fn project_at(self: &Arc<Self>, root: &Path) -> Result<Arc<Project>, RuntimeError> {
+        if let Some(project) = self.projects.lock().get(root) {
+            return Ok(project.clone());
+        }
+        let dir = ProjectDir::at(self.environment.clone(), root)?;
+        let config = ProjectConfig::load(dir, self.options.clone())?;
+        Ok(self.open_project(config, Interaction::default()))
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Arc<dyn Database> {
+        &self.store
+    }
+
+    /// Ends in good order: running tasks are handed over or stopped. Fails when what was recorded
+    /// is lost.
+    pub async fn close(&self) -> Result<(), RuntimeError> {
+        self.scheduler.leave().await;
+        let projects: Vec<_> = self.projects.lock().drain().collect();
+        for (_, project) in projects {
+            project.mcp.close().await;
+        }
+        Ok(self.store.close().await?)
+    }
+
+    /// What the tools and commands of a project use.
+    fn hub(&self, config: &ProjectConfig) -> Arc<TaskHub> {
+        let tasks: Arc<dyn TaskStore> = self.store.clone();
+        let sessions: Arc<dyn Store> = self.store.clone();
+        let hub = TaskHub::new(
+            tasks,
+            sessions,
+            self.scheduler.clone(),
+            kinds(config.agents.agents.values()),
+            tasks_disabled(&config.dir, &config.settings),
+        );
+        let trust = config.dir.trust.clone();
+        hub.guard_workflows(Arc::new(move |path: &Path, text: &str| {
+            trust.may_use_workflow(path, text)
+        }));
+        hub
+    }
+}
+
+/// Why no background tasks may be made in a project, if so.
+pub fn tasks_disabled(dir: &ProjectDir, settings: &Settings) -> Option<String> {
+    let by_variable = dir.environment.is_enabled("DISABLE_BACKGROUND_TASKS");
+    (by_variable || settings.disable_background_tasks == Some(true)).then(|| {
+        "background tasks are switched off (DISABLE_BACKGROUND_TASKS in the environment, or \
+         disableBackgroundTasks in the settings)"
+            .to_owned()
+    })
+}

@@ -1,0 +1,86 @@
+//! A conversation of a project: opened anew, by its id, or the last one.
+
+use std::sync::Arc;
+
+use codespar_agent::{Recovered, Transcript};
+use codespar_protocol::{SessionId, SessionMode};
+use codespar_store::{NewSession, SessionFilter, Store};
+
+use crate::{Project, RuntimeError, session_dirs::find_session};
+
+/// How many sessions are looked at for one to continue.
+const RECENT: u32 = 50;
+
+/// Which session to open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhichSession {
+    /// A new one.
+    New,
+    /// The one with this id, or a unique prefix of it.
+    Id(String),
+    /// The last one in the working directory in which something was said.
+    Last,
+}
+
+/// A session that is open for work; no other process has it.
+pub struct Session {
+    /// The conversation.
+    pub transcript: Transcript,
+    /// What a crash had left open in it.
+    pub recovered: Recovered,
+    /// Whether it existed before.
+    pub is_resumed: bool,
+    /// How it works.
+    pub mode: SessionMode,
+}
+
+impl Project {
+    /// Opens a session.
+    pub async fn open_session(&self, which: &WhichSession) -> Result<Session, RuntimeError> {
+        let existing = match which {
+            WhichSession::New => None,
+            WhichSession::Id(text) => Some(find_session(&*self.store, text).await?),
+            WhichSession::Last => Some(self.last_session().await?),
+        };
+        let id = match existing {
+            Some(id) => id,
+            None => self.new_session().await?,
+        };
+        let mode = self.store.session(id).await?.mode;
+        let store: Arc<dyn Store> = self.store.clone();
+        let (transcript, recovered) = Transcript::open(store, id).await?;
+        Ok(Session {
+            transcript,
+            recovered,
+            is_resumed: existing.is_some(),
+            mode,
+        })
+    }
+
+    /// Records a new session.
+    pub async fn new_session(&self) -> Result<SessionId, RuntimeError> {
+        let new = NewSession {
+            id: SessionId::new(),
+            cwd: self.dir.cwd.clone(),
+            model: self.provider.choice.id.clone(),
+            mode: self.wanted_mode(),
+        };
+        Ok(self.store.create_session(new).await?.id)
+    }
+
+    async fn last_session(&self) -> Result<SessionId, RuntimeError> {
+        let filter = SessionFilter {
+            cwd: Some(self.dir.cwd.clone()),
+            limit: Some(RECENT),
+        };
+        let recent = self.store.sessions(filter).await?;
+        // One in which nothing was said has nothing to go on with.
+        let last = recent.into_iter().find(|session| session.last_seq > 0);
+        last.map(|session| session.id).ok_or_else(|| {
+            RuntimeError::Usage(format!(
+                "there is no session in {} to continue",
+                self.dir.cwd.display()
+            ))
+        })
+    }
+}

@@ -1,0 +1,479 @@
+//! Settings files: read, checked and merged, with errors that name file and line.
+
+mod foreign;
+mod project;
+#[cfg(test)]
+mod random_tests;
+mod remember;
+mod rules;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use codespar_files::OpenError;
+use codespar_policy::{Mode, RuleKind, RuleSet, RuleSource};
+use codespar_tools::{
+    egress::AllowedDomain,
+    sandbox::{Limits, SandboxChoice},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    dev::{DevSettings, ForgeName, VerifySettings},
+    error::RuntimeError,
+    project_dir::ProjectDir,
+    trust::{FileKind, MAX_SETTINGS_BYTES, ProjectFile},
+};
+
+pub use self::remember::{local_file, remember_rules};
+use self::rules::Source;
+
+/// What all settings files together say. The fields are the keys of docs/settings.md.
+#[derive(Debug, Default)]
+#[allow(missing_docs)]
+pub struct Settings {
+    pub rules: RuleSet,
+    pub mode: Option<Mode>,
+    pub extra_dirs: Vec<PathBuf>,
+    pub model: Option<String>,
+    pub provider: Option<ProviderName>,
+    pub max_output_tokens: Option<u32>,
+    pub effort: Option<EffortName>,
+    pub compact_at: Option<u64>,
+    pub env: BTreeMap<String, String>,
+    pub sandbox: SandboxSettings,
+    pub cleanup_period_days: Option<u32>,
+    pub max_agents: Option<u32>,
+    pub max_shells: Option<u32>,
+    pub max_tokens: Option<u64>,
+    pub max_wall_seconds: Option<u64>,
+    pub disable_background_tasks: Option<bool>,
+    pub mcp: McpSettings,
+    pub dev: DevSettings,
+    pub verify: VerifySettings,
+    pub forge: Option<ForgeName>,
+    /// The files that were there.
+    pub files: Vec<PathBuf>,
+    /// Rules that were left out, and why.
+    pub warnings: Vec<String>,
+}
+
+/// MCP servers of the person, which servers of projects may start, and how long they may take.
+#[derive(Debug, Default)]
+pub struct McpSettings {
+    pub servers: BTreeMap<String, Box<RawValue>>,
+    pub enabled: Vec<String>,
+    pub enable_all: bool,
+    pub timeout_ms: Option<u64>,
+    pub connect_timeout_ms: Option<u64>,
+}
+
+/// Which provider, when several could answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderName {
+    Anthropic,
+    Openai,
+    Simulated,
+}
+
+/// How hard the model should think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffortName {
+    Low,
+    Medium,
+    High,
+}
+
+/// How commands are confined.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SandboxSettings {
+    /// Which sandbox; the best that works by default.
+    pub mode: Option<SandboxMode>,
+    /// Let commands use the network.
+    pub network: Option<bool>,
+    /// Hosts that commands may reach although the network is closed to them.
+    pub allowed_domains: Vec<AllowedDomain>,
+    /// Let commands reach the hosts that package managers are configured to use.
+    pub allow_package_hosts: Option<bool>,
+    /// More directories that commands may write to.
+    pub allow_write: Vec<PathBuf>,
+    /// More of the home directory that commands may read.
+    pub allow_read: Vec<PathBuf>,
+    /// Variables that reach commands although they look like secrets.
+    pub pass_env: Vec<String>,
+    /// What commands may use.
+    pub limits: LimitSettings,
+}
+
+/// Limits on what commands may use; 0 is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LimitSettings {
+    /// Processes and threads.
+    pub processes: Option<u64>,
+    /// Megabytes of memory.
+    pub memory_mb: Option<u64>,
+    /// Megabytes of one file.
+    pub file_mb: Option<u64>,
+    /// Open files of one process.
+    pub open_files: Option<u64>,
+    /// Megabytes of `/tmp` and the like.
+    pub scratch_mb: Option<u64>,
+}
+
+impl LimitSettings {
+    /// What another file says wins.
+    fn add(&mut self, other: &Self) {
+        self.processes = other.processes.or(self.processes);
+        self.memory_mb = other.memory_mb.or(self.memory_mb);
+        self.file_mb = other.file_mb.or(self.file_mb);
+        self.open_files = other.open_files.or(self.open_files);
+        self.scratch_mb = other.scratch_mb.or(self.scratch_mb);
+    }
+}
+
+impl From<&LimitSettings> for Limits {
+    fn from(settings: &LimitSettings) -> Self {
+        let chosen = |setting: Option<u64>, unit: u64, usual: Option<u64>| match setting {
+            None => usual,
+            Some(0) => None,
+            Some(value) => Some(value.saturating_mul(unit)),
+        };
+        let usual = Self::default();
+        Self {
+            processes: chosen(settings.processes, 1, usual.processes),
+            memory: chosen(settings.memory_mb, 1 << 20, usual.memory),
+            file_size: chosen(settings.file_mb, 1 << 20, usual.file_size),
+            open_files: chosen(settings.open_files, 1, usual.open_files),
+            scratch: chosen(settings.scratch_mb, 1 << 20, usual.scratch),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxMode {
+    Auto,
+    Namespaces,
+    Bubblewrap,
+    Landlock,
+    Off,
+}
+
+impl From<SandboxMode> for SandboxChoice {
+    fn from(mode: SandboxMode) -> Self {
+        match mode {
+            SandboxMode::Auto => Self::Auto,
+            SandboxMode::Namespaces => Self::Namespaces,
+            SandboxMode::Bubblewrap => Self::Bubblewrap,
+            SandboxMode::Landlock => Self::Landlock,
+            SandboxMode::Off => Self::Off,
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct File<'a> {
+    #[serde(rename = "$schema")]
+    _schema: Option<serde::de::IgnoredAny>,
+    #[serde(borrow)]
+    permissions: Permissions<'a>,
+    model: Option<String>,
+    provider: Option<ProviderName>,
+    max_output_tokens: Option<u32>,
+    effort: Option<EffortName>,
+    compact_at: Option<u64>,
+    env: BTreeMap<String, String>,
+    sandbox: SandboxSettings,
+    cleanup_period_days: Option<u32>,
+    max_agents: Option<u32>,
+    max_shells: Option<u32>,
+    max_tokens: Option<u64>,
+    max_wall_seconds: Option<u64>,
+    disable_background_tasks: Option<bool>,
+    mcp_servers: BTreeMap<String, Box<RawValue>>,
+    enabled_mcp_servers: Vec<String>,
+    enable_all_project_mcp_servers: Option<bool>,
+    mcp_timeout_ms: Option<u64>,
+    mcp_connect_timeout_ms: Option<u64>,
+    dev: DevSettings,
+    verify: VerifySettings,
+    forge: Option<ForgeName>,
+}
+
+/// Rules are kept as they are written until their place in the file is known.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Permissions<'a> {
+    #[serde(borrow)]
+    allow: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    ask: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    deny: Vec<&'a RawValue>,
+    default_mode: Option<Mode>,
+    additional_directories: Vec<PathBuf>,
+}
+
+/// Who wrote a file decides what it may grant.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Author {
+    /// The person, outside of any repository.
+    Person,
+    /// The person or a project, for another tool.
+    Foreign,
+    /// Whoever wrote the repository, and the person trusts it.
+    TrustedProject,
+    /// Whoever wrote the repository.
+    Project,
+}
+
+impl Settings {
+    /// How long one run of an agent may take.
+    pub fn max_wall(&self) -> Option<std::time::Duration> {
+        self.max_wall_seconds.map(std::time::Duration::from_secs)
+    }
+
+    /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning. Files of
+    /// the project grant something only if they are trusted.
+    pub fn load(project_dir: &ProjectDir) -> Result<Self, RuntimeError> {
+        let mut settings = Self::default();
+        if let Some(home) = project_dir.home() {
+            let path = home.join(".claude/settings.json");
+            if let Some(text) = read(&path)? {
+                settings.add_foreign(&path, &text, Grants::Taken, project_dir)?;
+            }
+        }
+        let own = project_dir.state().join("settings.json");
+        if let Some(text) = read(&own)? {
+            settings.add(&own, &text, Author::Person, project_dir)?;
+        }
+        for file in project_dir.trust.files() {
+            settings.add_project_file(file, project_dir)?;
+        }
+        Ok(settings)
+    }
+
+    fn add_project_file(
+        &mut self,
+        file: &ProjectFile,
+        project_dir: &ProjectDir,
+    ) -> Result<(), RuntimeError> {
+        if !matches!(file.kind, FileKind::Settings | FileKind::Foreign) {
+            return Ok(());
+        }
+        let text = file
+            .text
+            .as_ref()
+            .map_err(|error| RuntimeError::Usage(format!("{}: {error}", file.path.display())))?;
+        match (file.kind, project_dir.trust.trusts(file)) {
+            (FileKind::Foreign, true) => {
+                self.add_foreign(&file.path, text, Grants::TakenButDirectories, project_dir)
+            }
+            (FileKind::Foreign, false) => {
+                self.add_foreign(&file.path, text, Grants::Ignored, project_dir)
+            }
+            (_, true) => self.add(&file.path, text, Author::TrustedProject, project_dir),
+            (_, false) => self.add(&file.path, text, Author::Project, project_dir),
+        }
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        text: &str,
+        author: Author,
+        project_dir: &ProjectDir,
+    ) -> Result<(), RuntimeError> {
+        let text = text.trim_start_matches('\u{feff}');
+        let Some(file) = parse::<File<'_>>(path, text)? else {
+            return Ok(());
+        };
+        let file = match author {
+            Author::Project => file.without_grants(),
+            Author::TrustedProject => {
+                file.refuse_widening(path)?;
+                file
+            }
+            Author::Person | Author::Foreign => file,
+        };
+        let source = Source { path, text, author };
+        self.add_permissions(&file.permissions, &source, project_dir)?;
+        self.mode = file.permissions.default_mode.or(self.mode);
+        self.model = file.model.or(self.model.take());
+        self.provider = file.provider.or(self.provider);
+        self.max_output_tokens = file.max_output_tokens.or(self.max_output_tokens);
+        self.effort = file.effort.or(self.effort);
+        self.compact_at = file.compact_at.or(self.compact_at);
+        self.env.extend(file.env);
+        self.sandbox.mode = file.sandbox.mode.or(self.sandbox.mode);
+        self.sandbox.network = file.sandbox.network.or(self.sandbox.network);
+        let domains = &mut self.sandbox.allowed_domains;
+        domains.extend(file.sandbox.allowed_domains);
+        self.sandbox.allow_package_hosts = file
+            .sandbox
+            .allow_package_hosts
+            .or(self.sandbox.allow_package_hosts);
+        let home = project_dir.home();
+        let writable = file
+            .sandbox
+            .allow_write
+            .iter()
+            .map(|dir| expand(dir, home, &project_dir.root));
+        self.sandbox.allow_write.extend(writable);
+        let readable = file
+            .sandbox
+            .allow_read
+            .iter()
+            .map(|path| expand(path, home, &project_dir.root));
+        self.sandbox.allow_read.extend(readable);
+        self.sandbox.limits.add(&file.sandbox.limits);
+        self.sandbox.pass_env.extend(file.sandbox.pass_env);
+        // The state directory is the person's: no project says what is removed from it.
+        if author == Author::Person {
+            self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
+        }
+        self.max_agents = file.max_agents.or(self.max_agents);
+        self.max_shells = file.max_shells.or(self.max_shells);
+        self.max_tokens = limit(self.max_tokens, file.max_tokens, author);
+        self.max_wall_seconds = limit(self.max_wall_seconds, file.max_wall_seconds, author);
+        self.disable_background_tasks = file
+            .disable_background_tasks
+            .or(self.disable_background_tasks);
+        self.dev.add(file.dev, author != Author::Person);
+        self.verify.add(file.verify);
+        self.forge = file.forge.or(self.forge);
+        self.mcp.servers.extend(file.mcp_servers);
+        self.mcp.enabled.extend(file.enabled_mcp_servers);
+        self.mcp.enable_all |= file.enable_all_project_mcp_servers == Some(true);
+        self.mcp.timeout_ms = file.mcp_timeout_ms.or(self.mcp.timeout_ms);
+        self.mcp.connect_timeout_ms = file.mcp_connect_timeout_ms.or(self.mcp.connect_timeout_ms);
+        self.files.push(path.to_path_buf());
+        Ok(())
+    }
+
+    fn add_foreign(
+        &mut self,
+        path: &Path,
+        text: &str,
+        grants: Grants,
+        project_dir: &ProjectDir,
+    ) -> Result<(), RuntimeError> {
+        let source = Source {
+            path,
+            text: text.trim_start_matches('\u{feff}'),
+            author: Author::Foreign,
+        };
+        let Some(theirs) = foreign::permissions(&source, &mut self.warnings)? else {
+            return Ok(());
+        };
+        let permissions = match grants {
+            Grants::Taken => theirs,
+            // Directories outside the project are the person's to add.
+            Grants::TakenButDirectories => Permissions {
+                additional_directories: Vec::new(),
+                ..theirs
+            },
+            Grants::Ignored => Permissions {
+                ask: theirs.ask,
+                deny: theirs.deny,
+                default_mode: theirs.default_mode.filter(|mode| *mode == Mode::Plan),
+                ..Permissions::default()
+            },
+        };
+        self.mode = permissions.default_mode.or(self.mode);
+        self.add_permissions(&permissions, &source, project_dir)?;
+        self.files.push(path.to_path_buf());
+        Ok(())
+    }
+
+    fn add_permissions(
+        &mut self,
+        permissions: &Permissions<'_>,
+        source: &Source<'_>,
+        project_dir: &ProjectDir,
+    ) -> Result<(), RuntimeError> {
+        let named = RuleSource {
+            name: project_dir.shown(source.path),
+            base: Some(project_dir.root.clone()),
+        };
+        let lists = [
+            (RuleKind::Allow, &permissions.allow),
+            (RuleKind::Ask, &permissions.ask),
+            (RuleKind::Deny, &permissions.deny),
+        ];
+        for (kind, entries) in lists {
+            for rule in source.rules(kind, entries, &mut self.warnings)? {
+                self.rules.add(kind, rule, &named);
+            }
+        }
+        let home = project_dir.home();
+        let dirs = permissions.additional_directories.iter();
+        self.extra_dirs
+            .extend(dirs.map(|dir| expand(dir, home, &project_dir.root)));
+        Ok(())
+    }
+}
+
+/// What is taken of another tool's settings besides what makes us stricter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grants {
+    Taken,
+    TakenButDirectories,
+    Ignored,
+}
+
+/// The text of a file of the person; nothing where there is none.
+fn read(path: &Path) -> Result<Option<String>, RuntimeError> {
+    match codespar_files::read_text(path, MAX_SETTINGS_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(OpenError::Missing) => Ok(None),
+        Err(OpenError::Io(error)) if error.kind() == std::io::ErrorKind::NotADirectory => Ok(None),
+        Err(error) => Err(RuntimeError::Usage(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// Reads the text of a settings file; nothing where it is empty.
+fn parse<'a, T: Deserialize<'a>>(path: &Path, text: &'a str) -> Result<Option<T>, RuntimeError> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    if !text.trim_start().starts_with('{') {
+        return Err(RuntimeError::Usage(format!(
+            "{}:1:1: expected a JSON object",
+            path.display()
+        )));
+    }
+    serde_json::from_str(text).map(Some).map_err(|error| {
+        let words = error.to_string();
+        let what = words.split(" at line ").next().unwrap_or(&words);
+        RuntimeError::Usage(format!(
+            "{}:{}:{}: {what}",
+            path.display(),
+            error.line(),
+            error.column()
+        ))
+    })
+}
+
+/// A limit after another file had its say: a project can only make the person's stricter.
+fn limit(before: Option<u64>, named: Option<u64>, author: Author) -> Option<u64> {
+    match (before, named) {
+        (Some(before), Some(named)) if author != Author::Person => Some(before.min(named)),
+        (before, named) => named.or(before),
+    }
+}
+
+fn expand(dir: &Path, home: Option<&Path>, root: &Path) -> PathBuf {
+    match (dir.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => root.join(dir),
+    }
+}

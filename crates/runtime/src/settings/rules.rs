@@ -1,0 +1,142 @@
+//! Permission rules as they stand in a settings file. A deny or ask rule that cannot be understood
+//! is an error, because somebody relies on it; an allow rule that cannot be is left out with a
+//! warning.
+
+use std::path::Path;
+
+use codespar_policy::{Rule, RuleKind};
+use serde_json::value::RawValue;
+
+use super::Author;
+use crate::{configuration::tool_names, error::RuntimeError};
+
+/// A settings file with its place, for messages.
+pub(super) struct Source<'a> {
+    pub(super) path: &'a Path,
+    pub(super) text: &'a str,
+    pub(super) author: Author,
+}
+
+/// Names that differ in no more than this are taken for a slip of the finger.
+const SLIP: usize = 2;
+
+impl Source<'_> {
+    /// Reads the rules of one list.
+    pub(super) fn rules(
+        &self,
+        kind: RuleKind,
+        entries: &[&RawValue],
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<Rule>, RuntimeError> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ours = tool_names();
+        let mut rules = Vec::new();
+        for entry in entries {
+            let problem = match serde_json::from_str::<String>(entry.get()) {
+                Err(_) => Problem::Mistake("a rule is a string".to_owned()),
+                Ok(text) => match Rule::parse(&text) {
+                    Err(error) => Problem::Mistake(error.to_string()),
+                    Ok(rule) if rule.names_known_tool(&ours) => {
+                        rules.push(rule);
+                        continue;
+                    }
+                    Ok(rule) => self.unknown_tool(&rule, &ours),
+                },
+            };
+            let shown = format!("{}: {}", self.at(entry), problem.message());
+            match (kind, problem) {
+                (RuleKind::Deny | RuleKind::Ask, Problem::Mistake(_)) => {
+                    return Err(RuntimeError::Usage(shown));
+                }
+                _ => warnings.push(format!("{shown}; the rule is left out")),
+            }
+        }
+        Ok(rules)
+    }
+
+    /// Another product has tools that are not here: only what looks like a slip is a mistake
+    /// there.
+    fn unknown_tool(&self, rule: &Rule, ours: &[String]) -> Problem {
+        let tool = rule.tool();
+        let ours = ours.iter().cloned();
+        let known = ours.chain(Rule::known_tools().map(str::to_owned));
+        let nearest = known
+            .map(|name| (distance(tool, &name), name))
+            .min()
+            .filter(|(slips, _)| *slips <= SLIP)
+            .map(|(_, name)| name);
+        let said = format!("`{rule}`: there is no tool `{tool}`");
+        match (nearest, self.author) {
+            (Some(name), _) => Problem::Mistake(format!("{said}; did you mean `{name}`?")),
+            (None, Author::Foreign) => Problem::OtherTool(said),
+            (None, _) => Problem::Mistake(said),
+        }
+    }
+
+    /// File, line and column of an entry.
+    fn at(&self, entry: &RawValue) -> String {
+        let start = (entry.get().as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        let before = self.text.get(..start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .count()
+            + 1;
+        format!("{}:{line}:{column}", self.path.display())
+    }
+}
+
+enum Problem {
+    Mistake(String),
+    OtherTool(String),
+}
+
+impl Problem {
+    fn message(&self) -> &str {
+        match self {
+            Self::Mistake(message) | Self::OtherTool(message) => message,
+        }
+    }
+}
+
+/// Whether two words are the same but for a slip.
+pub(super) fn is_slip(word: &str, known: &str) -> bool {
+    word != known && distance(word, known) <= SLIP
+}
+
+/// How many letters must be changed, added or taken away to make one word the other; case does
+/// not count.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.to_ascii_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.to_ascii_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, b) in other.iter().enumerate() {
+            let changed = diagonal + usize::from(a != *b);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_that_differ_are_counted() {
+        assert_eq!(distance("Bash", "Bash"), 0);
+        assert_eq!(distance("Bsh", "Bash"), 1);
+        assert_eq!(distance("Raed", "Read"), 2);
+        assert_eq!(distance("SlashCommand", "Bash"), 9);
+        assert!(is_slip("permisions", "permissions"));
+        assert!(!is_slip("hooks", "permissions"));
+    }
+}

@@ -1,0 +1,122 @@
+//! Which tools an agent of a project has.
+
+use std::sync::Arc;
+
+use codespar_agent::AgentDefinition;
+use codespar_policy::Mode;
+use codespar_protocol::SessionMode;
+use codespar_tasks::{
+    AgentKind, Caller, TaskHub, ToolSet, builtin_kinds, coordinator_tools, subagent_tools,
+    task_tools, team_tools,
+};
+use codespar_tools::{Registry, Tool, standard_tools};
+
+use crate::{Project, Session, dev};
+
+/// Only these, for workers of `CODESPAR_SIMPLE`.
+const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
+
+/// Names that models of other agents call some tools by.
+const ALIASES: [(&str, &str); 3] = [
+    ("Agent", "Task"),
+    ("BashOutput", "TaskOutput"),
+    ("KillShell", "TaskStop"),
+];
+
+impl Project {
+    /// The names of the tools that the agent of a session has.
+    pub fn tool_names(self: &Arc<Self>, session: &Session) -> Vec<String> {
+        let id = session.transcript.session();
+        let caller = self.caller(id, Arc::new(|_| {}));
+        let tools = self.session_tools(session.mode, &caller);
+        tools.names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// The tools of MCP servers that are connected now, for an agent that was made before.
+    pub fn server_tools(&self) -> Registry {
+        let mut tools = Registry::default();
+        add_all(&mut tools, self.mcp.tools());
+        tools.filtered(None, &self.denied)
+    }
+
+    pub(crate) fn session_tools(self: &Arc<Self>, mode: SessionMode, caller: &Caller) -> Registry {
+        match mode {
+            SessionMode::Normal => self.own_tools(caller),
+            SessionMode::Coordinator => self.directing_tools(caller),
+        }
+    }
+
+    /// What a coordinator has; following pull requests too where there is a repository.
+    fn directing_tools(self: &Arc<Self>, caller: &Caller) -> Registry {
+        let mut tools = coordinator_tools(&self.hub, caller);
+        // Followers are workflows, which plan mode does not run.
+        if self.mode != Mode::Plan {
+            add_all(&mut tools, dev::subscriptions(self, caller));
+        }
+        tools
+    }
+
+    /// Standard tools and those for tasks, less what `--disallowedTools` takes away.
+    fn own_tools(&self, caller: &Caller) -> Registry {
+        let mut tools = self.tools.clone();
+        add_all(&mut tools, task_tools(&self.hub, caller));
+        add_all(&mut tools, subagent_tools(&self.hub, caller));
+        add_all(&mut tools, team_tools(&self.hub, caller));
+        add_all(&mut tools, self.mcp.tools());
+        with_aliases(tools.filtered(None, &self.denied))
+    }
+
+    /// Workers have everything but the coordinator's own tools.
+    pub(crate) fn worker_tools(&self, hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
+        let simple = self.dir.var("CODESPAR_SIMPLE");
+        if simple.is_some_and(|value| value != "0") {
+            return standard_tools().filtered(Some(&SIMPLE.map(str::to_owned)), &[]);
+        }
+        let mut tools = standard_tools();
+        add_all(&mut tools, task_tools(hub, caller));
+        add_all(&mut tools, self.mcp.tools());
+        tools
+    }
+}
+
+pub(crate) fn add_all(tools: &mut Registry, added: impl IntoIterator<Item = Arc<dyn Tool>>) {
+    for tool in added {
+        tools.add(tool);
+    }
+}
+
+pub(crate) fn with_aliases(mut tools: Registry) -> Registry {
+    for (alias, name) in ALIASES {
+        if tools.get(name).is_some() {
+            tools.alias(alias, name);
+        }
+    }
+    tools
+}
+
+/// Built-in kinds of agents and the given definitions; a definition of the same name wins.
+pub(crate) fn kinds<'a>(custom: impl Iterator<Item = &'a AgentDefinition>) -> Vec<AgentKind> {
+    let custom: Vec<AgentKind> = custom.map(kind_of).collect();
+    let mut kinds = builtin_kinds();
+    kinds.retain(|kind| custom.iter().all(|other| other.name != kind.name));
+    kinds.extend(custom);
+    kinds
+}
+
+/// The kind that a definition makes.
+pub(crate) fn kind_of(agent: &AgentDefinition) -> AgentKind {
+    AgentKind {
+        name: agent.name.clone(),
+        description: agent.description.clone(),
+        tools: match &agent.tools {
+            Some(names) if !names.iter().any(|name| name == "*") => ToolSet::Only(names.clone()),
+            _ => ToolSet::All,
+        },
+        model: agent.model.clone(),
+        max_turns: agent.max_turns.unwrap_or(20),
+        prompt: agent.prompt.clone(),
+        isolation: agent.isolation,
+        background: agent.background,
+        skills: agent.skills.clone(),
+    }
+}

@@ -1,0 +1,182 @@
+//! The files of a project that could grant something: found and read once. What is decided about
+//! a file and what is used of it is the same text.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use codespar_agent::{MAX_DEFINITION_BYTES, mcp::MAX_CONFIG_BYTES};
+use codespar_files::OpenError;
+use codespar_tasks::MAX_WORKFLOW_BYTES;
+use codespar_tools::sandbox::is_placeholder;
+
+/// A settings file is small; anything larger is something else.
+pub const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+/// More files than this are not looked at; nobody could judge them.
+const MAX_FILES: usize = 1_000;
+/// All texts together: they are kept to show differences.
+const MAX_TOTAL_BYTES: usize = 8 << 20;
+
+/// What a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Settings of ours.
+    Settings,
+    /// Settings of another tool, of which the permissions are read.
+    Foreign,
+    /// MCP servers.
+    Servers,
+    /// A custom agent.
+    Agent,
+    /// A workflow.
+    Workflow,
+}
+
+/// A file as it was read.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Relative to the root.
+    pub(super) name: String,
+    pub(super) path: PathBuf,
+    pub(super) kind: FileKind,
+    /// The text, or why there is none.
+    pub(super) text: Result<String, String>,
+}
+
+const AT_ROOT: [(&str, FileKind, u64); 5] = [
+    (
+        ".claude/settings.json",
+        FileKind::Foreign,
+        MAX_SETTINGS_BYTES,
+    ),
+    (
+        ".claude/settings.local.json",
+        FileKind::Foreign,
+        MAX_SETTINGS_BYTES,
+    ),
+    (
+        ".codespar/settings.json",
+        FileKind::Settings,
+        MAX_SETTINGS_BYTES,
+    ),
+    (
+        ".codespar/settings.local.json",
+        FileKind::Settings,
+        MAX_SETTINGS_BYTES,
+    ),
+    (".mcp.json", FileKind::Servers, MAX_CONFIG_BYTES),
+];
+
+/// In the root and each directory from there down to the working directory.
+const IN_DIRS: [(&str, &str, FileKind, u64); 3] = [
+    (
+        ".codespar/agents",
+        "md",
+        FileKind::Agent,
+        MAX_DEFINITION_BYTES,
+    ),
+    (
+        ".claude/agents",
+        "md",
+        FileKind::Agent,
+        MAX_DEFINITION_BYTES,
+    ),
+    (
+        ".codespar/workflows",
+        "toml",
+        FileKind::Workflow,
+        MAX_WORKFLOW_BYTES,
+    ),
+];
+
+/// What is read as the person's own, so that it is not the project's even if the project is around
+/// it.
+pub(super) struct Own {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) agent_dirs: Vec<PathBuf>,
+}
+
+impl Own {
+    fn has(&self, path: &Path) -> bool {
+        self.files.iter().any(|file| file == path)
+            || self.agent_dirs.iter().any(|dir| path.parent() == Some(dir))
+    }
+}
+
+/// Reads the files of a project.
+pub(super) fn find(root: &Path, cwd: &Path, own: &Own) -> Vec<Found> {
+    let mut reader = Reader {
+        root,
+        own,
+        total: 0,
+        found: Vec::new(),
+    };
+    for (name, kind, max) in AT_ROOT {
+        reader.add(&root.join(name), kind, max);
+    }
+    let dirs = cwd.ancestors().take_while(|dir| dir.starts_with(root));
+    for dir in dirs {
+        for (sub, extension, kind, max) in IN_DIRS {
+            for path in names(&dir.join(sub), extension) {
+                reader.add(&path, kind, max);
+            }
+        }
+    }
+    reader.found
+}
+
+struct Reader<'a> {
+    root: &'a Path,
+    own: &'a Own,
+    total: usize,
+    found: Vec<Found>,
+}
+
+impl Reader<'_> {
+    fn add(&mut self, path: &Path, kind: FileKind, max: u64) {
+        if self.own.has(path) {
+            return;
+        }
+        let text = if self.found.len() >= MAX_FILES || self.total > MAX_TOTAL_BYTES {
+            Err("the project has too many such files".to_owned())
+        } else {
+            let name = path.strip_prefix(self.root).unwrap_or(path);
+            match codespar_files::read_inside(self.root, name, max) {
+                Ok(bytes) => String::from_utf8(bytes).map_err(|_| OpenError::NotText.to_string()),
+                Err(error) if is_absent(path, &error) => return,
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        self.total += text.as_ref().map_or(0, String::len);
+        let name = path.strip_prefix(self.root).unwrap_or(path);
+        self.found.push(Found {
+            name: name.to_string_lossy().into_owned(),
+            path: path.to_path_buf(),
+            kind,
+            text,
+        });
+    }
+}
+
+fn is_absent(path: &Path, error: &OpenError) -> bool {
+    match error {
+        OpenError::Missing => true,
+        OpenError::NotRegular => is_placeholder(path),
+        OpenError::Io(error) => error.kind() == io::ErrorKind::NotADirectory,
+        _ => false,
+    }
+}
+
+fn names(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|end| end == extension))
+        .take(MAX_FILES)
+        .collect();
+    paths.sort();
+    paths
+}

@@ -1,0 +1,203 @@
+//! What a file of a project would grant, in words. A file that grants nothing needs no trust.
+
+use serde_json::{Map, Value};
+
+use super::files::FileKind;
+use codespar_policy::printable;
+
+/// What the file would grant, one line each, in full: what is not shown cannot be judged.
+/// Everything that is not known to be harmless counts.
+pub(super) fn of(kind: FileKind, text: &str) -> Vec<String> {
+    match kind {
+        FileKind::Settings => json(text, of_settings),
+        FileKind::Foreign => json(text, of_foreign),
+        FileKind::Servers => json(text, of_servers),
+        FileKind::Agent => of_agent(text),
+        FileKind::Workflow => vec!["a workflow".to_owned()],
+    }
+}
+
+/// What cannot be read here counts as a grant: another reader, which skips what it does not need,
+/// may still read it.
+fn json(text: &str, grants: fn(&Map<String, Value>) -> Vec<String>) -> Vec<String> {
+    let text = text.trim_start_matches('\u{feff}');
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => grants(&map),
+        _ if text.trim().is_empty() => Vec::new(),
+        _ => vec!["something that cannot be read as JSON".to_owned()],
+    }
+}
+
+/// Deny and ask rules, plan mode, protected files, a verify command (the sandbox confines it) and
+/// switching the network off count without trust, and so do limits; nothing else does.
+fn of_settings(map: &Map<String, Value>) -> Vec<String> {
+    let mut grants = Vec::new();
+    for (key, value) in map {
+        match (key.as_str(), value) {
+            // Limits of a project only lower those of the person.
+            ("$schema" | "maxTokens" | "maxWallSeconds", _) => {}
+            ("permissions", Value::Object(permissions)) => {
+                grants.extend(of_permissions(permissions));
+            }
+            ("verify" | "dev" | "sandbox", Value::Object(inner)) => {
+                let is_free = |inner_key: &str, value: &Value| {
+                    matches!(
+                        (key.as_str(), inner_key),
+                        ("verify", "command") | ("dev", "protected")
+                    ) || (matches!(inner_key, "network" | "allowPackageHosts")
+                        && value == &Value::Bool(false))
+                };
+                let named = inner.iter().filter(|(name, value)| !is_free(name, value));
+                grants
+                    .extend(named.filter_map(|(name, value)| say(&format!("{key}.{name}"), value)));
+            }
+            _ => grants.extend(say(key, value)),
+        }
+    }
+    grants
+}
+
+fn of_permissions(map: &Map<String, Value>) -> Vec<String> {
+    let granting = map.iter().filter_map(|(key, value)| match key.as_str() {
+        "deny" | "ask" => None,
+        "allow" => say("allow rules", value),
+        "defaultMode" if value == "plan" => None,
+        "defaultMode" => say("permission mode", value),
+        other => say(other, value),
+    });
+    granting.collect()
+}
+
+/// Of another tool's settings only allow rules and a mode are taken over.
+fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
+    let Some(Value::Object(permissions)) = map.get("permissions") else {
+        return Vec::new();
+    };
+    let mode = permissions
+        .get("defaultMode")
+        .filter(|mode| *mode == "dontAsk");
+    let allow = permissions
+        .get("allow")
+        .and_then(|rules| say("allow rules", rules));
+    allow
+        .into_iter()
+        .chain(mode.and_then(|mode| say("permission mode", mode)))
+        .collect()
+}
+
+fn of_servers(map: &Map<String, Value>) -> Vec<String> {
+    let Some(Value::Object(servers)) = map.get("mcpServers") else {
+        return Vec::new();
+    };
+    let described = servers.iter().map(|(name, entry)| {
+        let words = entry["args"].as_array().into_iter().flatten();
+        let words = std::iter::once(&entry["command"])
+            .chain(words)
+            .chain(std::iter::once(&entry["url"]));
+        let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+        one_line(&format!("MCP server {name}: {}", words.join(" ")))
+    });
+    described.collect()
+}
+
+fn of_agent(text: &str) -> Vec<String> {
+    let head = text.lines().skip(1).take_while(|line| line.trim() != "---");
+    let told = head.filter(|line| {
+        ["name:", "tools:", "permissionMode:", "model:"]
+            .iter()
+            .any(|key| line.starts_with(key))
+    });
+    let told: Vec<&str> = told.collect();
+    vec![one_line(&format!("an agent ({})", told.join(", ")))]
+}
+
+fn say(key: &str, value: &Value) -> Option<String> {
+    let words = match value {
+        Value::Null => return None,
+        Value::Array(list) if list.is_empty() => return None,
+        Value::Object(map) if map.is_empty() => return None,
+        Value::Array(list) => {
+            let words = list.iter().map(|item| match item {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            words.collect::<Vec<_>>().join(", ")
+        }
+        Value::Object(map) => {
+            let words = map.iter().map(|(name, value)| match value {
+                Value::String(text) => format!("{name}={text}"),
+                other => format!("{name}={other}"),
+            });
+            words.collect::<Vec<_>>().join(", ")
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Some(one_line(&format!("{key}: {words}")))
+}
+
+/// Without anything that a terminal would obey.
+pub(super) fn one_line(text: &str) -> String {
+    printable(text).replace('\n', "\\n").replace('\t', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_makes_things_stricter_grants_nothing() {
+        for text in [
+            "{}",
+            "",
+            r#"{"$schema": "x", "permissions": {"deny": ["Bash"], "ask": ["Read"], "defaultMode": "plan", "allow": []}}"#,
+            r#"{"verify": {"command": "make test"}, "dev": {"protected": ["*.sql"]}, "sandbox": {"network": false, "allowPackageHosts": false}, "maxWallSeconds": 9}"#,
+        ] {
+            assert_eq!(of(FileKind::Settings, text), Vec::<String>::new(), "{text}");
+        }
+        let foreign =
+            r#"{"permissions": {"deny": ["Bash"]}, "hooks": {"x": []}, "env": {"A": "b"}}"#;
+        assert_eq!(of(FileKind::Foreign, foreign), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_another_reader_would_skip_does_not_hide_a_grant() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        for odd in [deep.as_str(), "1e999", r#""\ud800""#] {
+            let text = format!(r#"{{"$schema": {odd}, "permissions": {{"allow": ["Bash"]}}}}"#);
+            for kind in [FileKind::Settings, FileKind::Foreign, FileKind::Servers] {
+                assert_eq!(of(kind, &text).len(), 1, "{odd}");
+            }
+        }
+    }
+
+    #[test]
+    fn everything_else_is_named() {
+        let text = r#"{"permissions": {"allow": ["Bash", "Read(//**)"], "defaultMode": "acceptEdits"},
+            "env": {"LD_PRELOAD": "x"}, "model": "m", "verify": {"network": true}, "sandbox": {"mode": "off"},
+            "later": 1}"#;
+        assert_eq!(
+            of(FileKind::Settings, text),
+            [
+                "allow rules: Bash, Read(//**)",
+                "permission mode: acceptEdits",
+                "env: LD_PRELOAD=x",
+                "model: m",
+                "verify.network: true",
+                "sandbox.mode: off",
+                "later: 1",
+            ]
+        );
+        let servers =
+            r#"{"mcpServers": {"a": {"command": "sh", "args": ["-c", "x\u001b[2J\ny"]}}}"#;
+        assert_eq!(
+            of(FileKind::Servers, servers),
+            ["MCP server a: sh -c x\\u{1b}[2J\\ny"]
+        );
+        let agent = "---\nname: a\ndescription: d\npermissionMode: acceptEdits\n---\nmodel: no\n";
+        assert_eq!(
+            of(FileKind::Agent, agent),
+            ["an agent (name: a, permissionMode: acceptEdits)"]
+        );
+    }
+}

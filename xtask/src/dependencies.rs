@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::{licences, metadata::Metadata, rooms, unused};
+use crate::{layers, licences, metadata::Metadata, unused};
 
-/// Check the dependencies: licences, unwanted and unused crates, order of the rooms.
+/// Check the dependencies: licences, unwanted and unused crates, order of the layers.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
@@ -29,7 +29,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     let mut problems = licences::problems(&metadata.packages);
     problems.extend(unwanted(&metadata));
     for package in metadata.members() {
-        problems.extend(rooms::problems(package));
+        problems.extend(layers::problems(package));
         problems.extend(unused::problems(package)?);
     }
     if problems.is_empty() {

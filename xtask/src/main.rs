@@ -9,7 +9,7 @@ mod licences;
 mod metadata;
 mod npm;
 mod redteam;
-mod rooms;
+mod layers;
 mod steps;
 mod test;
 mod tools;

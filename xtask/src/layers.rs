@@ -1,9 +1,9 @@
-//! Which room may use which: only those above it.
+//! Which crate may depend on which: only those of the layers above it.
 
 use crate::metadata::Package;
 
-/// A room and those it may use besides what these use themselves, in order from the top.
-const ROOMS: &[(&str, &[&str])] = &[
+/// A crate and those it may depend on besides what these depend on themselves, from the top.
+const LAYERS: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("files", &[]),
     ("model", &["protocol"]),
@@ -26,30 +26,30 @@ const ROOMS: &[(&str, &[&str])] = &[
 const TESTKIT: &str = "testkit";
 
 pub(crate) fn problems(package: &Package) -> Vec<String> {
-    let Some(room) = room_of(&package.name) else {
+    let Some(layer) = layer_of(&package.name) else {
         return Vec::new();
     };
-    let Some(allowed) = allowed(room) else {
+    let Some(allowed) = allowed(layer) else {
         return vec![format!(
-            "the room `{room}` is not in the table of xtask/src/rooms.rs; add it at its place"
+            "the crate `{layer}` is not in the table of xtask/src/layers.rs; add it at its layer"
         )];
     };
     let mut problems = Vec::new();
     for dependency in &package.dependencies {
-        let Some(used) = room_of(&dependency.name) else {
+        let Some(used) = layer_of(&dependency.name) else {
             continue;
         };
         let for_tests = used == TESTKIT && dependency.is_dev();
         if !for_tests && !allowed.contains(&used) {
             problems.push(format!(
-                "the room `{room}` may not use `{used}`: it is not above it"
+                "the crate `{layer}` may not depend on `{used}`: it is not in a layer above"
             ));
         }
     }
     problems
 }
 
-fn room_of(package: &str) -> Option<&str> {
+fn layer_of(package: &str) -> Option<&str> {
     match package {
         "codespar" => Some("cli"),
         "xtask" => Some("xtask"),
@@ -57,9 +57,9 @@ fn room_of(package: &str) -> Option<&str> {
     }
 }
 
-/// All rooms that a room may use, or `None` if it is not known.
-fn allowed(room: &str) -> Option<Vec<&'static str>> {
-    let (_, direct) = ROOMS.iter().find(|(name, _)| *name == room)?;
+/// All crates that a crate may depend on, or `None` if it is not known.
+fn allowed(layer: &str) -> Option<Vec<&'static str>> {
+    let (_, direct) = LAYERS.iter().find(|(name, _)| *name == layer)?;
     let mut all = direct.to_vec();
     for above in *direct {
         all.extend(allowed(above).unwrap_or_default());
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_room_may_use_those_above_it_also_at_a_distance() {
+    fn a_layer_may_use_those_above_it_also_at_a_distance() {
         let uses = [
             ("codespar-protocol", None),
             ("codespar-tools", None),
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn a_room_may_not_use_those_below_or_beside_it() {
+    fn a_layer_may_not_use_those_below_or_beside_it() {
         let uses = [("codespar-agent", Some("dev")), ("codespar-store", None)];
         assert_eq!(
             problems(&package("codespar-policy", &uses)),
             [
-                "the room `policy` may not use `agent`: it is not above it",
-                "the room `policy` may not use `store`: it is not above it"
+                "the layer `policy` may not use `agent`: it is not above it",
+                "the layer `policy` may not use `store`: it is not above it"
             ]
         );
     }
@@ -117,16 +117,16 @@ mod tests {
         let uses = [("codespar-testkit", None)];
         assert_eq!(
             problems(&package("codespar-model", &uses)),
-            ["the room `model` may not use `testkit`: it is not above it"]
+            ["the layer `model` may not use `testkit`: it is not above it"]
         );
         assert_eq!(problems(&package("xtask", &uses)), [""; 0]);
     }
 
     #[test]
-    fn a_new_room_must_be_given_its_place() {
+    fn a_new_layer_must_be_given_its_place() {
         assert_eq!(
             problems(&package("codespar-attic", &[])),
-            ["the room `attic` is not in the table of xtask/src/rooms.rs; add it at its place"]
+            ["the layer `attic` is not in the table of xtask/src/layers.rs; add it at its place"]
         );
     }
 }

@@ -3,8 +3,8 @@
 #![no_main]
 
 use codespar_policy::{
-    Access, Decision, Lifetime, Mode, Repository, Request, Rule, RuleKind, RuleSet, RuleSource,
-    Scope, Shelter, decide,
+    Access, Decision, Lifetime, Mode, RepositoryScope, AccessRequest, Rule, RuleKind, RuleSet, RuleSource,
+    Scope, SandboxState, decide,
 };
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
@@ -16,12 +16,12 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         home: Some("/home/person".into()),
         workspace: vec!["/project".into()],
         free: Vec::new(),
-        shelter: Shelter::Sandboxed,
-        repository: Repository::Project,
+        sandbox_state: SandboxState::Sandboxed,
+        repository: RepositoryScope::Project,
         lifetime: Lifetime::Kept,
     };
     let access = [Access::Command(command.to_owned())];
-    let request = Request {
+    let request = AccessRequest {
         tool: "Bash",
         read_only: false,
         access: &access,

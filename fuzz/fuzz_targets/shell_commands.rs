@@ -3,7 +3,7 @@
 #![no_main]
 
 use codespar_policy::{
-    Access, Decision, Lifetime, Mode, Repository, Request, RuleSet, Scope, Shelter, decide,
+    Access, Decision, Lifetime, Mode, RepositoryScope, AccessRequest, RuleSet, Scope, SandboxState, decide,
 };
 
 /// Options and operators that write or run something, in a text without quotes.
@@ -42,12 +42,12 @@ fn is_free(command: &str) -> bool {
         home: Some("/home/person".into()),
         workspace: vec!["/project".into()],
         free: Vec::new(),
-        shelter: Shelter::Sandboxed,
-        repository: Repository::Project,
+        sandbox_state: SandboxState::Sandboxed,
+        repository: RepositoryScope::Project,
         lifetime: Lifetime::Kept,
     };
     let access = [Access::Command(command.to_owned())];
-    let request = Request {
+    let request = AccessRequest {
         tool: "Bash",
         read_only: false,
         access: &access,

@@ -15,8 +15,8 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AgentError, Approver, Briefing, Gate, HandOver, Inbox, Limits, SideCalls, Transcript,
-    TreeShare, limits::Reached, stop::Stop, tally::Tally,
+    AgentError, Approver, Briefing, HandOver, Inbox, RunLimits, SideCalls, Transcript, TreeShare,
+    WriteGate, limits::Reached, stop::Stop, tally::Tally,
 };
 
 /// How often in a row an answer that reached the limit on output is asked to go on.
@@ -69,7 +69,7 @@ pub struct AgentParts {
     /// Where events go.
     pub sink: Sink,
     /// What a run may use up.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// What the system prompt is made from.
     pub briefing: Briefing,
     /// Model calls that tools make.
@@ -77,7 +77,7 @@ pub struct AgentParts {
     /// What reaches it from outside.
     pub inbox: Arc<dyn Inbox>,
     /// Asked before files are written, where others may write too.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub gate: Option<Arc<dyn WriteGate>>,
 }
 
 /// An agent on one session.

@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Instant};
 
-use codespar_policy::{Access, Decision, Request, RuleKind, RuleSource, Scope, decide};
+use codespar_policy::{Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide};
 use codespar_protocol::{
     Answer, ContentBlock, EntryBody, Event, PermissionDenial, Question, RawObject, SeenFile,
     ToolResult, ToolResultContent, ToolUse,
@@ -265,7 +265,7 @@ impl Agent {
         intent: &Intent,
         stop: &Stop,
     ) -> Result<Approval, String> {
-        let request = Request {
+        let request = AccessRequest {
             tool: tool.name(),
             read_only: tool.effect() != Effect::Changes,
             access: &intent.access,
@@ -321,7 +321,7 @@ impl Agent {
             .iter()
             .any(|access| matches!(access, Access::Command(_)))
         {
-            scope.shelter = self.parts.context.sandbox().shelter();
+            scope.sandbox_state = self.parts.context.sandbox().sandbox_state();
             scope.repository = nested::repository(&scope.cwd, &scope.workspace);
         }
         scope

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 /// Asked before a file is written.
 #[async_trait]
-pub trait Gate: Send + Sync {
+pub trait WriteGate: Send + Sync {
     /// Takes the file for this agent. The error names who has it.
     async fn claim(&self, path: &Path) -> Result<(), String>;
 }

@@ -32,10 +32,10 @@ pub use definition::{
     MAX_DEFINITION_BYTES,
 };
 pub use error::AgentError;
-pub use gate::Gate;
+pub use gate::WriteGate;
 pub use hand_over::HandOver;
 pub use inbox::{Inbox, NoInbox};
-pub use limits::Limits;
+pub use limits::RunLimits;
 pub use side_call::{ModelPageReader, SideCalls};
 pub use stop::Stop;
 pub use transcript::{Recovered, Transcript};

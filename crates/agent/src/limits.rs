@@ -9,7 +9,7 @@ use crate::TreeShare;
 
 /// What a run may use up. `None` means no limit.
 #[derive(Debug, Clone, Default)]
-pub struct Limits {
+pub struct RunLimits {
     /// Model calls.
     pub max_turns: Option<u32>,
     /// Model calls of the same run that processes before this one made.
@@ -29,7 +29,7 @@ pub(crate) struct Reached {
     pub(crate) message: String,
 }
 
-impl Limits {
+impl RunLimits {
     /// The budget of an agent with these limits: its own, within that of its tree.
     pub(crate) fn budget(&self) -> Arc<Budget> {
         let own = Budget::new(self.max_budget, None);
@@ -56,10 +56,10 @@ mod tests {
 
     #[test]
     fn turns_of_earlier_processes_count() {
-        let limits = Limits {
+        let limits = RunLimits {
             max_turns: Some(5),
             turns_before: 3,
-            ..Limits::default()
+            ..RunLimits::default()
         };
         assert_eq!(limits.reached(1), None);
         let reached = limits.reached(2).unwrap();
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn the_last_turn_allowed_is_made_and_the_next_is_not() {
-        let limits = Limits {
+        let limits = RunLimits {
             max_turns: Some(2),
-            ..Limits::default()
+            ..RunLimits::default()
         };
         assert_eq!(limits.reached(1), None);
         let reached = limits.reached(2).unwrap();

@@ -3,20 +3,20 @@
 
 use std::path::{Path, PathBuf};
 
-use codespar_policy::Repository;
+use codespar_policy::RepositoryScope;
 
 /// The repository that git finds from `cwd`. One between it and the top of the workspace came with
 /// the files, or was made by a command, and so did its configuration.
-pub(crate) fn repository(cwd: &Path, workspace: &[PathBuf]) -> Repository {
+pub(crate) fn repository(cwd: &Path, workspace: &[PathBuf]) -> RepositoryScope {
     let below = cwd
         .ancestors()
         .take_while(|dir| !workspace.iter().any(|top| top == dir));
     for dir in below {
         if is_repository(dir) {
-            return Repository::Nested;
+            return RepositoryScope::Nested;
         }
     }
-    Repository::Project
+    RepositoryScope::Project
 }
 
 /// With a `.git` of any kind in it, or laid out as a bare repository.
@@ -45,12 +45,12 @@ mod tests {
         fs::write(root.join("sub/.git"), "gitdir: ../elsewhere").unwrap();
         let workspace = [root.clone()];
         for (cwd, expected) in [
-            ("", Repository::Project),
-            ("src/deep", Repository::Project),
-            ("vendor/x", Repository::Nested),
-            ("vendor/x/src", Repository::Nested),
-            ("bare", Repository::Nested),
-            ("sub", Repository::Nested),
+            ("", RepositoryScope::Project),
+            ("src/deep", RepositoryScope::Project),
+            ("vendor/x", RepositoryScope::Nested),
+            ("vendor/x/src", RepositoryScope::Nested),
+            ("bare", RepositoryScope::Nested),
+            ("sub", RepositoryScope::Nested),
         ] {
             let cwd = if cwd.is_empty() {
                 root.clone()

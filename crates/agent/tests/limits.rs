@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_agent::{Limits, TreeBudget, TreeShare};
+use codespar_agent::{RunLimits, TreeBudget, TreeShare};
 use codespar_protocol::{EntryBody, Event, Message, Outcome, RunResult, StopReason, Usage, Usd};
 use codespar_store::Store;
 use codespar_testkit::{AfterLast, Conversation, Fault, Matcher, Script, Turn};
@@ -186,9 +186,9 @@ async fn agents_of_one_tree_cannot_pass_its_budget_together() {
     let mut benches = Vec::new();
     for _ in 0..8 {
         let mut bench = Bench::new(Script::new().turn(turn())).await;
-        bench.limits = Limits {
+        bench.limits = RunLimits {
             tree: Some(TreeShare::Branch(tree.clone())),
-            ..Limits::default()
+            ..RunLimits::default()
         };
         agents.push(bench.agent().await.0);
         benches.push(bench);

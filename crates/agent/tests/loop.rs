@@ -12,7 +12,7 @@ mod common;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use codespar_agent::Limits;
+use codespar_agent::RunLimits;
 use codespar_policy::Access;
 use codespar_protocol::{Cost, Event, Message, Outcome, StopReason, Usage, Usd};
 use codespar_testkit::{Script, Turn};
@@ -204,9 +204,9 @@ async fn the_limit_on_turns_ends_the_run_with_every_call_answered() {
         "x",
     ))
     .await;
-    bench.limits = Limits {
+    bench.limits = RunLimits {
         max_turns: Some(3),
-        ..Limits::default()
+        ..RunLimits::default()
     };
     let result = bench.run("go").await;
     assert_eq!(
@@ -214,7 +214,7 @@ async fn the_limit_on_turns_ends_the_run_with_every_call_answered() {
         (Outcome::ErrorMaxTurns, 3)
     );
     assert_eq!(bench.server.request_count(), 3);
-    bench.limits = Limits::default();
+    bench.limits = RunLimits::default();
     assert_eq!(bench.run("go on").await.outcome, Outcome::Success);
 }
 
@@ -226,9 +226,9 @@ async fn the_limit_on_money_stops_before_it_is_passed() {
         .turn(turn(400_000))
         .turn(turn(400_000));
     let mut bench = Bench::new(script).await;
-    bench.limits = Limits {
+    bench.limits = RunLimits {
         max_budget: Usd::from_dollars(0.8),
-        ..Limits::default()
+        ..RunLimits::default()
     };
     let result = bench.run("go").await;
     assert_eq!(

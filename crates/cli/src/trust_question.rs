@@ -2,7 +2,7 @@
 
 use std::{io::BufRead, path::Path};
 
-use codespar_runtime::trust::{Person, ProjectTrust};
+use codespar_runtime::trust::{ProjectTrust, UserDirs};
 
 use crate::{error::CommandError, printer, style};
 
@@ -10,7 +10,7 @@ use crate::{error::CommandError, printer, style};
 /// for these contents, and the project is used without them.
 pub(crate) fn ask(
     project: &ProjectTrust,
-    person: &Person,
+    person: &UserDirs,
     cwd: &Path,
 ) -> Result<ProjectTrust, CommandError> {
     if !project.is_unasked() {

@@ -17,7 +17,7 @@ const SYSTEM: &str = include_str!("prompts/ask.md");
 const MOST_ROUNDS: u32 = 4;
 
 /// A question to a model.
-pub struct Question<'a> {
+pub struct AskRequest<'a> {
     /// Who is asked.
     pub model: &'a Arc<dyn Model>,
     /// Prices.
@@ -50,7 +50,7 @@ pub struct Reply {
 }
 
 /// Asks, until `stop` says otherwise.
-pub async fn ask(question: Question<'_>, stop: &Stop) -> Result<Reply, Failure> {
+pub async fn ask(question: AskRequest<'_>, stop: &Stop) -> Result<Reply, Failure> {
     let budget = Arc::new(Budget::new(question.max_budget, None));
     let asking = Asking {
         model: &**question.model,

@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use codespar_forge::{Activity, Forge, ForgeError};
 use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
 use codespar_store::{Notify, StoreError, TaskFilter};
-use codespar_tasks::{Caller, Control, HubError, Outcome, StopReason, TaskExtra, TaskHub};
+use codespar_tasks::{Caller, Control, HubError, TaskExtra, TaskHub, TaskOutcome, TaskStopReason};
 use serde::{Deserialize, Serialize};
 
 use crate::{DevSetup, Failure, FollowOrder, RepositoryRef};
@@ -118,25 +118,25 @@ fn broken(error: &HubError) -> Failure {
 }
 
 /// Waits for news and ends with them.
-pub(crate) async fn run(ground: &DevSetup, hub: &Arc<TaskHub>, control: &Control) -> Outcome {
+pub(crate) async fn run(ground: &DevSetup, hub: &Arc<TaskHub>, control: &Control) -> TaskOutcome {
     match wait_for_news(ground, hub, control).await {
-        Ok(texts) => Outcome {
+        Ok(texts) => TaskOutcome {
             status: TaskStatus::Completed,
             result: Some(texts.join("\n")),
             error: None,
-            ..Outcome::failed("")
+            ..TaskOutcome::failed("")
         },
         Err(Failure::Stopped) => {
             let reason = match &*control.stop_reason.lock() {
-                Some(StopReason::Asked(reason)) => reason.clone(),
+                Some(TaskStopReason::Asked(reason)) => reason.clone(),
                 _ => "the process that ran it ended".to_owned(),
             };
-            Outcome {
+            TaskOutcome {
                 status: TaskStatus::Killed,
-                ..Outcome::failed(reason)
+                ..TaskOutcome::failed(reason)
             }
         }
-        Err(failure) => Outcome::failed(failure.to_string()),
+        Err(failure) => TaskOutcome::failed(failure.to_string()),
     }
 }
 

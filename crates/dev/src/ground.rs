@@ -36,7 +36,7 @@ pub trait Linker: Send + Sync {
 
 /// The person who gave the instruction, where they can be asked.
 #[async_trait]
-pub trait Person: Send + Sync {
+pub trait HumanInput: Send + Sync {
     /// Shows what the model wants to know and gives the answer; `None` when there is none.
     async fn answer(&self, question: &str) -> Option<String>;
 }
@@ -62,7 +62,7 @@ pub struct DevSetup {
     /// Indexes, test results and throw-away trees are kept in here.
     pub dir: PathBuf,
     /// Who can be asked; nobody in a pipe.
-    pub person: Option<Arc<dyn Person>>,
+    pub person: Option<Arc<dyn HumanInput>>,
     /// Called after each recorded step.
     pub hook: Option<StepHook>,
 }

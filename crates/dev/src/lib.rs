@@ -28,14 +28,14 @@ mod tools;
 mod verify;
 mod words;
 
-pub use ask::{Question, Reply, ask};
+pub use ask::{AskRequest, Reply, ask};
 pub use codespar_protocol::{
-    DevLimits, DevOrder, Engine, FollowOrder, ImageRef, Leave, OnFailure, RepositoryRef,
+    Consent, DevLimits, DevOrder, Engine, FollowOrder, ImageRef, OnFailure, RepositoryRef,
     VerifyChoice,
 };
 pub use failure::Failure;
 pub use follow::{subscribe, unsubscribe};
-pub use ground::{DevSetup, Link, Linker, ModelNames, Person};
+pub use ground::{DevSetup, HumanInput, Link, Linker, ModelNames};
 pub use images::keep_images;
 pub use ledger::StepHook;
 pub use merge::{MergeRefusal, Merged, merge};

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codespar_agent::Stop;
 use codespar_protocol::{TaskSpec, TaskStatus};
-use codespar_tasks::{Control, Outcome, Runner, StopReason, TaskHub, WorkflowRunner};
+use codespar_tasks::{Control, Runner, TaskHub, TaskOutcome, TaskStopReason, WorkflowRunner};
 use serde_json::Map;
 
 use crate::{
@@ -27,14 +27,14 @@ pub struct Workflows {
 
 #[async_trait]
 impl Runner for Workflows {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         match control.spec() {
             Ok(TaskSpec::Dev(_)) => self.dev.run(control).await,
             Ok(TaskSpec::FollowPullRequest(_)) => {
                 follow::run(&self.dev.ground, &self.dev.hub, &control).await
             }
             Ok(_) => self.files.run(control).await,
-            Err(error) => Outcome::failed(error),
+            Err(error) => TaskOutcome::failed(error),
         }
     }
 }
@@ -49,7 +49,7 @@ pub struct DevRunner {
 
 #[async_trait]
 impl Runner for DevRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         let stop = Arc::new(Stop::new(&control.cancel, max_wall(&control)));
         let opening = Run::open(self.ground.clone(), self.hub.clone(), control, stop.clone());
         let opened = within(&stop, opening).await;
@@ -61,14 +61,14 @@ impl Runner for DevRunner {
             Err(failure) => {
                 let words = failure.to_string();
                 let words = self.ground.redactor.redact(&words).into_owned();
-                Outcome::failed(words)
+                TaskOutcome::failed(words)
             }
         }
     }
 }
 
 impl DevRunner {
-    async fn conclude(&self, run: &Run, ended: Result<DevReport, Failure>) -> Outcome {
+    async fn conclude(&self, run: &Run, ended: Result<DevReport, Failure>) -> TaskOutcome {
         match ended {
             Ok(report) => {
                 run.remove_files().await;
@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-fn success(run: &Run, report: &DevReport) -> Outcome {
+fn success(run: &Run, report: &DevReport) -> TaskOutcome {
     let (usage, cost) = run.spent();
     let mut metadata = Map::new();
     // Plain values: it is always JSON.
@@ -157,7 +157,7 @@ fn success(run: &Run, report: &DevReport) -> Outcome {
         "report".to_owned(),
         serde_json::to_value(report).unwrap_or_default(),
     );
-    Outcome {
+    TaskOutcome {
         status: TaskStatus::Completed,
         result: Some(report.text()),
         error: None,
@@ -169,27 +169,27 @@ fn success(run: &Run, report: &DevReport) -> Outcome {
     }
 }
 
-fn failed(run: &Run, failure: &Failure) -> Outcome {
+fn failed(run: &Run, failure: &Failure) -> TaskOutcome {
     let (usage, cost) = run.spent();
     let words = failure.to_string();
     run.note(&format!("✗ {words}"));
-    Outcome {
+    TaskOutcome {
         usage,
         cost,
-        ..Outcome::failed(words)
+        ..TaskOutcome::failed(words)
     }
 }
 
-fn stopped(run: &Run) -> Outcome {
+fn stopped(run: &Run) -> TaskOutcome {
     let (usage, cost) = run.spent();
     let reason = match &*run.control.stop_reason.lock() {
-        Some(StopReason::Asked(reason)) => reason.clone(),
+        Some(TaskStopReason::Asked(reason)) => reason.clone(),
         _ => "the process that ran it ended".to_owned(),
     };
-    Outcome {
+    TaskOutcome {
         status: TaskStatus::Killed,
         usage,
         cost,
-        ..Outcome::failed(reason)
+        ..TaskOutcome::failed(reason)
     }
 }

@@ -224,7 +224,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        DevLimits, Engine, Leave, OnFailure, RepositoryRef, RiskLevel, TestRun, VerifyChoice,
+        Consent, DevLimits, Engine, OnFailure, RepositoryRef, RiskLevel, TestRun, VerifyChoice,
     };
 
     fn run(exit_code: i32) -> TestRun {
@@ -250,8 +250,8 @@ mod tests {
             images: Vec::new(),
             verify: VerifyChoice::Detect,
             on_failure: OnFailure::Draft,
-            draft: Leave::Withheld,
-            protected: Leave::Withheld,
+            draft: Consent::Withheld,
+            protected: Consent::Withheld,
             protected_globs: None,
             max_budget: None,
             requested_by: "Ada".to_owned(),

@@ -7,7 +7,7 @@ use codespar_model::Budget;
 use codespar_protocol::{
     CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd,
 };
-use codespar_tasks::{Control, StopReason, TaskHub, TaskLog};
+use codespar_tasks::{Control, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
 use crate::{
@@ -137,7 +137,7 @@ impl Run {
     pub(crate) fn is_to_end(&self) -> bool {
         let asked = matches!(
             &*self.control.stop_reason.lock(),
-            Some(StopReason::Asked(_))
+            Some(TaskStopReason::Asked(_))
         );
         asked || self.stop.out_of_time().is_some()
     }

@@ -13,6 +13,6 @@ mod temporary;
 
 pub use dir::Dir;
 pub use ignores::{has_plain_ignore_files, is_plain_pattern};
-pub use place::{Kind, OpenError, Place, RegularFile};
+pub use place::{EntryKind, OpenError, Place, RegularFile};
 pub use read::{dir, make_place, open, place, read, read_inside, read_real, read_text};
 pub use temporary::Temporary;

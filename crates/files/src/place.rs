@@ -22,7 +22,7 @@ pub struct Place {
 
 /// What is at a place; a link is a link, wherever it leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EntryKind {
     /// Nothing.
     Nothing,
     /// A regular file.
@@ -120,26 +120,26 @@ impl Place {
     }
 
     /// What is there.
-    pub fn kind(&self) -> io::Result<Kind> {
+    pub fn kind(&self) -> io::Result<EntryKind> {
         let stat = match statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Kind::Nothing),
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(EntryKind::Nothing),
             other => other?,
         };
         Ok(match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Kind::File,
-            FileType::Directory => Kind::Directory,
-            FileType::Symlink => Kind::Symlink,
-            _ => Kind::Special,
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
+            FileType::Symlink => EntryKind::Symlink,
+            _ => EntryKind::Special,
         })
     }
 
     /// Opens the regular file that is there. Nothing else is opened, not even for a look.
     pub fn open(&self) -> Result<RegularFile, OpenError> {
         match self.kind()? {
-            Kind::File => {}
-            Kind::Nothing => return Err(OpenError::Missing),
-            Kind::Directory => return Err(OpenError::Directory),
-            Kind::Symlink | Kind::Special => return Err(OpenError::NotRegular),
+            EntryKind::File => {}
+            EntryKind::Nothing => return Err(OpenError::Missing),
+            EntryKind::Directory => return Err(OpenError::Directory),
+            EntryKind::Symlink | EntryKind::Special => return Err(OpenError::NotRegular),
         }
         // A pipe may have taken its place since: it must not be waited for.
         let flags =

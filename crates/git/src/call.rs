@@ -21,7 +21,7 @@ use crate::{
 
 /// How much a call may write and how long it may take.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct GitLimits {
     /// Bytes of standard output.
     pub bytes: usize,
     /// From start to end.
@@ -30,7 +30,7 @@ pub struct Limits {
     pub memory: u64,
 }
 
-impl Default for Limits {
+impl Default for GitLimits {
     fn default() -> Self {
         Self {
             bytes: 256 << 20,
@@ -47,14 +47,14 @@ enum Input {
 }
 
 /// A call that is not started yet.
-pub struct Call {
+pub struct GitCall {
     args: Vec<OsString>,
     env: Vec<(OsString, OsString)>,
     directory: PathBuf,
     /// Programs are not looked for in here.
     repository: Option<PathBuf>,
     input: Input,
-    limits: Limits,
+    limits: GitLimits,
     /// Stays until the call is over.
     view: Option<Arc<View>>,
 }
@@ -98,7 +98,7 @@ impl Output {
     }
 }
 
-impl Call {
+impl GitCall {
     /// A call with nothing but the fixed environment, in `directory`.
     pub(crate) fn detached<S: AsRef<OsStr>>(
         args: impl IntoIterator<Item = S>,
@@ -113,7 +113,7 @@ impl Call {
             directory: directory.to_owned(),
             repository: None,
             input: Input::Nothing,
-            limits: Limits::default(),
+            limits: GitLimits::default(),
             view: None,
         }
     }
@@ -154,7 +154,7 @@ impl Call {
 
     /// Other limits than the usual ones.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
+    pub fn limits(mut self, limits: GitLimits) -> Self {
         self.limits = limits;
         self
     }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Git, GitError, Limits, Repository, Trust, format::Format, zero_separated};
+use crate::{Git, GitError, GitLimits, Repository, Trust, format::Format, zero_separated};
 
 /// The copy. Dropping it does not remove it.
 #[derive(Debug)]
@@ -90,10 +90,10 @@ impl Checkout {
     /// Brings everything that is not ignored into our index; nothing that is in a repository
     /// within the tree is run or looked at. The error names a file that cannot be taken.
     pub fn stage_all(&self) -> Result<Staged, GitError> {
-        let limits = Limits {
+        let limits = GitLimits {
             bytes: 64 << 20,
             time: Duration::from_secs(120),
-            ..Limits::default()
+            ..GitLimits::default()
         };
         let args = [
             "ls-files",

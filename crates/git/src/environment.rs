@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Call, GitError};
+use crate::{GitCall, GitError};
 
 /// Nothing that starts a program, reads a person's settings, asks, fetches or replaces objects.
 const FIXED: &[(&str, &str)] = &[
@@ -94,6 +94,6 @@ pub(crate) fn guards() -> impl Iterator<Item = OsString> {
 
 /// What git calls itself: `git version 2.47.3`.
 pub fn version() -> Result<String, GitError> {
-    let output = Call::detached(["version"], Path::new("/")).run()?;
+    let output = GitCall::detached(["version"], Path::new("/")).run()?;
     Ok(output.checked()?.text())
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Call, Git, GitError, Limits, Output, environment::PERSON};
+use crate::{Git, GitCall, GitError, GitLimits, Output, environment::PERSON};
 
 /// How the network is reached; the person's own.
 const NETWORK: &[&str] = &[
@@ -46,9 +46,9 @@ impl Git {
             Some((scheme, _)) => scheme,
             None => "file",
         };
-        let limits = Limits {
+        let limits = GitLimits {
             time: Duration::from_secs(3600),
-            ..Limits::default()
+            ..GitLimits::default()
         };
         let args = [
             "fetch",
@@ -91,7 +91,7 @@ impl Git {
     }
 }
 
-fn with_config(call: Call, key: &str, value: impl AsRef<OsStr>) -> Call {
+fn with_config(call: GitCall, key: &str, value: impl AsRef<OsStr>) -> GitCall {
     call.env("GIT_CONFIG_COUNT", "1")
         .env("GIT_CONFIG_KEY_0", key)
         .env("GIT_CONFIG_VALUE_0", value.as_ref())

@@ -4,7 +4,7 @@ use crate::{
     Trust,
     format::{Format, entries},
     is_branch_name,
-    settings::Settings,
+    settings::GitSettings,
     zero_separated,
 };
 
@@ -30,7 +30,7 @@ pub fn format(text: &str) {
 
 /// Reads what `git config --list -z --show-scope` says. An entry stays one entry, under its key.
 pub fn settings(out: &[u8]) {
-    let settings = Settings::parse(out, Trust::Untrusted);
+    let settings = GitSettings::parse(out, Trust::Untrusted);
     let mut values = 0;
     for (key, _) in entries(&settings.config()) {
         values += 1;

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{Call, GitError, Output, view::View};
+use crate::{GitCall, GitError, Output, view::View};
 
 /// Runs git on a repository that was found before: its directories are given to every call, so
 /// that nothing in the work tree can lead git elsewhere.
@@ -27,9 +27,9 @@ pub struct Git {
 
 impl Git {
     /// A call with these arguments: a subcommand and what belongs to it.
-    pub fn call<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Call {
+    pub fn call<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> GitCall {
         let directory = self.work_tree.as_deref().unwrap_or(&self.git_dir);
-        let mut call = Call::detached(args, directory)
+        let mut call = GitCall::detached(args, directory)
             .of_repository(Some(&self.root), self.view.clone())
             .env("GIT_DIR", &self.git_dir)
             .env("GIT_OBJECT_DIRECTORY", &self.objects)

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::{Call, GitError, Repository, Trust};
+use crate::{GitCall, GitError, Repository, Trust};
 
 /// With or without a work tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RepositoryKind {
     /// With files; the first branch is `main`.
     WorkTree,
     /// Without.
@@ -15,13 +15,13 @@ pub enum Kind {
 
 /// Makes an empty repository in a directory, which need not be there. No template is used: it
 /// could bring hooks.
-pub fn init(dir: &Path, kind: Kind) -> Result<Repository, GitError> {
+pub fn init(dir: &Path, kind: RepositoryKind) -> Result<Repository, GitError> {
     std::fs::create_dir_all(dir).map_err(GitError::file(dir))?;
     let dir = dir.canonicalize().map_err(GitError::file(dir))?;
     let mut args = vec!["init", "--quiet", "--template=", "--initial-branch=main"];
-    if kind == Kind::Bare {
+    if kind == RepositoryKind::Bare {
         args.push("--bare");
     }
-    Call::detached(args, &dir).run()?.checked()?;
+    GitCall::detached(args, &dir).run()?.checked()?;
     Repository::find(&dir, Trust::Untrusted)
 }

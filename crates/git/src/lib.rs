@@ -34,18 +34,18 @@ mod tree;
 mod view;
 mod work_trees;
 
-pub use call::{Call, Limits, Output};
+pub use call::{GitCall, GitLimits, Output};
 pub use checkout::{Checkout, Staged};
 pub use environment::version;
 pub use error::GitError;
 pub use fetch::Fetch;
 pub use git::Git;
-pub use init::{Kind, init};
+pub use init::{RepositoryKind, init};
 pub use location::Location;
 pub use quarantine::{KeptObjects, Quarantine};
 pub use reference::is_branch_name;
 pub use repository::{Repository, Trust};
-pub use settings::Settings;
+pub use settings::GitSettings;
 pub use stream::Stream;
 pub use work_trees::WorkTreeEntry;
 

@@ -17,7 +17,7 @@ use rustix::{
     process::{Pid, Signal, kill_process_group},
 };
 
-use crate::{GitError, Limits, Output};
+use crate::{GitError, GitLimits, Output};
 
 /// How often is looked whether anybody still waits.
 const TICK: Duration = Duration::from_millis(100);
@@ -50,14 +50,14 @@ impl Drop for StopOnDrop {
 pub(crate) struct Pump {
     child: Child,
     command: String,
-    limits: Limits,
+    limits: GitLimits,
     stop: Arc<Stop>,
     deadline: Instant,
     over: bool,
 }
 
 impl Pump {
-    pub(crate) fn new(child: Child, command: String, limits: Limits, stop: Arc<Stop>) -> Self {
+    pub(crate) fn new(child: Child, command: String, limits: GitLimits, stop: Arc<Stop>) -> Self {
         Self {
             child,
             command,

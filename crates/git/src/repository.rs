@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use crate::{Git, GitError, Location, Settings, settings, view::View};
+use crate::{Git, GitError, GitSettings, Location, settings, view::View};
 
 /// Whether programs that a repository's configuration names may run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Repository {
 /// Made when first needed.
 #[derive(Debug, Default)]
 struct Cached {
-    settings: OnceLock<Settings>,
+    settings: OnceLock<GitSettings>,
     plain: OnceLock<Arc<View>>,
     with_settings: OnceLock<Arc<View>>,
 }
@@ -61,11 +61,11 @@ impl Repository {
     }
 
     /// Effective settings, read once.
-    pub fn settings(&self) -> Result<&Settings, GitError> {
+    pub fn settings(&self) -> Result<&GitSettings, GitError> {
         if let Some(known) = self.cached.settings.get() {
             return Ok(known);
         }
-        let settings = Settings::read(&self.location, self.trust)?;
+        let settings = GitSettings::read(&self.location, self.trust)?;
         Ok(self.cached.settings.get_or_init(|| settings))
     }
 

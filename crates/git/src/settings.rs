@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{Call, GitError, Limits, Location, Trust, environment::PERSON, lfs, zero_separated};
+use crate::{
+    GitCall, GitError, GitLimits, Location, Trust, environment::PERSON, lfs, zero_separated,
+};
 
 /// How files are written and compared. None of these names a program or a file.
 const FILES: &[&str] = &[
@@ -29,12 +31,12 @@ const OTHERS: &[&str] = &["user.name", "user.email"];
 
 /// A repository's effective settings, as far as we use them.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct GitSettings {
     values: HashMap<String, String>,
     excludes: Option<PathBuf>,
 }
 
-impl Settings {
+impl GitSettings {
     pub(crate) fn read(location: &Location, trust: Trust) -> Result<Self, GitError> {
         let args = ["config", "--list", "-z", "--show-scope", "--includes"];
         let output = reading(location, &args).run()?.checked()?;
@@ -99,13 +101,13 @@ impl Settings {
 }
 
 /// A call that reads settings, of the person too.
-fn reading(location: &Location, args: &[&str]) -> Call {
-    let limits = Limits {
+fn reading(location: &Location, args: &[&str]) -> GitCall {
+    let limits = GitLimits {
         bytes: 4 << 20,
         time: Duration::from_secs(20),
-        ..Limits::default()
+        ..GitLimits::default()
     };
-    let mut call = Call::detached(args, &location.git_dir)
+    let mut call = GitCall::detached(args, &location.git_dir)
         .of_repository(Some(location.root()), None)
         .env("GIT_DIR", &location.git_dir)
         .limits(limits);

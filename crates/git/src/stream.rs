@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{GitError, Limits, pump::Pump, view::View};
+use crate::{GitError, GitLimits, pump::Pump, view::View};
 
 /// A running git. It ends when this is dropped.
 pub struct Stream {
@@ -21,7 +21,7 @@ impl Stream {
     pub(crate) fn new(
         mut child: Child,
         command: String,
-        limits: Limits,
+        limits: GitLimits,
         view: Option<Arc<View>>,
     ) -> Self {
         let stdout = child.stdout.take();

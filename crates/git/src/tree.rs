@@ -3,7 +3,7 @@
 
 use std::{io::Read, time::Duration};
 
-use crate::{Git, GitError, Limits};
+use crate::{Git, GitError, GitLimits};
 
 /// More than the largest repositories that are worked on.
 const MOST_FILES: usize = 2_000_000;
@@ -11,10 +11,10 @@ const MOST_FILES: usize = 2_000_000;
 impl Git {
     /// Refuses a commit with more files than can be written out or read into an index.
     pub fn check_size(&self, commit: &str) -> Result<(), GitError> {
-        let limits = Limits {
+        let limits = GitLimits {
             bytes: 1 << 30,
             time: Duration::from_secs(60),
-            ..Limits::default()
+            ..GitLimits::default()
         };
         let args = ["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit];
         let mut stream = self.call(args).limits(limits).stream()?;

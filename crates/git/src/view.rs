@@ -9,7 +9,7 @@ use std::{
 use parking_lot::Mutex;
 use tempfile::TempDir;
 
-use crate::{GitError, Location, Settings, format::Format, small};
+use crate::{GitError, GitSettings, Location, format::Format, small};
 
 /// The directory. It goes when this is dropped; what it points to stays.
 #[derive(Debug)]
@@ -20,7 +20,10 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(location: &Location, settings: Option<&Settings>) -> Result<Self, GitError> {
+    pub(crate) fn new(
+        location: &Location,
+        settings: Option<&GitSettings>,
+    ) -> Result<Self, GitError> {
         let mut config = Format::read(&location.common_dir)?.config();
         config += &match settings {
             Some(settings) => settings.config(),

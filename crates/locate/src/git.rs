@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use codespar_git::{GitError, Limits, Repository, Trust, zero_separated};
+use codespar_git::{GitError, GitLimits, Repository, Trust, zero_separated};
 
 use crate::LocateError;
 
 /// The list of a commit's files: some ten times the largest repositories that are worked on.
-const LIST: Limits = Limits {
+const LIST: GitLimits = GitLimits {
     bytes: 256 << 20,
     time: Duration::from_secs(60),
     memory: 2 << 30,
@@ -20,13 +20,13 @@ const LIST: Limits = Limits {
 /// More files than this are not ranked.
 const MOST_FILES: usize = 2_000_000;
 /// The texts of a commit's files.
-const TEXTS: Limits = Limits {
+const TEXTS: GitLimits = GitLimits {
     bytes: 16 << 30,
     time: Duration::from_secs(300),
     memory: 4 << 30,
 };
 /// What past commits said. Without it less is known, but files are still found.
-const LOG: Limits = Limits {
+const LOG: GitLimits = GitLimits {
     bytes: 64 << 20,
     time: Duration::from_secs(30),
     memory: 512 << 20,
@@ -186,7 +186,7 @@ impl Git {
         self.output(&args, LOG)
     }
 
-    fn output(&self, args: &[&str], limits: Limits) -> Result<Vec<u8>, LocateError> {
+    fn output(&self, args: &[&str], limits: GitLimits) -> Result<Vec<u8>, LocateError> {
         let call = self.find()?.0.call(args).limits(limits);
         let output = call.run().and_then(codespar_git::Output::checked);
         Ok(output.map_err(|error| self.failed(error))?.out)

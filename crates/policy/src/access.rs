@@ -24,7 +24,7 @@ pub enum Access {
 
 /// A call to decide.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub struct AccessRequest<'a> {
     /// The tool's name, as in rules: `Bash`, `Edit`, `mcp__server__tool`.
     pub tool: &'a str,
     /// The tool never changes anything.
@@ -35,7 +35,7 @@ pub struct Request<'a> {
 
 /// Whether shell commands run in a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shelter {
+pub enum SandboxState {
     /// They do.
     Sandboxed,
     /// None works on this machine: every command is asked about, whatever the rules allow.
@@ -46,7 +46,7 @@ pub enum Shelter {
 
 /// Which repository git finds from the current directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Repository {
+pub enum RepositoryScope {
     /// That of the project.
     #[default]
     Project,
@@ -79,9 +79,9 @@ pub struct Scope {
     /// Directories that may be read and written without asking (scratchpad, session temp).
     pub free: Vec<PathBuf>,
     /// Whether shell commands are sandboxed.
-    pub shelter: Shelter,
+    pub sandbox_state: SandboxState,
     /// Whose repository git works on in `cwd`.
-    pub repository: Repository,
+    pub repository: RepositoryScope,
     /// How long the workspace is there.
     pub lifetime: Lifetime,
 }

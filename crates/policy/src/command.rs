@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use crate::{
-    Lifetime, Repository, RuleKind, Scope, Shelter,
+    Lifetime, RepositoryScope, RuleKind, SandboxState, Scope,
     decide::{Case, Verdict},
     free,
     options::{hazards, runs_git},
@@ -75,10 +75,12 @@ impl<'a> Command<'a> {
         if let Some(reason) = self.forbidden(case, RuleKind::Ask) {
             return Verdict::ask(reason);
         }
-        if case.scope.shelter == Shelter::Unavailable {
+        if case.scope.sandbox_state == SandboxState::Unavailable {
             return Verdict::ask("no sandbox works here, so the command would run unsandboxed");
         }
-        if case.scope.lifetime == Lifetime::ThrowAway && case.scope.shelter == Shelter::Sandboxed {
+        if case.scope.lifetime == Lifetime::ThrowAway
+            && case.scope.sandbox_state == SandboxState::Sandboxed
+        {
             return Verdict::allow("what the sandbox confines is free in a throw-away tree");
         }
         let bare = case
@@ -183,7 +185,7 @@ impl<'a> Command<'a> {
             redirect.direction == Direction::In
                 || matches!(self.target(case, &redirect.target), Target::Harmless)
         };
-        case.scope.shelter == Shelter::Sandboxed
+        case.scope.sandbox_state == SandboxState::Sandboxed
             && self.script.obstacle.is_none()
             && !self.script.parts.is_empty()
             && self.script.redirects.iter().all(harmless)
@@ -197,7 +199,7 @@ impl<'a> Command<'a> {
     /// The verdict on a command that only reads; `None` when it may do more, or when rules about
     /// files could not be kept to.
     fn judge_reading(&self, case: &Case<'_>, part: &Part) -> Option<Verdict> {
-        if case.scope.shelter != Shelter::Sandboxed {
+        if case.scope.sandbox_state != SandboxState::Sandboxed {
             return None;
         }
         let reads = free::reads(part)?;
@@ -245,7 +247,7 @@ impl<'a> Command<'a> {
             .filter(|part| is_move(part))
             .peekable();
         match moves.peek() {
-            None => case.scope.repository == Repository::Nested,
+            None => case.scope.repository == RepositoryScope::Nested,
             Some(_) => !moves.all(leads_home),
         }
     }

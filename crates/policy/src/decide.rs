@@ -5,7 +5,7 @@ use std::path::Path;
 use url::Url;
 
 use crate::{
-    Access, Lifetime, Mode, Request, Rule, RuleKind, RuleSet, Scope,
+    Access, AccessRequest, Lifetime, Mode, Rule, RuleKind, RuleSet, Scope,
     command::Command,
     paths::{is_inside, normalise},
     protected::{Protection, is_home_dot_file, protected},
@@ -38,7 +38,7 @@ pub enum Decision {
 
 /// Decides a call. The strictest answer over all of its accesses wins; deny before ask before
 /// allow.
-pub fn decide(request: &Request<'_>, rules: &RuleSet, mode: Mode, scope: &Scope) -> Decision {
+pub fn decide(request: &AccessRequest<'_>, rules: &RuleSet, mode: Mode, scope: &Scope) -> Decision {
     let case = Case {
         tool: canonical(request.tool),
         read_only: request.read_only,

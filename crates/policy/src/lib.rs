@@ -21,7 +21,7 @@ mod suggest;
 mod text_pattern;
 mod touch;
 
-pub use access::{Access, Lifetime, Repository, Request, Scope, Shelter};
+pub use access::{Access, AccessRequest, Lifetime, RepositoryScope, SandboxState, Scope};
 pub use decide::{Decision, decide};
 pub use leak::Leak;
 pub use mode::{Mode, ModeError};

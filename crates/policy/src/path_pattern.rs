@@ -30,7 +30,7 @@ pub(crate) enum Reach {
 
 /// The directories that anchors stand for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct PatternBase<'a> {
     pub(crate) base: &'a Path,
     pub(crate) cwd: &'a Path,
     pub(crate) home: Option<&'a Path>,
@@ -92,7 +92,7 @@ impl PathPattern {
     }
 
     /// Whether the path is meant.
-    pub(crate) fn matches(&self, path: &Path, ground: Ground<'_>, reach: Reach) -> bool {
+    pub(crate) fn matches(&self, path: &Path, ground: PatternBase<'_>, reach: Reach) -> bool {
         let path = normalise(path);
         let wide = reach == Reach::Wide;
         match self.anchor {
@@ -171,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    fn ground() -> Ground<'static> {
-        Ground {
+    fn ground() -> PatternBase<'static> {
+        PatternBase {
             base: Path::new("/w"),
             cwd: Path::new("/w/sub"),
             home: Some(Path::new("/home/ann")),

@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::{
     Rule, RuleError, Scope,
-    path_pattern::{Ground, Reach},
+    path_pattern::{PatternBase, Reach},
     rule::Specifier,
 };
 
@@ -206,8 +206,8 @@ impl RuleSet {
     }
 }
 
-fn ground<'a>(entry: &'a Entry, scope: &'a Scope) -> Ground<'a> {
-    Ground {
+fn ground<'a>(entry: &'a Entry, scope: &'a Scope) -> PatternBase<'a> {
+    PatternBase {
         base: entry.source.base.as_deref().unwrap_or(&scope.root),
         cwd: &scope.cwd,
         home: scope.home.as_deref(),

@@ -4,7 +4,7 @@
 mod ground;
 
 use codespar_policy::{
-    Access, Decision, Mode, Request, Rule, RuleKind, RuleSet, RuleSource, decide,
+    Access, AccessRequest, Decision, Mode, Rule, RuleKind, RuleSet, RuleSource, decide,
 };
 use ground::{decide_one, reason, rules, scope, suggested, word};
 use proptest::prelude::*;
@@ -245,7 +245,7 @@ fn relative_paths_start_at_the_base_of_their_source() {
 fn the_strictest_access_wins() {
     let rules = rules(&["allow Edit(src/**)", "deny Edit(secret)"]);
     let decided = |access: &[Access]| {
-        let request = Request {
+        let request = AccessRequest {
             tool: "MultiEdit",
             read_only: false,
             access,
@@ -272,7 +272,7 @@ fn the_strictest_access_wins() {
 
 #[test]
 fn a_call_that_names_nothing_is_decided_by_its_tool() {
-    let request = Request {
+    let request = AccessRequest {
         tool: "mcp__a__b",
         read_only: true,
         access: &[],
@@ -284,7 +284,7 @@ fn a_call_that_names_nothing_is_decided_by_its_tool() {
 #[test]
 fn a_tool_of_a_server_is_not_read_only_in_plan_mode_because_it_says_so() {
     for access in [&[][..], &[read("/w/a")][..]] {
-        let request = Request {
+        let request = AccessRequest {
             tool: "mcp__a__b",
             read_only: true,
             access,

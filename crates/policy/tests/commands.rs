@@ -4,7 +4,7 @@
 mod ground;
 
 use codespar_policy::{
-    Decision, Lifetime, Mode, Repository, Request, RuleSet, Scope, Shelter, decide,
+    AccessRequest, Decision, Lifetime, Mode, RepositoryScope, RuleSet, SandboxState, Scope, decide,
 };
 use ground::{command, reason, rules, run, run_in, run_sandboxed, scope, suggested, word};
 use proptest::prelude::*;
@@ -390,7 +390,7 @@ fn rules_about_files_hold_for_commands_that_read(#[case] text: &str, #[case] exp
 #[case("ls", "allow")]
 fn git_in_a_nested_repository_is_asked_about(#[case] text: &str, #[case] expected: &str) {
     let scope = Scope {
-        repository: Repository::Nested,
+        repository: RepositoryScope::Nested,
         ..scope()
     };
     let rules = rules(&["allow Bash(git *)", "allow Bash(timeout 5 git *)"]);
@@ -421,7 +421,7 @@ fn in_a_throw_away_tree_everything_the_sandbox_confines_is_free() {
     assert_eq!(decided(&scope, "rm -rf src", &ruled, Mode::Default), "deny");
     assert_eq!(decided(&scope, "make", &ruled, Mode::Default), "ask");
     let edit = |scope: &Scope, path: &str| {
-        let request = Request {
+        let request = AccessRequest {
             tool: "Edit",
             read_only: false,
             access: &[codespar_policy::Access::Write(path.into())],
@@ -431,9 +431,9 @@ fn in_a_throw_away_tree_everything_the_sandbox_confines_is_free() {
     assert_eq!(edit(&scope, "/w/src/a"), "allow");
     assert_eq!(edit(&scope, "/w/.git/config"), "ask");
     assert_eq!(edit(&scope, "/etc/x"), "ask");
-    scope.shelter = Shelter::Unavailable;
+    scope.sandbox_state = SandboxState::Unavailable;
     assert_eq!(decided(&scope, "make", &none, Mode::Default), "ask");
-    scope.shelter = Shelter::SwitchedOff;
+    scope.sandbox_state = SandboxState::SwitchedOff;
     assert_eq!(decided(&scope, "make", &none, Mode::Default), "ask");
 }
 
@@ -594,9 +594,9 @@ fn the_reason_names_the_part_that_is_not_allowed() {
 #[case(Mode::BypassPermissions, "allow")]
 fn without_a_sandbox_every_command_is_asked_about(#[case] mode: Mode, #[case] expected: &str) {
     let mut scope = scope();
-    scope.shelter = Shelter::Unavailable;
+    scope.sandbox_state = SandboxState::Unavailable;
     let access = [command("git log")];
-    let request = Request {
+    let request = AccessRequest {
         tool: "Bash",
         read_only: false,
         access: &access,
@@ -607,7 +607,7 @@ fn without_a_sandbox_every_command_is_asked_about(#[case] mode: Mode, #[case] ex
     if expected != "allow" {
         assert!(reason(&decision).contains("unsandboxed"), "{decision:?}");
     }
-    scope.shelter = Shelter::SwitchedOff;
+    scope.sandbox_state = SandboxState::SwitchedOff;
     let decision = decide(&request, &rules(&[GIT_LOG]), mode, &scope);
     assert_eq!(word(&decision), "allow");
 }

@@ -11,7 +11,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use codespar_policy::{Mode, RuleSet, Scope, Shelter};
+use codespar_policy::{Mode, RuleSet, SandboxState, Scope};
 use ground::{rules, run, run_in, word};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -363,7 +363,7 @@ proptest! {
                 cwd: root.clone(),
                 workspace: vec![root.clone()],
                 root,
-                shelter: Shelter::Sandboxed,
+                sandbox_state: SandboxState::Sandboxed,
                 ..ground::scope()
             };
             let decision = run_in(&line, &RuleSet::default(), Mode::Plan, &scope);

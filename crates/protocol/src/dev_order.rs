@@ -59,7 +59,7 @@ pub enum Engine {
 /// Whether something may be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Leave {
+pub enum Consent {
     /// It may.
     Granted,
     /// It may not.
@@ -130,9 +130,9 @@ pub struct DevOrder {
     /// What happens when the proof fails.
     pub on_failure: OnFailure,
     /// A draft whatever the tests say.
-    pub draft: Leave,
+    pub draft: Consent,
     /// Protected files may be changed.
-    pub protected: Leave,
+    pub protected: Consent,
     /// Which files are protected, as globs; the built-in ones when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected_globs: Option<Vec<String>>,

@@ -25,7 +25,7 @@ pub use content::{
 };
 pub use cost::{Cost, Usd};
 pub use dev_order::{
-    DevLimits, DevOrder, Engine, FollowOrder, ImageRef, Leave, OnFailure, RepositoryRef,
+    Consent, DevLimits, DevOrder, Engine, FollowOrder, ImageRef, OnFailure, RepositoryRef,
     VerifyChoice,
 };
 pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult};

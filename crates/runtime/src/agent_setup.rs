@@ -6,10 +6,10 @@ use std::{
 };
 
 use codespar_agent::{
-    Agent, AgentParts, Approver, Briefing, Gate, Inbox, Limits, ModelChoice, ModelPageReader,
-    SideCalls, Sink,
+    Agent, AgentParts, Approver, Briefing, Inbox, ModelChoice, ModelPageReader, RunLimits,
+    SideCalls, Sink, WriteGate,
 };
-use codespar_policy::{Lifetime, Mode, Repository, RuleSet, Scope, Shelter};
+use codespar_policy::{Lifetime, Mode, RepositoryScope, RuleSet, SandboxState, Scope};
 use codespar_protocol::SessionId;
 use codespar_tools::{Context, ContextParts, Hidden, Registry};
 use parking_lot::RwLock;
@@ -33,7 +33,7 @@ pub(crate) struct AgentSetup {
     pub(crate) tools: Registry,
     pub(crate) choice: ModelChoice,
     pub(crate) mode: Mode,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) root: PathBuf,
     pub(crate) cwd: PathBuf,
     pub(crate) rules: Arc<RwLock<RuleSet>>,
@@ -46,7 +46,7 @@ pub(crate) struct AgentSetup {
     /// Whether the tree was made for this agent alone.
     pub(crate) lifetime: Lifetime,
     pub(crate) inbox: Arc<dyn Inbox>,
-    pub(crate) gate: Option<Arc<dyn Gate>>,
+    pub(crate) gate: Option<Arc<dyn WriteGate>>,
     pub(crate) surface: Surface,
 }
 
@@ -68,8 +68,8 @@ impl AgentSetup {
             home: project.dir.home().map(Path::to_path_buf),
             workspace,
             free,
-            shelter: Shelter::Sandboxed,
-            repository: Repository::Project,
+            sandbox_state: SandboxState::Sandboxed,
+            repository: RepositoryScope::Project,
             lifetime: self.lifetime,
         }
     }

@@ -6,13 +6,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_agent::{Gate, Inbox, Limits, ModelChoice, Sink, Transcript, TreeShare};
+use codespar_agent::{Inbox, ModelChoice, RunLimits, Sink, Transcript, TreeShare, WriteGate};
 use codespar_policy::Lifetime;
 use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
 use codespar_tasks::{
-    AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, MakeError, Seat, TaskHub, TaskInbox,
-    TeamInbox, ToolSet, subagent_tools, task_tools, teammate_tools,
+    AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, MakeError, TaskHub, TaskInbox,
+    TeamInbox, TeamMember, ToolSet, subagent_tools, task_tools, teammate_tools,
 };
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
 
@@ -174,7 +174,7 @@ impl Make<'_> {
     }
 
     /// The mailbox; that of a teammate with its seat in the team and what it is told of it.
-    async fn inbox(&self) -> Result<(Arc<dyn Inbox>, Option<(Seat, String)>), String> {
+    async fn inbox(&self) -> Result<(Arc<dyn Inbox>, Option<(TeamMember, String)>), String> {
         let task = &self.control.record.task_id;
         let hub = &self.project.hub;
         let inbox = TaskInbox {
@@ -184,7 +184,7 @@ impl Make<'_> {
             sink: self.sink.clone(),
             at_end: AtEnd::Wait,
         };
-        let Some(seat) = Seat::of(&self.control.record) else {
+        let Some(seat) = TeamMember::of(&self.control.record) else {
             return Ok((Arc::new(inbox), None));
         };
         let teams = hub.store().teams(seat.session).await;
@@ -197,7 +197,7 @@ impl Make<'_> {
         &self,
         place: &Place,
         scratchpad: Option<&Path>,
-        team: Option<&(Seat, String)>,
+        team: Option<&(TeamMember, String)>,
     ) -> Result<String, String> {
         let kind = &self.permissions.kind;
         let mut parts = vec![kind.prompt.clone()];
@@ -214,7 +214,7 @@ impl Make<'_> {
         Ok(parts.join("\n\n"))
     }
 
-    fn tools(&self, caller: &Caller, seat: Option<&Seat>) -> Registry {
+    fn tools(&self, caller: &Caller, seat: Option<&TeamMember>) -> Registry {
         let hub: &Arc<TaskHub> = &self.project.hub;
         let kind = &self.permissions.kind;
         let mut all = match &kind.tools {
@@ -251,9 +251,9 @@ impl Make<'_> {
         project.provider.choice_for(wanted, &project.settings)
     }
 
-    async fn limits(&self) -> Result<Limits, String> {
+    async fn limits(&self) -> Result<RunLimits, String> {
         let usual = self.permissions.kind.max_turns;
-        Ok(Limits {
+        Ok(RunLimits {
             max_turns: Some(self.spec.max_turns.unwrap_or(usual)),
             turns_before: 0,
             max_budget: self.left_of_budget().await?,
@@ -284,12 +284,12 @@ fn lifetime(project: &Project, place: &Place) -> Lifetime {
 }
 
 /// Agents in trees of their own need not claim files.
-fn gate(project: &Project, place: &Place, task: &TaskId) -> Option<Arc<dyn Gate>> {
+fn gate(project: &Project, place: &Place, task: &TaskId) -> Option<Arc<dyn WriteGate>> {
     place.worktree.is_none().then(|| {
         Arc::new(PathGate {
             hub: project.hub.clone(),
             task: task.clone(),
-        }) as Arc<dyn Gate>
+        }) as Arc<dyn WriteGate>
     })
 }
 
@@ -300,7 +300,7 @@ struct PathGate {
 }
 
 #[async_trait]
-impl Gate for PathGate {
+impl WriteGate for PathGate {
     async fn claim(&self, path: &Path) -> Result<(), String> {
         self.hub
             .store()

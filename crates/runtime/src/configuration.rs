@@ -9,13 +9,13 @@ use codespar_agent::{AgentDefinitions, DefinitionSource};
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
 use codespar_tools::{
     SkillDir, Skills,
-    sandbox::{Limits, Network, Sandbox, SandboxChoice},
+    sandbox::{Network, ResourceLimits, Sandbox, SandboxChoice},
     standard_tools,
 };
 
 use crate::{
     error::RuntimeError, network, options::ProjectOptions, project_dir::ProjectDir,
-    settings::Settings, trust::Trust,
+    settings::Settings, trust::TrustFilter,
 };
 
 /// Names every tool of this version, for checking agent definitions.
@@ -114,14 +114,14 @@ pub(crate) fn extras(project_dir: &ProjectDir) -> (Arc<Skills>, AgentDefinitions
         .map(|(path, origin)| SkillDir { path, origin })
         .collect();
     let (skills, problems) = Skills::load(&dirs);
-    let agents = definitions(project_dir, Trust::Needed);
+    let agents = definitions(project_dir, TrustFilter::Needed);
     let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
     warnings.extend(agents.problems.iter().map(ToString::to_string));
     (Arc::new(skills), agents, warnings)
 }
 
 /// Custom agents of the project, as far as it is trusted, and the person.
-pub fn definitions(project_dir: &ProjectDir, trust: Trust) -> AgentDefinitions {
+pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinitions {
     let sources: Vec<DefinitionSource> = project_dir
         .config_dirs("agents")
         .into_iter()
@@ -175,7 +175,7 @@ pub fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Result<Sandbox,
             project_dir.home().map(Path::to_path_buf),
             project_dir.state().to_path_buf(),
         )
-        .with_limits(Limits::from(&settings.sandbox.limits));
+        .with_limits(ResourceLimits::from(&settings.sandbox.limits));
     for path in &settings.sandbox.allow_read {
         sandbox = sandbox.with_readable(path.clone());
     }

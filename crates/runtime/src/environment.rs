@@ -10,7 +10,7 @@ use std::{
 use codespar_policy::Redactor;
 use codespar_store::{Database, SqliteStore, StoreError};
 
-use crate::trust::Person;
+use crate::trust::UserDirs;
 
 /// Values of the process, handed in by its binary.
 #[derive(Debug, Clone)]
@@ -56,8 +56,8 @@ impl Environment {
     }
 
     /// The directories of the user, which are no project's.
-    pub fn person(&self) -> Person {
-        Person {
+    pub fn person(&self) -> UserDirs {
+        UserDirs {
             state: self.state.clone(),
             home: self.home.clone(),
         }

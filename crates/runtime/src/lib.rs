@@ -37,7 +37,7 @@ pub use options::ProjectOptions;
 pub use project::{Interaction, Project, ProjectConfig};
 pub use project_dir::ProjectDir;
 pub use provider::{Provider, choose as choose_provider};
-pub use runtime::{Role, Runtime, tasks_disabled};
+pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};
 pub use settings::{Settings, local_file, remember_rules};

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{Agent, Limits, Sink, TreeShare};
+use codespar_agent::{Agent, RunLimits, Sink, TreeShare};
 use codespar_policy::Lifetime;
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Caller, TaskInbox, coordinator_prompt};
@@ -38,7 +38,7 @@ impl Project {
             tools: self.session_tools(session.mode, &caller),
             choice: self.provider.choice.clone(),
             mode: self.mode,
-            limits: Limits {
+            limits: RunLimits {
                 max_turns: self.options.max_turns,
                 turns_before: 0,
                 max_budget: None,

@@ -15,7 +15,7 @@ use codespar_tools::{Registry, Skills, child_environment, sandbox::Sandbox, stan
 use parking_lot::RwLock;
 
 use crate::{
-    ProjectDir, ProjectOptions, Role, RuntimeError,
+    ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
     budgets::Budgets,
     configuration::{denied, extra_dirs, extras, rules, sandbox, unknown_tools},
     mcp::ServerList,
@@ -103,7 +103,7 @@ pub struct Interaction {
     /// Answers permission questions.
     pub approver: Arc<dyn Approver>,
     /// Answers the dev agent's one question.
-    pub person: Option<Arc<dyn codespar_dev::Person>>,
+    pub person: Option<Arc<dyn codespar_dev::HumanInput>>,
 }
 
 impl Default for Interaction {
@@ -158,7 +158,7 @@ impl Project {
         interaction: Interaction,
         store: Arc<dyn Database>,
         hub: Arc<TaskHub>,
-        role: Role,
+        role: ProcessRole,
     ) -> Arc<Self> {
         let budgets = Budgets::new(config.options.max_budget_usd, config.settings.max_tokens);
         Arc::new_cyclic(|weak| {

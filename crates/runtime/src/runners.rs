@@ -10,17 +10,17 @@ use codespar_dev::{DevRunner, Workflows};
 use codespar_policy::Mode;
 use codespar_protocol::TaskType;
 use codespar_tasks::{
-    AgentRunner, Control, DreamRunner, MonitorRunner, Outcome, Runner, ShellRunner, TeammateRunner,
-    WorkflowRunner,
+    AgentRunner, Control, DreamRunner, MonitorRunner, Runner, ShellRunner, TaskOutcome,
+    TeammateRunner, WorkflowRunner,
 };
 
-use crate::{Project, Role, Runtime, agents::ProjectAgents, dev, mcp::ProjectServers};
+use crate::{ProcessRole, Project, Runtime, agents::ProjectAgents, dev, mcp::ProjectServers};
 
 /// The runners of one project by type of task.
 pub(crate) type Runners = HashMap<TaskType, Arc<dyn Runner>>;
 
 /// Runners of a project know it weakly: it owns them.
-pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: Role) -> Runners {
+pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: ProcessRole) -> Runners {
     let hub = &project.hub;
     let agents = Arc::new(AgentRunner {
         maker: Arc::new(ProjectAgents(weak.clone())),
@@ -38,7 +38,7 @@ pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: Role) ->
         redactor: project.redactor.clone(),
     };
     let mut runners: Runners = HashMap::new();
-    if role == Role::Worker {
+    if role == ProcessRole::Worker {
         runners.insert(TaskType::RemoteAgent, agents.clone());
     }
     runners.insert(TaskType::LocalAgent, agents);
@@ -47,7 +47,7 @@ pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: Role) ->
     runners.insert(TaskType::MonitorMcp, Arc::new(monitors));
     // A session in plan mode runs no command and publishes nothing, not even what was approved
     // before in another mode: that waits for a process that may.
-    if role == Role::Worker || project.mode != Mode::Plan {
+    if role == ProcessRole::Worker || project.mode != Mode::Plan {
         let workflows = Workflows {
             files: WorkflowRunner { hub: hub.clone() },
             dev: DevRunner {
@@ -89,11 +89,11 @@ impl ByProject {
 
 #[async_trait]
 impl Runner for ByProject {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         match self.find(&control) {
             // The project stays for as long as the task runs.
             Ok((_project, runner)) => runner.run(control).await,
-            Err(error) => Outcome::failed(error),
+            Err(error) => TaskOutcome::failed(error),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 
 /// What a process is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ProcessRole {
     /// It talks to a person or a script, and runs tasks of the projects it has opened.
     Session,
     /// It runs tasks of every project; remote agents too.
@@ -30,7 +30,7 @@ pub struct Runtime {
     environment: Arc<Environment>,
     store: Arc<dyn Database>,
     scheduler: Arc<Scheduler>,
-    role: Role,
+    role: ProcessRole,
     /// For projects that are opened because a task needs them.
     options: ProjectOptions,
     projects: Mutex<HashMap<PathBuf, Arc<Project>>>,
@@ -41,7 +41,7 @@ impl Runtime {
     /// tasks alone.
     pub async fn open(
         environment: Arc<Environment>,
-        role: Role,
+        role: ProcessRole,
         limits: RunnerLimits,
         options: ProjectOptions,
     ) -> Result<Arc<Self>, RuntimeError> {
@@ -50,8 +50,8 @@ impl Runtime {
         let outputs = environment.state.join("task-output");
         let redactor = Arc::new(environment.redactor());
         let scheduler = match role {
-            Role::Session => Scheduler::new(tasks, outputs, limits, redactor),
-            Role::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor),
+            ProcessRole::Session => Scheduler::new(tasks, outputs, limits, redactor),
+            ProcessRole::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor),
         };
         tokio::spawn(scheduler.clone().run());
         Ok(Arc::new(Self {
@@ -68,7 +68,7 @@ impl Runtime {
     pub async fn with_project(
         config: ProjectConfig,
         interaction: Interaction,
-        role: Role,
+        role: ProcessRole,
     ) -> Result<(Arc<Self>, Arc<Project>), RuntimeError> {
         // Finding out what works takes a while; the model takes longer to ask for a command.
         Sandbox::warm_up(&config.sandbox);
@@ -80,7 +80,7 @@ impl Runtime {
         let environment = config.dir.environment.clone();
         let runtime = Self::open(environment, role, config.limits(), options).await?;
         let project = runtime.open_project(config, interaction);
-        if role == Role::Session {
+        if role == ProcessRole::Session {
             project.mcp.begin();
         }
         Ok((runtime, project))

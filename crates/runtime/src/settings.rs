@@ -16,7 +16,7 @@ use codespar_files::OpenError;
 use codespar_policy::{Mode, RuleKind, RuleSet, RuleSource};
 use codespar_tools::{
     egress::AllowedDomain,
-    sandbox::{Limits, SandboxChoice},
+    sandbox::{ResourceLimits, SandboxChoice},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ use crate::{
     dev::{DevSettings, ForgeName, VerifySettings},
     error::RuntimeError,
     project_dir::ProjectDir,
-    trust::{FileKind, MAX_SETTINGS_BYTES, ProjectFile},
+    trust::{MAX_SETTINGS_BYTES, ProjectFile, ProjectFileKind},
 };
 
 pub use self::remember::{local_file, remember_rules};
@@ -138,7 +138,7 @@ impl LimitSettings {
     }
 }
 
-impl From<&LimitSettings> for Limits {
+impl From<&LimitSettings> for ResourceLimits {
     fn from(settings: &LimitSettings) -> Self {
         let chosen = |setting: Option<u64>, unit: u64, usual: Option<u64>| match setting {
             None => usual,
@@ -226,7 +226,7 @@ struct Permissions<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Author {
     /// The person, outside of any repository.
-    Person,
+    UserDirs,
     /// The person or a project, for another tool.
     Foreign,
     /// Whoever wrote the repository, and the person trusts it.
@@ -253,7 +253,7 @@ impl Settings {
         }
         let own = project_dir.state().join("settings.json");
         if let Some(text) = read(&own)? {
-            settings.add(&own, &text, Author::Person, project_dir)?;
+            settings.add(&own, &text, Author::UserDirs, project_dir)?;
         }
         for file in project_dir.trust.files() {
             settings.add_project_file(file, project_dir)?;
@@ -266,7 +266,10 @@ impl Settings {
         file: &ProjectFile,
         project_dir: &ProjectDir,
     ) -> Result<(), RuntimeError> {
-        if !matches!(file.kind, FileKind::Settings | FileKind::Foreign) {
+        if !matches!(
+            file.kind,
+            ProjectFileKind::Settings | ProjectFileKind::Foreign
+        ) {
             return Ok(());
         }
         let text = file
@@ -274,10 +277,10 @@ impl Settings {
             .as_ref()
             .map_err(|error| RuntimeError::Usage(format!("{}: {error}", file.path.display())))?;
         match (file.kind, project_dir.trust.trusts(file)) {
-            (FileKind::Foreign, true) => {
+            (ProjectFileKind::Foreign, true) => {
                 self.add_foreign(&file.path, text, Grants::TakenButDirectories, project_dir)
             }
-            (FileKind::Foreign, false) => {
+            (ProjectFileKind::Foreign, false) => {
                 self.add_foreign(&file.path, text, Grants::Ignored, project_dir)
             }
             (_, true) => self.add(&file.path, text, Author::TrustedProject, project_dir),
@@ -302,7 +305,7 @@ impl Settings {
                 file.refuse_widening(path)?;
                 file
             }
-            Author::Person | Author::Foreign => file,
+            Author::UserDirs | Author::Foreign => file,
         };
         let source = Source { path, text, author };
         self.add_permissions(&file.permissions, &source, project_dir)?;
@@ -337,7 +340,7 @@ impl Settings {
         self.sandbox.limits.add(&file.sandbox.limits);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
         // The state directory is the person's: no project says what is removed from it.
-        if author == Author::Person {
+        if author == Author::UserDirs {
             self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
         }
         self.max_agents = file.max_agents.or(self.max_agents);
@@ -347,7 +350,7 @@ impl Settings {
         self.disable_background_tasks = file
             .disable_background_tasks
             .or(self.disable_background_tasks);
-        self.dev.add(file.dev, author != Author::Person);
+        self.dev.add(file.dev, author != Author::UserDirs);
         self.verify.add(file.verify);
         self.forge = file.forge.or(self.forge);
         self.mcp.servers.extend(file.mcp_servers);
@@ -466,7 +469,7 @@ fn parse<'a, T: Deserialize<'a>>(path: &Path, text: &'a str) -> Result<Option<T>
 /// A limit after another file had its say: a project can only make the person's stricter.
 fn limit(before: Option<u64>, named: Option<u64>, author: Author) -> Option<u64> {
     match (before, named) {
-        (Some(before), Some(named)) if author != Author::Person => Some(before.min(named)),
+        (Some(before), Some(named)) if author != Author::UserDirs => Some(before.min(named)),
         (before, named) => named.or(before),
     }
 }

@@ -18,8 +18,8 @@ use std::{
 use codespar_agent::NobodyThere;
 use codespar_protocol::{Message, Outcome, RunResult, Usage, Usd};
 use codespar_runtime::{
-    Environment, Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, Role, Runtime,
-    Surface, WhichSession,
+    Environment, Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions,
+    Runtime, Surface, WhichSession,
 };
 use codespar_tasks::{AtEnd, RunnerLimits};
 use codespar_testkit::{
@@ -165,7 +165,7 @@ async fn agents_of_two_projects_run_at_once_each_by_its_own_rules_servers_and_bu
 
     let runtime = Runtime::open(
         setup.environment.clone(),
-        Role::Session,
+        ProcessRole::Session,
         RunnerLimits::default(),
         ProjectOptions::default(),
     )

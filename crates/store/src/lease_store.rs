@@ -197,5 +197,5 @@ pub trait LeaseStore: Send + Sync {
     /// Gives what is free on the lists of teams (pending, waiting for nothing, owned by nobody) to
     /// members who have come to their end: each gets one, as a message, and runs again. Gives the
     /// members that were woken. Costs what is free.
-    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError>;
+    async fn assign_items(&self) -> Result<Vec<TaskId>, StoreError>;
 }

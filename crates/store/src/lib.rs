@@ -19,7 +19,7 @@ pub use lease_store::{
     TaskEnding,
 };
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
-pub use records::{NewSession, Removed, Session, SessionFilter};
+pub use records::{NewSession, Removed, SessionFilter, SessionRecord};
 pub use sqlite::SqliteStore;
 pub use task_store::{
     Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, TaskChange, TaskFilter, TaskStore,
@@ -44,13 +44,13 @@ pub trait Database: Store + TaskStore + PullStore {
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Records a new session.
-    async fn create_session(&self, new: NewSession) -> Result<Session, StoreError>;
+    async fn create_session(&self, new: NewSession) -> Result<SessionRecord, StoreError>;
 
     /// One session with its sums.
-    async fn session(&self, id: SessionId) -> Result<Session, StoreError>;
+    async fn session(&self, id: SessionId) -> Result<SessionRecord, StoreError>;
 
     /// Sessions, most recently used first.
-    async fn sessions(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError>;
+    async fn sessions(&self, filter: SessionFilter) -> Result<Vec<SessionRecord>, StoreError>;
 
     /// Takes the session for this process until the hold is dropped; the process's death releases
     /// it too. Refused with `StoreError::SessionInUse` while another process has it.

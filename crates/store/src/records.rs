@@ -21,7 +21,7 @@ pub struct NewSession {
 
 /// A session and its sums.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Session {
+pub struct SessionRecord {
     /// Its id.
     pub id: SessionId,
     /// The first line of the first prompt, shortened to 80 characters.

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use codespar_protocol::{
     Cost, Entry, EntryBody, Message, SessionId, SessionMode, ToolUseId, Usage, Usd,
 };
-use codespar_store::{Session, SessionFilter, Store, StoreError};
+use codespar_store::{SessionFilter, SessionRecord, Store, StoreError};
 use common::{answered, nanos, new_session, said, started, tokens, tool_answer};
 use jiff::{Timestamp, ToSpan};
 
@@ -57,7 +57,7 @@ async fn a_new_session_reads_back_as_it_was_made(store: &dyn Store) {
     let mut new = new_session("/srv/ünï code");
     new.mode = SessionMode::Coordinator;
     let made = store.create_session(new.clone()).await.unwrap();
-    let expected = Session {
+    let expected = SessionRecord {
         id: new.id,
         title: None,
         cwd: new.cwd,

@@ -13,7 +13,7 @@ use std::{
 };
 
 use codespar_protocol::{EntryBody, Message, SessionId};
-use codespar_store::{Session, SessionFilter, SqliteStore, Store, StoreError};
+use codespar_store::{SessionFilter, SessionRecord, SqliteStore, Store, StoreError};
 use common::{answered, nanos, new_session, said, started, tool_answer};
 use jiff::{Timestamp, ToSpan};
 use sqlx::{ConnectOptions, Connection, Executor, Row, SqliteConnection};
@@ -196,7 +196,7 @@ async fn a_damaged_session_is_named_and_can_be_removed() {
     assert_eq!(error.to_string(), words);
     store.remove_session(id).await.unwrap();
     let left = store.sessions(SessionFilter::default()).await.unwrap();
-    assert_eq!(left, Vec::<Session>::new());
+    assert_eq!(left, Vec::<SessionRecord>::new());
 }
 
 fn assert_unusable(error: &StoreError, dir: &Path, why: &str) {

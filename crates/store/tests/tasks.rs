@@ -1518,9 +1518,9 @@ async fn members_share_a_list_and_each_item_has_one_owner(store: &dyn Stores) {
     assert_eq!(claimed(store, "r", 9).await.len(), 0);
     assert_eq!(store.outstanding().await.unwrap(), Outstanding::default());
 
-    let woken = store.deal_items().await.unwrap();
+    let woken = store.assign_items().await.unwrap();
     assert_eq!(woken, [ann.clone(), bob.clone()]);
-    assert_eq!(store.deal_items().await.unwrap(), []);
+    assert_eq!(store.assign_items().await.unwrap(), []);
     assert_eq!(owner(store, &items[0]).await, by("ann"));
     assert_eq!(owner(store, &items[1]).await, by("bob"));
     assert_eq!(owner(store, &items[2]).await, (Pending, None));
@@ -1565,7 +1565,7 @@ async fn members_share_a_list_and_each_item_has_one_owner(store: &dyn Stores) {
 
 async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(store: &dyn Stores) {
     let (here, [ann, bob], items) = team_at_rest(store, &[&[], &[]]).await;
-    store.deal_items().await.unwrap();
+    store.assign_items().await.unwrap();
     let running = claimed(store, "r", 9).await;
     assert_eq!(owner(store, &items[0]).await, by("ann"));
     let failed = ending(Failed, Some("no more turns"));
@@ -1575,7 +1575,7 @@ async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(sto
         .unwrap();
     assert_eq!(owner(store, &items[0]).await, (Pending, None));
     // One that failed is not woken for it; one at work takes it.
-    assert_eq!(store.deal_items().await.unwrap(), []);
+    assert_eq!(store.assign_items().await.unwrap(), []);
     let taken = store.take_item(&bob, None).await.unwrap().unwrap();
     assert_eq!(taken.task_id, items[0]);
 
@@ -1596,13 +1596,13 @@ async fn what_a_member_had_taken_goes_back_when_it_fails_or_its_team_is_gone(sto
         ..TaskChange::default()
     };
     store.change_task(&items[1], more).await.unwrap();
-    assert_eq!(store.deal_items().await.unwrap(), []);
+    assert_eq!(store.assign_items().await.unwrap(), []);
     store.take_item(&bob, None).await.unwrap().unwrap();
 
     store.delete_team(here, "red").await.unwrap();
     assert_eq!(owner(store, &items[1]).await, (Pending, None));
     assert_eq!(store.take_item(&bob, None).await.unwrap(), None);
-    assert_eq!(store.deal_items().await.unwrap(), []);
+    assert_eq!(store.assign_items().await.unwrap(), []);
     assert_eq!(store.task(&items[0]).await.unwrap().status, Completed);
 }
 

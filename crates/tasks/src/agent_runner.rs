@@ -5,8 +5,8 @@ use std::{pin::Pin, sync::Arc};
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
 use codespar_protocol::{
-    AgentSpec, EntryBody, Event, Message, Outcome as RunOutcome, RunResult, SessionId, TaskId,
-    TaskSpec, TaskStatus,
+    AgentSpec, EntryBody, Event, Message, Outcome, RunResult, SessionId, TaskId, TaskSpec,
+    TaskStatus,
 };
 use codespar_store::StoreError;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ use serde_json::{Map, json};
 
 use crate::{
     TaskHub, TaskLog,
-    runner::{Control, Outcome, Runner},
+    runner::{Control, Runner, TaskOutcome},
 };
 
 /// An agent ready to run, and what to do after.
@@ -75,7 +75,7 @@ pub struct AgentRunner {
 
 #[async_trait]
 impl Runner for AgentRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         let attempt = async {
             let (TaskSpec::Agent(agent) | TaskSpec::RemoteAgent(agent)) = control.spec()? else {
                 return Err(control.wrong_kind());
@@ -84,7 +84,7 @@ impl Runner for AgentRunner {
         };
         match attempt.await {
             Ok(attempt) => attempt.outcome,
-            Err(error) => Outcome::failed(error),
+            Err(error) => TaskOutcome::failed(error),
         }
     }
 }
@@ -94,7 +94,7 @@ pub(crate) struct Attempt {
     /// Its final text, nothing added.
     pub(crate) text: String,
     /// The same for the record, with what people should know besides.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: TaskOutcome,
 }
 
 impl Attempt {
@@ -102,7 +102,7 @@ impl Attempt {
     fn put_back(reason: impl Into<String>) -> Self {
         Self {
             text: String::new(),
-            outcome: Outcome::put_back(reason),
+            outcome: TaskOutcome::put_back(reason),
         }
     }
 }
@@ -224,8 +224,8 @@ impl Progress {
     }
 }
 
-fn told(result: &RunResult, control: &Control) -> Outcome {
-    let mut outcome = Outcome {
+fn told(result: &RunResult, control: &Control) -> TaskOutcome {
+    let mut outcome = TaskOutcome {
         status: TaskStatus::Completed,
         result: Some(result.result.clone()),
         error: None,
@@ -239,7 +239,7 @@ fn told(result: &RunResult, control: &Control) -> Outcome {
         outcome.status = TaskStatus::Killed;
         outcome.result = None;
         outcome.error = Some(control.reason_to_end());
-    } else if result.outcome != RunOutcome::Success {
+    } else if result.outcome != Outcome::Success {
         outcome.status = TaskStatus::Failed;
         outcome.error = Some(result.result.clone());
         outcome.result = None;
@@ -255,7 +255,7 @@ fn told(result: &RunResult, control: &Control) -> Outcome {
     outcome
 }
 
-fn with_words(mut outcome: Outcome, words: Option<String>) -> Outcome {
+fn with_words(mut outcome: TaskOutcome, words: Option<String>) -> TaskOutcome {
     if let (Some(words), Some(result)) = (words, &mut outcome.result) {
         result.push_str("\n\n");
         result.push_str(&words);

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentKind, Scheduler, WorkflowGate, find_task, runner::StopReason};
+use crate::{AgentKind, Scheduler, WorkflowGate, find_task, runner::TaskStopReason};
 
 const POLL: Duration = Duration::from_secs(2);
 /// How long a stop is waited for: TERM, then KILL after five seconds.
@@ -259,7 +259,7 @@ impl TaskHub {
             return Ok(record);
         }
         self.scheduler
-            .signal(id, StopReason::Asked(reason.to_owned()));
+            .signal(id, TaskStopReason::Asked(reason.to_owned()));
         let cancel = CancellationToken::new();
         let patience = cancel.clone();
         let timer = tokio::spawn(async move {

@@ -32,10 +32,10 @@ pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
 pub use log::TaskLog;
 pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
 pub use notification::Notice;
-pub use runner::{Control, Outcome, Runner, StopReason};
+pub use runner::{Control, Runner, TaskOutcome, TaskStopReason};
 pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellRunner, ShellSetup};
-pub use team::{NewMember, Seat, TeamInbox, TeammateRunner};
+pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};
 pub use tools::{
     TeammateTools, coordinator_tools, subagent_tools, task_tools, team_tools, teammate_tools,
 };

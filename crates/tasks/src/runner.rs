@@ -29,7 +29,7 @@ pub struct Control {
     /// Told when another process is to go on with it.
     pub hand_over: HandOver,
     /// Why, once it is.
-    pub stop_reason: Arc<Mutex<Option<StopReason>>>,
+    pub stop_reason: Arc<Mutex<Option<TaskStopReason>>>,
     /// Woken when its mailbox has something.
     pub mail: Arc<Notify>,
     /// Where its output goes.
@@ -75,7 +75,7 @@ impl Control {
     /// can go on with it.
     pub fn reason_to_end(&self) -> String {
         match &*self.stop_reason.lock() {
-            Some(StopReason::Asked(reason)) => reason.clone(),
+            Some(TaskStopReason::Asked(reason)) => reason.clone(),
             _ => PROCESS_ENDED.to_owned(),
         }
     }
@@ -83,7 +83,7 @@ impl Control {
 
 /// Why a running task is told to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StopReason {
+pub enum TaskStopReason {
     /// Someone asked for it.
     Asked(String),
     /// This process is leaving; the task goes back for others.
@@ -92,7 +92,7 @@ pub enum StopReason {
     LeaseLost,
 }
 
-impl StopReason {
+impl TaskStopReason {
     /// Another process goes on with it.
     pub fn is_hand_over(&self) -> bool {
         matches!(self, Self::Leaving | Self::LeaseLost)
@@ -101,7 +101,7 @@ impl StopReason {
 
 /// How an attempt ended.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct TaskOutcome {
     /// `Completed`, `Failed` or `Killed`; `Pending` puts the task back, to be tried again.
     pub status: TaskStatus,
     /// The final text, for the session.
@@ -120,7 +120,7 @@ pub struct Outcome {
     pub metadata: Map<String, Value>,
 }
 
-impl Outcome {
+impl TaskOutcome {
     /// A failure with nothing else to tell.
     pub fn failed(error: impl Into<String>) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl Outcome {
     }
 }
 
-impl Outcome {
+impl TaskOutcome {
     /// Without secrets, as it is recorded and told.
     pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
         for text in [&mut self.result, &mut self.error].into_iter().flatten() {
@@ -162,5 +162,5 @@ impl Outcome {
 pub trait Runner: Send + Sync {
     /// Runs an attempt to its end, or until it is told to stop. Returns when nothing of it is
     /// left running.
-    async fn run(&self, control: Control) -> Outcome;
+    async fn run(&self, control: Control) -> TaskOutcome;
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_policy::{Lifetime, Redactor, Repository, RuleSet, Scope, Shelter};
+use codespar_policy::{Lifetime, Redactor, RepositoryScope, RuleSet, SandboxState, Scope};
 use codespar_protocol::{Cost, ShellSpec, TaskSpec, TaskStatus, Usage};
 use codespar_tools::{
     Context, ContextParts, Hidden, Skills,
@@ -21,7 +21,7 @@ use serde_json::Map;
 
 use crate::{
     narrowed_rules,
-    runner::{Control, Outcome, Runner},
+    runner::{Control, Runner, TaskOutcome},
     vital::{self, Presence},
 };
 
@@ -56,8 +56,8 @@ impl ShellSetup {
             home: self.home.clone(),
             workspace: vec![root.to_path_buf()],
             free: Vec::new(),
-            shelter: Shelter::Sandboxed,
-            repository: Repository::Project,
+            sandbox_state: SandboxState::Sandboxed,
+            repository: RepositoryScope::Project,
             lifetime: Lifetime::Kept,
         };
         Hidden::by_rules(rules, &scope)
@@ -69,27 +69,27 @@ pub struct ShellRunner(pub ShellSetup);
 
 #[async_trait]
 impl Runner for ShellRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         if let Some(runner) = &control.taken_from {
-            return Outcome::failed(lost_with(vital::presence(runner)));
+            return TaskOutcome::failed(lost_with(vital::presence(runner)));
         }
         let spec = match control.spec() {
             Ok(TaskSpec::Shell(spec)) => spec,
-            Ok(_) => return Outcome::failed(control.wrong_kind()),
-            Err(error) => return Outcome::failed(error),
+            Ok(_) => return TaskOutcome::failed(control.wrong_kind()),
+            Err(error) => return TaskOutcome::failed(error),
         };
         let rules = control
             .authority()
             .and_then(|authority| narrowed_rules(authority, &self.0.rules.read()));
         let rules = match rules {
             Ok(rules) => rules,
-            Err(error) => return Outcome::failed(error),
+            Err(error) => return TaskOutcome::failed(error),
         };
         let temp = self.0.temp_dir.join(control.record.task_id.as_str());
         let outcome = self
             .run_in(&control, spec, &rules, &temp)
             .await
-            .unwrap_or_else(Outcome::failed);
+            .unwrap_or_else(TaskOutcome::failed);
         let _ = std::fs::remove_dir_all(&temp);
         outcome
     }
@@ -102,7 +102,7 @@ impl ShellRunner {
         spec: &ShellSpec,
         rules: &RuleSet,
         temp: &Path,
-    ) -> Result<Outcome, String> {
+    ) -> Result<TaskOutcome, String> {
         std::fs::create_dir_all(temp).map_err(|error| format!("{}: {error}", temp.display()))?;
         let context = Context::new(ContextParts {
             root: spec.root.clone(),
@@ -158,7 +158,7 @@ fn lost_with(runner: Presence) -> &'static str {
     }
 }
 
-fn conclude(control: &Control, ending: &Ending) -> Outcome {
+fn conclude(control: &Control, ending: &Ending) -> TaskOutcome {
     let (status, exit_code, error) = match ending {
         Ending::Exited(0) => (TaskStatus::Completed, Some(0), None),
         Ending::Exited(code) => (
@@ -178,7 +178,7 @@ fn conclude(control: &Control, ending: &Ending) -> Outcome {
         ),
         Ending::Cancelled => (TaskStatus::Killed, None, Some(control.reason_to_end())),
     };
-    Outcome {
+    TaskOutcome {
         status,
         result: tail(&control.output),
         error,

@@ -14,7 +14,7 @@ use codespar_store::{
     Capacity, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter, TaskStore,
 };
 use codespar_tasks::{
-    Control, Outcome, Runner, RunnerLimits, Scheduler, TaskHub, WorkflowRunner, parse_workflow,
+    Control, Runner, RunnerLimits, Scheduler, TaskHub, TaskOutcome, WorkflowRunner, parse_workflow,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -24,8 +24,8 @@ struct Well;
 
 #[async_trait]
 impl Runner for Well {
-    async fn run(&self, control: Control) -> Outcome {
-        let mut outcome = Outcome::failed("");
+    async fn run(&self, control: Control) -> TaskOutcome {
+        let mut outcome = TaskOutcome::failed("");
         outcome.status = TaskStatus::Completed;
         outcome.error = None;
         outcome.result = Some(format!("{} is done", control.record.subject));
@@ -38,9 +38,9 @@ struct Endless;
 
 #[async_trait]
 impl Runner for Endless {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         control.cancel.cancelled().await;
-        let mut outcome = Outcome::failed("the process that ran it ended");
+        let mut outcome = TaskOutcome::failed("the process that ran it ended");
         outcome.status = TaskStatus::Killed;
         outcome
     }
@@ -53,8 +53,8 @@ struct Telling;
 
 #[async_trait]
 impl Runner for Telling {
-    async fn run(&self, control: Control) -> Outcome {
-        let mut outcome = Outcome::failed(format!("hunter22hunter22 and {TOKEN}"));
+    async fn run(&self, control: Control) -> TaskOutcome {
+        let mut outcome = TaskOutcome::failed(format!("hunter22hunter22 and {TOKEN}"));
         outcome.result = Some(format!("{} {TOKEN}", control.record.subject));
         outcome
             .metadata

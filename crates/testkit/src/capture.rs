@@ -13,7 +13,7 @@ use crate::http::Request;
 
 /// How many requests are kept. All are counted in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Capture {
+pub enum RequestCapture {
     /// Every one.
     #[default]
     All,
@@ -207,12 +207,12 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// Counts the request and keeps it if it is to be kept; returns its order.
-    pub(crate) fn add(&mut self, capture: Capture, at: Duration, request: &Request) -> u64 {
+    pub(crate) fn add(&mut self, capture: RequestCapture, at: Duration, request: &Request) -> u64 {
         self.count += 1;
         let limit = match capture {
-            Capture::All => usize::MAX,
-            Capture::Last(limit) => limit,
-            Capture::Off => 0,
+            RequestCapture::All => usize::MAX,
+            RequestCapture::Last(limit) => limit,
+            RequestCapture::Off => 0,
         };
         if limit > 0 {
             while self.requests.len() >= limit {

@@ -131,7 +131,7 @@ mod template;
 mod turn;
 
 pub use asked::tool_use_id;
-pub use capture::{Capture, CapturedRequest, SeenToolResult};
+pub use capture::{CapturedRequest, RequestCapture, SeenToolResult};
 pub use fault::{Fault, Garbage, StatusFault};
 pub use gate::Gate;
 pub use parse::ScriptError;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use codespar_testkit::{Capture, Script, ScriptedModel, Setup};
+use codespar_testkit::{RequestCapture, Script, ScriptedModel, Setup};
 
 /// A model that answers by script, over HTTP, in the formats of Anthropic and OpenAI.
 #[derive(Parser)]
@@ -23,7 +23,7 @@ async fn main() -> Result<()> {
     let script = Script::from_file(&args.script)?;
     let setup = Setup {
         port: args.port,
-        capture: Capture::Off,
+        capture: RequestCapture::Off,
         log: Some(Box::new(|line| println!("{line}"))),
     };
     let server = ScriptedModel::start_with(script, setup)

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    Capture, Conversation, Fault, Script, Turn, Validation,
+    Conversation, Fault, RequestCapture, Script, Turn, Validation,
     answer::Wire,
     anthropic_request::MessagesRequest,
     anthropic_rules,
@@ -36,7 +36,7 @@ pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 /// What all connections share.
 pub(crate) struct Room {
     pub(crate) script: Script,
-    pub(crate) capture: Capture,
+    pub(crate) capture: RequestCapture,
     pub(crate) log: Option<Log>,
     pub(crate) kept: Mutex<Kept>,
     pub(crate) counts: watch::Sender<Counts>,
@@ -58,7 +58,7 @@ struct Chosen {
 }
 
 impl Room {
-    pub(crate) fn new(script: Script, capture: Capture, log: Option<Log>) -> Self {
+    pub(crate) fn new(script: Script, capture: RequestCapture, log: Option<Log>) -> Self {
         Self {
             script,
             capture,

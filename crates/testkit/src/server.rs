@@ -11,7 +11,7 @@ use std::{
 use tokio::{net::TcpListener, runtime, sync::oneshot};
 
 use crate::{
-    Capture, CapturedRequest, Log, Script,
+    CapturedRequest, Log, RequestCapture, Script,
     serve::{Counts, Room, accept},
 };
 
@@ -32,7 +32,7 @@ pub struct Setup {
     /// The port; 0, the default, takes a free one.
     pub port: u16,
     /// Which requests are kept.
-    pub capture: Capture,
+    pub capture: RequestCapture,
     /// Takes one line for each request.
     pub log: Option<Log>,
 }

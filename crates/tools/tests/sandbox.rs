@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use codespar_policy::Shelter;
+use codespar_policy::SandboxState;
 use codespar_tools::sandbox::{Network, Sandbox, SandboxChoice, SandboxKind};
 use rstest::rstest;
 use support::{Bench, alive, guard, marker, wait_until};
@@ -378,14 +378,14 @@ fn a_hardened_process_hides_its_environment_from_its_children() {
 fn a_switched_off_sandbox_is_not_an_unavailable_one() {
     let off = Sandbox::probe(SandboxChoice::Off, guard());
     assert_eq!(
-        (off.kind(), off.shelter()),
-        (SandboxKind::None, Shelter::SwitchedOff)
+        (off.kind(), off.sandbox_state()),
+        (SandboxKind::None, SandboxState::SwitchedOff)
     );
     assert_eq!(off.describe(), "none: switched off in the settings");
     let broken = Sandbox::probe(SandboxChoice::Auto, "/nonexistent/guard".into());
     assert_eq!(
-        (broken.kind(), broken.shelter()),
-        (SandboxKind::None, Shelter::Unavailable)
+        (broken.kind(), broken.sandbox_state()),
+        (SandboxKind::None, SandboxState::Unavailable)
     );
     assert_eq!(
         broken.describe(),

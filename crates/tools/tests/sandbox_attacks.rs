@@ -22,7 +22,7 @@ use std::{
 use codespar_tools::{
     Hidden,
     process::{self, Capture, Launch, ServerLaunch},
-    sandbox::{Approval, Limits, Network, Sandbox, SandboxChoice},
+    sandbox::{Approval, Network, ResourceLimits, Sandbox, SandboxChoice},
 };
 use rstest::rstest;
 use support::{Bench, directory, guard, wait_until};
@@ -421,7 +421,7 @@ async fn while_a_command_runs_nothing_can_be_planted_and_later_no_trace_is_left(
 #[rstest]
 #[tokio::test]
 async fn resources_are_limited(#[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice) {
-    let sandbox = Sandbox::probe(choice, guard()).with_limits(Limits {
+    let sandbox = Sandbox::probe(choice, guard()).with_limits(ResourceLimits {
         processes: Some(60),
         memory: None,
         file_size: Some(1 << 20),
@@ -453,9 +453,9 @@ async fn resources_are_limited(#[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choic
 async fn the_directory_for_temporary_files_has_a_quota(
     #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let sandbox = Sandbox::probe(choice, guard()).with_limits(Limits {
+    let sandbox = Sandbox::probe(choice, guard()).with_limits(ResourceLimits {
         scratch: Some(4 << 20),
-        ..Limits::default()
+        ..ResourceLimits::default()
     });
     let bench = Bench::with(sandbox);
     let filling = "for i in $(seq 9); do head -c 1000000 /dev/zero > $TMPDIR/$i; done";
@@ -478,13 +478,13 @@ async fn the_directory_for_temporary_files_has_a_quota(
 async fn memory_is_limited_and_programs_that_reserve_much_run(
     #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
 ) {
-    let usual = Limits::default();
+    let usual = ResourceLimits::default();
     assert!(usual.memory.is_some());
     let bench = Bench::with(Sandbox::probe(choice, guard()));
     let node = "node -e 'new WebAssembly.Memory({initial: 1, maximum: 65536}); console.log(2 + 2)'";
     assert_eq!(bench.ok(node).await, "4");
     assert_eq!(bench.ok("git --version | wc -l").await, "1");
-    let sandbox = Sandbox::probe(choice, guard()).with_limits(Limits {
+    let sandbox = Sandbox::probe(choice, guard()).with_limits(ResourceLimits {
         memory: Some(256 << 20),
         ..usual
     });

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use codespar_testkit::{Capture, CapturedRequest, Script, ScriptedModel, Setup};
+use codespar_testkit::{CapturedRequest, RequestCapture, Script, ScriptedModel, Setup};
 
 /// The end of a chunked body.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
@@ -15,7 +15,7 @@ const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 /// How long each request took from its first byte to the last byte of the answer.
 pub(super) fn replay(script: &Script, requests: &[CapturedRequest]) -> Result<Vec<Duration>> {
     let setup = Setup {
-        capture: Capture::Off,
+        capture: RequestCapture::Off,
         ..Setup::default()
     };
     let server = ScriptedModel::start_blocking_with(script.clone(), setup)?;

@@ -6,12 +6,12 @@
 use std::{path::PathBuf, sync::Arc};
 
 use codespar_agent::{
-    Agent, AgentParts, Approver, Briefing, Limits, ModelChoice, NoInbox, NobodyThere, Recovered,
+    Agent, AgentParts, Approver, Briefing, ModelChoice, NoInbox, NobodyThere, Recovered, RunLimits,
     SideCalls, Transcript,
 };
 use codespar_model::{AnthropicConfig, AnthropicModel, Catalogue, HttpClient, HttpOptions};
 use codespar_policy::{
-    Lifetime, Mode, Redactor, Repository, RuleKind, RuleSet, RuleSource, Scope, Shelter,
+    Lifetime, Mode, Redactor, RepositoryScope, RuleKind, RuleSet, RuleSource, SandboxState, Scope,
 };
 use codespar_protocol::{Event, Message, RunResult, SessionId, SessionMode};
 use codespar_store::{NewSession, SqliteStore, Store};
@@ -32,7 +32,7 @@ pub(crate) struct Bench {
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
     pub(crate) tools: Registry,
     pub(crate) allow: Vec<&'static str>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RunLimits,
     pub(crate) compact_at: u64,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) context: Option<Arc<Context>>,
@@ -63,7 +63,7 @@ impl Bench {
             events: Arc::default(),
             tools: standard_tools(),
             allow: vec!["Bash", "Edit"],
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             compact_at: 150_000,
             approver: Arc::new(NobodyThere),
             context: None,
@@ -122,8 +122,8 @@ impl Bench {
                 home: None,
                 workspace: vec![self.root.clone()],
                 free: vec![base.join("tmp"), base.join("out")],
-                shelter: Shelter::SwitchedOff,
-                repository: Repository::Project,
+                sandbox_state: SandboxState::SwitchedOff,
+                repository: RepositoryScope::Project,
                 lifetime: Lifetime::Kept,
             },
             redactor: std::sync::Arc::new(Redactor::new([("TOKEN".to_owned(), SECRET.to_owned())])),

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::{error::CommandError, style};
-use codespar_runtime::{ProjectDir, definitions, trust::Trust};
+use codespar_runtime::{ProjectDir, definitions, trust::TrustFilter};
 
 /// List or check custom agents (.codespar/agents, .claude/agents).
 ///
@@ -43,8 +43,8 @@ pub(crate) fn run(
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
     let trust = match args.verb {
-        Verb::List { .. } => Trust::Needed,
-        Verb::Check { .. } => Trust::Any,
+        Verb::List { .. } => TrustFilter::Needed,
+        Verb::Check { .. } => TrustFilter::Any,
     };
     let found = definitions(project_dir, trust);
     match args.verb {

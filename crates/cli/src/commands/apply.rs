@@ -8,8 +8,8 @@ use std::{
 
 use clap::Args;
 use codespar_dev::{
-    answer::{self, Answer},
-    apply::{self, BlockReport, Outcome, Protected, Refusal, Rules, WorkTree},
+    answer::{self, ParsedAnswer},
+    apply::{self, BlockOutcome, BlockReport, ProtectedFiles, Refusal, Rules, WorkTree},
 };
 use codespar_protocol::{ChangeSet, FileChange};
 use serde_json::{Value, json};
@@ -88,9 +88,9 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
         return no_changes(args, &answer);
     }
     let protected = if args.allow_protected {
-        Protected::Allowed
+        ProtectedFiles::Allowed
     } else {
-        Protected::Refused
+        ProtectedFiles::Refused
     };
     let settings = Settings::load(&environment::project_dir(Some(&args.root))?)?;
     let patterns = settings.dev.protected;
@@ -136,7 +136,7 @@ fn read(file: Option<&Path>) -> Result<String, CommandError> {
         .map_err(|error| CommandError::Usage(format!("{name} is not UTF-8 text: {error}")))
 }
 
-fn no_changes(args: &ApplyArgs, answer: &Answer) -> Result<ExitCode, CommandError> {
+fn no_changes(args: &ApplyArgs, answer: &ParsedAnswer) -> Result<ExitCode, CommandError> {
     if args.json {
         super::print_json(&outcome(false, &[], &ChangeSet::default()))?;
     } else {
@@ -174,7 +174,7 @@ fn report(
         super::print_json(&outcome(!args.check, blocks, changes))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let unchanged = |block: &&BlockReport| block.outcome == Outcome::Unchanged;
+    let unchanged = |block: &&BlockReport| block.outcome == BlockOutcome::Unchanged;
     for block in blocks.iter().filter(unchanged) {
         crate::printer::err(format_args!("{block}"));
     }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use codespar_dev::{Question, ask, keep_images};
+use codespar_dev::{AskRequest, ask, keep_images};
 use codespar_protocol::Usd;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: AskArgs, project_dir: &ProjectDir) -> Result<ExitC
     let dir = tempfile::tempdir()?;
     let images = keep_images(&args.image, dir.path())
         .map_err(|error| CommandError::Usage(error.to_string()))?;
-    let question = Question {
+    let question = AskRequest {
         model: &provider.model,
         catalogue: &provider.catalogue,
         redactor: &redactor,

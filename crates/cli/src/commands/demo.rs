@@ -10,11 +10,11 @@ use std::{
 use clap::Args;
 use codespar_agent::Stop;
 use codespar_dev::{
-    DevLimits, DevOrder, Engine, Leave, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
+    Consent, DevLimits, DevOrder, Engine, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
     merge,
 };
 use codespar_forge::Forge;
-use codespar_git::{GitError, Kind, Repository, Trust};
+use codespar_git::{GitError, Repository, RepositoryKind, Trust};
 use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
 use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited};
@@ -22,8 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{dev::Progress, error::CommandError, signals::Signals, style};
 use codespar_runtime::{
-    Environment, Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker,
-    Role, Runtime,
+    Environment, Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions,
+    RepositoryLinker, Runtime,
 };
 
 const FILES: [(&str, &str); 5] = [
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     let demo = demo_dir(project_dir, dir.path(), &repo, &answers)?;
     let config = ProjectConfig::load(demo, ProjectOptions::default())?;
     let (runtime, project) =
-        Runtime::with_project(config, Interaction::default(), Role::Session).await?;
+        Runtime::with_project(config, Interaction::default(), ProcessRole::Session).await?;
     let told = tell(&project, &repo, &cancel).await;
     let closed = runtime.close().await;
     if let Some(code) = signals.exit_code() {
@@ -162,8 +162,8 @@ async fn change(
         images: Vec::new(),
         verify: VerifyChoice::Command(TESTS.to_owned()),
         on_failure: OnFailure::Draft,
-        draft: Leave::Withheld,
-        protected: Leave::Withheld,
+        draft: Consent::Withheld,
+        protected: Consent::Withheld,
         protected_globs: None,
         max_budget: None,
         requested_by: "demo".to_owned(),
@@ -245,7 +245,7 @@ fn write_sample(repo: &Path) -> Result<(), CommandError> {
     for (name, text) in FILES {
         std::fs::write(repo.join(name), text)?;
     }
-    let repository = codespar_git::init(repo, Kind::WorkTree).map_err(failed)?;
+    let repository = codespar_git::init(repo, RepositoryKind::WorkTree).map_err(failed)?;
     let config = repository.location().git_dir.join("config");
     let mut config = std::fs::OpenOptions::new().append(true).open(config)?;
     config.write_all(b"[user]\n\tname = demo\n\temail = demo@codespar.invalid\n")?;

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use codespar_dev::{
-    DevOrder, DevReport, Engine, Leave, Linker, VerifyChoice, detect_tests, headline, keep_images,
+    Consent, DevOrder, DevReport, Engine, Linker, VerifyChoice, detect_tests, headline, keep_images,
 };
 use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
@@ -20,7 +20,7 @@ use crate::{
     signals::Signals,
 };
 use codespar_runtime::{
-    Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker, Role,
+    Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker,
     Runtime, requester, which,
 };
 
@@ -131,7 +131,8 @@ pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCo
         interaction.person = AtTerminal::find(&progress).map(|person| Arc::new(person) as Arc<_>);
         progress
     };
-    let (runtime, project) = Runtime::with_project(config, interaction, Role::Session).await?;
+    let (runtime, project) =
+        Runtime::with_project(config, interaction, ProcessRole::Session).await?;
     for warning in &project.warnings {
         crate::printer::err(format_args!(
             "{} {warning}",
@@ -331,11 +332,11 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
     })
 }
 
-fn leave(granted: bool) -> Leave {
+fn leave(granted: bool) -> Consent {
     if granted {
-        Leave::Granted
+        Consent::Granted
     } else {
-        Leave::Withheld
+        Consent::Withheld
     }
 }
 

@@ -7,7 +7,9 @@ use codespar_store::SessionFilter;
 use serde::Serialize;
 
 use crate::{args::SessionArgs, error::CommandError, printer::plain, style};
-use codespar_runtime::{ProjectDir, Settings, choose_provider, mcp::ServerList, trust::Trust};
+use codespar_runtime::{
+    ProjectDir, Settings, choose_provider, mcp::ServerList, trust::TrustFilter,
+};
 
 /// Say what is in force here: provider, model, sandbox, settings, state, and what is wrong.
 ///
@@ -221,11 +223,11 @@ fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
             }];
         }
     };
-    let health = match sandbox.shelter() {
-        codespar_policy::Shelter::Sandboxed => Health::Ok,
-        codespar_policy::Shelter::SwitchedOff => Health::Warning,
+    let health = match sandbox.sandbox_state() {
+        codespar_policy::SandboxState::Sandboxed => Health::Ok,
+        codespar_policy::SandboxState::SwitchedOff => Health::Warning,
         // Unattended commands are refused.
-        codespar_policy::Shelter::Unavailable => Health::Error,
+        codespar_policy::SandboxState::Unavailable => Health::Error,
     };
     let mut findings = vec![Finding {
         name: "sandbox",
@@ -293,7 +295,7 @@ fn servers(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
 }
 
 fn agents(project_dir: &ProjectDir) -> Vec<Finding> {
-    let found = codespar_runtime::definitions(project_dir, Trust::Needed);
+    let found = codespar_runtime::definitions(project_dir, TrustFilter::Needed);
     let names: Vec<&str> = found.agents.keys().map(String::as_str).collect();
     let says = if names.is_empty() {
         "no custom agents".to_owned()

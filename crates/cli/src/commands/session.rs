@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use codespar_protocol::{ContentBlock, Entry, EntryBody, Message};
-use codespar_store::{Session, SessionFilter};
+use codespar_store::{SessionFilter, SessionRecord};
 use serde_json::json;
 
 use crate::{error::CommandError, style};
@@ -123,7 +123,11 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(sessions: &[Session], project_dir: &ProjectDir, json: bool) -> Result<(), CommandError> {
+fn list(
+    sessions: &[SessionRecord],
+    project_dir: &ProjectDir,
+    json: bool,
+) -> Result<(), CommandError> {
     if json {
         return super::print_json(&json!({ "sessions": sessions }));
     }
@@ -152,7 +156,7 @@ fn list(sessions: &[Session], project_dir: &ProjectDir, json: bool) -> Result<()
     Ok(())
 }
 
-fn show(session: &Session, project_dir: &ProjectDir) -> Result<(), CommandError> {
+fn show(session: &SessionRecord, project_dir: &ProjectDir) -> Result<(), CommandError> {
     let usage = session.usage;
     super::print(format_args!(
         "{}\n  id        {}\n  directory {}\n  model     {}\n  began     {}\n  last used {}\n  entries   {}\n  tokens    {} in, {} cached, {} out\n  cost      {}\n",

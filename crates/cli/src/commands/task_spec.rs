@@ -15,7 +15,7 @@ use super::task::CreateArgs;
 use crate::error::CommandError;
 use codespar_runtime::{
     ProjectDir, ProjectOptions, Settings, definitions, extra_dirs, mcp::ServerList, mcp::unknown,
-    rules, trust::Trust,
+    rules, trust::TrustFilter,
 };
 
 /// Agents of a task that nobody's agent started are at the first level.
@@ -132,7 +132,7 @@ async fn agent(
 fn workflow(name: &str, project_dir: &ProjectDir) -> Result<TaskSpec, CommandError> {
     let file =
         find_workflow(name, &project_dir.root, &project_dir.cwd).map_err(CommandError::Usage)?;
-    let custom = definitions(project_dir, Trust::Needed);
+    let custom = definitions(project_dir, TrustFilter::Needed);
     let builtin = builtin_kinds();
     let mut kinds: Vec<&str> = builtin.iter().map(|kind| kind.name.as_str()).collect();
     kinds.extend(custom.agents.keys().map(String::as_str));
@@ -171,7 +171,7 @@ fn monitor(args: &CreateArgs, project_dir: &ProjectDir) -> Result<TaskSpec, Comm
 
 /// Where agents of a custom kind work.
 fn isolation(kind: &str, project_dir: &ProjectDir) -> Option<Isolation> {
-    definitions(project_dir, Trust::Needed)
+    definitions(project_dir, TrustFilter::Needed)
         .agents
         .get(kind)?
         .isolation

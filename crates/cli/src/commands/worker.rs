@@ -6,7 +6,7 @@ use clap::Args;
 use tokio_util::sync::CancellationToken;
 
 use crate::{args::SessionArgs, commands::gc, error::CommandError, signals::Signals};
-use codespar_runtime::{Interaction, ProjectConfig, ProjectDir, Role, Runtime};
+use codespar_runtime::{Interaction, ProcessRole, ProjectConfig, ProjectDir, Runtime};
 
 const POLL: Duration = Duration::from_millis(300);
 /// How often nothing must be left before the worker believes it.
@@ -35,7 +35,7 @@ pub(crate) async fn run(
     let signals = Signals::watch(cancel.clone())?;
     let config = ProjectConfig::load(project_dir, session.project_options())?;
     let (runtime, project) =
-        Runtime::with_project(config, Interaction::default(), Role::Worker).await?;
+        Runtime::with_project(config, Interaction::default(), ProcessRole::Worker).await?;
     crate::printer::err(format_args!(
         "codespar: taking tasks of {}",
         project.dir.state().display()

@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal};
 
 use async_trait::async_trait;
-use codespar_dev::Person;
+use codespar_dev::HumanInput;
 
 use super::Progress;
 use crate::{printer, style};
@@ -20,7 +20,7 @@ impl AtTerminal {
 }
 
 #[async_trait]
-impl Person for AtTerminal {
+impl HumanInput for AtTerminal {
     async fn answer(&self, question: &str) -> Option<String> {
         self.0.line(&format!("❓ {}", question));
         self.0.rest();

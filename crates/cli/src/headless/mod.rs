@@ -19,8 +19,8 @@ use crate::{
     stdin::{self, Piped},
 };
 use codespar_runtime::{
-    Interaction, Project, ProjectConfig, ProjectDir, Role, Runtime, Session, SessionDirs, Surface,
-    mcp,
+    Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, Session, SessionDirs,
+    Surface, mcp,
 };
 
 /// So that the model does not end in a question that nobody will see.
@@ -39,7 +39,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
     let (runtime, project) =
-        Runtime::with_project(config, Interaction::default(), Role::Session).await?;
+        Runtime::with_project(config, Interaction::default(), ProcessRole::Session).await?;
     let session = project.open_session(&cli.session.which_session()).await?;
     if prompt.is_none() && session.transcript.messages().is_empty() {
         return Err(CommandError::Usage(

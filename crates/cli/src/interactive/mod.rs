@@ -35,7 +35,7 @@ use crate::{
     style,
 };
 use codespar_runtime::{
-    Interaction, Project, ProjectConfig, ProjectDir, Role, Runtime, SessionDirs, Surface,
+    Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, SessionDirs, Surface,
     WhichSession, find_session, local_file, remember_rules,
 };
 
@@ -63,7 +63,8 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         approver: Arc::new(person.clone()),
         person: None,
     };
-    let (runtime, project) = Runtime::with_project(config, interaction, Role::Session).await?;
+    let (runtime, project) =
+        Runtime::with_project(config, interaction, ProcessRole::Session).await?;
     screen.banner(&project);
     let mut conversation = Conversation {
         input: Input::start(screen.clone()),

@@ -5,13 +5,13 @@ use codespar_protocol::{Answer, Question, ToolUseId};
 
 use super::{Asked, Conversation};
 use crate::style;
-use codespar_runtime::{mcp::remember, trust::FileKind};
+use codespar_runtime::{mcp::remember, trust::ProjectFileKind};
 
 impl Conversation {
     /// Each once; a no holds for this session.
     pub(super) async fn ask_about_servers(&mut self) {
         // What an untrusted project brings is not even offered; the person was told.
-        if !self.project.dir.trust.trusts_kind(FileKind::Servers) {
+        if !self.project.dir.trust.trusts_kind(ProjectFileKind::Servers) {
             return;
         }
         let mcp = self.project.mcp.clone();

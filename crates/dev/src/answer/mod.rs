@@ -15,7 +15,7 @@ pub use parse::parse;
 
 /// An answer, read. Paths are as they were written: [`crate::apply::apply`] judges them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ParsedAnswer {
     /// The text outside the blocks.
     pub summary: String,
     /// What the blocks ask for, in order.
@@ -53,7 +53,7 @@ pub enum Op {
     },
 }
 
-impl Answer {
+impl ParsedAnswer {
     /// A line for a title: the first of the summary, plain, at most 72 characters. `None` without
     /// a summary.
     pub fn title(&self) -> Option<String> {

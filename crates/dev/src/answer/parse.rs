@@ -1,7 +1,7 @@
 //! Reading an answer: blocks and the text around them.
 
 use super::{
-    Answer, AnswerError, Op, Problem, body,
+    AnswerError, Op, ParsedAnswer, Problem, body,
     markers::{Marker, bare, is_near_miss, marker, unescape},
     summary,
 };
@@ -11,7 +11,7 @@ use super::{
 /// Markers stand alone on their lines; in content they have one backslash before them, which is
 /// taken away. A `FILE` block ends with `===END===` and nothing else: a cut answer, or content
 /// that holds an unescaped marker, is a problem and never a shorter file.
-pub fn parse(text: &str) -> Result<Answer, AnswerError> {
+pub fn parse(text: &str) -> Result<ParsedAnswer, AnswerError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader {
         lines: text
@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Answer, AnswerError> {
             problems: reader.problems,
         });
     }
-    Ok(Answer {
+    Ok(ParsedAnswer {
         summary: summary::clean(&reader.outside),
         ops: reader.ops,
     })

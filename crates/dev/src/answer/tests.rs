@@ -44,7 +44,7 @@ fn every_kind_of_block_is_read_in_order_and_the_rest_is_the_summary() {
                 >>>REPLACE\n===END===\n\n===DELETE: gone.rs===\n===MOVE: a/b.rs -> c/d.rs===\n\nDone.\n";
     assert_eq!(
         parse(text).unwrap(),
-        Answer {
+        ParsedAnswer {
             summary: "Raise the timeout\n\nSessions expired too fast.\n\nDone.".into(),
             ops: vec![
                 written("new.rs", "fn a() {}\n"),
@@ -74,7 +74,7 @@ fn an_answer_without_blocks_has_no_ops() {
         (answer.summary.as_str(), answer.ops),
         ("I cannot do that.", vec![])
     );
-    assert_eq!(parse("").unwrap(), Answer::default());
+    assert_eq!(parse("").unwrap(), ParsedAnswer::default());
 }
 
 #[rstest]
@@ -296,7 +296,7 @@ fn paths_are_named_once_each() {
     Some("This first line is rather long and goes on, past seventy-two…")
 )]
 fn a_title_is_plain_and_short(#[case] summary: &str, #[case] title: Option<&str>) {
-    let answer = Answer {
+    let answer = ParsedAnswer {
         summary: summary.into(),
         ops: vec![],
     };
@@ -307,7 +307,7 @@ fn a_title_is_plain_and_short(#[case] summary: &str, #[case] title: Option<&str>
 fn a_title_never_passes_72_characters() {
     for length in 60..90 {
         for word in ["x", "é", "xx ", "word "] {
-            let answer = Answer {
+            let answer = ParsedAnswer {
                 summary: word.repeat(length),
                 ops: vec![],
             };
@@ -327,7 +327,7 @@ fn escaped(line: &str) -> String {
     }
 }
 
-fn render(answer: &Answer) -> String {
+fn render(answer: &ParsedAnswer) -> String {
     let lines = |text: &str| -> String {
         let lines = text.split('\n').map(|line| escaped(line) + "\n");
         if text.is_empty() {
@@ -418,7 +418,7 @@ proptest! {
 
     #[test]
     fn what_is_written_as_an_answer_is_read_back(ops in prop::collection::vec(op(), 0..5)) {
-        let answer = Answer { summary: "Words.".into(), ops };
+        let answer = ParsedAnswer { summary: "Words.".into(), ops };
         let text = render(&answer);
         prop_assert_eq!(parse(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?, answer);
     }
@@ -434,7 +434,7 @@ proptest! {
 
     #[test]
     fn a_cut_answer_is_never_a_shorter_file(content in content(), cut in any::<prop::sample::Index>()) {
-        let answer = Answer { summary: String::new(), ops: vec![written("a.rs", &content)] };
+        let answer = ParsedAnswer { summary: String::new(), ops: vec![written("a.rs", &content)] };
         let text = render(&answer);
         let end = text.len() - "===END===\n".len();
         let mut at = cut.index(end) + 1;

@@ -33,7 +33,7 @@ pub(super) fn replaced(original: &str, content: &str) -> String {
 pub(super) fn edited(
     original: &str,
     blocks: &[Block],
-) -> Result<matching::Applied, Vec<BlockFailure>> {
+) -> Result<matching::AppliedEdits, Vec<BlockFailure>> {
     apply_blocks(original, blocks)
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use codespar_protocol::{FileMode, RepoPath};
 
-use super::source::{Entry, Source, SourceError, SourceFile, ancestors, folded};
+use super::source::{Source, SourceEntry, SourceError, SourceFile, ancestors, folded};
 
 /// A tree in memory. Every path of the commit should be in it, or a new file may collide with one
 /// that is not; contents are only needed for the files that an answer names
-/// ([`crate::answer::Answer::paths`]).
+/// ([`crate::answer::ParsedAnswer::paths`]).
 #[derive(Debug, Clone, Default)]
 pub struct MapSource {
     entries: BTreeMap<RepoPath, Known>,
@@ -67,15 +67,15 @@ impl MapSource {
 }
 
 impl Source for MapSource {
-    fn entry(&self, path: &RepoPath) -> Result<Entry, SourceError> {
+    fn entry(&self, path: &RepoPath) -> Result<SourceEntry, SourceError> {
         Ok(match self.entries.get(path) {
             Some(Known::File(SourceFile { mode, .. }) | Known::Listed(mode)) => match mode {
-                FileMode::Symlink => Entry::Symlink,
-                FileMode::Regular | FileMode::Executable => Entry::File,
+                FileMode::Symlink => SourceEntry::Symlink,
+                FileMode::Regular | FileMode::Executable => SourceEntry::File,
             },
-            Some(Known::Repository) => Entry::Repository,
-            None if self.is_directory(path) => Entry::Directory,
-            None => Entry::Nothing,
+            Some(Known::Repository) => SourceEntry::Repository,
+            None if self.is_directory(path) => SourceEntry::Directory,
+            None => SourceEntry::Nothing,
         })
     }
 
@@ -92,7 +92,7 @@ impl Source for MapSource {
 
     fn alike(&self, path: &RepoPath) -> Result<Option<RepoPath>, SourceError> {
         for part in ancestors(path).chain([path.clone()]) {
-            if self.entry(&part)? == Entry::Nothing {
+            if self.entry(&part)? == SourceEntry::Nothing {
                 return Ok(self.spelled_otherwise(&part));
             }
         }

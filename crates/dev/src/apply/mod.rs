@@ -20,10 +20,10 @@ use codespar_protocol::{Bytes, ChangeSet, FileChange, FileMode, RepoPath};
 use codespar_tools::matching::{BlockFailure, MatchFailure};
 
 pub use map_source::MapSource;
-pub use report::{BlockReport, Outcome, Refusal};
+pub use report::{BlockOutcome, BlockReport, Refusal};
 pub(crate) use restore::restored;
-pub use rules::{BadPattern, Protected, Rules};
-pub use source::{Entry, Source, SourceError, SourceFile};
+pub use rules::{BadPattern, ProtectedFiles, Rules};
+pub use source::{Source, SourceEntry, SourceError, SourceFile};
 pub use work_tree::WorkTree;
 pub use write::{WriteError, write};
 
@@ -31,7 +31,7 @@ use self::{
     plan::{Content, FilePlan, Target},
     tree::Standing,
 };
-use crate::answer::{Answer, Block};
+use crate::answer::{Block, ParsedAnswer};
 
 /// A change that every block is part of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,11 @@ pub struct Applied {
 }
 
 /// Turns an answer into a change of the files of `source`. Nothing is written.
-pub fn apply(answer: &Answer, source: &dyn Source, rules: &Rules) -> Result<Applied, Refusal> {
+pub fn apply(
+    answer: &ParsedAnswer,
+    source: &dyn Source,
+    rules: &Rules,
+) -> Result<Applied, Refusal> {
     let mut reports = Vec::new();
     let plans = plan::plan(answer, &mut reports);
     let mut work = Work {
@@ -114,7 +118,7 @@ impl Work<'_> {
             }),
             None if content.0 == file.content => {
                 for &block in &plan.blocks {
-                    self.reports[block].outcome = Outcome::Unchanged;
+                    self.reports[block].outcome = BlockOutcome::Unchanged;
                     self.reports[block].reason = Some("the file has this text already".to_owned());
                 }
                 None
@@ -227,7 +231,7 @@ impl Work<'_> {
     }
 
     fn is_refused(&self, block: usize) -> bool {
-        self.reports[block].outcome == Outcome::Refused
+        self.reports[block].outcome == BlockOutcome::Refused
     }
 
     fn refuse(&mut self, plan: &FilePlan<'_>, reason: &str) {
@@ -262,8 +266,8 @@ impl Work<'_> {
             });
         }
         for report in &mut self.reports {
-            if report.outcome == Outcome::Applied {
-                report.outcome = Outcome::HeldBack;
+            if report.outcome == BlockOutcome::Applied {
+                report.outcome = BlockOutcome::HeldBack;
             }
         }
         Err(Refusal {

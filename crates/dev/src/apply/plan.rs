@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use codespar_protocol::RepoPath;
 
 use super::report::BlockReport;
-use crate::answer::{Answer, Block, Op};
+use crate::answer::{Block, Op, ParsedAnswer};
 
 /// All that an answer asks of one file.
 #[derive(Debug)]
@@ -51,7 +51,10 @@ enum Action<'a> {
 }
 
 /// Sorts the blocks by file. What cannot be is refused in `reports`, which gets one for each block.
-pub(super) fn plan<'a>(answer: &'a Answer, reports: &mut Vec<BlockReport>) -> Vec<FilePlan<'a>> {
+pub(super) fn plan<'a>(
+    answer: &'a ParsedAnswer,
+    reports: &mut Vec<BlockReport>,
+) -> Vec<FilePlan<'a>> {
     let steps = steps(answer, reports);
     let moves = moves(&steps, reports);
     let mut order: Vec<RepoPath> = Vec::new();
@@ -91,7 +94,7 @@ pub(super) fn plan<'a>(answer: &'a Answer, reports: &mut Vec<BlockReport>) -> Ve
 }
 
 /// The blocks one by one, numbered by file. Bad paths are refused here.
-fn steps<'a>(answer: &'a Answer, reports: &mut Vec<BlockReport>) -> Vec<Step<'a>> {
+fn steps<'a>(answer: &'a ParsedAnswer, reports: &mut Vec<BlockReport>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     let mut add = |text: &str, action: Result<Action<'a>, String>| {
         let path = RepoPath::new(text);

@@ -15,7 +15,7 @@ pub struct BlockReport {
     /// Which of the file's blocks, from 1.
     pub block: usize,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: BlockOutcome,
     /// How closely its text agreed with the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rung: Option<Rung>,
@@ -34,7 +34,7 @@ pub struct BlockReport {
 /// What became of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum BlockOutcome {
     /// It is part of the change.
     Applied,
     /// The file is as it asks already.
@@ -57,7 +57,7 @@ impl BlockReport {
         Self {
             path: path.to_owned(),
             block,
-            outcome: Outcome::Applied,
+            outcome: BlockOutcome::Applied,
             rung: None,
             lines: Vec::new(),
             reason: None,
@@ -67,8 +67,8 @@ impl BlockReport {
 
     /// Refuses the block, unless it was refused already.
     pub(super) fn refuse(&mut self, reason: impl Into<String>) {
-        if self.outcome != Outcome::Refused {
-            self.outcome = Outcome::Refused;
+        if self.outcome != BlockOutcome::Refused {
+            self.outcome = BlockOutcome::Refused;
             self.reason = Some(reason.into());
         }
     }
@@ -80,14 +80,14 @@ impl fmt::Display for BlockReport {
             write!(f, "`{}`, block {}: ", self.path, self.block)?;
         }
         match self.outcome {
-            Outcome::Applied => f.write_str("applied")?,
-            Outcome::Unchanged => f.write_str("changes nothing")?,
-            Outcome::HeldBack => f.write_str("fits, held back")?,
-            Outcome::Refused => {}
+            BlockOutcome::Applied => f.write_str("applied")?,
+            BlockOutcome::Unchanged => f.write_str("changes nothing")?,
+            BlockOutcome::HeldBack => f.write_str("fits, held back")?,
+            BlockOutcome::Refused => {}
         }
         if let Some(reason) = &self.reason {
             let colon = match self.outcome {
-                Outcome::Refused => "",
+                BlockOutcome::Refused => "",
                 _ => ": ",
             };
             write!(f, "{colon}{reason}")?;
@@ -102,7 +102,7 @@ impl fmt::Display for BlockReport {
 impl Refusal {
     /// The blocks that were refused.
     pub fn refused(&self) -> impl Iterator<Item = &BlockReport> {
-        let refused = |block: &&BlockReport| block.outcome == Outcome::Refused;
+        let refused = |block: &&BlockReport| block.outcome == BlockOutcome::Refused;
         self.blocks.iter().filter(refused)
     }
 

@@ -7,20 +7,20 @@ use codespar_policy::{Redactor, first_new_mark};
 use codespar_protocol::RepoPath;
 
 use super::{
-    report::{BlockReport, Outcome, Refusal},
+    report::{BlockOutcome, BlockReport, Refusal},
     source::Source,
 };
-use crate::answer::{Answer, Block, Op};
+use crate::answer::{Block, Op, ParsedAnswer};
 
 const NEW_MARK: &str = "it has `[redacted]`, which stands for a secret that was not shown and is not in this \
                         file; read it from where it is configured, or leave it out";
 
 /// The answer as it is meant for the files of `source`, which the model saw through `redactor`.
 pub(crate) fn restored(
-    mut answer: Answer,
+    mut answer: ParsedAnswer,
     source: &dyn Source,
     redactor: &Redactor,
-) -> Result<Answer, Refusal> {
+) -> Result<ParsedAnswer, Refusal> {
     let moves: HashMap<String, String> = answer
         .ops
         .iter()
@@ -66,10 +66,13 @@ pub(crate) fn restored(
             Op::Delete { path } | Op::Move { from: path, .. } => report(path, Ok(())),
         }
     }
-    if blocks.iter().any(|block| block.outcome == Outcome::Refused) {
+    if blocks
+        .iter()
+        .any(|block| block.outcome == BlockOutcome::Refused)
+    {
         for block in &mut blocks {
-            if block.outcome == Outcome::Applied {
-                block.outcome = Outcome::HeldBack;
+            if block.outcome == BlockOutcome::Applied {
+                block.outcome = BlockOutcome::HeldBack;
             }
         }
         return Err(Refusal { blocks });

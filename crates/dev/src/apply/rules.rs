@@ -38,7 +38,7 @@ const PROTECTED: &[&str] = &[
 
 /// Whether protected files may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Protected {
+pub enum ProtectedFiles {
     /// They stay as they are.
     #[default]
     Refused,
@@ -51,7 +51,7 @@ pub enum Protected {
 pub struct Rules {
     globs: GlobSet,
     patterns: Vec<String>,
-    protected: Protected,
+    protected: ProtectedFiles,
 }
 
 /// A pattern of protected files that cannot be read.
@@ -75,7 +75,7 @@ impl Rules {
 
     /// Rules with these patterns of protected files, from the root of the repository. `*` stays
     /// within a directory; case does not count, as it does not on some file systems.
-    pub fn new(patterns: Vec<String>, protected: Protected) -> Result<Self, BadPattern> {
+    pub fn new(patterns: Vec<String>, protected: ProtectedFiles) -> Result<Self, BadPattern> {
         let bad = |pattern: &str, error: &globset::Error| BadPattern {
             pattern: pattern.to_owned(),
             reason: error.kind().to_string(),
@@ -111,7 +111,7 @@ impl Rules {
             None | Some(Protection::Ci) => {}
             Some(protection) => return Some(Guard::Always(protection)),
         }
-        if self.protected == Protected::Allowed {
+        if self.protected == ProtectedFiles::Allowed {
             return None;
         }
         let first = self.globs.matches(path.as_str()).into_iter().next()?;

@@ -16,7 +16,7 @@ pub struct SourceFile {
 
 /// What a path is in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum SourceEntry {
     /// Nothing is there.
     Nothing,
     /// A file, plain or executable.
@@ -44,7 +44,7 @@ pub struct SourceError {
 /// A tree of files before it changes. Nothing in it is followed: a link is a link.
 pub trait Source {
     /// What is at `path`.
-    fn entry(&self, path: &RepoPath) -> Result<Entry, SourceError>;
+    fn entry(&self, path: &RepoPath) -> Result<SourceEntry, SourceError>;
 
     /// The file at `path`; `None` when there is none.
     fn file(&self, path: &RepoPath) -> Result<Option<SourceFile>, SourceError>;

@@ -28,7 +28,7 @@ fn tree(files: &[(&str, &str)]) -> MapSource {
 }
 
 fn rules() -> Rules {
-    Rules::new(Rules::default_patterns(), Protected::Refused).unwrap()
+    Rules::new(Rules::default_patterns(), ProtectedFiles::Refused).unwrap()
 }
 
 fn applied(answer: &str, source: &MapSource) -> Applied {
@@ -194,8 +194,8 @@ fn what_changes_nothing_is_dropped_and_noted() {
     let source = tree(&[("a", "1\r\n2"), ("b", "x\n")]);
     let applied = applied(&(whole("a", "1\n2\n") + &pair("b", "x", "y")), &source);
     assert_eq!(applied.changes, ChangeSet(vec![modified("b", "y\n")]));
-    let outcomes: Vec<Outcome> = applied.blocks.iter().map(|block| block.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Unchanged, Outcome::Applied]);
+    let outcomes: Vec<BlockOutcome> = applied.blocks.iter().map(|block| block.outcome).collect();
+    assert_eq!(outcomes, [BlockOutcome::Unchanged, BlockOutcome::Applied]);
 }
 
 #[test]
@@ -294,12 +294,12 @@ fn a_partial_file_is_changed_in_places() {
 
 #[test]
 fn protected_files_change_when_that_is_allowed() {
-    let rules = Rules::new(Rules::default_patterns(), Protected::Allowed).unwrap();
+    let rules = Rules::new(Rules::default_patterns(), ProtectedFiles::Allowed).unwrap();
     let answer = parse("===DELETE: Cargo.lock===\n").unwrap();
     assert!(apply(&answer, &forest(), &rules).is_ok());
-    let none = Rules::new(vec![], Protected::Refused).unwrap();
+    let none = Rules::new(vec![], ProtectedFiles::Refused).unwrap();
     assert!(apply(&answer, &forest(), &none).is_ok());
-    let bad = Rules::new(vec!["a[".into()], Protected::Refused).unwrap_err();
+    let bad = Rules::new(vec!["a[".into()], ProtectedFiles::Refused).unwrap_err();
     assert_eq!(bad.pattern, "a[");
 }
 
@@ -318,8 +318,8 @@ fn protected_files_change_when_that_is_allowed() {
 fn what_runs_or_permits_later_is_never_part_of_a_change(#[case] path: &str) {
     let source = tree(&[("a", "1\n"), (".idea/x", "1\n")]);
     for (protected, patterns) in [
-        (Protected::Refused, Rules::default_patterns()),
-        (Protected::Allowed, vec![]),
+        (ProtectedFiles::Refused, Rules::default_patterns()),
+        (ProtectedFiles::Allowed, vec![]),
     ] {
         let rules = Rules::new(patterns, protected).unwrap();
         for answer in [

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use codespar_protocol::RepoPath;
 
-use super::source::{Entry, Source, ancestors, folded};
+use super::source::{Source, SourceEntry, ancestors, folded};
 
 /// What is at a path that a change names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,32 +17,32 @@ pub(super) enum Standing {
 pub(super) fn standing(source: &dyn Source, path: &RepoPath) -> Result<Standing, String> {
     for above in ancestors(path) {
         match entry(source, &above)? {
-            Entry::Nothing => return Ok(Standing::Free),
-            Entry::Directory => {}
-            Entry::Symlink => {
+            SourceEntry::Nothing => return Ok(Standing::Free),
+            SourceEntry::Directory => {}
+            SourceEntry::Symlink => {
                 return Err(format!(
                     "the path goes through `{above}`, which is a symbolic link"
                 ));
             }
-            Entry::Repository => {
+            SourceEntry::Repository => {
                 return Err(format!("`{above}` is a repository of its own"));
             }
-            Entry::File | Entry::Special => {
+            SourceEntry::File | SourceEntry::Special => {
                 return Err(format!("`{above}` is a file, so nothing can be below it"));
             }
         }
     }
     match entry(source, path)? {
-        Entry::Nothing => Ok(Standing::Free),
-        Entry::File => Ok(Standing::File),
-        Entry::Symlink => Err("it is a symbolic link, which is left alone".to_owned()),
-        Entry::Directory => Err("it is a directory".to_owned()),
-        Entry::Repository => Err("it is a repository of its own".to_owned()),
-        Entry::Special => Err("it is no plain file".to_owned()),
+        SourceEntry::Nothing => Ok(Standing::Free),
+        SourceEntry::File => Ok(Standing::File),
+        SourceEntry::Symlink => Err("it is a symbolic link, which is left alone".to_owned()),
+        SourceEntry::Directory => Err("it is a directory".to_owned()),
+        SourceEntry::Repository => Err("it is a repository of its own".to_owned()),
+        SourceEntry::Special => Err("it is no plain file".to_owned()),
     }
 }
 
-fn entry(source: &dyn Source, path: &RepoPath) -> Result<Entry, String> {
+fn entry(source: &dyn Source, path: &RepoPath) -> Result<SourceEntry, String> {
     source.entry(path).map_err(|error| error.to_string())
 }
 

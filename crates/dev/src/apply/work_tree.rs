@@ -6,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_files::{Dir, Kind};
+use codespar_files::{Dir, EntryKind};
 use codespar_protocol::{FileMode, RepoPath};
 
-use super::source::{Entry, Source, SourceError, SourceFile, ancestors, folded};
+use super::source::{Source, SourceEntry, SourceError, SourceFile, ancestors, folded};
 
 /// The most of a file that is read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -36,13 +36,13 @@ impl WorkTree {
 }
 
 impl Source for WorkTree {
-    fn entry(&self, path: &RepoPath) -> Result<Entry, SourceError> {
+    fn entry(&self, path: &RepoPath) -> Result<SourceEntry, SourceError> {
         let entry = self.dir().and_then(|root| entry_at(&root, path));
         entry.map_err(|error| problem(path, &error))
     }
 
     fn file(&self, path: &RepoPath) -> Result<Option<SourceFile>, SourceError> {
-        if self.entry(path)? != Entry::File {
+        if self.entry(path)? != SourceEntry::File {
             return Ok(None);
         }
         let place = self.dir().and_then(|root| root.place(&name(path)));
@@ -63,7 +63,7 @@ impl Source for WorkTree {
 
     fn alike(&self, path: &RepoPath) -> Result<Option<RepoPath>, SourceError> {
         for part in ancestors(path).chain([path.clone()]) {
-            if self.entry(&part)? != Entry::Nothing {
+            if self.entry(&part)? != SourceEntry::Nothing {
                 continue;
             }
             let above = part
@@ -88,21 +88,21 @@ impl Source for WorkTree {
 }
 
 /// What is at a path below a held directory, links not followed.
-pub(super) fn entry_at(root: &Dir, path: &RepoPath) -> io::Result<Entry> {
+pub(super) fn entry_at(root: &Dir, path: &RepoPath) -> io::Result<SourceEntry> {
     let place = match root.place(&name(path)) {
-        Err(error) if is_absence(&error) => return Ok(Entry::Nothing),
+        Err(error) if is_absence(&error) => return Ok(SourceEntry::Nothing),
         other => other?,
     };
     Ok(match place.kind()? {
-        Kind::Nothing => Entry::Nothing,
-        Kind::Symlink => Entry::Symlink,
-        Kind::File => Entry::File,
-        Kind::Special => Entry::Special,
-        Kind::Directory => {
+        EntryKind::Nothing => SourceEntry::Nothing,
+        EntryKind::Symlink => SourceEntry::Symlink,
+        EntryKind::File => SourceEntry::File,
+        EntryKind::Special => SourceEntry::Special,
+        EntryKind::Directory => {
             let git = place.dir()?.place(Path::new(".git"))?;
             match git.kind()? {
-                Kind::Nothing => Entry::Directory,
-                _ => Entry::Repository,
+                EntryKind::Nothing => SourceEntry::Directory,
+                _ => SourceEntry::Repository,
             }
         }
     })

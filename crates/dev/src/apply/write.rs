@@ -11,11 +11,11 @@ use std::{
     path::Path,
 };
 
-use codespar_files::{Dir, Kind, OpenError, Place, Temporary};
+use codespar_files::{Dir, EntryKind, OpenError, Place, Temporary};
 use codespar_protocol::{ChangeSet, FileChange, FileMode, RepoPath};
 
 use super::{
-    source::{Entry, ancestors},
+    source::{SourceEntry, ancestors},
     work_tree::entry_at,
 };
 
@@ -104,7 +104,7 @@ impl Stage {
         };
         if let Some(gone) = change.gone() {
             let expected = self.check(gone).map_err(named(gone))?;
-            if expected != Entry::File {
+            if expected != SourceEntry::File {
                 return Err((gone.clone(), io::Error::other("there is no such file")));
             }
             let place = self.place(gone).map_err(named(gone))?;
@@ -119,16 +119,16 @@ impl Stage {
     }
 
     /// What is at `path`, once nothing on the way to it is a link.
-    fn check(&self, path: &RepoPath) -> io::Result<Entry> {
+    fn check(&self, path: &RepoPath) -> io::Result<SourceEntry> {
         for above in ancestors(path) {
             match entry_at(&self.root, &above)? {
-                Entry::Directory => {}
-                Entry::Nothing => break,
+                SourceEntry::Directory => {}
+                SourceEntry::Nothing => break,
                 _ => return Err(io::Error::other(format!("`{above}` is no directory"))),
             }
         }
         match entry_at(&self.root, path)? {
-            entry @ (Entry::Nothing | Entry::File) => Ok(entry),
+            entry @ (SourceEntry::Nothing | SourceEntry::File) => Ok(entry),
             _ => Err(io::Error::other("something that is no file is there")),
         }
     }
@@ -144,12 +144,12 @@ impl Stage {
             return Err(io::Error::other("symbolic links are not written"));
         }
         let expected = match change {
-            FileChange::Modified { .. } => Entry::File,
-            _ => Entry::Nothing,
+            FileChange::Modified { .. } => SourceEntry::File,
+            _ => SourceEntry::Nothing,
         };
         if self.check(path)? != expected {
             return Err(io::Error::other(match expected {
-                Entry::File => "there is no such file any more",
+                SourceEntry::File => "there is no such file any more",
                 _ => "something is there already",
             }));
         }
@@ -277,8 +277,8 @@ fn undo(done: Vec<Done>) -> Vec<String> {
 /// Another name for the file at `place`, which keeps it when the place is taken.
 fn second_name(place: &Place) -> io::Result<Option<Temporary>> {
     match place.kind()? {
-        Kind::Nothing => Ok(None),
-        Kind::File => Temporary::second_name(place).map(Some).map_err(io_error),
+        EntryKind::Nothing => Ok(None),
+        EntryKind::File => Temporary::second_name(place).map(Some).map_err(io_error),
         _ => Err(io::Error::other("something that is no file is there")),
     }
 }

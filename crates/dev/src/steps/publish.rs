@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Base, Located, Proven, Written};
 use crate::{
-    DevOrder, Failure, Leave, Risk, RiskLevel,
+    Consent, DevOrder, Failure, Risk, RiskLevel,
     diff_stat::touched,
     markdown::without_mentions,
     publisher,
@@ -195,7 +195,7 @@ impl Run {
     }
 
     fn is_draft(&self, proven: &Proven) -> bool {
-        self.order.draft == Leave::Granted || proven.failed()
+        self.order.draft == Consent::Granted || proven.failed()
     }
 
     /// Adds a section to the body of a pull request that has got another commit.

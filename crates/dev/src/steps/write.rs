@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, blocking};
 use crate::{
-    Failure, Leave, answer,
-    apply::{self, MapSource, Protected, Refusal, Rules, SourceFile},
+    Consent, Failure, answer,
+    apply::{self, MapSource, ProtectedFiles, Refusal, Rules, SourceFile},
     images,
     pull_text::shorten,
     run::{Conversation, Run},
@@ -33,7 +33,7 @@ pub(crate) struct Written {
 /// What became of an answer.
 enum Tried {
     /// It fits.
-    Fits(ChangeSet, answer::Answer),
+    Fits(ChangeSet, answer::ParsedAnswer),
     /// It does not; the words are for the model.
     Refused(String),
 }
@@ -185,7 +185,7 @@ impl Run {
     /// The tree at the commit, with the content of the files that the answer names.
     async fn source(
         &self,
-        answer: &answer::Answer,
+        answer: &answer::ParsedAnswer,
         base: &Base,
         reading: &Reading,
     ) -> Result<MapSource, Failure> {
@@ -233,8 +233,8 @@ impl Run {
             .clone()
             .unwrap_or_else(Rules::default_patterns);
         let protected = match self.order.protected {
-            Leave::Granted => Protected::Allowed,
-            Leave::Withheld => Protected::Refused,
+            Consent::Granted => ProtectedFiles::Allowed,
+            Consent::Withheld => ProtectedFiles::Refused,
         };
         Rules::new(patterns, protected).map_err(|error| Failure::Refused(error.to_string()))
     }

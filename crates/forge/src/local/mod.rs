@@ -19,7 +19,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_git::{Repository, Settings, Trust};
+use codespar_git::{GitSettings, Repository, Trust};
 use codespar_protocol::{
     Check, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
 };
@@ -115,7 +115,7 @@ async fn check_version() -> Result<(), ForgeError> {
     }
 }
 
-fn configured(settings: &Settings) -> Author {
+fn configured(settings: &GitSettings) -> Author {
     match (settings.get("user.name"), settings.get("user.email")) {
         (Some(name), Some(email)) => Author {
             name: name.to_owned(),

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_git::{GitError, Limits, Repository, Trust};
+use codespar_git::{GitError, GitLimits, Repository, Trust};
 
 use crate::scene::Scene;
 
@@ -64,16 +64,16 @@ fn output_and_time_are_bounded() {
     let repository = Repository::find(&scene.root, Trust::Untrusted).unwrap();
     let git = repository.git().unwrap();
     let list = || git.call(["ls-tree", "-r", &commit]);
-    let few = Limits {
+    let few = GitLimits {
         bytes: 1 << 20,
-        ..Limits::default()
+        ..GitLimits::default()
     };
     let error = list().limits(few).run().unwrap_err();
     assert!(matches!(error, GitError::TooMuchOutput { .. }), "{error}");
-    let short = Limits {
+    let short = GitLimits {
         time: Duration::from_millis(200),
         bytes: usize::MAX,
-        ..Limits::default()
+        ..GitLimits::default()
     };
     let error = list().limits(short).run().unwrap_err();
     assert!(matches!(error, GitError::TimedOut { .. }), "{error}");
@@ -84,9 +84,9 @@ fn memory_is_bounded() {
     let scene = Scene::new();
     let commit = bomb(&scene);
     let repository = Repository::find(&scene.root, Trust::Untrusted).unwrap();
-    let small = Limits {
+    let small = GitLimits {
         memory: 64 << 20,
-        ..Limits::default()
+        ..GitLimits::default()
     };
     let args = ["log", "--name-only", "-1", &commit];
     let ended = repository

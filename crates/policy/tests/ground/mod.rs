@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use codespar_policy::{
-    Access, Decision, Lifetime, Mode, Repository, Request, Rule, RuleKind, RuleSet, RuleSource,
-    Scope, Shelter, decide,
+    Access, AccessRequest, Decision, Lifetime, Mode, RepositoryScope, Rule, RuleKind, RuleSet,
+    RuleSource, SandboxState, Scope, decide,
 };
 
 /// A project in `/w`, with the shell in `/w/sub`.
@@ -16,8 +16,8 @@ pub fn scope() -> Scope {
         home: Some(PathBuf::from("/home/ann")),
         workspace: vec![PathBuf::from("/w"), PathBuf::from("/added")],
         free: vec![PathBuf::from("/tmp/scratch")],
-        shelter: Shelter::Sandboxed,
-        repository: Repository::Project,
+        sandbox_state: SandboxState::Sandboxed,
+        repository: RepositoryScope::Project,
         lifetime: Lifetime::Kept,
     }
 }
@@ -46,7 +46,7 @@ pub fn command(text: &str) -> Access {
 /// Without a sandbox, the rules alone decide.
 pub fn run(text: &str, rules: &RuleSet, mode: Mode) -> Decision {
     let scope = Scope {
-        shelter: Shelter::SwitchedOff,
+        sandbox_state: SandboxState::SwitchedOff,
         ..scope()
     };
     run_in(text, rules, mode, &scope)
@@ -58,7 +58,7 @@ pub fn run_sandboxed(text: &str, rules: &RuleSet, mode: Mode) -> Decision {
 }
 
 pub fn run_in(text: &str, rules: &RuleSet, mode: Mode, scope: &Scope) -> Decision {
-    let request = Request {
+    let request = AccessRequest {
         tool: "Bash",
         read_only: false,
         access: &[command(text)],
@@ -68,7 +68,7 @@ pub fn run_in(text: &str, rules: &RuleSet, mode: Mode, scope: &Scope) -> Decisio
 
 pub fn decide_one(tool: &str, access: Access, rules: &RuleSet, mode: Mode) -> Decision {
     let read_only = matches!(access, Access::Read(_));
-    let request = Request {
+    let request = AccessRequest {
         tool,
         read_only,
         access: &[access],

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_dev::{Link, Linker, Publisher, RepositoryRef};
 use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
-use codespar_git::{Fetch, GitError, Kind, Repository, Trust};
+use codespar_git::{Fetch, GitError, Repository, RepositoryKind, Trust};
 use codespar_store::Database;
 use secrecy::SecretString;
 
@@ -147,7 +147,7 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
     let failed = |error: GitError| error.to_string();
     let repository = match dir.join("HEAD").exists() {
         true => Repository::find(dir, Trust::Untrusted),
-        false => codespar_git::init(dir, Kind::Bare),
+        false => codespar_git::init(dir, RepositoryKind::Bare),
     };
     let git = repository.and_then(|found| found.git()).map_err(failed)?;
     let fetch = Fetch {

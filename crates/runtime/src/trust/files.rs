@@ -20,7 +20,7 @@ const MAX_TOTAL_BYTES: usize = 8 << 20;
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
+pub enum ProjectFileKind {
     /// Settings of ours.
     Settings,
     /// Settings of another tool, of which the permissions are read.
@@ -39,53 +39,53 @@ pub(super) struct Found {
     /// Relative to the root.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    pub(super) kind: FileKind,
+    pub(super) kind: ProjectFileKind,
     /// The text, or why there is none.
     pub(super) text: Result<String, String>,
 }
 
-const AT_ROOT: [(&str, FileKind, u64); 5] = [
+const AT_ROOT: [(&str, ProjectFileKind, u64); 5] = [
     (
         ".claude/settings.json",
-        FileKind::Foreign,
+        ProjectFileKind::Foreign,
         MAX_SETTINGS_BYTES,
     ),
     (
         ".claude/settings.local.json",
-        FileKind::Foreign,
+        ProjectFileKind::Foreign,
         MAX_SETTINGS_BYTES,
     ),
     (
         ".codespar/settings.json",
-        FileKind::Settings,
+        ProjectFileKind::Settings,
         MAX_SETTINGS_BYTES,
     ),
     (
         ".codespar/settings.local.json",
-        FileKind::Settings,
+        ProjectFileKind::Settings,
         MAX_SETTINGS_BYTES,
     ),
-    (".mcp.json", FileKind::Servers, MAX_CONFIG_BYTES),
+    (".mcp.json", ProjectFileKind::Servers, MAX_CONFIG_BYTES),
 ];
 
 /// In the root and each directory from there down to the working directory.
-const IN_DIRS: [(&str, &str, FileKind, u64); 3] = [
+const IN_DIRS: [(&str, &str, ProjectFileKind, u64); 3] = [
     (
         ".codespar/agents",
         "md",
-        FileKind::Agent,
+        ProjectFileKind::Agent,
         MAX_DEFINITION_BYTES,
     ),
     (
         ".claude/agents",
         "md",
-        FileKind::Agent,
+        ProjectFileKind::Agent,
         MAX_DEFINITION_BYTES,
     ),
     (
         ".codespar/workflows",
         "toml",
-        FileKind::Workflow,
+        ProjectFileKind::Workflow,
         MAX_WORKFLOW_BYTES,
     ),
 ];
@@ -134,7 +134,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn add(&mut self, path: &Path, kind: FileKind, max: u64) {
+    fn add(&mut self, path: &Path, kind: ProjectFileKind, max: u64) {
         if self.own.has(path) {
             return;
         }

@@ -2,18 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::files::FileKind;
+use super::files::ProjectFileKind;
 use codespar_policy::printable;
 
 /// What the file would grant, one line each, in full: what is not shown cannot be judged.
 /// Everything that is not known to be harmless counts.
-pub(super) fn of(kind: FileKind, text: &str) -> Vec<String> {
+pub(super) fn of(kind: ProjectFileKind, text: &str) -> Vec<String> {
     match kind {
-        FileKind::Settings => json(text, of_settings),
-        FileKind::Foreign => json(text, of_foreign),
-        FileKind::Servers => json(text, of_servers),
-        FileKind::Agent => of_agent(text),
-        FileKind::Workflow => vec!["a workflow".to_owned()],
+        ProjectFileKind::Settings => json(text, of_settings),
+        ProjectFileKind::Foreign => json(text, of_foreign),
+        ProjectFileKind::Servers => json(text, of_servers),
+        ProjectFileKind::Agent => of_agent(text),
+        ProjectFileKind::Workflow => vec!["a workflow".to_owned()],
     }
 }
 
@@ -153,11 +153,15 @@ mod tests {
             r#"{"$schema": "x", "permissions": {"deny": ["Bash"], "ask": ["Read"], "defaultMode": "plan", "allow": []}}"#,
             r#"{"verify": {"command": "make test"}, "dev": {"protected": ["*.sql"]}, "sandbox": {"network": false, "allowPackageHosts": false}, "maxWallSeconds": 9}"#,
         ] {
-            assert_eq!(of(FileKind::Settings, text), Vec::<String>::new(), "{text}");
+            assert_eq!(
+                of(ProjectFileKind::Settings, text),
+                Vec::<String>::new(),
+                "{text}"
+            );
         }
         let foreign =
             r#"{"permissions": {"deny": ["Bash"]}, "hooks": {"x": []}, "env": {"A": "b"}}"#;
-        assert_eq!(of(FileKind::Foreign, foreign), Vec::<String>::new());
+        assert_eq!(of(ProjectFileKind::Foreign, foreign), Vec::<String>::new());
     }
 
     #[test]
@@ -165,7 +169,11 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         for odd in [deep.as_str(), "1e999", r#""\ud800""#] {
             let text = format!(r#"{{"$schema": {odd}, "permissions": {{"allow": ["Bash"]}}}}"#);
-            for kind in [FileKind::Settings, FileKind::Foreign, FileKind::Servers] {
+            for kind in [
+                ProjectFileKind::Settings,
+                ProjectFileKind::Foreign,
+                ProjectFileKind::Servers,
+            ] {
                 assert_eq!(of(kind, &text).len(), 1, "{odd}");
             }
         }
@@ -177,7 +185,7 @@ mod tests {
             "env": {"LD_PRELOAD": "x"}, "model": "m", "verify": {"network": true}, "sandbox": {"mode": "off"},
             "later": 1}"#;
         assert_eq!(
-            of(FileKind::Settings, text),
+            of(ProjectFileKind::Settings, text),
             [
                 "allow rules: Bash, Read(//**)",
                 "permission mode: acceptEdits",
@@ -191,12 +199,12 @@ mod tests {
         let servers =
             r#"{"mcpServers": {"a": {"command": "sh", "args": ["-c", "x\u001b[2J\ny"]}}}"#;
         assert_eq!(
-            of(FileKind::Servers, servers),
+            of(ProjectFileKind::Servers, servers),
             ["MCP server a: sh -c x\\u{1b}[2J\\ny"]
         );
         let agent = "---\nname: a\ndescription: d\npermissionMode: acceptEdits\n---\nmodel: no\n";
         assert_eq!(
-            of(FileKind::Agent, agent),
+            of(ProjectFileKind::Agent, agent),
             ["an agent (name: a, permissionMode: acceptEdits)"]
         );
     }

@@ -22,14 +22,14 @@ use self::{
     standing::{decided, decisions},
 };
 pub use self::{
-    files::{FileKind, MAX_SETTINGS_BYTES},
+    files::{MAX_SETTINGS_BYTES, ProjectFileKind},
     record::{TrustRecord, all, forget, record_own_text},
     standing::Standing,
 };
 
 /// Where the person's own files are.
 #[derive(Debug, Clone)]
-pub struct Person {
+pub struct UserDirs {
     /// The state directory.
     pub state: PathBuf,
     /// The home directory.
@@ -44,7 +44,7 @@ pub struct ProjectFile {
     /// Where it is.
     pub path: PathBuf,
     /// What it is used for.
-    pub kind: FileKind,
+    pub kind: ProjectFileKind,
     /// The text, or why there is none.
     pub text: Result<String, String>,
     /// In words; empty if it needs no trust.
@@ -78,7 +78,7 @@ pub struct ProjectTrust {
 
 impl ProjectTrust {
     /// Reads the files of a project and the decisions about them.
-    pub fn read(person: &Person, root: &Path, cwd: &Path) -> Self {
+    pub fn read(person: &UserDirs, root: &Path, cwd: &Path) -> Self {
         let mut own = Own {
             files: vec![person.state.join("settings.json")],
             agent_dirs: vec![person.state.join("agents")],
@@ -152,7 +152,7 @@ impl ProjectTrust {
     }
 
     /// Whether the servers of `.mcp.json` may be spoken of to the person.
-    pub fn trusts_kind(&self, kind: FileKind) -> bool {
+    pub fn trusts_kind(&self, kind: ProjectFileKind) -> bool {
         let mut files = self.files.iter().filter(|file| file.kind == kind);
         files.all(|file| self.trusts(file))
     }
@@ -165,11 +165,11 @@ impl ProjectTrust {
     }
 
     /// Definitions of agents in a directory; without trust those that nobody trusts are left out.
-    pub fn agents(&self, dir: &Path, trust: Trust) -> Vec<DefinitionFile> {
+    pub fn agents(&self, dir: &Path, trust: TrustFilter) -> Vec<DefinitionFile> {
         let files = self.files.iter().filter(|file| {
-            let is_here = file.kind == FileKind::Agent && file.path.parent() == Some(dir);
+            let is_here = file.kind == ProjectFileKind::Agent && file.path.parent() == Some(dir);
             // One that could not be read is passed on with its error.
-            is_here && (trust == Trust::Any || file.text.is_err() || self.trusts(file))
+            is_here && (trust == TrustFilter::Any || file.text.is_err() || self.trusts(file))
         });
         let read = files.map(|file| DefinitionFile {
             path: file.path.clone(),
@@ -186,7 +186,9 @@ impl ProjectTrust {
             return Ok(());
         }
         let known = self.files.iter().find(|file| match is_copy {
-            true => file.kind == FileKind::Workflow && file.path.file_name() == path.file_name(),
+            true => {
+                file.kind == ProjectFileKind::Workflow && file.path.file_name() == path.file_name()
+            }
             false => real(&file.path) == path,
         });
         let is_same = known.is_some_and(|file| file.text.as_deref() == Ok(text));
@@ -243,7 +245,7 @@ impl ProjectTrust {
 
 /// Which definitions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
+pub enum TrustFilter {
     /// Only trusted ones: to use them.
     Needed,
     /// All: to look for mistakes.

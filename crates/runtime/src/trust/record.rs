@@ -12,7 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{FileKind, grants};
+use super::{ProjectFileKind, grants};
 
 const DIR: &str = "trust";
 const MAX_BYTES: u64 = 64 << 20;
@@ -98,7 +98,7 @@ pub fn record_own_text(
             .files
             .get(name)
             .is_some_and(|known| known.trusted && known.is_about(before));
-        if !is_trusted && !grants::of(FileKind::Settings, before).is_empty() {
+        if !is_trusted && !grants::of(ProjectFileKind::Settings, before).is_empty() {
             return Err(format!(
                 "{name} is not trusted; look at it and run `codespar trust add {}`",
                 root.display()

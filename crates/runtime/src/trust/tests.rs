@@ -8,7 +8,7 @@ const GRANT: &str = r#"{"permissions": {"allow": ["Bash"]}}"#;
 
 struct Bench {
     _dir: tempfile::TempDir,
-    person: Person,
+    person: UserDirs,
     root: PathBuf,
 }
 
@@ -17,7 +17,7 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let bench = Self {
-            person: Person {
+            person: UserDirs {
                 state: base.join("home/.codespar"),
                 home: Some(base.join("home")),
             },

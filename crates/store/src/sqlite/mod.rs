@@ -23,7 +23,7 @@ use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
 use jiff::Timestamp;
 
 use crate::{
-    Database, NewSession, Removed, Session, SessionFilter, SessionHold, Store, StoreError,
+    Database, NewSession, Removed, SessionFilter, SessionHold, SessionRecord, Store, StoreError,
     locks::Locks,
 };
 use append::Frame;
@@ -54,7 +54,7 @@ impl Database for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn create_session(&self, new: NewSession) -> Result<Session, StoreError> {
+    async fn create_session(&self, new: NewSession) -> Result<SessionRecord, StoreError> {
         let session = rows::fresh(new, now());
         let cwd = rows::path_text(&session.cwd)?;
         let mut lease = self.link.lease().await?;
@@ -63,13 +63,13 @@ impl Store for SqliteStore {
         Ok(session)
     }
 
-    async fn session(&self, id: SessionId) -> Result<Session, StoreError> {
+    async fn session(&self, id: SessionId) -> Result<SessionRecord, StoreError> {
         let mut lease = self.link.lease().await?;
         let outcome = rows::session(&mut lease.connection, id).await;
         lease.settle(outcome)
     }
 
-    async fn sessions(&self, filter: SessionFilter) -> Result<Vec<Session>, StoreError> {
+    async fn sessions(&self, filter: SessionFilter) -> Result<Vec<SessionRecord>, StoreError> {
         let cwd = filter.cwd.as_deref().map(rows::path_text).transpose()?;
         let limit = filter.limit.map_or(i64::MAX, i64::from);
         let mut lease = self.link.lease().await?;

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use sqlx::{Decode, Row, Sqlite, SqliteConnection, Type, sqlite::SqliteRow};
 
 use super::failure::Failure;
-use crate::{NewSession, Session, StoreError, sql};
+use crate::{NewSession, SessionRecord, StoreError, sql};
 
-pub(super) fn fresh(new: NewSession, at: Timestamp) -> Session {
-    Session {
+pub(super) fn fresh(new: NewSession, at: Timestamp) -> SessionRecord {
+    SessionRecord {
         id: new.id,
         title: None,
         cwd: new.cwd,
@@ -37,7 +37,7 @@ pub(super) fn int(count: u64) -> i64 {
 
 pub(super) async fn insert(
     connection: &mut SqliteConnection,
-    session: &Session,
+    session: &SessionRecord,
     cwd: &str,
 ) -> Result<(), Failure> {
     let done = sqlx::query(sql::INSERT_SESSION)
@@ -58,7 +58,7 @@ pub(super) async fn insert(
 pub(super) async fn session(
     connection: &mut SqliteConnection,
     id: SessionId,
-) -> Result<Session, Failure> {
+) -> Result<SessionRecord, Failure> {
     let row = sqlx::query(sql::SESSION)
         .bind(id.to_string())
         .fetch_optional(connection)
@@ -71,7 +71,7 @@ pub(super) async fn sessions(
     connection: &mut SqliteConnection,
     cwd: Option<&str>,
     limit: i64,
-) -> Result<Vec<Session>, Failure> {
+) -> Result<Vec<SessionRecord>, Failure> {
     let query = match cwd {
         Some(cwd) => sqlx::query(sql::SESSIONS_OF_CWD).bind(cwd),
         None => sqlx::query(sql::SESSIONS),
@@ -138,7 +138,7 @@ fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
 }
 
 /// Place 0 in an error stands for the session's own row.
-fn session_of(row: &SqliteRow) -> Result<Session, StoreError> {
+fn session_of(row: &SqliteRow) -> Result<SessionRecord, StoreError> {
     let id: Result<SessionId, String> =
         field::<&str>(row, "id").and_then(|text| text.parse().map_err(words));
     let id = id.map_err(|message| StoreError::Database(format!("a damaged session: {message}")))?;
@@ -149,9 +149,9 @@ fn session_of(row: &SqliteRow) -> Result<Session, StoreError> {
     })
 }
 
-fn read_session(row: &SqliteRow, id: SessionId) -> Result<Session, String> {
+fn read_session(row: &SqliteRow, id: SessionId) -> Result<SessionRecord, String> {
     let known = Usd::from_nanos(count(row, "cost_nanos")?);
-    Ok(Session {
+    Ok(SessionRecord {
         id,
         title: field(row, "title")?,
         cwd: PathBuf::from(field::<&str>(row, "cwd")?),

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt::Write as _};
 
 use codespar_protocol::{AgentSpec, Entry, EntryBody, TaskType};
-use codespar_store::{Session, SessionFilter, Store, StoreError, TaskFilter, TaskStore};
+use codespar_store::{SessionFilter, SessionRecord, Store, StoreError, TaskFilter, TaskStore};
 
 use crate::notification::escape;
 
@@ -65,7 +65,7 @@ async fn agent_sessions(tasks: &dyn TaskStore) -> Result<HashSet<String>, StoreE
     Ok(found)
 }
 
-fn part(session: &Session, entries: &[Entry]) -> String {
+fn part(session: &SessionRecord, entries: &[Entry]) -> String {
     let first = entries.iter().find_map(|entry| match &entry.body {
         EntryBody::User {
             message,

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     AgentKind, AgentRunner, ToolSet,
-    runner::{Control, Outcome, Runner},
+    runner::{Control, Runner, TaskOutcome},
 };
 
 /// What a dream is called among the kinds of agents.
@@ -42,16 +42,16 @@ pub struct DreamRunner {
 
 #[async_trait]
 impl Runner for DreamRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         match self.dream(&control).await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::failed(error),
+            Err(error) => TaskOutcome::failed(error),
         }
     }
 }
 
 impl DreamRunner {
-    async fn dream(&self, control: &Control) -> Result<Outcome, String> {
+    async fn dream(&self, control: &Control) -> Result<TaskOutcome, String> {
         let TaskSpec::Dream(agent) = control.spec()? else {
             return Err(control.wrong_kind());
         };

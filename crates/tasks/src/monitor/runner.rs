@@ -20,7 +20,7 @@ use tokio::{
 use super::{ServerSource, journal::Journal};
 use crate::{
     TaskHub,
-    runner::{Control, Outcome, Runner},
+    runner::{Control, Runner, TaskOutcome},
 };
 
 /// How often it is looked whether the connection still stands.
@@ -56,16 +56,20 @@ enum End {
 
 #[async_trait]
 impl Runner for MonitorRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         let listener = self.hub.listener(&control.record.task_id);
         let outcome = self.watch(&control, listener).await;
         self.hub.forget_listener(&control.record.task_id);
-        outcome.unwrap_or_else(Outcome::failed)
+        outcome.unwrap_or_else(TaskOutcome::failed)
     }
 }
 
 impl MonitorRunner {
-    async fn watch(&self, control: &Control, listener: Option<Sink>) -> Result<Outcome, String> {
+    async fn watch(
+        &self,
+        control: &Control,
+        listener: Option<Sink>,
+    ) -> Result<TaskOutcome, String> {
         control.authority()?;
         let TaskSpec::Monitor(order) = control.spec()?.clone() else {
             return Err(control.wrong_kind());
@@ -274,7 +278,7 @@ impl Watch<'_> {
     }
 }
 
-fn conclude(watch: &Watch<'_>, end: End) -> Outcome {
+fn conclude(watch: &Watch<'_>, end: End) -> TaskOutcome {
     let (status, error) = match end {
         End::Done => (TaskStatus::Completed, None),
         End::Gone(error) => {
@@ -286,7 +290,7 @@ fn conclude(watch: &Watch<'_>, end: End) -> Outcome {
         }
         End::Stopped => (TaskStatus::Killed, Some(watch.control.reason_to_end())),
     };
-    Outcome {
+    TaskOutcome {
         status,
         result: Some(watch.journal.summary()),
         error,

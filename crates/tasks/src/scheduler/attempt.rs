@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{Held, Scheduler, ending::ending};
-use crate::runner::{Control, Outcome, Runner, StopReason};
+use crate::runner::{Control, Runner, TaskOutcome, TaskStopReason};
 
 /// How often it is tried to write to a store that fails.
 const WRITE_TRIES: u32 = 20;
@@ -79,7 +79,7 @@ impl Scheduler {
             .catch_unwind()
             .await
             .unwrap_or_else(|_| {
-                Outcome::failed("the runner failed inside: this is a defect of CodeSpar")
+                TaskOutcome::failed("the runner failed inside: this is a defect of CodeSpar")
             });
         let reason = stop_reason.lock().clone();
         match what_to_do(record.task_type, reason.as_ref(), outcome) {
@@ -120,7 +120,7 @@ impl Scheduler {
         self.insist(id, epoch, None).await;
     }
 
-    async fn record(&self, record: &TaskRecord, epoch: u64, outcome: Outcome, took: Duration) {
+    async fn record(&self, record: &TaskRecord, epoch: u64, outcome: TaskOutcome, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let ending = ending(record, outcome.redacted(&self.redactor), millis);
         self.insist(&record.task_id, epoch, Some(ending)).await;
@@ -153,14 +153,14 @@ enum Next {
     /// It goes back, and is tried again later.
     TryLater,
     /// It ended.
-    Record(Box<Outcome>),
+    Record(Box<TaskOutcome>),
 }
 
-fn what_to_do(task_type: TaskType, reason: Option<&StopReason>, outcome: Outcome) -> Next {
+fn what_to_do(task_type: TaskType, reason: Option<&TaskStopReason>, outcome: TaskOutcome) -> Next {
     match (reason, outcome.status) {
-        (Some(StopReason::LeaseLost), _) => Next::Nothing,
-        (Some(StopReason::Leaving), TaskStatus::Completed) => Next::Record(Box::new(outcome)),
-        (Some(StopReason::Leaving), _) if can_go_on(task_type) => Next::Release,
+        (Some(TaskStopReason::LeaseLost), _) => Next::Nothing,
+        (Some(TaskStopReason::Leaving), TaskStatus::Completed) => Next::Record(Box::new(outcome)),
+        (Some(TaskStopReason::Leaving), _) if can_go_on(task_type) => Next::Release,
         (Some(_), TaskStatus::Pending) => Next::Release,
         (None, TaskStatus::Pending) => Next::TryLater,
         _ => Next::Record(Box::new(outcome)),

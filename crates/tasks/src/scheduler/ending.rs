@@ -4,12 +4,12 @@ use codespar_protocol::{TaskRecord, TaskStatus, TaskType};
 use codespar_store::TaskEnding;
 use serde_json::json;
 
-use crate::{Notice, runner::Outcome};
+use crate::{Notice, runner::TaskOutcome};
 
 /// How many characters of a result go into a notification.
 const RESULT_CHARS: usize = 2_000;
 
-pub(super) fn ending(record: &TaskRecord, outcome: Outcome, millis: u64) -> TaskEnding {
+pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> TaskEnding {
     let summary = match (&outcome.error, outcome.exit_code) {
         (Some(error), _) => format!("{}: {error}", record.subject),
         (None, Some(code)) => format!("{}: exit code {code}", record.subject),

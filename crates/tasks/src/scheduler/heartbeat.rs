@@ -14,7 +14,7 @@ use super::{
     Scheduler,
     watch::{Verdict, Watch},
 };
-use crate::runner::StopReason;
+use crate::runner::TaskStopReason;
 
 /// How often.
 pub(super) const BEAT: Duration = Duration::from_secs(1);
@@ -62,11 +62,11 @@ impl Scheduler {
         for id in &beat.lost {
             let known = held.iter().find(|task| task.id == *id);
             if known.is_some_and(|task| self.epoch_of(id) == Some(task.epoch)) {
-                self.signal(id, StopReason::LeaseLost);
+                self.signal(id, TaskStopReason::LeaseLost);
             }
         }
         for (id, reason) in &beat.stop {
-            self.signal(id, StopReason::Asked(reason.clone()));
+            self.signal(id, TaskStopReason::Asked(reason.clone()));
         }
         for id in &beat.mail {
             self.wake_for_mail(id);

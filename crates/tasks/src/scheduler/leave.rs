@@ -6,7 +6,7 @@ use std::time::Duration;
 use codespar_protocol::{TaskId, TaskType};
 
 use super::Scheduler;
-use crate::runner::StopReason;
+use crate::runner::TaskStopReason;
 
 /// How long a step under way may take to come to its end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ impl Scheduler {
             if has_steps(task_type) {
                 self.ask_to_hand_over(&id);
             } else {
-                self.signal(&id, StopReason::Leaving);
+                self.signal(&id, TaskStopReason::Leaving);
             }
         }
         self.tracker.close();
@@ -31,7 +31,7 @@ impl Scheduler {
             () = self.tracker.wait() => {}
             () = self.clock.sleep(GRACE) => {
                 for (id, _) in self.running_here() {
-                    self.signal(&id, StopReason::Leaving);
+                    self.signal(&id, TaskStopReason::Leaving);
                 }
                 self.tracker.wait().await;
             }
@@ -49,7 +49,9 @@ impl Scheduler {
     /// It stops by itself after its next step.
     fn ask_to_hand_over(&self, id: &TaskId) {
         if let Some(task) = self.held.lock().get(id) {
-            task.stop_reason.lock().get_or_insert(StopReason::Leaving);
+            task.stop_reason
+                .lock()
+                .get_or_insert(TaskStopReason::Leaving);
             task.hand_over.soon.cancel();
         }
     }

@@ -34,7 +34,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    runner::{Runner, StopReason},
+    runner::{Runner, TaskStopReason},
     vital::{self, Presence},
 };
 use backoff::Backoff;
@@ -70,7 +70,7 @@ struct Held {
     beats: u32,
     cancel: CancellationToken,
     hand_over: HandOver,
-    stop_reason: Arc<Mutex<Option<StopReason>>>,
+    stop_reason: Arc<Mutex<Option<TaskStopReason>>>,
     mail: Arc<Notify>,
 }
 
@@ -277,7 +277,7 @@ impl Scheduler {
     }
 
     /// Tells a task that runs here to stop. False if it does not.
-    pub fn signal(&self, id: &TaskId, reason: StopReason) -> bool {
+    pub fn signal(&self, id: &TaskId, reason: TaskStopReason) -> bool {
         let held = self.held.lock();
         let Some(task) = held.get(id) else {
             return false;
@@ -310,7 +310,7 @@ impl Scheduler {
         // Members of teams that rest are woken for what is free on their lists. The end of a
         // command changes nothing about that.
         if self.lists_may_have_changed.swap(false, Ordering::Relaxed) {
-            let _ = self.leases.deal_items().await;
+            let _ = self.leases.assign_items().await;
         }
         if let Ok(claimed) = self.leases.claim_tasks(&self.id, &capacity).await {
             for task in claimed {

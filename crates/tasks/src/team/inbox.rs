@@ -9,7 +9,7 @@ use codespar_store::StoreError;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::Seat;
+use super::TeamMember;
 use crate::{TaskHub, TaskInbox};
 
 /// The inbox of a teammate.
@@ -17,14 +17,14 @@ pub struct TeamInbox {
     inbox: TaskInbox,
     hub: Arc<TaskHub>,
     member: TaskId,
-    seat: Seat,
+    seat: TeamMember,
     /// Items it was reminded of in this attempt; once each is enough.
     reminded: Mutex<HashSet<TaskId>>,
 }
 
 impl TeamInbox {
     /// Mail and notifications come by `inbox`, work by the list of the team.
-    pub fn new(inbox: TaskInbox, member: TaskId, seat: Seat) -> Self {
+    pub fn new(inbox: TaskInbox, member: TaskId, seat: TeamMember) -> Self {
         Self {
             hub: inbox.hub.clone(),
             inbox,

@@ -5,7 +5,7 @@ use codespar_protocol::{
 };
 use codespar_store::{NewTask, Notify, OwnerRule, StoreError, TaskChange, TaskFilter};
 
-use super::Seat;
+use super::TeamMember;
 use crate::{Caller, HubError, TaskExtra, TaskHub};
 
 impl TaskHub {
@@ -14,7 +14,7 @@ impl TaskHub {
     pub async fn add_item(
         &self,
         caller: &Caller,
-        seat: Option<&Seat>,
+        seat: Option<&TeamMember>,
         subject: &str,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
@@ -55,7 +55,7 @@ impl TaskHub {
     async fn list(
         &self,
         caller: &Caller,
-        seat: Option<&Seat>,
+        seat: Option<&TeamMember>,
         named: Option<&str>,
     ) -> Result<(SessionId, String), HubError> {
         if let Some(seat) = seat {
@@ -93,7 +93,7 @@ impl TaskHub {
     pub async fn change_item(
         &self,
         caller: &Caller,
-        seat: Option<&Seat>,
+        seat: Option<&TeamMember>,
         item: &TaskRecord,
         mut change: TaskChange,
     ) -> Result<TaskRecord, HubError> {
@@ -144,14 +144,14 @@ impl TaskHub {
 
     /// Wakes members at rest for what is free on their lists.
     pub(crate) async fn deal(&self) -> Result<(), HubError> {
-        if !self.store.deal_items().await?.is_empty() {
+        if !self.store.assign_items().await?.is_empty() {
             self.scheduler.nudge();
         }
         Ok(())
     }
 
     /// What a teammate has taken and not ended.
-    pub(super) async fn held_by(&self, seat: &Seat) -> Result<Vec<TaskRecord>, HubError> {
+    pub(super) async fn held_by(&self, seat: &TeamMember) -> Result<Vec<TaskRecord>, HubError> {
         let mut items = self.items(seat, Some(TaskStatus::Running)).await?;
         items.retain(|item| item.owner.as_deref() == Some(&seat.name));
         Ok(items)
@@ -160,7 +160,7 @@ impl TaskHub {
     /// The list of a teammate's team.
     pub(crate) async fn items(
         &self,
-        seat: &Seat,
+        seat: &TeamMember,
         status: Option<TaskStatus>,
     ) -> Result<Vec<TaskRecord>, HubError> {
         let filter = TaskFilter {
@@ -176,7 +176,11 @@ impl TaskHub {
 }
 
 /// A teammate takes for itself, and ends or gives back only what is its own.
-fn check_member(seat: &Seat, item: &TaskRecord, change: &mut TaskChange) -> Result<(), HubError> {
+fn check_member(
+    seat: &TeamMember,
+    item: &TaskRecord,
+    change: &mut TaskChange,
+) -> Result<(), HubError> {
     let id = &item.task_id;
     let is_own = item.owner.as_deref() == Some(&seat.name);
     if let Some(Some(name)) = &change.owner

@@ -2,7 +2,7 @@
 
 use codespar_protocol::{TaskId, TaskRecord, ToolUseId};
 
-use super::Seat;
+use super::TeamMember;
 use crate::{Caller, HubError, TaskHub};
 
 /// Everybody else of the team.
@@ -15,7 +15,7 @@ impl TaskHub {
     pub async fn send_from(
         &self,
         caller: &Caller,
-        seat: Option<&Seat>,
+        seat: Option<&TeamMember>,
         to: &str,
         message: &str,
         call: Option<&ToolUseId>,
@@ -38,7 +38,7 @@ impl TaskHub {
     async fn send_all(
         &self,
         caller: &Caller,
-        seat: Option<&Seat>,
+        seat: Option<&TeamMember>,
         message: &str,
         call: Option<&ToolUseId>,
     ) -> Result<Vec<TaskRecord>, HubError> {
@@ -64,7 +64,12 @@ impl TaskHub {
     }
 
     /// A teammate by name or id, or an agent that the teammate itself started.
-    async fn colleague(&self, caller: &Caller, seat: &Seat, to: &str) -> Result<TaskId, HubError> {
+    async fn colleague(
+        &self,
+        caller: &Caller,
+        seat: &TeamMember,
+        to: &str,
+    ) -> Result<TaskId, HubError> {
         let members = self.members(seat.session, Some(&seat.team)).await?;
         let named = |(name, id): &&(String, TaskId)| name == to || id.as_str() == to;
         if let Some((name, id)) = members.iter().find(named) {

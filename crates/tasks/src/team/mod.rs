@@ -20,7 +20,7 @@ const PIECES: u32 = 10;
 
 /// A teammate's place: whose team, which, and its own name there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seat {
+pub struct TeamMember {
     /// The session that made the team.
     pub session: SessionId,
     /// The team.
@@ -29,7 +29,7 @@ pub struct Seat {
     pub name: String,
 }
 
-impl Seat {
+impl TeamMember {
     /// The seat of a task that is a teammate.
     pub fn of(record: &TaskRecord) -> Option<Self> {
         let Some(TaskSpec::Teammate(teammate)) = &record.spec else {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use codespar_protocol::{TaskSpec, TaskStatus};
 
-use super::Seat;
+use super::TeamMember;
 use crate::{
     AgentRunner,
-    runner::{Control, Outcome, Runner},
+    runner::{Control, Runner, TaskOutcome},
 };
 
 /// Runs teammates.
@@ -19,16 +19,16 @@ pub struct TeammateRunner {
 
 #[async_trait]
 impl Runner for TeammateRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         match self.attempt(&control).await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::failed(error),
+            Err(error) => TaskOutcome::failed(error),
         }
     }
 }
 
 impl TeammateRunner {
-    async fn attempt(&self, control: &Control) -> Result<Outcome, String> {
+    async fn attempt(&self, control: &Control) -> Result<TaskOutcome, String> {
         let TaskSpec::Teammate(teammate) = control.spec()? else {
             return Err(control.wrong_kind());
         };
@@ -37,7 +37,7 @@ impl TeammateRunner {
         // It was made to wait, and has said nothing: that is no news.
         outcome.result = outcome.result.filter(|text| !text.is_empty());
         let rests = outcome.status == TaskStatus::Completed;
-        if let (true, Some(seat)) = (rests, Seat::of(&control.record)) {
+        if let (true, Some(seat)) = (rests, TeamMember::of(&control.record)) {
             let held = self.agents.hub.held_by(&seat).await.unwrap_or_default();
             let left: Vec<String> = held
                 .iter()

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{Answer, Desk, Refusal, answered};
+use super::{Answer, Refusal, TaskToolContext, answered};
 use crate::{AgentLaunch, TaskExtra, WORKER, Waited, inbox};
 
 /// What the tool is called, and so who has it.
@@ -48,13 +48,13 @@ struct Input {
 
 /// Starts subagents.
 pub(super) struct TaskTool {
-    desk: Desk,
+    desk: TaskToolContext,
     naming: Naming,
     description: String,
 }
 
 impl TaskTool {
-    pub(super) fn new(desk: Desk, naming: Naming) -> Self {
+    pub(super) fn new(desk: TaskToolContext, naming: Naming) -> Self {
         let kinds: Vec<String> = desk
             .hub
             .kinds()
@@ -133,7 +133,7 @@ impl TaskTool {
 
     async fn start(&self, call: Call, context: &Context) -> Answer {
         let input: Input = input::parse(&call.input)?;
-        let Desk { hub, caller, .. } = &self.desk;
+        let TaskToolContext { hub, caller, .. } = &self.desk;
         let kind = self.kind(&input);
         let in_background = self.naming == Naming::Agent
             || input.run_in_background == Some(true)

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Desk, Refusal, answered, shown};
+use super::{Refusal, TaskToolContext, answered, shown};
 use crate::{AgentLaunch, TaskExtra, find_workflow, load_workflow, monitor_spec};
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,7 +45,7 @@ struct Input {
 
 /// Makes a background task.
 pub(super) struct TaskCreate {
-    desk: Desk,
+    desk: TaskToolContext,
     /// Workflows that permission was asked for, by the input of the call. What runs is what was
     /// looked at, whatever has become of the file.
     seen: Mutex<HashMap<String, WorkflowSpec>>,
@@ -62,7 +62,7 @@ impl Input {
         self.metadata.as_ref()?.get(key)?.as_str()
     }
 
-    async fn extra(&self, desk: &Desk) -> Result<TaskExtra, Refusal> {
+    async fn extra(&self, desk: &TaskToolContext) -> Result<TaskExtra, Refusal> {
         let mut blocked_by = Vec::new();
         for id in self.blocked_by.iter().flatten() {
             blocked_by.push(desk.hub.find(&desk.caller, id).await?);
@@ -118,7 +118,7 @@ impl Tool for TaskCreate {
 }
 
 impl TaskCreate {
-    pub(super) fn new(desk: Desk) -> Self {
+    pub(super) fn new(desk: TaskToolContext) -> Self {
         Self {
             desk,
             seen: Mutex::default(),
@@ -133,7 +133,7 @@ impl TaskCreate {
         input: &Input,
         context: &Context,
     ) -> Result<Vec<Access>, ToolError> {
-        let Desk { hub, caller, .. } = &self.desk;
+        let TaskToolContext { hub, caller, .. } = &self.desk;
         let name = input.word("file").ok_or_else(|| {
             ToolError("a local_workflow task needs `metadata.file`: a name or a path".to_owned())
         })?;
@@ -172,7 +172,7 @@ impl TaskCreate {
     async fn create(&self, call: &Call, cwd: PathBuf) -> Result<TaskRecord, Refusal> {
         let input: Input = input::parse(&call.input)?;
         let extra = input.extra(&self.desk).await?;
-        let Desk { hub, caller, seat } = &self.desk;
+        let TaskToolContext { hub, caller, seat } = &self.desk;
         let kind = input.kind()?;
         let prompt = || {
             let needed = || Refusal(format!("a {kind} task needs `prompt`"));

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, answered, shown};
+use super::{TaskToolContext, answered, shown};
 use crate::HubError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ struct Input {
 }
 
 /// Shows one task.
-pub(super) struct TaskGet(pub(super) Desk);
+pub(super) struct TaskGet(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TaskGet {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, Refusal, answered, line};
+use super::{Refusal, TaskToolContext, answered, line};
 use crate::HubError;
 
 const MOST: u32 = 200;
@@ -24,7 +24,7 @@ struct Input {
 }
 
 /// Shows the tasks of the session.
-pub(super) struct TaskList(pub(super) Desk);
+pub(super) struct TaskList(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TaskList {
@@ -65,7 +65,7 @@ impl Tool for TaskList {
                 limit: Some(MOST),
                 ..TaskFilter::default()
             };
-            let Desk { hub, seat, .. } = &self.0;
+            let TaskToolContext { hub, seat, .. } = &self.0;
             let mut tasks = match seat {
                 Some(seat) => hub.items(seat, status).await?,
                 None => Vec::new(),

@@ -17,20 +17,20 @@ use codespar_protocol::TaskRecord;
 use codespar_tools::{Registry, Tool, ToolError, ToolOutput};
 use serde::Serialize;
 
-use crate::{Caller, HubError, Seat, TaskHub};
+use crate::{Caller, HubError, TaskHub, TeamMember};
 
 /// What every tool here holds.
 #[derive(Clone)]
-struct Desk {
+struct TaskToolContext {
     hub: Arc<TaskHub>,
     caller: Caller,
     /// Of a teammate.
-    seat: Option<Seat>,
+    seat: Option<TeamMember>,
 }
 
 /// The six task tools.
 pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
-    let desk = Desk {
+    let desk = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
         seat: None,
@@ -38,7 +38,7 @@ pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     six(&desk)
 }
 
-fn six(desk: &Desk) -> Vec<Arc<dyn Tool>> {
+fn six(desk: &TaskToolContext) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(create::TaskCreate::new(desk.clone())),
         Arc::new(get::TaskGet(desk.clone())),
@@ -51,7 +51,7 @@ fn six(desk: &Desk) -> Vec<Arc<dyn Tool>> {
 
 /// The tools of the person's agent for teams.
 pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
-    let desk = Desk {
+    let desk = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
         seat: None,
@@ -73,8 +73,8 @@ pub struct TeammateTools {
 }
 
 /// The tools of one teammate.
-pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, seat: &Seat) -> TeammateTools {
-    let desk = Desk {
+pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, seat: &TeamMember) -> TeammateTools {
+    let desk = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
         seat: Some(seat.clone()),
@@ -88,7 +88,7 @@ pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, seat: &Seat) -> Teamm
 
 /// The tool that starts subagents.
 pub fn subagent_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
-    let desk = Desk {
+    let desk = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
         seat: None,
@@ -98,7 +98,7 @@ pub fn subagent_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>>
 
 /// All that a coordinator has.
 pub fn coordinator_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
-    let desk = Desk {
+    let desk = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
         seat: None,

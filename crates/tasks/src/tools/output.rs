@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, answered};
+use super::{TaskToolContext, answered};
 use crate::{HubError, TaskHub};
 
 const DEFAULT_LIMIT: usize = 20_000;
@@ -34,7 +34,7 @@ struct Input {
 }
 
 /// Reads a task's output.
-pub(super) struct TaskOutput(pub(super) Desk);
+pub(super) struct TaskOutput(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TaskOutput {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, answered};
+use super::{TaskToolContext, answered};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +21,7 @@ struct Input {
 }
 
 /// Continues an agent with its whole context.
-pub(super) struct SendMessage(pub(super) Desk);
+pub(super) struct SendMessage(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for SendMessage {
@@ -54,7 +54,7 @@ impl Tool for SendMessage {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let send = async {
             let Input { to, message } = input::parse(&call.input)?;
-            let Desk { hub, caller, seat } = &self.0;
+            let TaskToolContext { hub, caller, seat } = &self.0;
             let records = hub
                 .send_from(caller, seat.as_ref(), &to, &message, Some(&call.id))
                 .await?;

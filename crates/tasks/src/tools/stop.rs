@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, answered, line};
+use super::{TaskToolContext, answered, line};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,7 +21,7 @@ struct Input {
 }
 
 /// Stops a task.
-pub(super) struct TaskStop(pub(super) Desk);
+pub(super) struct TaskStop(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TaskStop {

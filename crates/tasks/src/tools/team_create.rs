@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::{Answer, Desk, answered, as_json};
+use super::{Answer, TaskToolContext, answered, as_json};
 use crate::NewMember;
 
 const KIND: &str = "general-purpose";
@@ -43,7 +43,7 @@ impl Member {
 }
 
 /// Makes a team.
-pub(super) struct TeamCreate(pub(super) Desk);
+pub(super) struct TeamCreate(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TeamCreate {
@@ -106,7 +106,7 @@ impl TeamCreate {
                 model: member.model,
             })
             .collect();
-        let Desk { hub, caller, .. } = &self.0;
+        let TaskToolContext { hub, caller, .. } = &self.0;
         let made = hub
             .create_team(caller, &input.name, members, &context.cwd(), Some(&call.id))
             .await?;

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Desk, answered};
+use super::{TaskToolContext, answered};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +19,7 @@ struct Input {
 }
 
 /// Takes a team apart.
-pub(super) struct TeamDelete(pub(super) Desk);
+pub(super) struct TeamDelete(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TeamDelete {
@@ -51,7 +51,7 @@ impl Tool for TeamDelete {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let delete = async {
             let Input { name } = input::parse(&call.input)?;
-            let Desk { hub, caller, .. } = &self.0;
+            let TaskToolContext { hub, caller, .. } = &self.0;
             let (team, stopped) = hub.delete_team(caller.session, &name).await?;
             let names: Vec<&str> = team.members.iter().map(|(name, _)| name.as_str()).collect();
             let mut words = format!("team {} ({}) is gone", team.name, names.join(", "));

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{Desk, Refusal, answered, line};
+use super::{Refusal, TaskToolContext, answered, line};
 use crate::HubError;
 
 #[derive(Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ struct Input {
 }
 
 /// Changes a task's record.
-pub(super) struct TaskUpdate(pub(super) Desk);
+pub(super) struct TaskUpdate(pub(super) TaskToolContext);
 
 #[async_trait]
 impl Tool for TaskUpdate {
@@ -65,7 +65,7 @@ impl Tool for TaskUpdate {
             let input: Input = input::parse(&call.input)?;
             let id = self.0.hub.find(&self.0.caller, &input.task_id).await?;
             let wrong = |error: codespar_protocol::ParseTaskError| Refusal(error.to_string());
-            let Desk { hub, caller, seat } = &self.0;
+            let TaskToolContext { hub, caller, seat } = &self.0;
             let mut add_blocked_by = Vec::new();
             for id in input.add_blocked_by.unwrap_or_default() {
                 add_blocked_by.push(hub.find(caller, &id).await?);

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     TaskHub,
-    runner::{Control, Outcome, PROCESS_ENDED, Runner, StopReason},
+    runner::{Control, PROCESS_ENDED, Runner, TaskOutcome, TaskStopReason},
 };
 
 const POLL: Duration = Duration::from_millis(300);
@@ -32,10 +32,10 @@ pub struct WorkflowRunner {
 
 #[async_trait]
 impl Runner for WorkflowRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         match Run::open(self.hub.clone(), control).await {
             Ok(mut run) => run.until_over().await,
-            Err(error) => Outcome::failed(error),
+            Err(error) => TaskOutcome::failed(error),
         }
     }
 }
@@ -76,7 +76,7 @@ impl Run {
         })
     }
 
-    async fn until_over(&mut self) -> Outcome {
+    async fn until_over(&mut self) -> TaskOutcome {
         let mut endings = self.hub.scheduler().endings();
         let mut refusals = 0;
         loop {
@@ -91,7 +91,7 @@ impl Run {
                 }
                 Ok(Look::Waiting) => refusals = 0,
                 Err(error) if refusals == TRIES => {
-                    return Outcome::failed(format!("the steps cannot be followed: {error}"));
+                    return TaskOutcome::failed(format!("the steps cannot be followed: {error}"));
                 }
                 Err(_) => refusals += 1,
             }
@@ -213,7 +213,7 @@ impl Run {
         }
     }
 
-    fn conclude(&self, records: &Records) -> Outcome {
+    fn conclude(&self, records: &Records) -> TaskOutcome {
         let view = self.view(records);
         let steps = &self.spec.workflow.steps;
         let of = |step: &WorkflowStep| view.record(&step.id);
@@ -236,7 +236,7 @@ impl Run {
                 summary.push(format!("\n{}:\n{text}", step.id));
             }
         }
-        Outcome {
+        TaskOutcome {
             status: if failed.is_empty() {
                 TaskStatus::Completed
             } else {
@@ -255,12 +255,12 @@ impl Run {
 
     /// Someone wants it stopped: so are its steps. When the process leaves, the steps are told by
     /// the scheduler, and the workflow goes back for others.
-    async fn stopped(&mut self) -> Outcome {
+    async fn stopped(&mut self) -> TaskOutcome {
         let reason = self.control.stop_reason.lock().clone();
-        let Some(StopReason::Asked(reason)) = reason else {
-            return Outcome::put_back(PROCESS_ENDED);
+        let Some(TaskStopReason::Asked(reason)) = reason else {
+            return TaskOutcome::put_back(PROCESS_ENDED);
         };
-        let mut outcome = Outcome::failed(reason.clone());
+        let mut outcome = TaskOutcome::failed(reason.clone());
         outcome.status = TaskStatus::Killed;
         if let Ok(records) = self.records().await {
             let open = records.values().filter(|task| !task.status.is_final());

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use codespar_testkit::{AfterLast, Capture, Script, ScriptedModel, SeenToolResult, Setup, Turn};
+use codespar_testkit::{
+    AfterLast, RequestCapture, Script, ScriptedModel, SeenToolResult, Setup, Turn,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -89,7 +91,7 @@ async fn a_request_in_the_openai_format_is_read_alike() {
     assert_eq!(kept.newest_tool_results(), [seen("a", "out", false)]);
 }
 
-async fn orders_kept(capture: Capture) -> (Vec<u64>, u64) {
+async fn orders_kept(capture: RequestCapture) -> (Vec<u64>, u64) {
     let setup = Setup {
         capture,
         ..Setup::default()
@@ -105,9 +107,12 @@ async fn orders_kept(capture: Capture) -> (Vec<u64>, u64) {
 
 #[tokio::test]
 async fn as_many_requests_are_kept_as_asked_and_all_are_counted() {
-    assert_eq!(orders_kept(Capture::All).await, (vec![1, 2, 3, 4], 4));
-    assert_eq!(orders_kept(Capture::Last(2)).await, (vec![3, 4], 4));
-    assert_eq!(orders_kept(Capture::Off).await, (vec![], 4));
+    assert_eq!(
+        orders_kept(RequestCapture::All).await,
+        (vec![1, 2, 3, 4], 4)
+    );
+    assert_eq!(orders_kept(RequestCapture::Last(2)).await, (vec![3, 4], 4));
+    assert_eq!(orders_kept(RequestCapture::Off).await, (vec![], 4));
 }
 
 #[tokio::test]

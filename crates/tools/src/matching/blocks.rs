@@ -30,7 +30,7 @@ pub struct AppliedBlock {
 
 /// The outcome of all blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedEdits {
     /// The new text of the file.
     pub text: String,
     /// One for each block, in the order given.
@@ -39,7 +39,7 @@ pub struct Applied {
 
 /// Applies every block to `original`, or none. Each block is matched against the original, so
 /// their order does not matter.
-pub fn apply_blocks(original: &str, blocks: &[Block]) -> Result<Applied, Vec<BlockFailure>> {
+pub fn apply_blocks(original: &str, blocks: &[Block]) -> Result<AppliedEdits, Vec<BlockFailure>> {
     let (bom, body) = split_bom(original);
     let file = file_lines(body);
     let mut failures = Vec::new();
@@ -70,7 +70,7 @@ pub fn apply_blocks(original: &str, blocks: &[Block]) -> Result<Applied, Vec<Blo
             lines: change.lines.start + 1..change.lines.end + 1,
         })
         .collect();
-    Ok(Applied { text, blocks })
+    Ok(AppliedEdits { text, blocks })
 }
 
 /// Lines of the file and the text that takes their place, terminators included.

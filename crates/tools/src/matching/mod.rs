@@ -13,7 +13,7 @@ mod nearest;
 mod rewrite;
 mod string;
 
-pub use blocks::{Applied, AppliedBlock, Block, apply_blocks};
+pub use blocks::{AppliedBlock, AppliedEdits, Block, apply_blocks};
 pub use failure::{BlockFailure, MatchFailure};
 pub use ladder::Rung;
 pub use nearest::Nearest;

@@ -213,7 +213,7 @@ fn every_block_is_matched_against_the_original_in_any_order() {
     let blocks = [block("c", "a"), block("a", "b\nb"), block("b", "c")];
     assert_eq!(
         apply_blocks("a\nb\nc\n", &blocks),
-        Ok(Applied {
+        Ok(AppliedEdits {
             text: "b\nb\nc\na\n".into(),
             blocks: vec![
                 AppliedBlock {
@@ -280,7 +280,7 @@ fn no_blocks_change_nothing() {
     let applied = apply_blocks("a\r\nb", &[]).unwrap();
     assert_eq!(
         applied,
-        Applied {
+        AppliedEdits {
             text: "a\r\nb".into(),
             blocks: vec![]
         }

@@ -9,7 +9,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use super::Limits;
+use super::ResourceLimits;
 
 /// Where control groups are mounted.
 const MOUNTED: &str = "/sys/fs/cgroup";
@@ -50,7 +50,7 @@ pub(super) struct Cgroup {
 
 impl Cgroup {
     /// Joins a new group, as far as one can be made.
-    pub(super) fn join(limits: &Limits) -> Self {
+    pub(super) fn join(limits: &ResourceLimits) -> Self {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mut cgroup = Self::default();
         for line in own.lines() {
@@ -87,7 +87,7 @@ impl Cgroup {
 }
 
 /// Version 2: beside our own group, where the parent hands the controllers down.
-fn join_unified(path: &Path, limits: &Limits) -> Option<(PathBuf, PathBuf)> {
+fn join_unified(path: &Path, limits: &ResourceLimits) -> Option<(PathBuf, PathBuf)> {
     let own = Path::new(MOUNTED).join(path);
     let parent = match path.parent() {
         Some(above) => Path::new(MOUNTED).join(above),

@@ -21,7 +21,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Limits,
+    ResourceLimits,
     cgroup::Cgroup,
     child_events::ChildEvents,
     descriptors, family,
@@ -39,7 +39,7 @@ use super::{
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Setup {
     /// Of all commands together.
-    pub(super) limits: Limits,
+    pub(super) limits: ResourceLimits,
     /// Where placeholders are on record.
     pub(super) registry: Option<PathBuf>,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a command and all it starts may use. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Processes and threads.
     pub processes: Option<u64>,
     /// Bytes of memory: of all commands together in a cgroup, of each process elsewhere.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub scratch: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     fn default() -> Self {
         Self {
             processes: Some(4096),
@@ -54,9 +54,9 @@ mod linux {
 
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-    use super::{super::cgroup, Limits};
+    use super::{super::cgroup, ResourceLimits};
 
-    impl Limits {
+    impl ResourceLimits {
         /// Limits the calling process and all it will start.
         pub(in super::super) fn enforce(&self) -> io::Result<()> {
             cap(Resource::Core, 0)?;

@@ -68,7 +68,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_policy::Shelter;
+use codespar_policy::SandboxState;
 use parking_lot::Mutex;
 
 use crate::{Context, egress::Egress};
@@ -80,7 +80,7 @@ pub(crate) use client::Guarded;
 #[cfg(target_os = "linux")]
 pub use guard::guard_main;
 pub use harden::harden_self;
-pub use limits::Limits;
+pub use limits::ResourceLimits;
 pub(crate) use order::{CommandLine, GuardedEnd, Report};
 pub use order::{GUARD_COMMAND, Restored, SERVER_COMMAND};
 pub use policy::{Absent, Network, Neutral, Protected, SandboxPolicy};
@@ -215,7 +215,7 @@ pub struct Sandbox {
     kind: OnceLock<SandboxKind>,
     network: Network,
     egress: Option<Arc<Egress>>,
-    limits: Limits,
+    limits: ResourceLimits,
     reads: Reads,
     extra_writable: Vec<PathBuf>,
     own_writes: Mutex<HashMap<PathBuf, Vec<u8>>>,
@@ -251,7 +251,7 @@ impl Sandbox {
             kind: OnceLock::new(),
             network: Network::Denied,
             egress: None,
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             reads: Reads::default(),
             extra_writable: Vec::new(),
             own_writes: Mutex::default(),
@@ -304,7 +304,7 @@ impl Sandbox {
 
     /// Limits what commands may use.
     #[must_use]
-    pub fn with_limits(mut self, limits: Limits) -> Self {
+    pub fn with_limits(mut self, limits: ResourceLimits) -> Self {
         self.limits = limits;
         self
     }
@@ -347,11 +347,11 @@ impl Sandbox {
     }
 
     /// What permission decisions need to know.
-    pub fn shelter(&self) -> Shelter {
+    pub fn sandbox_state(&self) -> SandboxState {
         match (self.choice, self.kind()) {
-            (SandboxChoice::Off, _) => Shelter::SwitchedOff,
-            (_, SandboxKind::None) => Shelter::Unavailable,
-            _ => Shelter::Sandboxed,
+            (SandboxChoice::Off, _) => SandboxState::SwitchedOff,
+            (_, SandboxKind::None) => SandboxState::Unavailable,
+            _ => SandboxState::Sandboxed,
         }
     }
 

@@ -35,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use crate::egress::{bring_loopback_up, hand_out_port};
 
 use super::{
-    Limits, Network, SandboxPolicy, descriptors,
+    Network, ResourceLimits, SandboxPolicy, descriptors,
     layout::Layout,
     mounts,
     order::{self, CommandLine, FAILED},
@@ -150,7 +150,7 @@ impl Purpose {
 struct InitOrder {
     layout: Layout,
     network: Network,
-    limits: Limits,
+    limits: ResourceLimits,
     cwd: PathBuf,
 }
 
@@ -356,7 +356,7 @@ fn start(order: &InitOrder, command: Command, tell: &File) -> io::Result<Pid> {
 
 #[allow(unsafe_code)]
 fn execute(
-    limits: &Limits,
+    limits: &ResourceLimits,
     filters: &'static seccomp::Filters,
     mut command: Command,
 ) -> io::Result<Infallible> {

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Limits, SandboxError, protected};
+use super::{ResourceLimits, SandboxError, protected};
 
 /// Whether a command may reach the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct SandboxPolicy {
     /// The network.
     pub network: Network,
     /// Resource limits.
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// The directory for temporary files, which the limit on scratch space holds for.
     pub scratch: Option<PathBuf>,
     /// Where changed versions of protected paths go.

@@ -56,8 +56,8 @@ impl Bench {
     pub(crate) fn sandboxed_with(choice: SandboxChoice, network: Network) -> Self {
         let sandbox = Sandbox::probe(choice, guard()).with_network(network);
         assert_eq!(
-            sandbox.shelter(),
-            codespar_policy::Shelter::Sandboxed,
+            sandbox.sandbox_state(),
+            codespar_policy::SandboxState::Sandboxed,
             "install bubblewrap and use a kernel with Landlock: {:?}",
             sandbox.report()
         );

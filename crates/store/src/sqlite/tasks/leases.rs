@@ -80,7 +80,7 @@ impl LeaseStore for SqliteStore {
         Ok(open.map(|(id, _)| id).collect())
     }
 
-    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {
+    async fn assign_items(&self) -> Result<Vec<TaskId>, StoreError> {
         let mut work = self.look().await?;
         let outcome = items::any_free(work.connection()).await;
         if !work.settle(outcome).await? {

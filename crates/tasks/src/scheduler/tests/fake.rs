@@ -25,7 +25,7 @@ use super::{
     clock::TestClock,
 };
 use crate::{
-    runner::{Control, Outcome, Runner, StopReason},
+    runner::{Control, Runner, TaskOutcome, TaskStopReason},
     vital::Presence,
 };
 
@@ -285,7 +285,7 @@ impl LeaseStore for FakeLeases {
         Ok(ids.iter().filter(is_open).cloned().collect())
     }
 
-    async fn deal_items(&self) -> Result<Vec<TaskId>, StoreError> {
+    async fn assign_items(&self) -> Result<Vec<TaskId>, StoreError> {
         Ok(Vec::new())
     }
 }
@@ -307,7 +307,7 @@ pub(super) enum Work {
 #[derive(Default)]
 pub(super) struct Attempts {
     pub(super) started: Vec<(TaskId, u64)>,
-    pub(super) stopped: Vec<(TaskId, Option<StopReason>)>,
+    pub(super) stopped: Vec<(TaskId, Option<TaskStopReason>)>,
 }
 
 pub(super) struct FakeRunner {
@@ -318,21 +318,21 @@ pub(super) struct FakeRunner {
 
 #[async_trait]
 impl Runner for FakeRunner {
-    async fn run(&self, control: Control) -> Outcome {
+    async fn run(&self, control: Control) -> TaskOutcome {
         let id = control.record.task_id.clone();
         let earlier = {
             let mut attempts = self.attempts.lock();
             attempts.started.push((id.clone(), control.epoch));
             u32::try_from(attempts.started.len()).unwrap() - 1
         };
-        let done = Outcome {
+        let done = TaskOutcome {
             status: TaskStatus::Completed,
             error: None,
-            ..Outcome::failed("")
+            ..TaskOutcome::failed("")
         };
         match self.work {
             Work::Quick => return done,
-            Work::Busy(times) if earlier < times => return Outcome::put_back("in use"),
+            Work::Busy(times) if earlier < times => return TaskOutcome::put_back("in use"),
             Work::Busy(_) => return done,
             Work::InSteps => {
                 let steps = async {
@@ -349,9 +349,9 @@ impl Runner for FakeRunner {
         }
         let reason = control.stop_reason.lock().clone();
         self.attempts.lock().stopped.push((id, reason));
-        Outcome {
+        TaskOutcome {
             status: TaskStatus::Killed,
-            ..Outcome::failed(control.reason_to_end())
+            ..TaskOutcome::failed(control.reason_to_end())
         }
     }
 }
@@ -409,7 +409,7 @@ impl Bench {
         self.attempts.lock().started.len()
     }
 
-    pub(super) fn stops(&self) -> Vec<Option<StopReason>> {
+    pub(super) fn stops(&self) -> Vec<Option<TaskStopReason>> {
         let attempts = self.attempts.lock();
         attempts
             .stopped

@@ -12,7 +12,7 @@ use codespar_store::RunnerId;
 use tokio::sync::Notify;
 
 use super::watch::{LOST, SILENT};
-use crate::{runner::StopReason, vital::Presence};
+use crate::{runner::TaskStopReason, vital::Presence};
 use fake::{Bench, THEM, Work};
 
 #[tokio::test]
@@ -29,7 +29,7 @@ async fn work_whose_lease_is_lost_ends_quietly_and_writes_nothing() {
         .runners
         .insert(RunnerId(THEM.to_owned()), (1, false));
     bench.pass(3).await;
-    assert_eq!(bench.stops(), [Some(StopReason::LeaseLost)]);
+    assert_eq!(bench.stops(), [Some(TaskStopReason::LeaseLost)]);
     let row = bench.leases.row(&id);
     assert_eq!(
         (row.record.status, row.record.error),
@@ -82,7 +82,7 @@ async fn an_end_that_falls_into_a_lock_on_the_database_is_recorded_after_it() {
     bench.run();
     bench.pass(2).await;
     bench.leases.state.lock().locked = true;
-    let asked = StopReason::Asked("enough".to_owned());
+    let asked = TaskStopReason::Asked("enough".to_owned());
     assert!(bench.scheduler.signal(&id, asked));
     bench.pass(15).await;
     assert_eq!(bench.leases.status(&id), TaskStatus::Running);

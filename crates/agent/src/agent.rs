@@ -195,25 +195,8 @@ impl Agent {
         tally: &mut Tally,
         stop: &Stop,
     ) -> Result<Ending, AgentError> {
-        if let Some(message) = prompt {
-            let message = self.without_secrets(message);
-            self.transcript
-                .append(EntryBody::User {
-                    message,
-                    synthetic: false,
-                })
-                .await?;
-        }
-        self.parts.inbox.deliver(&mut self.transcript).await?;
-        while !self.transcript.is_unfinished() {
-            // It had come to its end before it was interrupted: the answer is there, unless
-            // something is still to come.
-            match self.wait_for_more(stop).await {
-                Some(true) => {}
-                Some(false) => return Ok(Ending::Answer(self.transcript.last_answer())),
-                None => return Ok(Ending::HandedOver),
-            }
-            self.parts.inbox.deliver(&mut self.transcript).await?;
+        if let Some(ending) = self.begin(prompt, stop).await? {
+            return Ok(ending);
         }
         let mut answer = String::new();
         let (mut cut_off, mut paused) = (0, 0);
@@ -276,6 +259,35 @@ impl Agent {
                 },
             }
         }
+    }
+
+    /// Records the prompt. Returns an ending if there is nothing to be answered.
+    async fn begin(
+        &mut self,
+        prompt: Option<Message>,
+        stop: &Stop,
+    ) -> Result<Option<Ending>, AgentError> {
+        if let Some(message) = prompt {
+            let message = self.without_secrets(message);
+            self.transcript
+                .append(EntryBody::User {
+                    message,
+                    synthetic: false,
+                })
+                .await?;
+        }
+        self.parts.inbox.deliver(&mut self.transcript).await?;
+        while !self.transcript.is_unfinished() {
+            // It had come to its end before it was interrupted: the answer is there, unless
+            // something is still to come.
+            match self.wait_for_more(stop).await {
+                Some(true) => {}
+                Some(false) => return Ok(Some(Ending::Answer(self.transcript.last_answer()))),
+                None => return Ok(Some(Ending::HandedOver)),
+            }
+            self.parts.inbox.deliver(&mut self.transcript).await?;
+        }
+        Ok(None)
     }
 
     /// Whether something came; `None` if another process is to wait for it.

@@ -16,7 +16,28 @@ pub(crate) fn line(event: &Event, session: SessionId) -> Option<String> {
 }
 
 fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Option<String> {
-    let line = match event {
+    match event {
+        Event::Assistant { .. } | Event::ToolResults { .. } => message_line(event, session, parent),
+        // A subagent's messages, marked with the call that started it; its end is told apart.
+        Event::Subagent {
+            parent_tool_use_id,
+            event,
+            ..
+        } => match &**event {
+            Event::Finished(_) => None,
+            event => line_of(event, session, Some(parent_tool_use_id)),
+        },
+        Event::Finished(run) => Some(result(run)),
+        other => {
+            let (subtype, fields) = system_fields(other)?;
+            Some(system(session, subtype, fields))
+        }
+    }
+}
+
+fn message_line(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Option<String> {
+    let parent_tool_use_id = parent.map(|id| id.0.as_str());
+    match event {
         Event::Assistant {
             id,
             message_id,
@@ -25,7 +46,7 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             stop_reason,
             usage,
             ..
-        } => text(&AssistantLine {
+        } => Some(text(&AssistantLine {
             kind: "assistant",
             message: AssistantMessage {
                 id: message_id.as_deref(),
@@ -36,23 +57,29 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
                 stop_reason,
                 usage: usage.into(),
             },
-            parent_tool_use_id: parent.map(|id| id.0.as_str()),
+            parent_tool_use_id,
             session_id: session,
             uuid: *id,
-        }),
-        Event::ToolResults { id, message } => text(&UserLine {
+        })),
+        Event::ToolResults { id, message } => Some(text(&UserLine {
             kind: "user",
             message,
-            parent_tool_use_id: parent.map(|id| id.0.as_str()),
+            parent_tool_use_id,
             session_id: session,
             uuid: *id,
-        }),
+        })),
+        _ => None,
+    }
+}
+
+/// The subtype and fields of a `system` line.
+fn system_fields(event: &Event) -> Option<(&'static str, Value)> {
+    Some(match event {
         Event::Retrying {
             attempt,
             delay_ms,
             reason,
-        } => system(
-            session,
+        } => (
             "api_retry",
             json!({ "attempt": attempt, "retry_delay_ms": delay_ms, "error": reason }),
         ),
@@ -61,25 +88,24 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             entries_kept,
         } => {
             let metadata = json!({ "trigger": "auto", "pre_tokens": tokens_before, "entries_kept": entries_kept });
-            system(
-                session,
-                "compact_boundary",
-                json!({ "compact_metadata": metadata }),
-            )
+            ("compact_boundary", json!({ "compact_metadata": metadata }))
         }
-        Event::Notice { level, text } => {
-            system(session, "notice", json!({ "level": level, "text": text }))
-        }
-        Event::Todos { todos } => system(session, "todos", json!({ "todos": todos })),
-        Event::PermissionDenied(denial) => system(session, "permission_denied", json!(denial)),
+        Event::Notice { level, text } => ("notice", json!({ "level": level, "text": text })),
+        Event::Todos { todos } => ("todos", json!({ "todos": todos })),
+        Event::PermissionDenied(denial) => ("permission_denied", json!(denial)),
+        event => return task_fields(event),
+    })
+}
+
+fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
+    Some(match event {
         Event::TaskStarted {
             task_id,
             task_type,
             subject,
             tool_use_id,
             kind,
-        } => system(
-            session,
+        } => (
             "task_started",
             json!({ "task_id": task_id, "task_type": task_type, "description": subject, "tool_use_id": tool_use_id, "agent": kind }),
         ),
@@ -88,8 +114,7 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             tool_uses,
             total_tokens,
             summary,
-        } => system(
-            session,
+        } => (
             "task_progress",
             json!({ "task_id": task_id, "description": summary, "usage": { "total_tokens": total_tokens, "tool_uses": tool_uses } }),
         ),
@@ -97,8 +122,7 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             task_id,
             step,
             text,
-        } => system(
-            session,
+        } => (
             "task_progress",
             json!({ "task_id": task_id, "step": step, "description": text }),
         ),
@@ -111,32 +135,29 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             cost,
             tool_uses,
             duration_ms,
-        } => system(
-            session,
+        } => (
             "task_notification",
             json!({
                 "task_id": task_id, "status": status, "description": subject, "summary": summary, "total_cost_usd": cost,
                 "usage": { "total_tokens": usage.total_tokens(), "tool_uses": tool_uses, "duration_ms": duration_ms },
             }),
         ),
-        // A subagent's messages, marked with the call that started it; its end is told apart.
-        Event::Subagent {
-            parent_tool_use_id,
-            event,
-            ..
-        } => match &**event {
-            Event::Finished(_) => return None,
-            event => return line_of(event, session, Some(parent_tool_use_id)),
-        },
-        Event::Finished(run) => result(run),
         Event::TurnStarted { .. }
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
         | Event::ToolStarted { .. }
         | Event::ToolFinished { .. }
-        | Event::PermissionAsked { .. } => return None,
-    };
-    Some(line)
+        | Event::PermissionAsked { .. }
+        | Event::Assistant { .. }
+        | Event::ToolResults { .. }
+        | Event::Retrying { .. }
+        | Event::Compacted { .. }
+        | Event::Notice { .. }
+        | Event::Todos { .. }
+        | Event::PermissionDenied(_)
+        | Event::Subagent { .. }
+        | Event::Finished(_) => return None,
+    })
 }
 
 /// The last line.

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use codespar_protocol::{
     ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskId,
-    TaskStatus, TodoStatus, ToolUseId,
+    TaskStatus, Todo, TodoStatus, ToolUseId,
 };
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
@@ -167,19 +167,7 @@ impl Screen {
                 "try {attempt} failed ({reason}); the answer starts anew in {:.1} s",
                 *delay_ms as f64 / 1000.0
             ))),
-            Event::Todos { todos } => {
-                for todo in todos {
-                    let line = match todo.status {
-                        TodoStatus::Completed => style::faint(format!("  ✓ {}", todo.content)),
-                        TodoStatus::InProgress => style::strong(format!(
-                            "  ▸ {}",
-                            todo.active_form.as_ref().unwrap_or(&todo.content)
-                        )),
-                        TodoStatus::Pending => format!("  · {}", todo.content),
-                    };
-                    self.say(&line);
-                }
-            }
+            Event::Todos { todos } => todos.iter().for_each(|todo| self.say(&todo_line(todo))),
             Event::Compacted { tokens_before, .. } => {
                 self.say(&style::faint(format!(
                     "older turns were summarised at {tokens_before} tokens"
@@ -194,10 +182,7 @@ impl Screen {
             } => {
                 self.boxed.lock().extend(tool_use_id.clone());
                 let kind = kind.as_deref().unwrap_or("task");
-                let title = format!("{kind} · {subject}");
-                self.finish_line();
-                let Shown { page, boxes, .. } = &mut *self.shown.lock();
-                boxes.begin(page, task_id, title);
+                self.begin_box(task_id, format!("{kind} · {subject}"));
             }
             Event::Step { text, .. } => self.say(&plain(text)),
             Event::Subagent { task_id, event, .. } => self.of_subagent(task_id, event),
@@ -211,25 +196,20 @@ impl Screen {
                 tool_uses,
                 duration_ms,
             } => {
-                let mark = if *status == TaskStatus::Completed {
-                    "✓"
-                } else {
-                    "✗"
+                let mark = match status {
+                    TaskStatus::Completed => "✓",
+                    _ => "✗",
                 };
-                let sums = format!(
-                    "{mark} {tool_uses} tool calls · {} tokens · {cost} · {:.0} s",
-                    boxes::count(usage.total_tokens()),
-                    *duration_ms as f64 / 1000.0
-                );
-                let end = End {
+                self.end_box(&End {
                     id: task_id,
                     title: format!("{task_id} {status} · {subject}"),
-                    sums,
+                    sums: format!(
+                        "{mark} {tool_uses} tool calls · {} tokens · {cost} · {:.0} s",
+                        boxes::count(usage.total_tokens()),
+                        *duration_ms as f64 / 1000.0
+                    ),
                     summary,
-                };
-                let Shown { page, boxes, .. } = &mut *self.shown.lock();
-                page.look();
-                boxes.end(page, &end);
+                });
             }
             Event::Notice {
                 level: NoticeLevel::Warning,
@@ -247,6 +227,18 @@ impl Screen {
             | Event::TaskProgress { .. }
             | Event::Finished(_) => {}
         }
+    }
+
+    fn begin_box(&self, id: &TaskId, title: String) {
+        self.finish_line();
+        let Shown { page, boxes, .. } = &mut *self.shown.lock();
+        boxes.begin(page, id, title);
+    }
+
+    fn end_box(&self, end: &End<'_>) {
+        let Shown { page, boxes, .. } = &mut *self.shown.lock();
+        page.look();
+        boxes.end(page, end);
     }
 
     /// A subagent's box says what it is at.
@@ -366,5 +358,16 @@ fn short(line: &str) -> String {
     match line.char_indices().nth(LINE_WIDTH) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line.to_owned(),
+    }
+}
+
+fn todo_line(todo: &Todo) -> String {
+    match todo.status {
+        TodoStatus::Completed => style::faint(format!("  ✓ {}", todo.content)),
+        TodoStatus::InProgress => {
+            let doing = todo.active_form.as_ref().unwrap_or(&todo.content);
+            style::strong(format!("  ▸ {doing}"))
+        }
+        TodoStatus::Pending => format!("  · {}", todo.content),
     }
 }

@@ -1,7 +1,10 @@
 //! `engine = "agent"`: the agent loop with its tools works in a throw-away tree, and what it
 //! changed there becomes the change.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use codespar_git::{Checkout, Git, Staged, Trust, zero_separated};
 use codespar_protocol::{
@@ -44,32 +47,13 @@ impl Run {
             Some(task) => Some(task),
             None => self.launched().await?,
         };
-        let kept = self
-            .dirs()
-            .map(|dir| dir.join(TREE))
-            .find(|tree| tree.is_dir());
-        let is_kept = kept.is_some() && self.ledger.has("agent_task");
-        let path = match kept {
-            Some(kept) if is_kept => kept,
-            _ => self.dir().join(TREE),
-        };
+        let (path, is_kept) = self.agent_tree();
         let task: TaskId = match known {
             // Its tree is as it left it.
             Some(task) => task,
             None => {
                 if !is_kept {
-                    let (to, commit) = (path.clone(), base.commit.clone());
-                    let trust = self.link.trust;
-                    let note = blocking(move || {
-                        let tree = Tree::open(&clone, &to, &commit, trust)?;
-                        let note = tree.lfs_note();
-                        tree.keep();
-                        Ok(note)
-                    })
-                    .await?;
-                    if let Some(note) = note {
-                        self.say("generate", &format!("   {note}"));
-                    }
+                    self.make_agent_tree(clone, &path, base).await?;
                 }
                 let task = self.launch(&path, located).await?;
                 self.ledger.record("agent_task", &task).await?;
@@ -77,24 +61,7 @@ impl Run {
             }
         };
         self.say("generate", &format!("🤖 Agent {task} works on it…"));
-        let broken = |error: HubError| Failure::Broken(error.to_string());
-        let record = match self.hub.wait(&task, self.stop.token()).await {
-            Ok(Waited::Ended(record)) => record,
-            // Where the run only changes hands, its agent goes on too.
-            Ok(Waited::GaveUp) if !self.is_to_end() => return Err(Failure::Stopped),
-            Ok(Waited::GaveUp) => {
-                let stopped = self.hub.stop(&task, "the dev task was stopped").await;
-                stopped.map_err(broken)?;
-                // Its end says what it spent.
-                match self.hub.wait(&task, &CancellationToken::new()).await {
-                    Ok(Waited::Ended(record)) => self.book_agent(&record).await?,
-                    Ok(Waited::GaveUp) => {}
-                    Err(error) => return Err(broken(error)),
-                }
-                return Err(Failure::Stopped);
-            }
-            Err(error) => return Err(broken(error)),
-        };
+        let record = self.wait_for_agent(&task).await?;
         let said = record
             .metadata
             .get("result")
@@ -114,19 +81,10 @@ impl Run {
             return Err(Failure::NoChanges(said));
         }
         self.check_protected(&changes)?;
-        let first = said.trim().lines().next().unwrap_or_default();
-        let subject = self.redacted(self.order.subject());
-        let title = if first.is_empty() {
-            subject.as_str()
-        } else {
-            first
-                .trim_start_matches(['#', ' ', '*'])
-                .trim_end_matches('*')
-        };
         let written = Written {
             changes,
-            title: shorten(title),
-            summary: said.clone(),
+            title: self.title_of(&said),
+            summary: said,
             model: (self.ground.names)(&self.order.task_model),
             answer: String::new(),
             is_simulated: false,
@@ -138,6 +96,67 @@ impl Run {
         })
         .await?;
         Ok(written)
+    }
+
+    /// Where the agent works, and whether the tree of an earlier attempt is there.
+    fn agent_tree(&self) -> (PathBuf, bool) {
+        let mut trees = self.dirs().map(|dir| dir.join(TREE));
+        match trees.find(|tree| tree.is_dir()) {
+            Some(kept) if self.ledger.has("agent_task") => (kept, true),
+            _ => (self.dir().join(TREE), false),
+        }
+    }
+
+    async fn make_agent_tree(
+        &self,
+        clone: PathBuf,
+        path: &Path,
+        base: &Base,
+    ) -> Result<(), Failure> {
+        let (to, commit) = (path.to_path_buf(), base.commit.clone());
+        let trust = self.link.trust;
+        let note = blocking(move || {
+            let tree = Tree::open(&clone, &to, &commit, trust)?;
+            let note = tree.lfs_note();
+            tree.keep();
+            Ok(note)
+        })
+        .await?;
+        if let Some(note) = note {
+            self.say("generate", &format!("   {note}"));
+        }
+        Ok(())
+    }
+
+    async fn wait_for_agent(&self, task: &TaskId) -> Result<Box<TaskRecord>, Failure> {
+        let broken = |error: HubError| Failure::Broken(error.to_string());
+        match self.hub.wait(task, self.stop.token()).await {
+            Ok(Waited::Ended(record)) => Ok(record),
+            // Where the run only changes hands, its agent goes on too.
+            Ok(Waited::GaveUp) if !self.is_to_end() => Err(Failure::Stopped),
+            Ok(Waited::GaveUp) => {
+                let stopped = self.hub.stop(task, "the dev task was stopped").await;
+                stopped.map_err(broken)?;
+                // Its end says what it spent.
+                match self.hub.wait(task, &CancellationToken::new()).await {
+                    Ok(Waited::Ended(record)) => self.book_agent(&record).await?,
+                    Ok(Waited::GaveUp) => {}
+                    Err(error) => return Err(broken(error)),
+                }
+                Err(Failure::Stopped)
+            }
+            Err(error) => Err(broken(error)),
+        }
+    }
+
+    /// The first line of what the agent said, or of the instruction.
+    fn title_of(&self, said: &str) -> String {
+        let first = said.trim().lines().next().unwrap_or_default();
+        if first.is_empty() {
+            return shorten(&self.redacted(self.order.subject()));
+        }
+        let first = first.trim_start_matches(['#', ' ', '*']);
+        shorten(first.trim_end_matches('*'))
     }
 
     /// What an agent spent counts as spent here.

@@ -8,90 +8,103 @@ type Findings = Vec<(usize, String)>;
 
 /// What in the arguments of sed has to be spelled out by a rule.
 pub(super) fn sed(arguments: &[Word]) -> Findings {
-    let mut found = Findings::new();
-    let mut given = false;
+    let mut reader = Sed {
+        arguments,
+        at: 0,
+        has_script: false,
+        found: Findings::new(),
+    };
     let mut operands = Vec::new();
-    let mut at = 0;
     let mut ended = false;
-    while let Some(word) = arguments.get(at) {
+    while let Some(word) = arguments.get(reader.at) {
         let bare = word.bare.as_str();
         if could_be_option(word) && !ended {
-            found.push((at, format!("`{}` could be an option of `sed`", word.source)));
+            let reason = format!("`{}` could be an option of `sed`", word.source);
+            reader.found.push((reader.at, reason));
         }
-        let mut script = |at: usize, text: Option<&str>, literal: bool| {
-            given = true;
-            match text {
-                Some(text) if literal && is_harmless_sed(text) => {}
-                Some(_) => found.push((at, "the script of `sed` may write or run".to_owned())),
-                None => {}
-            }
-        };
         match bare {
-            _ if ended || !bare.starts_with('-') || bare == "-" => operands.push(at),
+            _ if ended || !bare.starts_with('-') || bare == "-" => operands.push(reader.at),
             "--" => ended = true,
-            _ if bare.starts_with("--") => {
-                let (name, value) = match bare[2..].split_once('=') {
-                    Some((name, value)) => (name, Some(value)),
-                    None => (&bare[2..], None),
-                };
-                if "expression".starts_with(name) {
-                    match value {
-                        Some(value) => script(at, Some(value), word.literal),
-                        None => {
-                            at += 1;
-                            let next = arguments.get(at);
-                            script(
-                                at,
-                                next.map(|w| w.bare.as_str()),
-                                next.is_some_and(|w| w.literal),
-                            );
-                        }
-                    }
-                } else if "in-place".starts_with(name) || "file".starts_with(name) {
-                    found.push((
-                        at,
-                        format!("`{bare}` of `sed` writes files or reads a script"),
-                    ));
-                } else if "line-length".starts_with(name) && value.is_none() {
-                    at += 1;
-                }
-            }
-            _ => {
-                for (index, letter) in bare.char_indices().skip(1) {
-                    let rest = &bare[index + letter.len_utf8()..];
-                    match letter {
-                        'e' if rest.is_empty() => {
-                            at += 1;
-                            let next = arguments.get(at);
-                            script(
-                                at,
-                                next.map(|w| w.bare.as_str()),
-                                next.is_some_and(|w| w.literal),
-                            );
-                        }
-                        'e' => script(at, Some(rest), word.literal),
-                        'l' => at += usize::from(rest.is_empty()),
-                        'n' | 'E' | 'r' | 's' | 'u' | 'z' | 'b' => continue,
-                        _ => {
-                            let reason =
-                                format!("`{bare}` of `sed` writes files or reads a script");
-                            found.push((at, reason));
-                        }
-                    }
-                    break;
-                }
-            }
+            _ if bare.starts_with("--") => reader.long_option(word),
+            _ => reader.letters(word),
         }
-        at += 1;
+        reader.at += 1;
     }
-    if !given
+    if !reader.has_script
         && let Some(first) = operands.first()
         && let Some(word) = arguments.get(*first)
         && !(word.literal && is_harmless_sed(&word.bare))
     {
-        found.push((*first, "the script of `sed` may write or run".to_owned()));
+        reader.found.push((*first, MAY_WRITE.to_owned()));
     }
-    found
+    reader.found
+}
+
+const MAY_WRITE: &str = "the script of `sed` may write or run";
+
+/// The arguments of sed, read from the left.
+struct Sed<'a> {
+    arguments: &'a [Word],
+    at: usize,
+    /// A script was given by an option, so that no operand is one.
+    has_script: bool,
+    found: Findings,
+}
+
+impl Sed<'_> {
+    fn script(&mut self, text: &str, is_literal: bool) {
+        self.has_script = true;
+        if !(is_literal && is_harmless_sed(text)) {
+            self.found.push((self.at, MAY_WRITE.to_owned()));
+        }
+    }
+
+    /// The script is the next argument.
+    fn script_in_next(&mut self) {
+        self.at += 1;
+        self.has_script = true;
+        if let Some(next) = self.arguments.get(self.at) {
+            self.script(&next.bare, next.literal);
+        }
+    }
+
+    fn writes(&mut self, option: &str) {
+        let reason = format!("`{option}` of `sed` writes files or reads a script");
+        self.found.push((self.at, reason));
+    }
+
+    fn long_option(&mut self, word: &Word) {
+        let bare = word.bare.as_str();
+        let (name, value) = match bare[2..].split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (&bare[2..], None),
+        };
+        if "expression".starts_with(name) {
+            match value {
+                Some(value) => self.script(value, word.literal),
+                None => self.script_in_next(),
+            }
+        } else if "in-place".starts_with(name) || "file".starts_with(name) {
+            self.writes(bare);
+        } else if "line-length".starts_with(name) && value.is_none() {
+            self.at += 1;
+        }
+    }
+
+    fn letters(&mut self, word: &Word) {
+        let bare = word.bare.as_str();
+        for (index, letter) in bare.char_indices().skip(1) {
+            let rest = &bare[index + letter.len_utf8()..];
+            match letter {
+                'e' if rest.is_empty() => self.script_in_next(),
+                'e' => self.script(rest, word.literal),
+                'l' => self.at += usize::from(rest.is_empty()),
+                'n' | 'E' | 'r' | 's' | 'u' | 'z' | 'b' => continue,
+                _ => self.writes(bare),
+            }
+            break;
+        }
+    }
 }
 
 /// Whether a script is made of commands that only print. What is not understood is not harmless.

@@ -1,6 +1,7 @@
 //! Project chores, run with `cargo xtask <command>`.
 
 mod bench;
+mod conditional;
 mod dependencies;
 mod eval;
 mod eval_edits;

@@ -1,5 +1,5 @@
 //! Packages of npm that tests compare us with. Where node and npm are not here, or the registry
-//! is out of reach, those tests skip themselves and say so.
+//! is out of reach, those tests are reported as skipped.
 
 use std::{fs, path::Path, process::Command};
 
@@ -40,7 +40,7 @@ pub(crate) fn ensure(root: &Path) -> Result<()> {
     for package in PACKAGES {
         let (name, version) = (package.name, package.version);
         if !on_path("node") || !on_path("npm") {
-            println!("skipped: node and npm are not here; the test with {name} skips itself");
+            println!("skipped: node and npm are not here; the test with {name} is skipped");
             continue;
         }
         let folder = root.join("target").join(package.folder);
@@ -51,10 +51,21 @@ pub(crate) fn ensure(root: &Path) -> Result<()> {
         }
         match install(package, &folder) {
             Ok(()) => fs::write(mark, "")?,
-            Err(error) => println!("skipped: {error:#}; the test with {name} skips itself"),
+            Err(error) => println!("skipped: {error:#}; the test with {name} is skipped"),
         }
     }
     Ok(())
+}
+
+/// Whether the package that goes into this folder is there.
+pub(crate) fn is_installed(root: &Path, folder: &str) -> bool {
+    let package = PACKAGES.iter().find(|package| package.folder == folder);
+    package.is_some_and(|package| {
+        let folder = root.join("target").join(package.folder);
+        folder
+            .join(format!("installed-{}", package.version))
+            .exists()
+    })
 }
 
 fn install(package: &Package, folder: &Path) -> Result<()> {

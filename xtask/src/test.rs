@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    dependencies, npm, redteam,
+    conditional, dependencies, npm, redteam,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -32,6 +32,11 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     })?;
     steps.step("build", || plain(&["build", "--workspace"]))?;
     steps.step("tests", || run_command(&mut tests(root)))?;
+    let mut skipped = Vec::new();
+    steps.step("tests that need more", || {
+        skipped = conditional::run(root)?;
+        Ok(())
+    })?;
     steps.step("doc tests", || plain(&["test", "--workspace", "--doc"]))?;
     steps.step("documentation", || {
         let mut command = cargo(root);
@@ -42,6 +47,9 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     steps.step("red team", || {
         redteam::run(&redteam::Args::for_tests(), root)
     })?;
+    for test in skipped {
+        println!("skipped: {test}");
+    }
     println!("\n{}", steps.summary());
     Ok(())
 }

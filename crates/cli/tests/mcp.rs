@@ -944,6 +944,7 @@ fn a_monitor_of_a_server_that_is_not_there_is_refused_before_it_is_made() {
 
 /// The reference server of the protocol's makers, installed by `cargo xtask test`.
 #[test]
+#[ignore = "needs a package of npm; cargo xtask test installs and runs it where npm is"]
 fn the_reference_server_is_understood() {
     let target = Path::new(env!("CARGO_BIN_EXE_codespar"))
         .parent()
@@ -951,12 +952,7 @@ fn the_reference_server_is_understood() {
         .unwrap();
     let script = target
         .join("mcp-reference/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    if !script.exists() {
-        println!(
-            "skipped: the reference server is not installed (cargo xtask test does, with npm)"
-        );
-        return;
-    }
+    assert!(script.exists(), "cargo xtask test installs it, with npm");
     let bench = Bench::new(calls(&[
         ("echo", json!({"message": "reference"})),
         ("get-sum", json!({"a": 2, "b": 40})),

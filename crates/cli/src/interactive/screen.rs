@@ -144,9 +144,7 @@ impl Screen {
 
     pub(crate) fn event(&self, event: &Event) {
         match event {
-            Event::TextDelta { text } => {
-                self.put(&plain(text));
-            }
+            Event::TextDelta { text } => self.put(&plain(text)),
             Event::ToolStarted { tool, summary, .. } => {
                 self.say(&format!(
                     "{} {} {}",
@@ -211,14 +209,10 @@ impl Screen {
                     summary,
                 });
             }
-            Event::Notice {
-                level: NoticeLevel::Warning,
-                text,
-            } => self.say(&style::warning(text)),
-            Event::Notice {
-                level: NoticeLevel::Info,
-                text,
-            } => self.say(&style::faint(text)),
+            Event::Notice { level, text } => self.say(&match level {
+                NoticeLevel::Warning => style::warning(text),
+                NoticeLevel::Info => style::faint(text),
+            }),
             Event::TurnStarted { .. }
             | Event::ThinkingDelta { .. }
             | Event::Assistant { .. }

@@ -1,0 +1,73 @@
+//! Tests that need something which not every machine has. They are ignored by default and run here
+//! by name where it is there; where it is not, they are reported as skipped.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::Result;
+
+use crate::{npm, steps, tools::on_path};
+
+struct Conditional {
+    test: &'static str,
+    needs: &'static str,
+    is_met: fn(&Path) -> bool,
+}
+
+const TESTS: &[Conditional] = &[
+    Conditional {
+        test: "the_reference_server_is_understood",
+        needs: "node and npm, for the reference server of MCP",
+        is_met: |root| npm::is_installed(root, "mcp-reference"),
+    },
+    Conditional {
+        test: "what_we_send_and_what_the_fake_answers_is_as_github_describes_it",
+        needs: "npm, for GitHub's description of its API",
+        is_met: |root| npm::is_installed(root, "github-openapi"),
+    },
+    Conditional {
+        test: "a_group_that_allows_too_few_processes_ends_the_program_with_the_reason",
+        needs: "a control group with `pids.max`, which root can make",
+        is_met: |_| can_limit_processes(),
+    },
+];
+
+/// Runs those that can run; returns what was skipped, and why.
+pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
+    let (met, missing): (Vec<&Conditional>, Vec<&Conditional>) =
+        TESTS.iter().partition(|one| (one.is_met)(root));
+    for one in &met {
+        let mut command = steps::cargo(root);
+        if on_path("cargo-nextest") {
+            command.args(["nextest", "run", "--workspace", "--run-ignored", "only"]);
+            command.args(["-E", &format!("test({})", one.test)]);
+        } else {
+            command.args([
+                "test",
+                "--workspace",
+                "--tests",
+                "--",
+                "--ignored",
+                one.test,
+            ]);
+        }
+        steps::run(&mut command)?;
+    }
+    let skipped = missing
+        .iter()
+        .map(|one| format!("{} (needs {})", one.test, one.needs));
+    Ok(skipped.collect())
+}
+
+/// Whether a control group that counts processes can be made here.
+fn can_limit_processes() -> bool {
+    let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(PathBuf::from);
+    roots.iter().any(|root| {
+        let group = root.join(format!("codespar-xtask-{}", std::process::id()));
+        let is_made = fs::create_dir(&group).is_ok();
+        let can_limit = fs::write(group.join("pids.max"), "100").is_ok();
+        is_made && fs::remove_dir(&group).is_ok() && can_limit
+    })
+}

@@ -18,15 +18,15 @@ use crate::commands;
     version,
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  codespar                                   talk about the code in this directory
+  codespar                                   start a session in this directory
   codespar -p \"why does test_login fail?\"    one answer, for scripts
   git diff | codespar -p \"review this\" --output-format json
   codespar -p \"fix the lint errors\" --allowedTools \"Edit,Bash(cargo clippy *)\" --max-turns 30
-  codespar -p \"go on\" --continue             pick up the last session here
+  codespar -p \"go on\" --continue             resume the last session of this directory
 
 Environment: ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL; OPENAI_API_KEY,
-OPENAI_BASE_URL; CODESPAR_HOME (state directory, default ~/.codespar). `codespar doctor` says
-what is in force."
+OPENAI_BASE_URL; CODESPAR_HOME (state directory, default ~/.codespar). `codespar doctor` shows
+the configuration."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -50,7 +50,7 @@ pub(crate) struct Cli {
     pub(crate) verbose: bool,
 
     /// Trust the files of this project (settings, MCP servers, agents, workflows) as they are
-    /// now, for this run; `codespar trust add` does it for good.
+    /// now, for this run; `codespar trust add` trusts them permanently.
     #[arg(long, global = true)]
     pub(crate) trust: bool,
 
@@ -77,7 +77,7 @@ pub(crate) struct SessionArgs {
     #[arg(long = "allowedTools", visible_alias = "allowed-tools", value_name = "RULES", num_args = 1..)]
     pub(crate) allowed_tools: Vec<String>,
 
-    /// Forbid these tools, whatever else allows them. A bare name takes the tool away.
+    /// Forbid these tools, whatever else allows them. A bare name removes the tool.
     #[arg(long = "disallowedTools", visible_alias = "disallowed-tools", value_name = "RULES", num_args = 1..)]
     pub(crate) disallowed_tools: Vec<String>,
 
@@ -94,20 +94,20 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
 
-    /// Another directory that counts as the workspace. May be repeated.
+    /// Another directory that the agent may work in. May be repeated.
     #[arg(long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
 
-    /// Go on with this session (an id, or its beginning). Without a prompt an interrupted run is
-    /// taken up where it stopped.
+    /// Resume a session by its id or a unique prefix of it. Without a prompt an interrupted run
+    /// continues where it stopped.
     #[arg(long, short, value_name = "ID", conflicts_with = "continue_last")]
     pub(crate) resume: Option<String>,
 
-    /// Go on with the last session in this directory.
+    /// Resume the last session of this directory.
     #[arg(long = "continue", short = 'c')]
     pub(crate) continue_last: bool,
 
-    /// Only direct: the work is done by workers in the background.
+    /// Coordinator mode: only delegate; workers do the work in the background.
     #[arg(long)]
     pub(crate) coordinator: bool,
 

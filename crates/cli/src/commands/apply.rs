@@ -55,7 +55,7 @@ pub(crate) struct ApplyArgs {
     /// The working tree; paths in the answer start here.
     #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
-    /// Say what would change; write nothing.
+    /// Show what would change; write nothing.
     #[arg(long)]
     check: bool,
     /// Let protected files change: CI configuration, CODEOWNERS, lock files, or what `dev.protected`

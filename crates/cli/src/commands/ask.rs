@@ -13,7 +13,7 @@ use codespar_runtime::{OneCall, ProjectDir, one_call};
 
 const MOST_TOKENS: u32 = 4_096;
 
-/// Ask a question: one answer of the model, nothing is read or written.
+/// Ask the model one question; no files are read or written.
 ///
 /// For questions about this directory's code use `codespar -p`, which can read it.
 ///
@@ -24,7 +24,7 @@ pub(crate) struct AskArgs {
     #[arg(required = true)]
     question: Vec<String>,
 
-    /// A picture that goes with it. May be repeated.
+    /// An image to send with the question. May be repeated.
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
 

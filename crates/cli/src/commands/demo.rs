@@ -37,7 +37,7 @@ const ANSWERS: &str = include_str!("../demo/answers.jsonl");
 const INSTRUCTION: &str = "the median is wrong for some numbers, find out why and fix it";
 const TESTS: &str = "sh test.sh";
 
-/// Show the whole story offline: an instruction becomes a verified, reviewed and merged change.
+/// Run an offline demo: an instruction becomes a verified, reviewed and merged change.
 ///
 /// It works on a sample repository in a temporary directory with a failing test. The model's
 /// answers are a recording; everything else (locate, apply, sandboxed test runs, git, pull

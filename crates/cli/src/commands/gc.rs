@@ -21,7 +21,7 @@ use codespar_runtime::{ProjectDir, SessionDirs, Settings};
 
 const DEFAULT_DAYS: u32 = 30;
 
-/// Remove sessions, tasks and outputs that are past their time.
+/// Remove old sessions, tasks and outputs.
 ///
 /// The time is 30 days, or `cleanupPeriodDays` of your own settings. A session in use is left
 /// alone. Sessions and workers do the same by themselves, once a day.

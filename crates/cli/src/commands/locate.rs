@@ -16,10 +16,10 @@ use codespar_runtime::ProjectDir;
 /// Example: codespar locate "fix the auth timeout in login.ts" -n 5 --json
 #[derive(Args)]
 pub(crate) struct LocateArgs {
-    /// The instruction.
+    /// What the change is about.
     instruction: String,
 
-    /// The repository or directory; this one by default.
+    /// The repository or directory; the current one by default.
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
 

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{error::CommandError, style};
 use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
 
-/// Show the MCP servers there are (.mcp.json of the project, mcpServers of your settings).
+/// Show the configured MCP servers (.mcp.json of the project, mcpServers of your settings).
 ///
 /// Example: codespar mcp list
 #[derive(Args)]
@@ -20,7 +20,7 @@ pub(crate) struct McpCommand {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Connect to those that may be started, and say how each stands; exit 1 if one failed.
+    /// Connect to the servers that may be started and show their status; exit 1 if one failed.
     List {
         /// Print JSON.
         #[arg(long)]

@@ -25,31 +25,31 @@ pub(crate) struct PrCommand {
 enum Verb {
     /// List pull requests, latest first.
     List {
-        /// Which ones.
+        /// Only pull requests in this state.
         #[arg(long, value_enum, default_value_t = StateName::Open)]
         state: StateName,
         #[command(flatten)]
         at: At,
     },
-    /// Show one with its reviews and checks.
+    /// Show a pull request with its reviews and checks.
     Show {
-        /// Its number.
+        /// The number of the pull request.
         number: u64,
         #[command(flatten)]
         at: At,
     },
-    /// Show what one changes.
+    /// Show the diff of a pull request.
     Diff {
-        /// Its number.
+        /// The number of the pull request.
         number: u64,
         #[command(flatten)]
         at: At,
     },
-    /// Merge one, after every check.
+    /// Merge a pull request if nothing blocks it.
     Merge(MergeArgs),
-    /// Close one without merging it.
+    /// Close a pull request without merging it.
     Close {
-        /// Its number.
+        /// The number of the pull request.
         number: u64,
         #[command(flatten)]
         at: At,
@@ -59,7 +59,7 @@ enum Verb {
 /// Where, and how it is printed.
 #[derive(Args, Clone)]
 pub(crate) struct At {
-    /// owner/name on GitHub, or a directory; this one by default.
+    /// owner/name on GitHub, or a directory; the current one by default.
     #[arg(long, value_name = "REPO")]
     pub(crate) repo: Option<String>,
     /// Print JSON.
@@ -75,23 +75,23 @@ enum StateName {
     All,
 }
 
-/// Merge a pull request, unless something speaks against it.
+/// Merge a pull request if nothing blocks it.
 ///
-/// Refused, with every reason, for a draft, a check that failed or is not over, a conflict, a
+/// Refused, with all reasons, for a draft, a check that failed or is still running, a conflict, a
 /// requester who may not write, and a head that moved. A branch of CodeSpar is deleted after.
 ///
 /// Example: codespar merge 12 --squash
 #[derive(Args)]
 pub(crate) struct MergeArgs {
-    /// Its number.
+    /// The number of the pull request.
     number: u64,
-    /// As one commit.
+    /// Squash into one commit.
     #[arg(long, conflicts_with_all = ["rebase", "merge"])]
     squash: bool,
-    /// Each commit on top of the base.
+    /// Rebase the commits onto the base.
     #[arg(long, conflicts_with = "merge")]
     rebase: bool,
-    /// With a merge commit.
+    /// Create a merge commit.
     #[arg(long)]
     merge: bool,
     #[command(flatten)]

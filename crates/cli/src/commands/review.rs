@@ -11,15 +11,15 @@ use super::pr::{At, failed, reach, shown};
 use crate::{args::dollars, error::CommandError, printer::plain, signals::Signals, style};
 use codespar_runtime::{OneCall, ProjectDir, one_call};
 
-/// Review a pull request and post what was found.
+/// Review a pull request and post the findings.
 ///
-/// Findings stand on lines that the diff shows; the risk is computed. Without a model's key only
-/// the computed part is posted. The same commit is reviewed once.
+/// Findings are comments on lines of the diff; the risk level is computed. Without a model's key
+/// only the computed part is posted. A commit is reviewed once.
 ///
 /// Example: codespar review 15
 #[derive(Args)]
 pub(crate) struct ReviewArgs {
-    /// Its number.
+    /// The number of the pull request.
     number: u64,
 
     /// The model: an alias or a provider's id (TASK_MODEL).

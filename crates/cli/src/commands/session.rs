@@ -21,9 +21,9 @@ pub(crate) struct SessionCommand {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Show sessions, the last used first.
+    /// List sessions, most recently used first.
     List {
-        /// Only those of this directory.
+        /// Only sessions of this directory.
         #[arg(long)]
         here: bool,
         /// At most this many.
@@ -33,9 +33,9 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Show one session: its sums and its conversation.
+    /// Show a session: usage, cost and conversation.
     Show {
-        /// The id, or its beginning.
+        /// The id of the session, or a unique prefix of it.
         id: String,
         /// Print JSON.
         #[arg(long)]
@@ -43,7 +43,7 @@ enum Verb {
     },
     /// Print a session's transcript.
     Export {
-        /// The id, or its beginning.
+        /// The id of the session, or a unique prefix of it.
         id: String,
         /// As JSON lines (everything, exactly), or as markdown to read.
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
@@ -51,7 +51,7 @@ enum Verb {
     },
     /// Remove sessions and their outputs.
     Rm {
-        /// The ids, or their beginnings.
+        /// The ids of the sessions, or unique prefixes of them.
         #[arg(required = true)]
         ids: Vec<String>,
     },

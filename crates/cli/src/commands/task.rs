@@ -20,11 +20,11 @@ use codespar_runtime::{ProjectDir, Settings, tasks_disabled};
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
 const OUTPUT_LIMIT: usize = 1 << 20;
 
-/// Make, watch and stop tasks that run beside any conversation.
+/// Create, watch and stop background tasks.
 ///
-/// A task made here is run by a codespar process of the same project or by a worker; when no worker
-/// lives, one is started in the background and ends when nothing is left to do. What it may do is
-/// settled here, by the settings and the options; whoever runs it allows no more.
+/// A task is run by a codespar process of the same project or by a worker; if no worker is running,
+/// one is started in the background and exits when no task is left. The permissions of a task are
+/// fixed when it is created, by the settings and the options; no process that runs it can widen them.
 ///
 /// Example: codespar task create --type local_bash --subject "build" --command "cargo build"
 #[derive(Args)]
@@ -36,9 +36,9 @@ pub(crate) struct TaskCommand {
 #[derive(Subcommand)]
 enum Verb {
     Create(CreateArgs),
-    /// Show one task.
+    /// Show a task.
     Get {
-        /// Its id, or the beginning of it.
+        /// The id of the task, or a unique prefix of it.
         id: String,
         /// Print JSON.
         #[arg(long)]
@@ -59,10 +59,10 @@ enum Verb {
     Update(UpdateArgs),
     /// Stop a task with all its processes.
     Stop {
-        /// Its id, or the beginning of it.
+        /// The id of the task, or a unique prefix of it.
         id: String,
         /// Why.
-        #[arg(long, default_value = "stopped by the person")]
+        #[arg(long, default_value = "stopped by user")]
         reason: String,
         /// Print JSON.
         #[arg(long)]
@@ -71,22 +71,22 @@ enum Verb {
     Output(OutputArgs),
     /// Follow a task's output until it is over; exit 1 if it did not complete.
     Watch {
-        /// Its id, or the beginning of it.
+        /// The id of the task, or a unique prefix of it.
         id: String,
     },
 }
 
-/// Make a task.
+/// Create a task.
 #[derive(Args)]
 pub(super) struct CreateArgs {
     /// local_bash, local_agent, remote_agent (taken by `codespar worker`), local_workflow, dream or
     /// monitor_mcp.
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) task_type: TaskType,
-    /// One line.
+    /// A one-line description.
     #[arg(long)]
     subject: String,
-    /// More words.
+    /// A longer description.
     #[arg(long)]
     description: Option<String>,
     /// The command of a local_bash task.
@@ -116,7 +116,7 @@ pub(super) struct CreateArgs {
         num_args = 1
     )]
     pub(super) allowed_tools: Vec<String>,
-    /// Anything to keep with it; `subagent_type=Explore` chooses an agent's kind, `server=NAME` what
+    /// Metadata to store with the task; `subagent_type=Explore` chooses an agent's kind, `server=NAME` what
     /// a monitor_mcp task watches.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
     pub(super) metadata: Vec<(String, Value)>,
@@ -128,21 +128,21 @@ pub(super) struct CreateArgs {
 /// Change a task's record.
 #[derive(Args)]
 struct UpdateArgs {
-    /// Its id, or the beginning of it.
+    /// The id of the task, or a unique prefix of it.
     id: String,
-    /// A step of its lifecycle.
+    /// The new status.
     #[arg(long)]
     status: Option<TaskStatus>,
-    /// One line.
+    /// A one-line description.
     #[arg(long)]
     subject: Option<String>,
-    /// More words.
+    /// A longer description.
     #[arg(long)]
     description: Option<String>,
-    /// Anything to keep with it.
+    /// Metadata to store with the task.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
     metadata: Vec<(String, Value)>,
-    /// More tasks to wait for.
+    /// Ids of further tasks that must complete first.
     #[arg(long, value_name = "ID", num_args = 1..)]
     add_blocked_by: Vec<String>,
     /// Who takes it; refused if somebody has it. Empty gives it back.
@@ -156,15 +156,15 @@ struct UpdateArgs {
 /// Print a task's output.
 #[derive(Args)]
 struct OutputArgs {
-    /// Its id, or the beginning of it.
+    /// The id of the task, or a unique prefix of it.
     id: String,
-    /// Byte to start at.
+    /// Start at this byte.
     #[arg(long, default_value_t = 0)]
     offset: u64,
-    /// Bytes at most.
+    /// Print at most this many bytes.
     #[arg(long, default_value_t = OUTPUT_LIMIT)]
     limit: usize,
-    /// Wait for its end first.
+    /// Wait until the task has ended.
     #[arg(long)]
     block: bool,
     /// How long to wait, with --block.
@@ -218,7 +218,7 @@ pub(crate) async fn find(store: &dyn Database, text: &str) -> Result<TaskId, Com
     match find_task(store, text, None).await {
         Ok(Some(id)) => Ok(id),
         Ok(None) => Err(CommandError::Usage(format!(
-            "`{text}` is not a task id, nor the beginning of one; `codespar task list` shows those \
+            "`{text}` is not a task id or a prefix of one; `codespar task list` shows those \
              there are"
         ))),
         Err(HubError::Store(error)) => Err(error.into()),

@@ -13,7 +13,7 @@ use codespar_runtime::{
     ProjectDir, trust, trust::ProjectFile, trust::Standing, trust::TrustRecord,
 };
 
-/// Decide which repositories may grant something by their own files.
+/// Decide which repositories are trusted.
 ///
 /// Settings (.codespar, .claude), MCP servers (.mcp.json), agents and workflows of a repository
 /// count only after you have trusted them, at this path and with this content. Deny and ask rules
@@ -33,12 +33,12 @@ enum Verb {
         /// The project; the one around this directory by default.
         dir: Option<PathBuf>,
     },
-    /// Forget what was decided about a project.
+    /// Remove the decision about a project.
     Remove {
         /// The project; the one around this directory by default.
         dir: Option<PathBuf>,
     },
-    /// List the projects there are decisions about.
+    /// List the projects that were decided about.
     List {
         /// Print JSON.
         #[arg(long)]

@@ -12,15 +12,15 @@ const POLL: Duration = Duration::from_millis(300);
 /// How often nothing must be left before the worker believes it.
 const IDLE_LOOKS: u32 = 3;
 
-/// Run tasks of the state directory in the foreground.
+/// Run background tasks in this terminal.
 ///
-/// SIGTERM or Ctrl-C ends it in good order: agents go back for another process, commands are
+/// SIGTERM or Ctrl-C shuts it down cleanly: agents are handed to another process, commands are
 /// stopped.
 ///
 /// Example: codespar worker --until-idle
 #[derive(Args)]
 pub(crate) struct WorkerArgs {
-    /// End when nothing is left to do.
+    /// Exit when no task is left to run.
     #[arg(long)]
     until_idle: bool,
 }

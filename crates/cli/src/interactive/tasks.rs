@@ -86,7 +86,7 @@ pub(super) async fn stop(
     let id = task::find(&*project.store, id).await?;
     let record = project
         .hub
-        .stop(&id, "stopped by the person")
+        .stop(&id, "stopped by user")
         .await
         .map_err(|error| CommandError::Failed(error.to_string()))?;
     screen.say(&task::line(&record));

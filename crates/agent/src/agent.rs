@@ -147,7 +147,6 @@ impl Agent {
         self.specs = specs(&self.parts.tools);
     }
 
-    /// Its session.
     pub fn session(&self) -> SessionId {
         self.transcript.session()
     }

@@ -20,7 +20,6 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// A file and its text, imports put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextFile {
-    /// Where it is.
     pub path: PathBuf,
     /// What it says.
     pub text: String,
@@ -32,7 +31,6 @@ pub struct ContextFile {
 pub struct ContextProblem {
     /// Which file.
     pub path: PathBuf,
-    /// Which line.
     pub line: usize,
     /// What is wrong.
     pub message: String,

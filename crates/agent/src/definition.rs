@@ -17,7 +17,6 @@ pub const MAX_DEFINITION_BYTES: u64 = 256 * 1024;
 /// A directory that may hold definitions.
 #[derive(Debug, Clone)]
 pub struct DefinitionSource {
-    /// Where.
     pub dir: PathBuf,
     /// As a person would say it: `project`, `user`.
     pub origin: &'static str,
@@ -28,7 +27,6 @@ pub struct DefinitionSource {
 /// A file that was read: its text, or why it has none.
 #[derive(Debug, Clone)]
 pub struct DefinitionFile {
-    /// Where it is.
     pub path: PathBuf,
     /// What it says.
     pub text: Result<String, String>,
@@ -48,7 +46,6 @@ pub struct AgentDefinition {
     pub disallowed_tools: Vec<String>,
     /// Its model, by id or alias.
     pub model: Option<String>,
-    /// Its permission mode.
     pub permission_mode: Option<Mode>,
     /// Its limit on turns.
     pub max_turns: Option<u32>,

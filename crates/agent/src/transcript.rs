@@ -60,7 +60,6 @@ impl Transcript {
         Ok((transcript, recovered))
     }
 
-    /// Its session.
     pub fn session(&self) -> SessionId {
         self.session
     }

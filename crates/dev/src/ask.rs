@@ -45,7 +45,6 @@ pub struct Reply {
     pub model: String,
     /// Tokens.
     pub usage: Usage,
-    /// Cost.
     pub cost: Cost,
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-/// One file of a diff.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DiffFile {
     /// Its name afterwards, or before when it goes.

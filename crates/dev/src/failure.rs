@@ -7,13 +7,10 @@ use codespar_store::StoreError;
 /// Why the dev agent published nothing, or did not get further.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The forge.
     #[error(transparent)]
     Forge(#[from] ForgeError),
-    /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The answer has no changes in it.

@@ -15,7 +15,6 @@ pub struct Merged {
     pub number: u64,
     /// The commit on the base.
     pub commit: CommitId,
-    /// How.
     pub strategy: MergeStrategy,
     /// The branch it went to.
     pub base: String,

@@ -26,9 +26,7 @@ pub struct ReportedFile {
 /// The pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedPull {
-    /// Its number.
     pub number: u64,
-    /// Its title.
     pub title: String,
     /// Not ready to be merged.
     pub draft: bool,
@@ -40,19 +38,16 @@ pub struct ReportedPull {
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DevReport {
-    /// The task.
     pub task_id: TaskId,
     /// No model was asked.
     pub simulated: bool,
     /// Files that were read.
     pub located: Vec<String>,
-    /// The branch.
     pub branch: String,
     /// The branch it is for.
     pub base: String,
     /// The commit on it.
     pub commit: CommitId,
-    /// The pull request.
     pub pull_request: ReportedPull,
     /// What changed.
     pub files: Vec<ReportedFile>,

@@ -59,7 +59,6 @@ pub struct Finding {
     pub line: u32,
     /// How much it matters.
     pub severity: Severity,
-    /// What.
     pub text: String,
 }
 
@@ -78,7 +77,6 @@ pub struct Reviewed {
     pub simulated: bool,
     /// The review as it was posted.
     pub review: Review,
-    /// What it cost.
     pub cost_usd: Option<Usd>,
 }
 

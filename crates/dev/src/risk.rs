@@ -31,14 +31,12 @@ impl fmt::Display for RiskLevel {
 pub struct Risk {
     /// In one word.
     pub level: RiskLevel,
-    /// Why.
     pub reasons: Vec<String>,
 }
 
 /// One file of a change, as far as risk goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Touched {
-    /// Where.
     pub path: String,
     /// Lines that are new.
     pub added: usize,

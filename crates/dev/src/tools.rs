@@ -21,7 +21,6 @@ pub struct Subscriptions {
     pub caller: Caller,
     /// Reaches the repository.
     pub linker: Arc<dyn Linker>,
-    /// The repository.
     pub repository: RepositoryRef,
     /// How often the forge is asked.
     pub interval: Duration,

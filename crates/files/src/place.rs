@@ -23,11 +23,9 @@ pub struct Place {
 /// What is at a place; a link is a link, wherever it leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// Nothing.
     Nothing,
     /// A regular file.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link.
     Symlink,
@@ -81,7 +79,6 @@ impl From<Errno> for OpenError {
 /// A regular file, open for reading.
 #[derive(Debug)]
 pub struct RegularFile {
-    /// The file.
     pub file: File,
     /// As it was when it was opened.
     pub metadata: Metadata,

@@ -19,9 +19,7 @@ pub enum ForgeError {
     /// A branch is not where it was.
     #[error("{branch} has moved to {}; expected {}", found.short(), expected.short())]
     Moved {
-        /// The branch.
         branch: String,
-        /// Where it is.
         found: CommitId,
         /// Where it was to be.
         expected: CommitId,

@@ -20,7 +20,6 @@ use codespar_protocol::{
 /// A file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
-    /// Where it is.
     pub path: String,
     /// What kind of file.
     pub mode: FileMode,
@@ -82,7 +81,6 @@ pub struct NewPullRequest {
 /// Whether a pull request is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Draft {
-    /// It is ready.
     Ready,
     /// It is not.
     Draft,
@@ -129,7 +127,6 @@ pub enum Mergeability {
     Unknown,
 }
 
-/// How to merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergeOrder {
     /// How the commits get in.
@@ -173,7 +170,6 @@ pub trait Forge: Send + Sync {
     /// All files at a commit.
     async fn tree(&self, commit: &CommitId) -> Result<Vec<TreeEntry>, ForgeError>;
 
-    /// One file at a commit.
     async fn file(&self, commit: &CommitId, path: &RepoPath) -> Result<Option<FileAt>, ForgeError>;
 
     /// Files that speak of the words, best first.
@@ -185,14 +181,12 @@ pub trait Forge: Send + Sync {
     /// Opens a pull request, or gives the open one that the head branch already has.
     async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError>;
 
-    /// Changes one.
     async fn change_pull_request(
         &self,
         number: u64,
         change: &PullRequestChange,
     ) -> Result<PullRequest, ForgeError>;
 
-    /// One pull request.
     async fn pull_request(&self, number: u64) -> Result<PullRequest, ForgeError>;
 
     /// Pull requests, latest first; all of them without a state.

@@ -25,7 +25,6 @@ pub enum GitError {
     /// A file or directory could not be read or written.
     #[error("{}: {source}", path.display())]
     File {
-        /// Which.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
@@ -59,12 +58,7 @@ pub enum GitError {
     },
     /// A tree has more files than we handle.
     #[error("commit {commit} has more than {limit} files; that is more than is handled")]
-    TooManyFiles {
-        /// The commit.
-        commit: String,
-        /// The limit.
-        limit: usize,
-    },
+    TooManyFiles { commit: String, limit: usize },
     /// Git refused.
     #[error("`git {command}` failed: {message}")]
     Failed {

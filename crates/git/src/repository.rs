@@ -50,7 +50,6 @@ impl Repository {
         }
     }
 
-    /// Where it is.
     pub fn location(&self) -> &Location {
         &self.location
     }

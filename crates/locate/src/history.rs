@@ -14,7 +14,6 @@ const WIDEST: usize = 40;
 /// How much of a message is read.
 const MESSAGE_BYTES: usize = 800;
 
-/// One commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Commit {
     /// The terms of its message, each once.

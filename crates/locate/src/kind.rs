@@ -2,7 +2,6 @@
 
 use crate::words;
 
-/// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// Code that the project is made of.

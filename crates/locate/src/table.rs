@@ -6,7 +6,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
-/// Builds [`Identity`].
 pub(crate) type BuildIdentity = BuildHasherDefault<Identity>;
 
 impl Hasher for Identity {

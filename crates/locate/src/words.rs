@@ -98,7 +98,6 @@ pub(crate) fn expand(identifier: &[u8], mut each: impl FnMut(Term, Extent)) {
     }
 }
 
-/// The term of one word.
 pub(crate) fn term(word: &[u8]) -> Term {
     let mut room = [0u8; LONGEST];
     let length = word.len().min(LONGEST);

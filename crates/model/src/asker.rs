@@ -38,7 +38,6 @@ pub struct Asker<'a> {
 pub struct Answered {
     /// The answer.
     pub response: Response,
-    /// What it cost.
     pub cost: Cost,
     /// Who counted its tokens.
     pub counted: Counted,
@@ -53,14 +52,12 @@ pub struct LostCall {
     pub usage: Usage,
     /// What they cost.
     pub cost: Cost,
-    /// Who counted.
     pub counted: Counted,
 }
 
 /// Who counted the tokens of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counted {
-    /// The provider.
     ByProvider,
     /// We did, from the size of the request and of the answer, where the provider did not.
     Estimated,

@@ -36,7 +36,6 @@ impl ModelEntry {
 pub struct Prices {
     /// Input outside the cache.
     pub input: Usd,
-    /// Output.
     pub output: Usd,
     /// Writing to the cache for five minutes.
     pub cache_write_5m: Usd,

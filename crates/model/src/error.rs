@@ -6,7 +6,6 @@ pub enum ModelError {
     /// The provider answered with an error and no retry helped.
     #[error("{provider} answered {status}: {message}")]
     Api {
-        /// Who.
         provider: &'static str,
         /// HTTP status; 200 when the error came inside the stream.
         status: u16,
@@ -18,7 +17,6 @@ pub enum ModelError {
     /// No connection, or it broke.
     #[error("cannot reach {provider} at {url}: {message}")]
     Connection {
-        /// Who.
         provider: &'static str,
         /// Where (no credentials in it).
         url: String,
@@ -30,17 +28,13 @@ pub enum ModelError {
     /// The stream ended before the answer did, or went silent.
     #[error("the answer from {provider} broke off: {message}")]
     BrokenStream {
-        /// Who.
         provider: &'static str,
-        /// How.
         message: String,
     },
     /// Something came that is not the wire format.
     #[error("{provider} sent something that is not its wire format: {message}")]
     Malformed {
-        /// Who.
         provider: &'static str,
-        /// What.
         message: String,
     },
     /// The conversation does not fit the model's context window.
@@ -54,7 +48,6 @@ pub enum ModelError {
     Cassette {
         /// Which file.
         path: String,
-        /// What.
         message: String,
     },
     /// The call could pass the limit on money or tokens, so it was not made.
@@ -117,7 +110,6 @@ pub enum SetupError {
         /// What is wrong with it.
         message: String,
     },
-    /// A key that cannot be sent in a header.
     #[error(
         "the value of {variable} cannot be sent in an HTTP header: it has control characters or line breaks in it; set it to the key alone"
     )]
@@ -127,16 +119,8 @@ pub enum SetupError {
     },
     /// Another header that cannot be sent.
     #[error("`{value}` cannot be sent as the HTTP header `{name}`")]
-    Header {
-        /// Which.
-        name: String,
-        /// The value.
-        value: String,
-    },
+    Header { name: String, value: String },
     /// The HTTP client cannot be built.
     #[error("cannot set up HTTPS: {message}")]
-    Client {
-        /// Why.
-        message: String,
-    },
+    Client { message: String },
 }

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 /// A tool as the model sees it.
 #[derive(Debug, Clone)]
 pub struct ToolSpec {
-    /// Its name.
     pub name: String,
     /// What it does and when to use it.
     pub description: String,

@@ -47,7 +47,6 @@ pub enum SandboxState {
 /// Which repository git finds from the current directory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RepositoryScope {
-    /// That of the project.
     #[default]
     Project,
     /// Another one, inside the project's tree: its configuration came with the files and can run

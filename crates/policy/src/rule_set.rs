@@ -68,7 +68,6 @@ pub(crate) enum Verb {
 }
 
 impl RuleSet {
-    /// Adds a rule.
     pub fn add(&mut self, kind: RuleKind, rule: Rule, source: &RuleSource) {
         let known = self.entries.iter().find(|entry| *entry.source == *source);
         let source = match known {
@@ -182,7 +181,6 @@ impl RuleSet {
         })
     }
 
-    /// The rule about an address.
     pub(crate) fn about_address(&self, kind: RuleKind, tool: &str, url: &Url) -> Option<&Entry> {
         let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
         let host = host.trim_end_matches('.');

@@ -293,7 +293,6 @@ fn is_verb(word: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
 }
 
-/// For a write.
 pub(crate) fn write(path: &Path, scope: &Scope) -> Option<Rule> {
     let parent = path.parent()?;
     let (anchor, dir, file) = match (
@@ -330,7 +329,6 @@ pub(crate) fn read(tool: &str, path: &Path, scope: &Scope) -> Option<Rule> {
     Rule::parse(&text).ok()
 }
 
-/// For a fetch.
 pub(crate) fn fetch(url: &Url) -> Option<Rule> {
     let host = url.host_str()?.trim_end_matches('.');
     Rule::parse(&format!("WebFetch(domain:{host})")).ok()

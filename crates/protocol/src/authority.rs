@@ -33,7 +33,6 @@ pub struct Authority {
 /// A permission rule as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleText {
-    /// Which list it is in.
     pub list: RuleList,
     /// The rule: `Bash(git log *)`.
     pub rule: String,
@@ -44,7 +43,6 @@ pub struct RuleText {
     pub base: Option<PathBuf>,
 }
 
-/// The list that a rule is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleList {

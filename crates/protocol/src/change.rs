@@ -193,7 +193,6 @@ impl<'de> Deserialize<'de> for Bytes {
 pub enum FileChange {
     /// It is new.
     Added {
-        /// Where.
         path: RepoPath,
         /// All of it.
         content: Bytes,
@@ -202,7 +201,6 @@ pub enum FileChange {
     },
     /// It has other content.
     Modified {
-        /// Where.
         path: RepoPath,
         /// All of it, afterwards.
         content: Bytes,
@@ -218,7 +216,6 @@ pub enum FileChange {
     Moved {
         /// Where it was.
         from: RepoPath,
-        /// Where it is.
         to: RepoPath,
         /// All of it, afterwards.
         content: Bytes,

@@ -27,7 +27,6 @@ pub enum ContentBlock {
 /// Plain text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// The text.
     pub text: String,
     /// Fields kept as they came (citations and the like).
     pub extra: RawObject,

@@ -40,7 +40,6 @@ impl Usd {
         })
     }
 
-    /// In dollars.
     pub fn dollars(self) -> f64 {
         self.nanos as f64 / NANOS
     }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{TaskId, Usd};
 
-/// Which repository.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RepositoryRef {
@@ -19,7 +18,6 @@ pub enum RepositoryRef {
     GitHub {
         /// Who it belongs to.
         owner: String,
-        /// Its name.
         name: String,
     },
 }
@@ -105,7 +103,6 @@ impl Default for DevLimits {
 pub struct ImageRef {
     /// Where it was copied to.
     pub path: PathBuf,
-    /// What it is.
     pub media_type: String,
 }
 
@@ -114,7 +111,6 @@ pub struct ImageRef {
 pub struct DevOrder {
     /// In the person's words.
     pub instruction: String,
-    /// Where.
     pub repository: RepositoryRef,
     /// The branch it is for, if not the default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,7 +143,6 @@ pub struct DevOrder {
     pub task_model: String,
     /// The model that picks files, by alias or id.
     pub picker_model: String,
-    /// Limits.
     pub limits: DevLimits,
     /// Runs that came to nothing and whose steps this one goes on from, the first one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -175,7 +170,6 @@ impl DevOrder {
 /// A subscription to what happens to a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FollowOrder {
-    /// Where.
     pub repository: RepositoryRef,
     /// Which pull request.
     pub number: u64,

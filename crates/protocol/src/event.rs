@@ -23,10 +23,7 @@ pub enum NoticeLevel {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
     /// The model call of a turn is about to be made. Turns count from 1.
-    TurnStarted {
-        /// Which.
-        turn: u32,
-    },
+    TurnStarted { turn: u32 },
     /// A piece of the answer.
     TextDelta {
         /// The piece.
@@ -48,12 +45,10 @@ pub enum Event {
     },
     /// The whole answer; it is in the store.
     Assistant {
-        /// Its entry.
         id: EntryId,
         /// The provider's id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_id: Option<String>,
-        /// The message.
         message: Message,
         /// The model that answered.
         model: String,
@@ -112,7 +107,6 @@ pub enum Event {
     },
     /// A task began.
     TaskStarted {
-        /// Which.
         task_id: TaskId,
         /// What it runs.
         task_type: TaskType,
@@ -125,7 +119,6 @@ pub enum Event {
     },
     /// A task is under way.
     TaskProgress {
-        /// Which.
         task_id: TaskId,
         /// Tools it has used.
         tool_uses: u32,
@@ -146,9 +139,7 @@ pub enum Event {
     /// A task is over; its notification is in the conversation, or the call that waited for it
     /// has its result.
     TaskEnded {
-        /// Which.
         task_id: TaskId,
-        /// How.
         status: TaskStatus,
         /// What it was, in one line.
         subject: String,
@@ -156,7 +147,6 @@ pub enum Event {
         summary: String,
         /// Tokens it used.
         usage: Usage,
-        /// What it cost.
         cost: Cost,
         /// Tools it used.
         tool_uses: u32,
@@ -167,7 +157,6 @@ pub enum Event {
     Subagent {
         /// The call that started it.
         parent_tool_use_id: ToolUseId,
-        /// Its task.
         task_id: TaskId,
         /// What happened.
         event: Box<Event>,

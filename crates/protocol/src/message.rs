@@ -14,7 +14,6 @@ pub enum Role {
     Assistant,
 }
 
-/// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Who speaks.

@@ -52,7 +52,6 @@ impl fmt::Display for PullRequestState {
     }
 }
 
-/// A pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequest {
     /// Its number in the repository.
@@ -108,7 +107,6 @@ pub struct ReviewComment {
     pub body: String,
 }
 
-/// A review.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Review {
     /// Its name at the forge.

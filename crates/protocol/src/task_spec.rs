@@ -36,7 +36,6 @@ pub enum TaskSpec {
 /// A shell command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShellSpec {
-    /// The command.
     pub command: String,
     /// The directory it may write to.
     pub root: PathBuf,
@@ -90,11 +89,9 @@ pub struct AgentSpec {
 /// A member of a team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TeammateSpec {
-    /// Its team.
     pub team: String,
     /// What the others call it.
     pub name: String,
-    /// The agent that it is.
     pub agent: AgentSpec,
 }
 

@@ -36,7 +36,6 @@ pub struct Entry {
 pub enum EntryBody {
     /// The person's words, or words put in on their side (a notice, a request to go on).
     User {
-        /// The message.
         message: Message,
         /// Not typed by the person.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -66,7 +65,6 @@ pub enum EntryBody {
     },
     /// One tool's answer: a `tool_result` block. Neighbours form one user message.
     ToolResult {
-        /// The block.
         result: ContentBlock,
         /// The files that the agent has seen by this call, read or written.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,7 +72,6 @@ pub enum EntryBody {
     },
     /// A model call beside the conversation (reading a fetched page): counted, not replayed.
     SideCall {
-        /// What for.
         purpose: String,
         /// The model that answered.
         model: String,

@@ -9,14 +9,12 @@ use serde::{Deserialize, Serialize};
 pub struct Workflow {
     /// What it is called.
     pub name: String,
-    /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Its steps, in the order of the file.
     pub steps: Vec<WorkflowStep>,
 }
 
-/// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkflowStep {
     /// Its name within the workflow.
@@ -37,10 +35,7 @@ pub struct WorkflowStep {
 #[serde(untagged)]
 pub enum StepWork {
     /// Runs a shell command.
-    Command {
-        /// The command.
-        command: String,
-    },
+    Command { command: String },
     /// Runs an agent.
     Prompt {
         /// What the agent is to do.

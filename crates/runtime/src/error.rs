@@ -2,7 +2,6 @@
 
 use codespar_store::StoreError;
 
-/// An error of the runtime.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
     /// The caller can mend it: options, settings files, the environment.
@@ -11,7 +10,6 @@ pub enum RuntimeError {
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A file or a process of our own.

@@ -18,7 +18,6 @@ pub struct ProjectOptions {
     pub allowed_tools: Vec<String>,
     /// Deny rules; a bare name takes the tool away.
     pub disallowed_tools: Vec<String>,
-    /// The permission mode.
     pub permission_mode: Option<Mode>,
     /// Added to the system prompt.
     pub append_system_prompt: Option<String>,

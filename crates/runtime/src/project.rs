@@ -118,7 +118,6 @@ impl Default for Interaction {
 
 /// A project that is open in a runtime.
 pub struct Project {
-    /// Where it is.
     pub dir: ProjectDir,
     /// Its settings, merged.
     pub settings: Settings,
@@ -140,7 +139,6 @@ pub struct Project {
     pub warnings: Vec<String>,
     /// The database of the runtime.
     pub store: Arc<dyn Database>,
-    /// Its tasks.
     pub hub: Arc<TaskHub>,
     pub(crate) interaction: Interaction,
     pub(crate) budgets: Arc<Budgets>,

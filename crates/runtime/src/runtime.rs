@@ -16,7 +16,6 @@ use crate::{
     Settings, runners::ByProject, tools::kinds,
 };
 
-/// What a process is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessRole {
     /// It talks to a person or a script, and runs tasks of the projects it has opened.
@@ -117,7 +116,6 @@ impl Runtime {
         Ok(self.open_project(config, Interaction::default()))
     }
 
-    /// The database.
     pub fn store(&self) -> &Arc<dyn Database> {
         &self.store
     }

@@ -14,7 +14,6 @@ const RECENT: u32 = 50;
 /// Which session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WhichSession {
-    /// A new one.
     New,
     /// The one with this id, or a unique prefix of it.
     Id(String),
@@ -35,7 +34,6 @@ pub struct Session {
 }
 
 impl Project {
-    /// Opens a session.
     pub async fn open_session(&self, which: &WhichSession) -> Result<Session, RuntimeError> {
         let existing = match which {
             WhichSession::New => None,

@@ -13,18 +13,15 @@ pub enum StoreError {
     /// The state directory or the database in it cannot be opened or written.
     #[error("cannot use the state directory {}: {message}", path.display())]
     Unusable {
-        /// Which.
         path: PathBuf,
         /// Why, and what to do.
         message: String,
     },
-    /// No such session.
     #[error("there is no session {0}; `codespar session list` shows those there are")]
     NoSuchSession(SessionId),
     /// Another process has it.
     #[error("session {id} is in use by another process{}", pid.map(|p| format!(" (pid {p})")).unwrap_or_default())]
     SessionInUse {
-        /// Which.
         id: SessionId,
         /// Who, when known.
         pid: Option<u32>,
@@ -32,7 +29,6 @@ pub enum StoreError {
     /// The session has entries the caller does not know.
     #[error("session {id} has moved on: expected its last entry to be {expected}, it is {found}")]
     MovedOn {
-        /// Which.
         id: SessionId,
         /// What the caller knew.
         expected: u64,
@@ -42,11 +38,9 @@ pub enum StoreError {
     /// A row cannot be read.
     #[error("session {id}, entry {seq} is damaged: {message}")]
     Damaged {
-        /// Which session.
         id: SessionId,
         /// Which entry.
         seq: u64,
-        /// How.
         message: String,
     },
     /// Written by a later version.
@@ -55,7 +49,6 @@ pub enum StoreError {
         /// The database.
         path: PathBuf,
     },
-    /// The disk is full.
     #[error("no room left on the disk that holds {}; free some, nothing was lost", path.display())]
     DiskFull {
         /// The database.
@@ -69,36 +62,21 @@ pub enum StoreError {
     },
     /// A path that cannot be kept.
     #[error("{} is not valid UTF-8; the store keeps paths as text, so rename it", path.display())]
-    NotText {
-        /// Which.
-        path: PathBuf,
-    },
-    /// No such task.
+    NotText { path: PathBuf },
     #[error("there is no task {0}; `codespar task list` shows those there are")]
     NoSuchTask(TaskId),
     /// Only runners write these.
     #[error("`{key}` in the metadata of {id} is what its runner reports; choose another name")]
-    ResultKey {
-        /// Which task.
-        id: TaskId,
-        /// Which key.
-        key: &'static str,
-    },
+    ResultKey { id: TaskId, key: &'static str },
     /// What a task runs cannot be written down.
     #[error("task {id} cannot be recorded: {message}")]
-    NotRecordable {
-        /// Which task.
-        id: TaskId,
-        /// Why.
-        message: String,
-    },
+    NotRecordable { id: TaskId, message: String },
     /// The id is taken.
     #[error("there already is a task {0}")]
     TaskExists(TaskId),
     /// The letter of an id stands for another type.
     #[error("{id} cannot be the id of a {task_type} task; those begin with `{}-`", task_type.prefix())]
     WrongLetter {
-        /// Which.
         id: TaskId,
         /// What it was to run.
         task_type: TaskType,
@@ -106,9 +84,7 @@ pub enum StoreError {
     /// The lifecycle has no such step.
     #[error("task {id} is {from}; it cannot become {to}")]
     NoSuchStep {
-        /// Which.
         id: TaskId,
-        /// What it is.
         from: TaskStatus,
         /// What was wanted.
         to: TaskStatus,
@@ -116,9 +92,7 @@ pub enum StoreError {
     /// What was asked for does not go with how far the task is.
     #[error("task {id} is {status}; {rule}")]
     WrongState {
-        /// Which.
         id: TaskId,
-        /// What it is.
         status: TaskStatus,
         /// Why that is in the way.
         rule: &'static str,
@@ -131,19 +105,13 @@ pub enum StoreError {
     LeaseLost(TaskId),
     /// It cannot begin yet.
     #[error("task {id} waits for {}", listed(blockers, ", "))]
-    StillWaiting {
-        /// Which.
-        id: TaskId,
-        /// What for.
-        blockers: Vec<TaskId>,
-    },
+    StillWaiting { id: TaskId, blockers: Vec<TaskId> },
     /// Tasks would wait for each other for ever.
     #[error("tasks would wait for each other: {}", listed(.0, " → "))]
     Cycle(Vec<TaskId>),
     /// Someone has it already.
     #[error("task {id} is taken by {owner}")]
     OwnerTaken {
-        /// Which.
         id: TaskId,
         /// Who has it.
         owner: String,
@@ -160,52 +128,33 @@ pub enum StoreError {
     },
     /// A claim that would mean another place in another directory.
     #[error("{} cannot be claimed: it is not an absolute path", path.display())]
-    RelativePath {
-        /// Which.
-        path: PathBuf,
-    },
+    RelativePath { path: PathBuf },
     /// The session has one of that name.
     #[error("there already is a team `{name}` in this session")]
-    TeamExists {
-        /// Which.
-        name: String,
-    },
+    TeamExists { name: String },
     /// The session has none of that name.
     #[error("there is no team `{name}` in this session; {}", known_teams(known))]
     NoSuchTeam {
-        /// Which.
         name: String,
         /// Those there are.
         known: Vec<String>,
     },
     /// It is in a conversation already, or was never for this one.
     #[error("{kind} {seq} no longer waits to be delivered; nothing was written")]
-    NotWaiting {
-        /// What it is.
-        kind: &'static str,
-        /// Which.
-        seq: u64,
-    },
+    NotWaiting { kind: &'static str, seq: u64 },
     /// The row of a task cannot be read.
     #[error("task {id} is damaged: {message}")]
     DamagedTask {
         /// Which, as the row has it.
         id: String,
-        /// How.
         message: String,
     },
     /// The repository has no pull request of that number.
     #[error("there is no pull request #{number}; `codespar pr list` shows those there are")]
-    NoSuchPull {
-        /// Which.
-        number: u64,
-    },
+    NoSuchPull { number: u64 },
     /// What is in stays in.
     #[error("pull request #{number} is merged; its state cannot change")]
-    PullMerged {
-        /// Which.
-        number: u64,
-    },
+    PullMerged { number: u64 },
     /// A branch has one open pull request at a time.
     #[error("branch {head} has an open pull request already, #{number}")]
     HeadHasPull {

@@ -52,7 +52,6 @@ pub struct Capacity {
     /// Not these: their last attempt is still being wound up here, or they were put back a moment
     /// ago because their session is busy.
     pub skip: Vec<TaskId>,
-    /// Of which projects.
     pub projects: Projects,
 }
 
@@ -101,7 +100,6 @@ pub struct RunnerSeen {
 /// A task that a runner works on, as it tells the store with its heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeldTask {
-    /// The task.
     pub id: TaskId,
     /// Its fencing number.
     pub epoch: u64,
@@ -121,7 +119,6 @@ pub struct Beat {
     pub mail: Vec<TaskId>,
     /// Tasks the store says it holds, with their epochs, that it did not name.
     pub unknown: Vec<(TaskId, u64)>,
-    /// The other runners.
     pub others: Vec<RunnerSeen>,
 }
 

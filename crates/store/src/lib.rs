@@ -43,7 +43,6 @@ pub trait Database: Store + TaskStore + PullStore {
 /// once; a write either happened whole when the call returns, or not at all.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// Records a new session.
     async fn create_session(&self, new: NewSession) -> Result<SessionRecord, StoreError>;
 
     /// One session with its sums.

@@ -80,7 +80,6 @@ pub trait PullStore: Send + Sync {
     /// head branch already has, as it is.
     async fn create_pull(&self, repository: &str, new: NewPull) -> Result<PullRequest, StoreError>;
 
-    /// One pull request.
     async fn pull(&self, repository: &str, number: u64) -> Result<PullRequest, StoreError>;
 
     /// Pull requests, latest first; all of them without a state.

@@ -9,7 +9,6 @@ use serde::Serialize;
 /// What a session starts from.
 #[derive(Debug, Clone)]
 pub struct NewSession {
-    /// Its id.
     pub id: SessionId,
     /// Where it works.
     pub cwd: PathBuf,
@@ -22,7 +21,6 @@ pub struct NewSession {
 /// A session and its sums.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SessionRecord {
-    /// Its id.
     pub id: SessionId,
     /// The first line of the first prompt, shortened to 80 characters.
     pub title: Option<String>,
@@ -44,7 +42,6 @@ pub struct SessionRecord {
     pub cost: Cost,
 }
 
-/// Which sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     /// Only those that work here.
@@ -56,7 +53,6 @@ pub struct SessionFilter {
 /// What a clean-up took away.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Removed {
-    /// The sessions.
     pub sessions: Vec<SessionId>,
     /// Bytes given back to the disk.
     pub bytes: u64,

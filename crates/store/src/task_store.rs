@@ -57,7 +57,6 @@ pub enum Notify {
     Nobody,
 }
 
-/// Which tasks.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
     /// Only these.
@@ -113,7 +112,6 @@ pub struct Mail {
     pub seq: u64,
     /// Who wrote it.
     pub from: String,
-    /// What.
     pub body: String,
     /// When.
     pub at: Timestamp,
@@ -126,7 +124,6 @@ pub struct Notification {
     pub seq: u64,
     /// The task it speaks of.
     pub task_id: TaskId,
-    /// Which attempt of it.
     pub attempt: u32,
     /// The text.
     pub body: String,
@@ -148,7 +145,6 @@ pub trait TaskStore: LeaseStore {
     /// task born blocked by a failed one fails at once (see `finish_task`).
     async fn create_tasks(&self, new: Vec<NewTask>) -> Result<Vec<TaskRecord>, StoreError>;
 
-    /// One task.
     async fn task(&self, id: &TaskId) -> Result<TaskRecord, StoreError>;
 
     /// Those of these tasks that there are, in no order.
@@ -226,7 +222,6 @@ pub trait TaskStore: LeaseStore {
         members: Vec<NewTask>,
     ) -> Result<Vec<TaskRecord>, StoreError>;
 
-    /// The teams of a session.
     async fn teams(&self, session: SessionId) -> Result<Vec<Team>, StoreError>;
 
     /// Forgets a team. What its members had taken from its list goes back there; they themselves

@@ -19,7 +19,6 @@ use crate::{
 
 /// An agent ready to run, and what to do after.
 pub struct MadeAgent {
-    /// The agent.
     pub agent: Agent,
     /// Awaited once it is over; words about what is left (a branch) go into the result.
     pub after: Pin<Box<dyn Future<Output = Option<String>> + Send>>,

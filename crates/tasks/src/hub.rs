@@ -61,7 +61,6 @@ pub struct AgentLaunch {
     pub description: String,
     /// What it is to do.
     pub prompt: String,
-    /// Its kind.
     pub kind: String,
     /// Its model, if not the kind's.
     pub model: Option<String>,
@@ -156,7 +155,6 @@ impl TaskHub {
         }
     }
 
-    /// The store.
     pub fn store(&self) -> &dyn TaskStore {
         &*self.store
     }
@@ -363,7 +361,6 @@ impl TaskHub {
         there.iter().any(takes)
     }
 
-    /// Changes a record.
     pub async fn change(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, HubError> {
         let record = self.store.change_task(id, change).await?;
         self.scheduler.nudge();

@@ -37,7 +37,6 @@ pub struct AgentKind {
     pub name: String,
     /// When to use it, for the model.
     pub description: String,
-    /// Its tools.
     pub tools: ToolSet,
     /// Its model, by alias or id; the parent's when absent.
     pub model: Option<String>,

@@ -7,7 +7,6 @@ use codespar_protocol::{TaskId, TaskStatus};
 /// What a notification says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
-    /// The task.
     pub task_id: TaskId,
     /// How it ended.
     pub status: TaskStatus,

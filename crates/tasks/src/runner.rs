@@ -36,7 +36,6 @@ pub struct Control {
     pub output: PathBuf,
     /// Takes secrets out of that.
     pub redactor: Arc<Redactor>,
-    /// The store.
     pub store: Arc<dyn TaskStore>,
 }
 
@@ -112,7 +111,6 @@ pub struct TaskOutcome {
     pub exit_code: Option<i32>,
     /// Tokens.
     pub usage: Usage,
-    /// Cost.
     pub cost: Cost,
     /// Tools used.
     pub tool_uses: u32,

@@ -106,12 +106,10 @@ impl CapturedRequest {
         self.json()["model"].as_str().unwrap_or_default()
     }
 
-    /// The messages.
     pub fn messages(&self) -> &[Value] {
         list(&self.json()["messages"])
     }
 
-    /// The last message.
     pub fn last_message(&self) -> &Value {
         self.messages().last().unwrap_or(&Value::Null)
     }

@@ -16,7 +16,6 @@ pub(crate) const LOOK: Duration = Duration::from_millis(5);
 pub struct Gate(Arc<AtomicBool>);
 
 impl Gate {
-    /// A closed one.
     pub fn closed() -> Self {
         Self::default()
     }

@@ -63,7 +63,6 @@ impl Registry {
         self.tools.iter().map(|tool| tool.name()).collect()
     }
 
-    /// The tools.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter()
     }

@@ -105,7 +105,6 @@ impl Skills {
         (Self(skills), problems)
     }
 
-    /// The skill of that name.
     pub fn get(&self, name: &str) -> Option<&Skill> {
         self.0.iter().find(|skill| skill.name == name)
     }
@@ -129,7 +128,6 @@ impl Skills {
         })
     }
 
-    /// The skills.
     pub fn iter(&self) -> impl Iterator<Item = &Skill> {
         self.0.iter()
     }

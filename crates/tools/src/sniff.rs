@@ -1,6 +1,5 @@
 //! What a file is, by its first bytes.
 
-/// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     /// Lines of text, in UTF-8 or something near it.

@@ -31,10 +31,8 @@ pub struct Intent {
     pub access: Vec<Access>,
 }
 
-/// One call.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Its id.
     pub id: ToolUseId,
     /// Its input, as the model wrote it.
     pub input: Box<RawValue>,
@@ -69,7 +67,6 @@ pub struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// Text.
     pub fn text(text: impl Into<String>) -> Self {
         Self {
             content: ToolResultContent::Text(text.into()),

@@ -34,7 +34,6 @@ impl Worktree {
         blocking(move || make(&repository, path, branch, trust)).await?
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -48,7 +48,6 @@ pub enum Endpoint {
     Program {
         /// By path or by a name on the `PATH`.
         command: String,
-        /// Its arguments.
         arguments: Vec<String>,
         /// Variables besides the basic ones.
         env: BTreeMap<String, String>,
@@ -67,7 +66,6 @@ pub enum Endpoint {
 pub struct ServerConfig {
     /// What it is called.
     pub name: String,
-    /// Where it is.
     pub endpoint: Endpoint,
     /// Who wrote it.
     pub origin: Origin,

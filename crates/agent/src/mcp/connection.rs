@@ -82,7 +82,6 @@ pub enum McpError {
     Start {
         /// The program.
         command: String,
-        /// Why.
         why: String,
     },
     /// Its address or headers cannot be used.

@@ -28,11 +28,7 @@ pub enum McpEvent {
         text: String,
     },
     /// A resource changed.
-    ResourceUpdated {
-        /// Which.
-        uri: String,
-    },
-    /// One of its lists changed.
+    ResourceUpdated { uri: String },
     ListChanged {
         /// `tools`, `resources` or `prompts`.
         list: &'static str,

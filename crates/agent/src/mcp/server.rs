@@ -61,7 +61,6 @@ impl McpStatus {
     }
 }
 
-/// A server.
 pub struct McpServer {
     config: ServerConfig,
     ground: Arc<McpSetup>,

@@ -23,7 +23,6 @@ pub struct McpServers {
 /// How a server stands, for people and programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerStatus {
-    /// Its name.
     pub name: String,
     /// `connected`, `failed`, `needs-approval` or `pending`.
     pub status: &'static str,
@@ -64,7 +63,6 @@ impl McpServers {
         join_all(self.servers.iter().map(McpServer::settle)).await;
     }
 
-    /// The servers.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<McpServer>> {
         self.servers.iter()
     }

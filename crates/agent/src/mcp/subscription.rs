@@ -15,7 +15,6 @@ const MAX_RESOURCES: usize = 100;
 
 /// What is watched. Dropped, a subscription of the newer kind ends.
 pub struct McpSubscription {
-    /// The resources.
     pub resources: Vec<String>,
     passing_on: Option<JoinHandle<()>>,
 }

@@ -68,7 +68,6 @@ pub fn apply(
     work.finish(ChangeSet(changes))
 }
 
-/// The path that a file leaves.
 fn leaves<'a>(plan: &'a FilePlan<'_>) -> Option<&'a RepoPath> {
     match &plan.target {
         Target::Delete | Target::Change { to: Some(_), .. } => Some(&plan.path),

@@ -58,7 +58,6 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{pattern}` is no pattern of protected files: {reason}")]
 pub struct BadPattern {
-    /// The pattern.
     pub pattern: String,
     /// What is wrong with it.
     pub reason: String,

@@ -21,7 +21,6 @@ pub enum SourceEntry {
     Nothing,
     /// A file, plain or executable.
     File,
-    /// A directory.
     Directory,
     /// A symbolic link, wherever it points.
     Symlink,
@@ -35,7 +34,6 @@ pub enum SourceEntry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{path}` cannot be read: {reason}")]
 pub struct SourceError {
-    /// The path.
     pub path: String,
     /// What happened.
     pub reason: String,

@@ -32,7 +32,6 @@ pub(crate) struct Written {
 
 /// What became of an answer.
 enum Tried {
-    /// It fits.
     Fits(ChangeSet, answer::ParsedAnswer),
     /// It does not; the words are for the model.
     Refused(String),

@@ -110,7 +110,6 @@ impl TestRun {
 /// What the proof came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// The command.
     pub command: String,
     /// Without the change.
     pub before: TestRun,

@@ -50,7 +50,6 @@ impl Tree {
         self.stays = true;
     }
 
-    /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -51,7 +51,6 @@ pub struct GitHubSetup {
     pub api: Url,
     /// Whose repository.
     pub owner: String,
-    /// Which.
     pub name: String,
     /// A token: fine-grained, classic, or of an app's installation.
     pub token: SecretString,

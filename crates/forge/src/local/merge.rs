@@ -23,7 +23,6 @@ pub(super) type Landed = HashMap<String, CommitId>;
 
 /// What joining two commits gives.
 pub(super) enum Joined {
-    /// A tree.
     Tree(String),
     /// The files that both sides changed in the same places.
     Conflict(Vec<String>),

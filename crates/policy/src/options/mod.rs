@@ -269,7 +269,6 @@ fn ends_options(before: &[Word]) -> bool {
         .is_none_or(|word| !word.bare.starts_with('-') || word.bare.contains('='))
 }
 
-/// The option in the tables that a word is.
 fn option<'a>(name: &str, word: &'a str, tables: &[&Options]) -> Option<(&'a str, Act)> {
     for table in tables {
         let bare = word.split_once('=').map_or(word, |(bare, _)| bare);

@@ -1,6 +1,5 @@
 //! Words of a command: as written, and as the shell would pass them on.
 
-/// One word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     /// As written.

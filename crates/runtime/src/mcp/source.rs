@@ -11,7 +11,6 @@ use codespar_tasks::ServerSource;
 
 use crate::Project;
 
-/// The servers of one project.
 pub(crate) struct ProjectServers(pub(crate) Weak<Project>);
 
 #[async_trait]

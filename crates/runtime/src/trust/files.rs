@@ -18,7 +18,6 @@ const MAX_FILES: usize = 1_000;
 /// All texts together: they are kept to show differences.
 const MAX_TOTAL_BYTES: usize = 8 << 20;
 
-/// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProjectFileKind {
     /// Settings of ours.
@@ -29,7 +28,6 @@ pub enum ProjectFileKind {
     Servers,
     /// A custom agent.
     Agent,
-    /// A workflow.
     Workflow,
 }
 

@@ -41,7 +41,6 @@ pub struct UserDirs {
 pub struct ProjectFile {
     /// Relative to the root.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
     /// What it is used for.
     pub kind: ProjectFileKind,

@@ -31,7 +31,6 @@ pub(super) struct Draft {
 /// Whose transaction an append is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Its own.
     Own,
     /// The caller's, who has begun it and ends it.
     Callers,

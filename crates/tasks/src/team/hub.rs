@@ -21,7 +21,6 @@ const RESERVED: [&str; 3] = ["all", "lead", "coordinator"];
 pub struct NewMember {
     /// What the others call it.
     pub name: String,
-    /// Its kind.
     pub kind: String,
     /// What it begins with; without, it waits for a message or an item of the list.
     pub prompt: Option<String>,

@@ -23,7 +23,6 @@ const PIECES: u32 = 10;
 pub struct TeamMember {
     /// The session that made the team.
     pub session: SessionId,
-    /// The team.
     pub team: String,
     /// The teammate's own name.
     pub name: String,

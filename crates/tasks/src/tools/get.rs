@@ -15,7 +15,6 @@ use crate::HubError;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Its id.
     task_id: String,
 }
 

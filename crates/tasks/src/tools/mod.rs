@@ -63,7 +63,6 @@ pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The tools of a teammate.
 #[derive(Default)]
 pub struct TeammateTools {
     /// Without these it is not one, whatever its kind has.
@@ -72,7 +71,6 @@ pub struct TeammateTools {
     pub by_kind: Vec<Arc<dyn Tool>>,
 }
 
-/// The tools of one teammate.
 pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, seat: &TeamMember) -> TeammateTools {
     let desk = TaskToolContext {
         hub: hub.clone(),
@@ -152,7 +150,6 @@ fn shown(record: TaskRecord) -> ToolOutput {
     })
 }
 
-/// A task in one line.
 fn line(task: &TaskRecord) -> String {
     let mut line = format!(
         "{} {} {} {}",

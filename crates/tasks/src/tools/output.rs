@@ -20,7 +20,6 @@ const LONGEST_TIMEOUT: u64 = 600_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Its id.
     #[serde(alias = "bash_id")]
     task_id: String,
     /// Byte to start at.

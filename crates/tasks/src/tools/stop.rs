@@ -16,11 +16,9 @@ use super::{TaskToolContext, answered, line};
 struct Input {
     /// Its id, or an agent's name.
     task_id: String,
-    /// Why.
     reason: Option<String>,
 }
 
-/// Stops a task.
 pub(super) struct TaskStop(pub(super) TaskToolContext);
 
 #[async_trait]

@@ -19,7 +19,6 @@ const KIND: &str = "general-purpose";
 struct Input {
     /// What the team is called.
     name: String,
-    /// Who is in it.
     members: Vec<Member>,
 }
 

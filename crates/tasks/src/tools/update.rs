@@ -16,7 +16,6 @@ use crate::HubError;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// Its id.
     task_id: String,
     /// A step of its lifecycle.
     status: Option<String>,

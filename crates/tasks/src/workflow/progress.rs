@@ -15,7 +15,6 @@ const STEP: &str = "progress";
 /// The task that a step became, last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Made {
-    /// Its task.
     pub(super) task_id: TaskId,
     /// The conversation of its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

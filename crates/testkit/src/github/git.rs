@@ -21,7 +21,6 @@ pub(super) struct Entry {
     pub(super) path: String,
 }
 
-/// A commit.
 pub(super) struct Commit {
     pub(super) sha: String,
     pub(super) tree: String,

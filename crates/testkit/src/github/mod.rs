@@ -54,7 +54,6 @@ use state::State;
 pub struct GitHubOptions {
     /// Whose repository.
     pub owner: String,
-    /// Its name.
     pub name: String,
     /// What changes are for.
     pub default_branch: String,

@@ -42,7 +42,6 @@ pub enum TokenKind {
 pub struct User {
     /// The name.
     pub login: String,
-    /// The token.
     pub token: String,
     /// What they may do.
     pub level: Level,

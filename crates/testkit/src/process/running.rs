@@ -27,7 +27,6 @@ pub struct Running {
 /// A process that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// How.
     pub status: ExitStatus,
     /// Its standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,

@@ -54,7 +54,6 @@ impl SocketDir {
         })
     }
 
-    /// Where the socket is.
     pub(super) fn socket(&self) -> PathBuf {
         self.path.join(NAME)
     }

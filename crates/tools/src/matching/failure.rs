@@ -44,7 +44,6 @@ pub enum MatchFailure {
 pub struct BlockFailure {
     /// Which block, from 0.
     pub block: usize,
-    /// Why.
     pub reason: MatchFailure,
 }
 

@@ -14,7 +14,6 @@ use super::lines::{Line, indentation, is_blank, trim};
 pub struct Nearest {
     /// The number of its first line, from 1.
     pub first_line: usize,
-    /// Its lines.
     pub lines: Vec<String>,
     /// What differs, when it can be said in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,6 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 pub struct Launch {
     /// The program, by absolute path.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Where it starts.
     pub cwd: PathBuf,
@@ -73,7 +72,6 @@ pub enum Ending {
 /// What is known of a command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// How.
     pub ending: Ending,
     /// How long it took.
     pub duration: Duration,
@@ -91,11 +89,8 @@ pub enum ProcessError {
     /// It could not be started.
     #[error("{program} could not be started in {cwd}: {error}")]
     Start {
-        /// The program.
         program: PathBuf,
-        /// Where.
         cwd: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// Its sandbox could not be described.

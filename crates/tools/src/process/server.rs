@@ -33,7 +33,6 @@ const KILLING: Duration = Duration::from_secs(3);
 pub struct ServerLaunch {
     /// The program, by path or by a name on the `PATH` of `env`.
     pub program: OsString,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Where it starts.
     pub cwd: PathBuf,

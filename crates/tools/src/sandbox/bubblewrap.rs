@@ -37,7 +37,6 @@ const ROOT_CAPABILITIES: [&str; 6] = [
 /// Which privileges stay inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Privileges {
-    /// None.
     None,
     /// Root's over files.
     Files,

@@ -166,7 +166,6 @@ pub enum SandboxError {
     Unresolvable {
         /// The directory.
         path: PathBuf,
-        /// Why.
         error: io::Error,
     },
     /// No kind works, and nobody has agreed to go without.
@@ -181,21 +180,13 @@ pub enum SandboxError {
     },
     /// The guard process cannot be had.
     #[error("the guard process {program} could not be started: {error}")]
-    Guard {
-        /// Its program.
-        program: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Guard { program: PathBuf, error: io::Error },
     /// A path cannot be told to the guard.
     #[error("the sandbox cannot be described to its guard (is a path not UTF-8?): {0}")]
     NotText(#[from] serde_json::Error),
     /// No program can be given such a word.
     #[error("an argument or variable contains a NUL byte: {word:?}")]
-    NulByte {
-        /// The word.
-        word: String,
-    },
+    NulByte { word: String },
     /// No program can be given so much.
     #[error("the command line is too long")]
     TooLong,

@@ -142,17 +142,11 @@ pub(crate) enum Report {
     /// The command ran.
     Ended(GuardedEnd),
     /// It could not be started.
-    Failed {
-        /// Why.
-        reason: String,
-    },
+    Failed { reason: String },
     /// The sandbox program failed before the command ran; what it said is in the output.
     NotSetUp,
     /// It was started, and something went wrong then.
-    Broken {
-        /// What.
-        reason: String,
-    },
+    Broken { reason: String },
 }
 
 impl Report {

@@ -36,9 +36,7 @@ pub struct SandboxPolicy {
     pub visible: Vec<PathBuf>,
     /// What it cannot see wherever it lies.
     pub secret: Vec<PathBuf>,
-    /// The network.
     pub network: Network,
-    /// Resource limits.
     pub limits: ResourceLimits,
     /// The directory for temporary files, which the limit on scratch space holds for.
     pub scratch: Option<PathBuf>,

@@ -23,7 +23,6 @@ pub(super) struct Event<'a> {
     pub(super) usage: Option<WireUsage>,
 }
 
-/// `message_start`.
 #[derive(Deserialize)]
 pub(super) struct MessageStart {
     pub(super) id: Option<String>,
@@ -31,7 +30,6 @@ pub(super) struct MessageStart {
     pub(super) usage: Option<WireUsage>,
 }
 
-/// The `delta` of `message_delta`.
 #[derive(Deserialize)]
 pub(super) struct MessageDelta {
     pub(super) stop_reason: Option<String>,

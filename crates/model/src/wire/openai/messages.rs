@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Request, wire::sendable_input};
 
-/// One chat message.
 #[derive(Serialize)]
 pub(super) struct ChatMessage<'a> {
     role: &'static str,

@@ -38,7 +38,6 @@ pub struct PackageConfig {
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageHosts {
-    /// The hosts.
     pub hosts: Vec<AllowedDomain>,
     /// How a manager is told of its registry where it cannot see its own files: a variable and an
     /// address without credentials.

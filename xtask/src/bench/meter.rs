@@ -43,6 +43,27 @@ impl Meter {
         command
     }
 
+    /// A command with its own environment, to be measured.
+    pub(super) fn wrap(&self, measured: &Command) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .args(["measure", "--report"])
+            .arg(&self.report)
+            .arg("--")
+            .arg(measured.get_program())
+            .args(measured.get_args());
+        for (name, value) in measured.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(dir) = measured.get_current_dir() {
+            command.current_dir(dir);
+        }
+        command
+    }
+
     /// Runs what [`Self::command`] began. Anything but success is an error with its words.
     pub(super) fn run(&self, command: &mut Command) -> Result<Measured> {
         let output = command.stdin(Stdio::null()).output()?;

@@ -2,6 +2,7 @@
 
 mod agents;
 mod build;
+mod cold_build;
 mod commands;
 pub(crate) mod cost;
 mod document;
@@ -70,6 +71,8 @@ enum Subject {
     Agents,
     /// A thousand background commands
     Tasks,
+    /// A build of the binary from nothing; minutes long, only when named
+    Build,
 }
 
 /// A profile of the workspace that is optimised.
@@ -113,8 +116,9 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     };
     let mut sections = Vec::new();
     for subject in Subject::value_variants() {
-        if args.only.is_empty() || args.only.contains(subject) {
-            sections.push(measure(*subject, &bench)?);
+        let is_usual = args.only.is_empty() && *subject != Subject::Build;
+        if is_usual || args.only.contains(subject) {
+            sections.push(measure(*subject, &bench, root)?);
         }
     }
     let report = Report {
@@ -133,7 +137,7 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn measure(subject: Subject, bench: &Bench) -> Result<Section> {
+fn measure(subject: Subject, bench: &Bench, root: &Path) -> Result<Section> {
     eprintln!("measuring: {subject:?}");
     let section = match subject {
         Subject::Start => start::measure(bench),
@@ -144,6 +148,7 @@ fn measure(subject: Subject, bench: &Bench) -> Result<Section> {
         Subject::Locate => locate::measure(bench),
         Subject::Agents => agents::measure(bench),
         Subject::Tasks => tasks::measure(bench),
+        Subject::Build => cold_build::measure(bench, root),
     };
     section.with_context(|| format!("cannot measure {subject:?}"))
 }

@@ -9,6 +9,8 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 pub(super) enum Unit {
     #[serde(rename = "ms")]
     Milliseconds,
+    #[serde(rename = "s")]
+    Seconds,
     #[serde(rename = "MB")]
     Megabytes,
     #[serde(rename = "KB")]
@@ -23,6 +25,7 @@ impl Unit {
         let digits = self.digits(value);
         match self {
             Self::Milliseconds => format!("{digits} ms"),
+            Self::Seconds => format!("{digits} s"),
             Self::Megabytes => format!("{digits} MB"),
             Self::Kilobytes => format!("{digits} KB"),
             Self::Times => format!("{digits}×"),
@@ -56,6 +59,11 @@ impl Samples {
 
     pub(super) fn times(values: impl IntoIterator<Item = Duration>) -> Self {
         Self::new(Unit::Milliseconds, values.into_iter().map(milliseconds))
+    }
+
+    pub(super) fn seconds(values: impl IntoIterator<Item = Duration>) -> Self {
+        let seconds = values.into_iter().map(|time| time.as_secs_f64());
+        Self::new(Unit::Seconds, seconds)
     }
 
     pub(super) fn megabytes(values: impl IntoIterator<Item = u64>) -> Self {

@@ -8,6 +8,7 @@ mod dev_order;
 mod event;
 mod ids;
 mod message;
+mod notification;
 mod pull_request;
 mod question;
 mod raw;
@@ -31,6 +32,7 @@ pub use dev_order::{
 pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult};
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};
+pub use notification::{TaskNotification, escape_xml};
 pub use pull_request::{
     Check, CheckState, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, Review,
     ReviewComment, Verdict,

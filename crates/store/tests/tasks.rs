@@ -1303,12 +1303,12 @@ async fn endings_without_a_runner_are_told_too(store: &dyn Stores) {
     let expected = [
         format!(
             "<task-notification>\n<task-id>{one}</task-id>\n<status>killed</status>\n\
-             <summary>a &lt;b&gt; &amp; &quot;c&quot;: it&apos;s enough</summary>\n\
+             <summary>a &lt;b&gt; &amp; \"c\": it's enough</summary>\n\
              </task-notification>"
         ),
         format!(
             "<task-notification>\n<task-id>{two}</task-id>\n<status>failed</status>\n\
-             <summary>try it: it waited for {one}, which was killed: it&apos;s enough</summary>\n\
+             <summary>try it: it waited for {one}, which was killed: it's enough</summary>\n\
              </task-notification>"
         ),
     ];

@@ -2,10 +2,8 @@
 
 use std::{collections::HashSet, fmt::Write as _};
 
-use codespar_protocol::{AgentSpec, Entry, EntryBody, TaskType};
+use codespar_protocol::{AgentSpec, Entry, EntryBody, TaskType, escape_xml};
 use codespar_store::{SessionFilter, SessionRecord, Store, StoreError, TaskFilter, TaskStore};
-
-use crate::notification::escape;
 
 const SESSIONS: usize = 10;
 /// How many are looked through: many are conversations of subagents.
@@ -80,14 +78,18 @@ fn part(session: &SessionRecord, entries: &[Entry]) -> String {
         _ => None,
     });
     let title = session.title.as_deref().unwrap_or("(no title)");
-    let mut part = format!("## {} ({})\n", escape(title), session.updated_at);
+    let mut part = format!("## {} ({})\n", escape_xml(title), session.updated_at);
     for (name, text, limit) in [
         ("First asked", first, PROMPT_CHARS),
         ("Last answered", last, ANSWER_CHARS),
     ] {
         if let Some(text) = text {
             // Writing to a string cannot fail.
-            let _ = writeln!(part, "{name}: {}", escape(&beginning(text.trim(), limit)));
+            let _ = writeln!(
+                part,
+                "{name}: {}",
+                escape_xml(&beginning(text.trim(), limit))
+            );
         }
     }
     part.push('\n');

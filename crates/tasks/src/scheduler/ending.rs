@@ -1,10 +1,10 @@
 //! What is recorded of the end of an attempt.
 
-use codespar_protocol::{TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{TaskNotification, TaskRecord, TaskStatus, TaskType};
 use codespar_store::TaskEnding;
 use serde_json::json;
 
-use crate::{Notice, runner::TaskOutcome};
+use crate::runner::TaskOutcome;
 
 /// How many characters of a result go into a notification.
 const RESULT_CHARS: usize = 2_000;
@@ -19,7 +19,7 @@ pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> 
         .result
         .as_deref()
         .map(|text| shortened(text, &record.output_file));
-    let notice = Notice {
+    let notice = TaskNotification {
         task_id: record.task_id.clone(),
         status: outcome.status,
         summary,

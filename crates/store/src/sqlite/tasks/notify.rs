@@ -1,6 +1,6 @@
 //! Notifications: one for each attempt of a task, delivered into the conversation once.
 
-use codespar_protocol::{SessionId, TaskRecord, TaskStatus};
+use codespar_protocol::{SessionId, TaskNotification, TaskRecord, TaskStatus};
 use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
@@ -36,32 +36,17 @@ pub(super) async fn tell(
 
 /// For a task that ended without a runner to speak for it.
 pub(super) fn body(task: &TaskRecord, status: TaskStatus, error: Option<&str>) -> String {
-    let said = match error {
-        Some(error) => format!("{}: {error}", task.subject),
-        None => task.subject.clone(),
+    let notification = TaskNotification {
+        task_id: task.task_id.clone(),
+        status,
+        summary: match error {
+            Some(error) => format!("{}: {error}", task.subject),
+            None => task.subject.clone(),
+        },
+        result: None,
+        usage: None,
     };
-    let line = said.split_whitespace().collect::<Vec<&str>>().join(" ");
-    format!(
-        "<task-notification>\n<task-id>{}</task-id>\n<status>{status}</status>\n\
-         <summary>{}</summary>\n</task-notification>",
-        task.task_id,
-        escaped(&line),
-    )
-}
-
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe += "&amp;",
-            '<' => safe += "&lt;",
-            '>' => safe += "&gt;",
-            '"' => safe += "&quot;",
-            '\'' => safe += "&apos;",
-            letter => safe.push(letter),
-        }
-    }
-    safe
+    notification.to_xml()
 }
 
 pub(super) async fn waiting(

@@ -28,7 +28,7 @@ pub use dev_order::{
     DevLimits, DevOrder, Engine, FollowOrder, ImageRef, Leave, OnFailure, RepositoryRef,
     VerifyChoice,
 };
-pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult};
+pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult, retry_text};
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};
 pub use pull_request::{

@@ -16,6 +16,9 @@ use codespar_runtime::{OneCall, ProjectDir, one_call};
 /// Findings stand on lines that the diff shows; the risk is computed. Without a model's key only
 /// the computed part is posted. The same commit is reviewed once.
 ///
+/// JSON: `number`, `findings`, `dropped` (findings that were left out), `risk`, `simulated`, `review`
+/// and `cost_usd`.
+///
 /// Example: codespar review 15
 #[derive(Args)]
 pub(crate) struct ReviewArgs {

@@ -280,10 +280,18 @@ fn an_agent_of_an_untrusted_repository_is_not_there() {
         told.contains(".claude/agents/evil.md (an agent (name: evil"),
         "{told}"
     );
-    let list = parsed(&bench.run(&["agents", "list", "--json"]).stdout);
-    assert_eq!(list["agents"], json!([]));
-    let list = parsed(&bench.run(&["agents", "list", "--json", "--trust"]).stdout);
-    assert_eq!(list["agents"][0]["name"], "evil");
+    let custom = |args: &[&str]| -> Vec<Value> {
+        let list = parsed(
+            &bench
+                .run(&[&["agents", "list", "--json"], args].concat())
+                .stdout,
+        );
+        let agents = list["agents"].as_array().unwrap().iter();
+        let custom = agents.filter(|agent| agent["origin"] != "built-in");
+        custom.map(|agent| agent["name"].clone()).collect()
+    };
+    assert_eq!(custom(&[]), Vec::<Value>::new());
+    assert_eq!(custom(&["--trust"]), ["evil"]);
 }
 
 #[test]

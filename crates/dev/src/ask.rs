@@ -60,6 +60,7 @@ pub async fn ask(question: AskRequest<'_>, stop: &Stop) -> Result<Reply, Failure
         id: question.model_id,
         max_tokens: question.max_tokens,
         max_rounds: MOST_ROUNDS,
+        watch: &|_| {},
     };
     let mut message = Message::user(question.text);
     let pictures: Vec<ContentBlock> = images::blocks(&question.images)?;

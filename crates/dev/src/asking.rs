@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use codespar_agent::Stop;
 use codespar_model::{
-    Answered, Asker, Budget, Catalogue, Exchange, Meter, Model, ModelError, Request,
+    Answered, Asker, Budget, Catalogue, Exchange, Meter, Model, ModelError, ModelEvent, Request,
 };
 use codespar_policy::Redactor;
 use codespar_protocol::{ContentBlock, Cost, Message, Role, StopReason, Usage, Usd};
@@ -83,6 +83,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) id: String,
     pub(crate) max_tokens: u32,
     pub(crate) max_rounds: u32,
+    /// Hears of what happens during a call: retries, among others.
+    pub(crate) watch: &'a (dyn Fn(ModelEvent) + Send + Sync),
 }
 
 impl Asking<'_> {
@@ -102,7 +104,7 @@ impl Asking<'_> {
         let model = loop {
             let request = self.request(system.clone(), messages.clone());
             let tokens = meter.measure(&request);
-            let Exchange { result, lost } = self.asker().ask(request, tokens, |_| {}).await;
+            let Exchange { result, lost } = self.asker().ask(request, tokens, self.watch).await;
             for call in lost {
                 bill.add(call.usage, call.cost);
             }

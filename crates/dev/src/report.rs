@@ -35,6 +35,17 @@ pub struct ReportedPull {
     pub url: Option<String>,
 }
 
+/// What the tests say of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestVerdict {
+    /// They pass with it.
+    Verified,
+    /// They do not pass with it, whether or not they did before.
+    TestsFail,
+    /// They were not run.
+    NotVerified,
+}
+
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DevReport {
@@ -118,6 +129,15 @@ fn file(change: &FileChange) -> ReportedFile {
 }
 
 impl DevReport {
+    /// What the tests say of the change.
+    pub fn verdict(&self) -> TestVerdict {
+        match &self.verification {
+            Some(evidence) if evidence.after.passed() => TestVerdict::Verified,
+            Some(_) => TestVerdict::TestsFail,
+            None => TestVerdict::NotVerified,
+        }
+    }
+
     /// For a terminal or a chat.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -161,7 +181,11 @@ impl DevReport {
         match (&self.verification, &self.not_verified) {
             (Some(evidence), _) => writeln!(
                 out,
-                "→ Verified by {}: before {}, after {}",
+                "→ {} {}: before {}, after {}",
+                match self.verdict() {
+                    TestVerdict::Verified => "Verified by",
+                    _ => "Tests fail:",
+                },
                 evidence.command,
                 evidence.before.words(),
                 evidence.after.words()

@@ -272,6 +272,7 @@ impl Reviewer<'_> {
             id: self.model_id.clone(),
             max_tokens: MOST_TOKENS,
             max_rounds: MOST_ROUNDS,
+            watch: &|_| {},
         };
         // Cut after that: part of a secret would not be known for one.
         let diff = self.redactor.redact(diff);

@@ -3,9 +3,9 @@
 use std::{path::PathBuf, sync::Arc};
 
 use codespar_agent::Stop;
-use codespar_model::Budget;
+use codespar_model::{Budget, ModelEvent};
 use codespar_protocol::{
-    CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd,
+    CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd, retry_text,
 };
 use codespar_tasks::{Control, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
@@ -117,6 +117,30 @@ impl Run {
         );
     }
 
+    /// Shows a retry of a model call as it happens; other events of the call are not shown.
+    fn tell_retry(&self, event: ModelEvent) {
+        let ModelEvent::Retrying {
+            attempt,
+            delay,
+            reason,
+            ..
+        } = event
+        else {
+            return;
+        };
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let reason = self.redacted(&reason);
+        self.note(&format!("   {}", retry_text(attempt, delay_ms, &reason)));
+        self.hub.tell(
+            &self.control.record.task_id,
+            Event::Retrying {
+                attempt,
+                delay_ms,
+                reason,
+            },
+        );
+    }
+
     /// Writes something to the task's output alone; others learn it from the record.
     pub(crate) fn note(&self, text: &str) {
         // The lines are for people; the record is in the store.
@@ -207,6 +231,7 @@ impl Run {
             id: (self.ground.names)(model),
             max_tokens: self.order.limits.max_tokens,
             max_rounds: self.order.limits.max_rounds,
+            watch: &|event| self.tell_retry(event),
         };
         let step = format!("{ANSWER}{step}");
         if let Some(known) = self.ledger.known(&step)? {

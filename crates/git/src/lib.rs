@@ -32,6 +32,7 @@ mod small;
 mod stream;
 mod tree;
 mod view;
+mod work_tree_state;
 mod work_trees;
 
 pub use call::{GitCall, GitLimits, Output};
@@ -47,6 +48,7 @@ pub use reference::is_branch_name;
 pub use repository::{Repository, Trust};
 pub use settings::GitSettings;
 pub use stream::Stream;
+pub use work_tree_state::WorkTreeState;
 pub use work_trees::WorkTreeEntry;
 
 /// Parts of an output that ends each with a zero byte.

@@ -131,7 +131,7 @@ pub enum Event {
     Step {
         /// Whose.
         task_id: TaskId,
-        /// Which: `locate`, `read`, `generate`, `apply`, `verify`, `publish`, `report`.
+        /// Which: `base`, `locate`, `read`, `generate`, `apply`, `verify`, `publish`, `report`.
         step: String,
         /// One or a few lines.
         text: String,
@@ -170,6 +170,14 @@ pub enum Event {
     },
     /// The run is over.
     Finished(Box<RunResult>),
+}
+
+/// A retry of a model call in one line, for people.
+pub fn retry_text(attempt: u32, delay_ms: u64, reason: &str) -> String {
+    format!(
+        "try {attempt} failed ({reason}); next in {:.1} s",
+        delay_ms as f64 / 1000.0
+    )
 }
 
 /// A tool call that was not allowed.

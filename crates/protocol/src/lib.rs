@@ -29,7 +29,7 @@ pub use dev_order::{
     Consent, DevLimits, DevOrder, Engine, FollowOrder, ImageRef, OnFailure, RepositoryRef,
     VerifyChoice,
 };
-pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult};
+pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult, retry_text};
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};
 pub use notification::{TaskNotification, escape_xml};

@@ -36,7 +36,7 @@ pub use network::{NetworkReport, report as network_report};
 pub use options::ProjectOptions;
 pub use project::{Interaction, Project, ProjectConfig};
 pub use project_dir::ProjectDir;
-pub use provider::{Provider, choose as choose_provider};
+pub use provider::{Provider, choose as choose_provider, choose_with_retry};
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};

@@ -78,7 +78,7 @@ impl ProjectDir {
     }
 
     /// The trust of another project, or of this one.
-    pub(crate) fn trust_of(&self, root: &Path) -> Arc<ProjectTrust> {
+    pub fn trust_of(&self, root: &Path) -> Arc<ProjectTrust> {
         if root == self.root {
             return self.trust.clone();
         }

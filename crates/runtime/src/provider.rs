@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use codespar_agent::ModelChoice;
 use codespar_model::{
     AnthropicConfig, AnthropicModel, BaseUrl, CassettePlayer, CassetteRecorder, Catalogue, Effort,
-    HttpClient, HttpOptions, Model, OpenAiConfig, OpenAiModel, SimulatedModel,
+    HttpClient, HttpOptions, Model, OpenAiConfig, OpenAiModel, RetryPolicy, SimulatedModel,
 };
 use codespar_policy::Redactor;
 use secrecy::SecretString;
@@ -33,6 +33,9 @@ pub struct Provider {
     pub small_model: String,
     /// Known models and their prices.
     pub catalogue: Arc<Catalogue>,
+    /// Where requests are sent; `None` where none are (simulated or replayed). It is shown without
+    /// credentials.
+    pub base_url: Option<BaseUrl>,
     /// How it came to be chosen, in words.
     pub why: String,
 }
@@ -79,6 +82,18 @@ pub fn choose(
     asked_model: Option<&str>,
     redactor: &Arc<Redactor>,
 ) -> Result<Provider, RuntimeError> {
+    let retry = RetryPolicy::default();
+    choose_with_retry(project_dir, settings, asked_model, redactor, retry)
+}
+
+/// The same, with other patience for calls that fail.
+pub fn choose_with_retry(
+    project_dir: &ProjectDir,
+    settings: &Settings,
+    asked_model: Option<&str>,
+    redactor: &Arc<Redactor>,
+    retry: RetryPolicy,
+) -> Result<Provider, RuntimeError> {
     let catalogue = Arc::new(catalogue(project_dir)?);
     let asked = asked_model.or(settings.model.as_deref());
     let id = catalogue.resolve(asked.unwrap_or(DEFAULT_MODEL)).id;
@@ -87,16 +102,26 @@ pub fn choose(
         let player = CassettePlayer::open(path.clone())
             .map_err(|error| RuntimeError::Usage(error.to_string()))?;
         let why = format!("replays {}", path.display());
-        return Ok(provider(Arc::new(player), id, settings, catalogue, why));
+        let player = Connected {
+            model: Arc::new(player),
+            base_url: None,
+        };
+        return Ok(provider(player, id, settings, catalogue, why));
     }
     let (name, why) = which(project_dir, settings, &id);
-    let (model, id): (Arc<dyn Model>, String) = match name {
-        ProviderName::Anthropic => (Arc::new(anthropic(project_dir)?), id),
+    let (Connected { model, base_url }, id) = match name {
+        ProviderName::Anthropic => (anthropic(project_dir, retry)?, id),
         ProviderName::Openai => (
-            Arc::new(openai(project_dir)?),
+            openai(project_dir, retry)?,
             openai_model(project_dir, asked, id)?,
         ),
-        ProviderName::Simulated => (Arc::new(SimulatedModel), "simulated".to_owned()),
+        ProviderName::Simulated => {
+            let simulated = Connected {
+                model: Arc::new(SimulatedModel),
+                base_url: None,
+            };
+            (simulated, "simulated".to_owned())
+        }
     };
     let model = match tape {
         Tape::Record(path) => {
@@ -106,11 +131,18 @@ pub fn choose(
         }
         _ => model,
     };
-    Ok(provider(model, id, settings, catalogue, why))
+    let connected = Connected { model, base_url };
+    Ok(provider(connected, id, settings, catalogue, why))
+}
+
+/// A model, and where its requests go.
+struct Connected {
+    model: Arc<dyn Model>,
+    base_url: Option<BaseUrl>,
 }
 
 fn provider(
-    model: Arc<dyn Model>,
+    Connected { model, base_url }: Connected,
     id: String,
     settings: &Settings,
     catalogue: Arc<Catalogue>,
@@ -126,6 +158,7 @@ fn provider(
         choice,
         small_model,
         catalogue,
+        base_url,
         why,
     }
 }
@@ -174,7 +207,7 @@ fn which(project_dir: &ProjectDir, settings: &Settings, id: &str) -> (ProviderNa
     }
 }
 
-fn anthropic(project_dir: &ProjectDir) -> Result<AnthropicModel, RuntimeError> {
+fn anthropic(project_dir: &ProjectDir, retry: RetryPolicy) -> Result<Connected, RuntimeError> {
     let mut config = AnthropicConfig::new(base_url(
         project_dir,
         "ANTHROPIC_BASE_URL",
@@ -187,19 +220,29 @@ fn anthropic(project_dir: &ProjectDir) -> Result<AnthropicModel, RuntimeError> {
     if let Some(version) = project_dir.var("ANTHROPIC_VERSION") {
         config.version = version.to_owned();
     }
-    AnthropicModel::new(&config, &http(project_dir)?)
-        .map_err(|error| RuntimeError::Usage(error.to_string()))
+    config.retry = retry;
+    let model = AnthropicModel::new(&config, &http(project_dir)?)
+        .map_err(|error| RuntimeError::Usage(error.to_string()))?;
+    Ok(Connected {
+        model: Arc::new(model),
+        base_url: Some(config.base_url),
+    })
 }
 
-fn openai(project_dir: &ProjectDir) -> Result<OpenAiModel, RuntimeError> {
+fn openai(project_dir: &ProjectDir, retry: RetryPolicy) -> Result<Connected, RuntimeError> {
     let mut config = OpenAiConfig::new(base_url(
         project_dir,
         "OPENAI_BASE_URL",
         OpenAiConfig::DEFAULT_BASE_URL,
     )?);
     config.api_key = project_dir.var("OPENAI_API_KEY").map(SecretString::from);
-    OpenAiModel::new(&config, &http(project_dir)?)
-        .map_err(|error| RuntimeError::Usage(error.to_string()))
+    config.retry = retry;
+    let model = OpenAiModel::new(&config, &http(project_dir)?)
+        .map_err(|error| RuntimeError::Usage(error.to_string()))?;
+    Ok(Connected {
+        model: Arc::new(model),
+        base_url: Some(config.base_url),
+    })
 }
 
 /// Other vendors have no default that would be right for all.

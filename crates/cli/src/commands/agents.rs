@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use codespar_tasks::{AgentKind, ToolSet, builtin_kinds};
+use serde_json::{Value, json};
 
 use crate::{error::CommandError, style};
 use codespar_runtime::{ProjectDir, definitions, trust::TrustFilter};
 
-/// List or check custom agents (.codespar/agents, .claude/agents).
+/// List agents, or check custom ones (.codespar/agents, .claude/agents).
 ///
 /// A definition is a markdown file: a frontmatter with `name` and `description` (and, if wanted,
 /// tools, disallowedTools, model, permissionMode, maxTurns, skills, isolation, background, color)
@@ -21,17 +22,22 @@ pub(crate) struct AgentsCommand {
     verb: Verb,
 }
 
+/// The origin of agents that come with the program.
+const BUILT_IN: &str = "built-in";
+
 #[derive(Subcommand)]
 enum Verb {
-    /// Show the agents there are.
+    /// List built-in and custom agents, and definition files that cannot be used.
     List {
-        /// Print JSON.
+        /// Print JSON: `agents` (`origin` is built-in, project or user), and `problems` with `path`,
+        /// `line` and `message`.
         #[arg(long)]
         json: bool,
     },
     /// Report every definition that cannot be used, by file and line; exit 1 if there is one.
     Check {
-        /// Print JSON.
+        /// Print JSON: `checked` (how many can be used), and `problems` with `path`, `line` and
+        /// `message`.
         #[arg(long)]
         json: bool,
     },
@@ -42,65 +48,112 @@ pub(crate) fn run(
     args: &AgentsCommand,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    let trust = match args.verb {
-        Verb::List { .. } => TrustFilter::Needed,
-        Verb::Check { .. } => TrustFilter::Any,
-    };
-    let found = definitions(project_dir, trust);
     match args.verb {
-        Verb::List { json: true } => super::print_json(&json!({
-            "agents": found.agents.values().collect::<Vec<_>>(),
-            "problems": found.problems,
-        }))?,
-        Verb::List { json: false } => {
-            if found.agents.is_empty() {
-                super::print(format_args!(
-                    "no custom agents; put one in .codespar/agents/NAME.md\n"
-                ))?;
-            }
-            for agent in found.agents.values() {
-                let tools = agent
-                    .tools
-                    .as_ref()
-                    .map_or("all tools".to_owned(), |t| t.join(", "));
-                let model = agent.model.as_deref().unwrap_or("inherits the model");
-                super::print(format_args!(
-                    "{}  {}\n  {}\n",
-                    style::strong(&agent.name),
-                    agent.description.lines().next().unwrap_or_default(),
-                    style::faint(format!(
-                        "{model} · {tools} · {} ({})",
-                        project_dir.shown(&agent.path),
-                        agent.origin
-                    )),
-                ))?;
-            }
-            for problem in &found.problems {
-                crate::printer::err(format_args!(
-                    "{} {problem}",
-                    style::warning("cannot be used:")
-                ));
-            }
-        }
-        Verb::Check { json } => {
-            if json {
-                super::print_json(
-                    &json!({ "checked": found.agents.len(), "problems": found.problems }),
-                )?;
-            } else {
-                for problem in &found.problems {
-                    super::print(format_args!("{} {problem}\n", style::error("error:")))?;
-                }
-                super::print(format_args!(
-                    "{} usable, {} not\n",
-                    found.agents.len(),
-                    found.problems.len()
-                ))?;
-            }
-            if !found.problems.is_empty() {
-                return Ok(ExitCode::FAILURE);
-            }
-        }
+        Verb::List { json } => list(json, project_dir),
+        Verb::Check { json } => check(json, project_dir),
+    }
+}
+
+fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let custom = definitions(project_dir, TrustFilter::Needed).agents;
+    // A file that cannot be used is worth a line before it is trusted.
+    let problems = definitions(project_dir, TrustFilter::Any).problems;
+    // A definition of the same name takes the place of a built-in agent.
+    let builtin: Vec<AgentKind> = builtin_kinds()
+        .into_iter()
+        .filter(|kind| !custom.contains_key(&kind.name))
+        .collect();
+    if json {
+        let custom = custom.values().map(|agent| json!(agent));
+        let agents: Vec<Value> = builtin.iter().map(builtin_json).chain(custom).collect();
+        super::print_json(&json!({ "agents": agents, "problems": problems }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for kind in &builtin {
+        let tools = match &kind.tools {
+            ToolSet::Only(names) => names.join(", "),
+            ToolSet::All => "all tools".to_owned(),
+            ToolSet::Worker => "all tools but the coordinator's".to_owned(),
+        };
+        let model = kind.model.as_deref();
+        row(&kind.name, &kind.description, model, &tools, BUILT_IN)?;
+    }
+    for agent in custom.values() {
+        let tools = agent.tools.as_ref();
+        let tools = tools.map_or("all tools".to_owned(), |names| names.join(", "));
+        let place = format!("{} ({})", project_dir.shown(&agent.path), agent.origin);
+        let model = agent.model.as_deref();
+        row(&agent.name, &agent.description, model, &tools, &place)?;
+    }
+    if custom.is_empty() {
+        super::print(format_args!(
+            "no custom agents; put one in .codespar/agents/NAME.md\n"
+        ))?;
+    }
+    for problem in &problems {
+        super::print(format_args!(
+            "{} {}:{}: {}\n",
+            style::warning("cannot be used:"),
+            project_dir.shown(&problem.path),
+            problem.line,
+            problem.message
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn row(
+    name: &str,
+    description: &str,
+    model: Option<&str>,
+    tools: &str,
+    place: &str,
+) -> Result<(), CommandError> {
+    let model = model.unwrap_or("inherits the model");
+    super::print(format_args!(
+        "{}  {}\n  {}\n",
+        style::strong(name),
+        description.lines().next().unwrap_or_default(),
+        style::faint(format!("{model} · {tools} · {place}")),
+    ))
+}
+
+/// With the fields of a custom agent.
+fn builtin_json(kind: &AgentKind) -> Value {
+    let tools = match &kind.tools {
+        ToolSet::Only(names) => Some(names),
+        ToolSet::All | ToolSet::Worker => None,
+    };
+    json!({
+        "name": kind.name,
+        "description": kind.description,
+        "tools": tools,
+        "disallowedTools": [],
+        "model": kind.model,
+        "permissionMode": null,
+        "maxTurns": kind.max_turns,
+        "skills": kind.skills,
+        "isolation": kind.isolation,
+        "background": kind.background,
+        "color": null,
+        "path": null,
+        "origin": BUILT_IN,
+    })
+}
+
+fn check(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let found = definitions(project_dir, TrustFilter::Any);
+    let (usable, problems) = (found.agents.len(), &found.problems);
+    if json {
+        super::print_json(&json!({ "checked": usable, "problems": problems }))?;
+    } else {
+        for problem in problems {
+            super::print(format_args!("{} {problem}\n", style::error("error:")))?;
+        }
+        super::print(format_args!("{usable} usable, {} not\n", problems.len()))?;
+    }
+    Ok(match problems.is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }

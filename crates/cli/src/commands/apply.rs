@@ -63,7 +63,8 @@ pub(crate) struct ApplyArgs {
     /// never changed.
     #[arg(long)]
     allow_protected: bool,
-    /// Print JSON.
+    /// Print JSON: `applied`, `blocks` (what became of each), and `files` with `path`, `change` and
+    /// `from` for a moved one.
     #[arg(long)]
     json: bool,
 }

@@ -36,7 +36,7 @@ pub(crate) struct AskArgs {
     #[arg(long, value_name = "USD", value_parser = dollars)]
     max_budget_usd: Option<Usd>,
 
-    /// Print JSON.
+    /// Print JSON: `answer`, `model`, `usage` and `cost_usd`.
     #[arg(long)]
     json: bool,
 }

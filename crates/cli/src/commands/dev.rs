@@ -4,18 +4,18 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
 use codespar_dev::{
-    Consent, DevOrder, DevReport, Engine, Linker, VerifyChoice, detect_tests, headline, keep_images,
+    Consent, DevOrder, Engine, Linker, VerifyChoice, detect_tests, headline, keep_images,
+    recorded_base,
 };
 use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
 use codespar_store::Notify;
 use codespar_tasks::{Caller, TaskExtra, Waited, find_task};
-use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::dollars,
-    dev::{AtTerminal, Progress},
+    dev::{AtTerminal, Conclusion, Progress, WorkingTree, hint, report_of},
     error::CommandError,
     signals::Signals,
 };
@@ -33,6 +33,10 @@ use codespar_runtime::{
 ///
 /// The run is a durable task: killed at any moment, it goes on with `codespar dev --resume ID` or
 /// in any codespar process on the same state directory.
+///
+/// Exit code 0: the pull request is there and its tests pass, or there were none to run. 1: the run
+/// failed. 2: wrong arguments. 3: the pull request is there, but its tests do not pass. 130: stopped
+/// by Ctrl-C.
 ///
 /// Examples:
 ///   codespar dev "fix the auth timeout in login.ts: sessions expire too fast"
@@ -106,7 +110,7 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "model", "engine"])]
     resume: Option<String>,
 
-    /// Print one JSON object at the end.
+    /// Print one JSON object at the end (fields: docs/dev-agent.md).
     #[arg(long)]
     json: bool,
 }
@@ -139,24 +143,56 @@ pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCo
             crate::style::warning("warning:")
         ));
     }
-    let begun = match &args.resume {
-        Some(text) => resume(&project, text, &progress, &args).await,
-        None => begin(&args, &project, &progress).await,
-    };
-    let outcome = match begun {
-        Ok(id) => {
-            hint("if it is interrupted, resume with", &id);
-            follow(&project, &id, &cancel, &signals).await
-        }
-        Err(error) => Err(error),
-    };
+    let outcome = attend(&args, &project, &progress, &cancel, &signals).await;
     progress.rest();
     let closed = runtime.close().await;
-    let record = outcome?;
-    if record.status == TaskStatus::Completed {
+    let conclusion = outcome?;
+    if conclusion.record.status == TaskStatus::Completed {
         closed?;
     }
-    conclude(&args, &record, &signals)
+    if args.json {
+        super::print_json(&conclusion.json())?;
+    }
+    conclusion.exit(&signals)
+}
+
+/// Begins a run or goes on with one, and stays with it.
+async fn attend(
+    args: &DevArgs,
+    project: &Arc<Project>,
+    progress: &Progress,
+    cancel: &CancellationToken,
+    signals: &Signals,
+) -> Result<Conclusion, CommandError> {
+    let started = match &args.resume {
+        Some(text) => resume(project, text, progress, args).await?,
+        None => begin(args, project, progress).await?,
+    };
+    let record = follow(project, &started.id, cancel, signals).await?;
+    Ok(Conclusion {
+        base: recorded_base(&*project.store, &record).await?,
+        working_tree: started.working_tree,
+        record,
+    })
+}
+
+/// A run that this process attends.
+struct Started {
+    id: TaskId,
+    working_tree: Option<WorkingTree>,
+}
+
+/// Says what of the working tree is not part of the run.
+async fn look_at_working_tree(
+    project: &Project,
+    order: &DevOrder,
+    progress: &Progress,
+) -> Option<WorkingTree> {
+    let working_tree = WorkingTree::look(project, &order.repository).await?;
+    for note in working_tree.notes() {
+        progress.line(&note);
+    }
+    Some(working_tree)
 }
 
 /// Records the task; from here on it outlives us.
@@ -164,18 +200,21 @@ async fn begin(
     args: &DevArgs,
     project: &Arc<Project>,
     progress: &Progress,
-) -> Result<TaskId, CommandError> {
+) -> Result<Started, CommandError> {
     let id = TaskId::new(TaskType::LocalWorkflow);
     let order = order(args, project, &id).await?;
-    record_task(project, id, &order, progress).await
+    let working_tree = look_at_working_tree(project, &order, progress).await;
+    record_task(project, &id, &order, progress).await?;
+    hint(&id, "started");
+    Ok(Started { id, working_tree })
 }
 
 async fn record_task(
     project: &Arc<Project>,
-    id: TaskId,
+    id: &TaskId,
     order: &DevOrder,
     progress: &Progress,
-) -> Result<TaskId, CommandError> {
+) -> Result<(), CommandError> {
     // Nobody is told of its end, so there need not be a conversation.
     let session = SessionId::new();
     let caller = Caller {
@@ -186,7 +225,7 @@ async fn record_task(
         root: project.dir.root.clone(),
         authority: project.authority(session),
     };
-    listen(project, &id, progress);
+    listen(project, id, progress);
     let subject = format!("dev: {}", headline(order));
     project
         .hub
@@ -200,7 +239,7 @@ async fn record_task(
         )
         .await
         .map_err(|error| CommandError::Failed(error.to_string()))?;
-    Ok(id)
+    Ok(())
 }
 
 async fn resume(
@@ -208,7 +247,7 @@ async fn resume(
     text: &str,
     progress: &Progress,
     args: &DevArgs,
-) -> Result<TaskId, CommandError> {
+) -> Result<Started, CommandError> {
     let store = &*project.store;
     let found = find_task(store, text, None)
         .await
@@ -229,13 +268,11 @@ async fn resume(
         order.max_budget = args.max_budget_usd.or(order.max_budget);
         // It may be what ended the earlier run: what the settings say now counts.
         order.limits.max_wall_seconds = project.settings.max_wall_seconds;
-        return record_task(
-            project,
-            TaskId::new(TaskType::LocalWorkflow),
-            &order,
-            progress,
-        )
-        .await;
+        let id = TaskId::new(TaskType::LocalWorkflow);
+        let working_tree = look_at_working_tree(project, &order, progress).await;
+        record_task(project, &id, &order, progress).await?;
+        hint(&id, "started");
+        return Ok(Started { id, working_tree });
     }
     let is_over = record.status.is_final();
     if let (false, false, Some(authority)) = (
@@ -248,9 +285,17 @@ async fn resume(
             authority.project_root.display()
         )));
     }
+    let mut working_tree = None;
+    if !is_over {
+        working_tree = look_at_working_tree(project, &order, progress).await;
+        hint(id, "resumed");
+    }
     listen(project, id, progress);
     project.hub.scheduler().nudge();
-    Ok(id.clone())
+    Ok(Started {
+        id: id.clone(),
+        working_tree,
+    })
 }
 
 fn listen(project: &Arc<Project>, id: &TaskId, progress: &Progress) {
@@ -355,60 +400,6 @@ async fn follow(
         }
         Waited::GaveUp => Ok(project.store.task(id).await?),
     }
-}
-
-fn conclude(
-    args: &DevArgs,
-    record: &TaskRecord,
-    signals: &Signals,
-) -> Result<ExitCode, CommandError> {
-    if args.json {
-        let value = match report_of(record) {
-            Some(report) => {
-                let mut value = serde_json::to_value(&report).unwrap_or_default();
-                value["status"] = json!(record.status);
-                value
-            }
-            None => json!({
-                "task_id": record.task_id,
-                "status": record.status,
-                "error": record.error,
-                "cost_usd": record.cost_usd,
-            }),
-        };
-        super::print_json(&value)?;
-    }
-    match (record.status, signals.exit_code()) {
-        (TaskStatus::Completed, _) => Ok(ExitCode::SUCCESS),
-        (TaskStatus::Pending | TaskStatus::Running, code) => {
-            hint("not finished. Resume with", &record.task_id);
-            Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
-        }
-        (_, Some(code)) => {
-            hint("stopped. Resume with", &record.task_id);
-            Ok(ExitCode::from(code))
-        }
-        (_, None) => {
-            hint("failed. Resume with", &record.task_id);
-            Err(CommandError::Failed(
-                record
-                    .error
-                    .clone()
-                    .unwrap_or_else(|| "it failed".to_owned()),
-            ))
-        }
-    }
-}
-
-/// How to go on with a run, on stderr.
-fn hint(text: &str, id: &TaskId) {
-    let text = format!("codespar: {id}: {text}: codespar dev --resume {id}");
-    crate::printer::err(format_args!("{}", crate::style::faint(text)));
-}
-
-fn report_of(record: &TaskRecord) -> Option<DevReport> {
-    let report = record.metadata.get("report")?;
-    serde_json::from_value(report.clone()).ok()
 }
 
 /// The agent engine works in a throw-away tree, where edits need no asking.

@@ -1,24 +1,37 @@
 //! `codespar doctor`.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
+use codespar_model::RetryPolicy;
 use codespar_store::SessionFilter;
 use serde::Serialize;
 
 use crate::{args::SessionArgs, error::CommandError, printer::plain, style};
 use codespar_runtime::{
-    ProjectDir, Settings, choose_provider, mcp::ServerList, trust::TrustFilter,
+    ProjectDir, Provider, Settings, choose_with_retry, mcp::ServerList, trust::TrustFilter,
 };
 
-/// Say what is in force here: provider, model, sandbox, settings, state, and what is wrong.
+/// Show configuration and problems: provider, model, sandbox, settings, state.
 ///
-/// Exit 1 if something would keep a run from working.
+/// Exit 1 if something would keep a run from working. Nothing goes over the network unless --online
+/// is given.
 ///
-/// Example: codespar doctor --json
+/// Examples:
+///   codespar doctor --json
+///   codespar doctor --online
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct DoctorArgs {
-    /// Print JSON.
+    /// Test the key, the base URL and the model with one small request, which may be charged for.
+    #[arg(long)]
+    online: bool,
+
+    /// How long --online waits for an answer, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "online", value_parser = clap::value_parser!(u64).range(1..))]
+    timeout: u64,
+
+    /// Print JSON: `ok`, and `findings` with `name`, `health` (ok, warning or error) and `says`.
     #[arg(long)]
     json: bool,
 }
@@ -70,7 +83,7 @@ pub(crate) async fn run(
                 health: Health::Warning,
                 says: warning.clone(),
             }));
-            findings.push(answers(project_dir, &settings, session));
+            findings.extend(provider(args, project_dir, &settings, session).await);
             findings.extend(sandbox(project_dir, &settings));
             findings.extend(network(project_dir, &settings).await);
             findings.extend(servers(project_dir, &settings));
@@ -169,45 +182,72 @@ fn files(settings: &Settings, project_dir: &ProjectDir) -> Finding {
     }
 }
 
-fn answers(project_dir: &ProjectDir, settings: &Settings, session: &SessionArgs) -> Finding {
+/// Who answers, where, and with --online whether it does.
+async fn provider(
+    args: &DoctorArgs,
+    project_dir: &ProjectDir,
+    settings: &Settings,
+    session: &SessionArgs,
+) -> Vec<Finding> {
     let redactor = std::sync::Arc::new(project_dir.environment.redactor());
-    match choose_provider(project_dir, settings, session.model.as_deref(), &redactor) {
-        Ok(provider) => {
-            let price = match provider
-                .catalogue
-                .resolve(&provider.choice.id)
-                .entry
-                .and_then(|e| e.prices.as_ref())
-            {
-                Some(prices) => format!(
-                    "{} in, {} out per million tokens",
-                    prices.input, prices.output
-                ),
-                None if provider.is_simulated() => "free".to_owned(),
-                None => "price unknown".to_owned(),
-            };
-            let health = if provider.is_simulated() {
-                Health::Warning
-            } else {
-                Health::Ok
-            };
-            let says = format!(
-                "{} with {} ({price}): {}",
-                provider.model.provider(),
-                provider.choice.id,
-                provider.why
-            );
-            Finding {
+    let once = RetryPolicy {
+        max_tries: 1,
+        ..RetryPolicy::default()
+    };
+    let asked = session.model.as_deref();
+    let provider = match choose_with_retry(project_dir, settings, asked, &redactor, once) {
+        Ok(provider) => provider,
+        Err(error) => {
+            return vec![Finding {
                 name: "model",
-                health,
-                says,
-            }
+                health: Health::Error,
+                says: error.to_string(),
+            }];
         }
-        Err(error) => Finding {
-            name: "model",
-            health: Health::Error,
-            says: error.to_string(),
+    };
+    let mut findings = vec![model(&provider)];
+    findings.extend(provider.base_url.as_ref().map(|url| Finding {
+        name: "base URL",
+        health: Health::Ok,
+        says: url.to_string(),
+    }));
+    if args.online {
+        let limit = Duration::from_secs(args.timeout);
+        let (health, says) = match super::doctor_online::probe(&provider, limit).await {
+            Ok(says) => (Health::Ok, says),
+            Err(says) => (Health::Error, says),
+        };
+        findings.push(Finding {
+            name: "online",
+            health,
+            says,
+        });
+    }
+    findings
+}
+
+fn model(provider: &Provider) -> Finding {
+    let prices = provider.catalogue.resolve(&provider.choice.id).entry;
+    let price = match prices.and_then(|entry| entry.prices.as_ref()) {
+        Some(prices) => format!(
+            "{} in, {} out per million tokens",
+            prices.input, prices.output
+        ),
+        None if provider.is_simulated() => "free".to_owned(),
+        None => "price unknown".to_owned(),
+    };
+    Finding {
+        name: "model",
+        health: match provider.is_simulated() {
+            true => Health::Warning,
+            false => Health::Ok,
         },
+        says: format!(
+            "{} with {} ({price}): {}",
+            provider.model.provider(),
+            provider.choice.id,
+            provider.why
+        ),
     }
 }
 

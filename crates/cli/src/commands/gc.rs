@@ -36,7 +36,7 @@ pub(crate) struct GcArgs {
     /// Say what would be removed; remove nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON.
+    /// Print JSON: `sessions` (ids), `bytes` (freed; null with --dry-run) and `dry_run`.
     #[arg(long)]
     json: bool,
 }

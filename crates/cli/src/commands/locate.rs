@@ -27,7 +27,7 @@ pub(crate) struct LocateArgs {
     #[arg(short = 'n', long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     number: u16,
 
-    /// Print JSON.
+    /// Print JSON: `files`, each with `path`, `score` and `reasons`, and `elapsed_ms`.
     #[arg(long)]
     json: bool,
 }

@@ -22,7 +22,8 @@ pub(crate) struct McpCommand {
 enum Verb {
     /// Connect to the servers that may be started and show their status; exit 1 if one failed.
     List {
-        /// Print JSON.
+        /// Print JSON: `servers`, each with `name`, `status`, `error`, `origin`, `file`, `runs` and
+        /// `tools`, and `problems`.
         #[arg(long)]
         json: bool,
     },

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod doctor;
+mod doctor_online;
 pub(crate) mod gc;
 pub(crate) mod locate;
 pub(crate) mod mcp;

@@ -24,6 +24,9 @@ pub(crate) struct PrCommand {
 #[derive(Subcommand)]
 enum Verb {
     /// List pull requests, latest first.
+    ///
+    /// JSON: `pull_requests`, each with `number`, `title`, `state`, `draft`, `head`, `base` and
+    /// others.
     List {
         /// Only pull requests in this state.
         #[arg(long, value_enum, default_value_t = StateName::Open)]
@@ -32,6 +35,8 @@ enum Verb {
         at: At,
     },
     /// Show a pull request with its reviews and checks.
+    ///
+    /// JSON: `pull_request`, `reviews` and `checks`.
     Show {
         /// The number of the pull request.
         number: u64,
@@ -39,6 +44,8 @@ enum Verb {
         at: At,
     },
     /// Show the diff of a pull request.
+    ///
+    /// JSON: `number` and `diff`.
     Diff {
         /// The number of the pull request.
         number: u64,
@@ -48,6 +55,8 @@ enum Verb {
     /// Merge a pull request if nothing blocks it.
     Merge(MergeArgs),
     /// Close a pull request without merging it.
+    ///
+    /// JSON: the pull request, with the fields of `pr list`.
     Close {
         /// The number of the pull request.
         number: u64,
@@ -62,7 +71,7 @@ pub(crate) struct At {
     /// owner/name on GitHub, or a directory; the current one by default.
     #[arg(long, value_name = "REPO")]
     pub(crate) repo: Option<String>,
-    /// Print JSON.
+    /// Print JSON, with the fields that are named above.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -79,6 +88,9 @@ enum StateName {
 ///
 /// Refused, with all reasons, for a draft, a check that failed or is still running, a conflict, a
 /// requester who may not write, and a head that moved. A branch of CodeSpar is deleted after.
+///
+/// JSON: `number`, `commit`, `strategy`, `base`, `unchecked` (no check has looked at the head) and
+/// `deleted_branch` or `kept_branch`.
 ///
 /// Example: codespar merge 12 --squash
 #[derive(Args)]

@@ -16,6 +16,9 @@ use codespar_runtime::{OneCall, ProjectDir, one_call};
 /// Findings are comments on lines of the diff; the risk level is computed. Without a model's key
 /// only the computed part is posted. A commit is reviewed once.
 ///
+/// JSON: `number`, `findings`, `dropped` (findings that were left out), `risk`, `simulated`, `review`
+/// and `cost_usd`.
+///
 /// Example: codespar review 15
 #[derive(Args)]
 pub(crate) struct ReviewArgs {

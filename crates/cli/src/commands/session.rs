@@ -29,7 +29,8 @@ enum Verb {
         /// At most this many.
         #[arg(short = 'n', long, default_value_t = 20)]
         limit: u32,
-        /// Print JSON.
+        /// Print JSON: `sessions`, each with `id`, `title`, `cwd`, `model`, `mode`, `created_at`,
+        /// `updated_at`, `last_seq`, `usage` and `cost`.
         #[arg(long)]
         json: bool,
     },
@@ -37,7 +38,7 @@ enum Verb {
     Show {
         /// The id of the session, or a unique prefix of it.
         id: String,
-        /// Print JSON.
+        /// Print JSON: `session` with the fields of `session list`, and `entries`, the transcript.
         #[arg(long)]
         json: bool,
     },

@@ -40,7 +40,8 @@ enum Verb {
     Get {
         /// The id of the task, or a unique prefix of it.
         id: String,
-        /// Print JSON.
+        /// Print JSON: the record, with `task_id`, `task_type`, `status`, `subject`, `error`,
+        /// `exit_code`, `usage`, `cost_usd` and others; fields may be added, never renamed.
         #[arg(long)]
         json: bool,
     },
@@ -52,7 +53,7 @@ enum Verb {
         /// The newest this many.
         #[arg(short = 'n', long, default_value_t = 100)]
         limit: u32,
-        /// Print JSON.
+        /// Print JSON: `tasks`, each with the fields of `task get`.
         #[arg(long)]
         json: bool,
     },
@@ -64,7 +65,7 @@ enum Verb {
         /// Why.
         #[arg(long, default_value = "stopped by user")]
         reason: String,
-        /// Print JSON.
+        /// Print the record as JSON, with the fields of `task get`.
         #[arg(long)]
         json: bool,
     },
@@ -120,7 +121,7 @@ pub(super) struct CreateArgs {
     /// a monitor_mcp task watches.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
     pub(super) metadata: Vec<(String, Value)>,
-    /// Print JSON.
+    /// Print the record as JSON, with the fields of `task get`.
     #[arg(long)]
     json: bool,
 }
@@ -148,7 +149,7 @@ struct UpdateArgs {
     /// Who takes it; refused if somebody has it. Empty gives it back.
     #[arg(long)]
     owner: Option<String>,
-    /// Print JSON.
+    /// Print the record as JSON, with the fields of `task get`.
     #[arg(long)]
     json: bool,
 }
@@ -170,7 +171,7 @@ struct OutputArgs {
     /// How long to wait, with --block.
     #[arg(long, default_value_t = 600_000)]
     timeout_ms: u64,
-    /// Print JSON.
+    /// Print JSON: `task_id`, `status`, `output`, and `next_offset` for the next --offset.
     #[arg(long)]
     json: bool,
 }

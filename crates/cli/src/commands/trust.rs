@@ -40,7 +40,8 @@ enum Verb {
     },
     /// List the projects that were decided about.
     List {
-        /// Print JSON.
+        /// Print JSON: `projects`, each with `path`, `decided_at` and `files` (`name`, `sha256`,
+        /// `trusted`).
         #[arg(long)]
         json: bool,
     },
@@ -48,7 +49,8 @@ enum Verb {
     Show {
         /// The project; the one around this directory by default.
         dir: Option<PathBuf>,
-        /// Print JSON.
+        /// Print JSON: `path`, and `files`, each with `name`, `grants`, `standing` (needs-none, trusted,
+        /// declined, changed or new) and `difference`.
         #[arg(long)]
         json: bool,
     },

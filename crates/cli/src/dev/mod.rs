@@ -1,7 +1,11 @@
-//! The dev agent at a terminal: its question and its progress.
+//! The dev agent at a terminal: its question, its progress, what it starts from and its end.
 
+mod conclusion;
 mod person;
 mod progress;
+mod working_tree;
 
+pub(crate) use conclusion::{Conclusion, hint, report_of};
 pub(crate) use person::AtTerminal;
 pub(crate) use progress::Progress;
+pub(crate) use working_tree::WorkingTree;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_protocol::Event;
+use codespar_protocol::{Event, retry_text};
 use parking_lot::Mutex;
 
 use crate::printer::{self, To};
@@ -82,6 +82,11 @@ impl Progress {
             Event::Subagent { event, .. } => return self.event(event),
             Event::ToolStarted { tool, summary, .. } => format!("   {tool} {summary}"),
             Event::Notice { text, .. } => text.clone(),
+            Event::Retrying {
+                attempt,
+                delay_ms,
+                reason,
+            } => format!("   {}", retry_text(*attempt, *delay_ms, reason)),
             _ => return,
         };
         self.line(&text);

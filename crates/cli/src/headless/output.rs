@@ -1,6 +1,6 @@
 //! The three output formats, fed by the one stream of events.
 
-use codespar_protocol::{Event, NoticeLevel, Outcome, RunResult, SessionId};
+use codespar_protocol::{Event, NoticeLevel, Outcome, RunResult, SessionId, retry_text};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -152,10 +152,7 @@ fn progress(event: &Event, verbose: bool) -> Option<String> {
             attempt,
             delay_ms,
             reason,
-        } => Some(style::warning(format!(
-            "try {attempt} failed ({reason}); next in {:.1} s",
-            *delay_ms as f64 / 1000.0
-        ))),
+        } => Some(style::warning(retry_text(*attempt, *delay_ms, reason))),
         Event::Notice { text, .. } if verbose => Some(style::faint(text)),
         Event::ToolStarted { tool, summary, .. } if verbose => {
             Some(format!("{} {summary}", style::strong(tool)))

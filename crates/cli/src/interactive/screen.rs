@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use codespar_protocol::{
     ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskId,
-    TaskStatus, Todo, TodoStatus, ToolUseId,
+    TaskStatus, Todo, TodoStatus, ToolUseId, retry_text,
 };
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
@@ -161,10 +161,7 @@ impl Screen {
                 attempt,
                 delay_ms,
                 reason,
-            } => self.say(&style::warning(format!(
-                "try {attempt} failed ({reason}); the answer starts anew in {:.1} s",
-                *delay_ms as f64 / 1000.0
-            ))),
+            } => self.say(&style::warning(retry_text(*attempt, *delay_ms, reason))),
             Event::Todos { todos } => todos.iter().for_each(|todo| self.say(&todo_line(todo))),
             Event::Compacted { tokens_before, .. } => {
                 self.say(&style::faint(format!(

@@ -374,7 +374,7 @@ fn what_a_failing_test_prints_is_not_published() {
     let verify =
         "cat key; echo plain words; echo 'FAIL: test_add (calc.Case)'; echo '1 failed'; false";
     let (report, code) = dev(&bench, &["make it say hi", "--verify", verify]);
-    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(code, Some(3), "{report}");
     let shown = pull(&bench, 1);
     let body = shown["pull_request"]["body"].as_str().unwrap();
     assert!(!body.contains("MARKER"), "{body}");

@@ -25,4 +25,5 @@ mod pulls;
 mod repository;
 mod resume;
 mod secrets;
+mod start_and_end;
 mod untrusted;

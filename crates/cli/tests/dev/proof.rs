@@ -109,7 +109,7 @@ fn a_change_that_breaks_a_test_is_repaired_or_becomes_a_draft() {
     };
     let bench = greeting(stubborn());
     let (report, code) = dev(&bench, &["make it say hi"]);
-    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(code, Some(3), "{report}");
     assert_eq!(report["pull_request"]["draft"], true);
     assert_eq!(report["risk"]["level"], "high");
     let shown = pull(&bench, 1);
@@ -169,7 +169,7 @@ fn a_change_whose_repair_is_declined_becomes_a_draft_and_every_call_is_paid_for(
     let declined = || Turn::text("No.").stop(StopReason::Refusal);
     let bench = greeting(script(&["greet.sh"], [answer("Say ho", &bad), declined()]));
     let (report, code) = dev(&bench, &["make it say hi"]);
-    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(code, Some(3), "{report}");
     assert_eq!(report["pull_request"]["draft"], true);
     assert_eq!(report["pull_request"]["title"], "Say ho");
 
@@ -192,7 +192,7 @@ fn tests_that_were_red_before_are_said_to_be_and_a_missing_program_is_no_failure
         &[("greet.sh", GREET), ("Makefile", red)],
     );
     let (report, code) = dev(&bench, &["make it say hi"]);
-    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(code, Some(3), "{report}");
     let repair = bench.server.last_request().unwrap().json().to_string();
     assert!(repair.contains("failed in the same way before"), "{repair}");
     let shown = pull(&bench, 1);

@@ -1,10 +1,13 @@
 //! Which commit the change stands on. It is fixed before anything is read.
 
 use codespar_forge::Forge;
-use codespar_protocol::{CommitId, PullRequestState};
+use codespar_protocol::{CommitId, PullRequestState, TaskRecord, TaskSpec};
+use codespar_store::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, run::Run};
+
+const STEP: &str = "base";
 
 /// Branches that are ours to add to.
 pub(crate) const OWN_BRANCHES: &str = "codespar/";
@@ -22,16 +25,64 @@ pub(crate) struct Base {
     pub(crate) pull_request: Option<u64>,
 }
 
+impl Base {
+    fn text(&self) -> String {
+        let commit = self.commit.short();
+        match self.pull_request {
+            Some(number) => format!(
+                "Base: {} (branch of pull request #{number}) at {commit}",
+                self.branch
+            ),
+            None => format!("Base: {} at {commit}", self.base),
+        }
+    }
+}
+
+/// What a run reads: a branch and the commit it was at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedBase {
+    /// The branch that the change is for.
+    pub branch: String,
+    /// The commit that is read. For a follow-up on a pull request it is the head of its branch.
+    pub commit: CommitId,
+}
+
+/// The base of a run of the dev agent; `None` for one that ended before it had any.
+pub async fn recorded_base(
+    store: &dyn TaskStore,
+    record: &TaskRecord,
+) -> Result<Option<RecordedBase>, StoreError> {
+    let resumes = match &record.spec {
+        Some(TaskSpec::Dev(order)) => order.resumes.as_slice(),
+        _ => &[],
+    };
+    for task in std::iter::once(&record.task_id).chain(resumes.iter().rev()) {
+        let steps = store.steps(task).await?;
+        let found = steps.into_iter().find(|(step, _)| step == STEP);
+        let base = found.and_then(|(_, value)| serde_json::from_value::<Base>(value).ok());
+        if let Some(Base { base, commit, .. }) = base {
+            return Ok(Some(RecordedBase {
+                branch: base,
+                commit,
+            }));
+        }
+    }
+    Ok(None)
+}
+
 impl Run {
     pub(crate) async fn base(&self) -> Result<Base, Failure> {
-        self.ledger
-            .once("base", || async {
+        let base = self
+            .ledger
+            .once(STEP, || async {
                 match self.order.pull_request {
                     Some(number) => self.follow_up(number).await,
                     None => self.fresh().await,
                 }
             })
-            .await
+            .await?;
+        self.say(STEP, &base.text());
+        Ok(base)
     }
 
     async fn fresh(&self) -> Result<Base, Failure> {

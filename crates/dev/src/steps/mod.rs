@@ -9,6 +9,7 @@ mod read;
 mod write;
 
 pub(crate) use base::{Base, OWN_BRANCHES};
+pub use base::{RecordedBase, recorded_base};
 pub(crate) use locate::Located;
 pub(crate) use prove::{Proven, blocking};
 pub(crate) use publish::Published;

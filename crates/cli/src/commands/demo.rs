@@ -227,7 +227,7 @@ fn closing(args: &DemoArgs, repo: &Path) -> String {
          place on the diff, the merge, the durable task in SQLite.\n\nOn your own repository: set \
          ANTHROPIC_API_KEY (or OPENAI_API_KEY / OPENAI_BASE_URL and --model), then run `codespar dev \"…\"` \
          in it. Pull requests go to GitHub when its origin is there and GITHUB_TOKEN is set. `codespar` \
-         alone opens a session; `codespar doctor` says what is in force.{kept}",
+         alone opens a session; `codespar doctor` shows the configuration.{kept}",
         style::strong("What you saw"),
     )
 }

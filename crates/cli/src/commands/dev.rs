@@ -24,7 +24,7 @@ use codespar_runtime::{
     Runtime, requester, which,
 };
 
-/// From an instruction to a verified pull request.
+/// Turn an instruction into a verified pull request.
 ///
 /// Finds the files, writes the change, proves it by the project's tests in a throw-away copy, and
 /// opens a pull request: on GitHub where the origin is there and GITHUB_TOKEN is set, otherwise as
@@ -49,7 +49,7 @@ pub(crate) struct DevArgs {
     #[arg(required_unless_present = "resume")]
     instruction: Vec<String>,
 
-    /// owner/name on GitHub, or a directory; this one by default.
+    /// owner/name on GitHub, or a directory; the current one by default.
     #[arg(long, value_name = "REPO")]
     repo: Option<String>,
 
@@ -105,8 +105,7 @@ pub(crate) struct DevArgs {
     )]
     allowed_tools: Vec<String>,
 
-    /// Go on with a run that was interrupted or that failed, by the id of its task or the
-    /// beginning of it.
+    /// Resume a run that was interrupted or failed, by the id of its task or a unique prefix.
     #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "model", "engine"])]
     resume: Option<String>,
 

@@ -33,7 +33,7 @@ pub(crate) struct GcArgs {
     /// Remove what was last used more than this many days ago.
     #[arg(long, value_name = "N")]
     days: Option<u32>,
-    /// Say what would be removed; remove nothing.
+    /// Show what would be removed; remove nothing.
     #[arg(long)]
     dry_run: bool,
     /// Print JSON: `sessions` (ids), `bytes` (freed; null with --dry-run) and `dry_run`.

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_may_use_those_above_it_also_at_a_distance() {
+    fn a_crate_may_use_those_above_it_also_at_a_distance() {
         let uses = [
             ("codespar-protocol", None),
             ("codespar-tools", None),
@@ -101,13 +101,13 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_may_not_use_those_below_or_beside_it() {
+    fn a_crate_may_not_use_those_below_or_beside_it() {
         let uses = [("codespar-agent", Some("dev")), ("codespar-store", None)];
         assert_eq!(
             problems(&package("codespar-policy", &uses)),
             [
-                "the layer `policy` may not use `agent`: it is not above it",
-                "the layer `policy` may not use `store`: it is not above it"
+                "the crate `policy` may not depend on `agent`: it is not in a layer above",
+                "the crate `policy` may not depend on `store`: it is not in a layer above"
             ]
         );
     }
@@ -117,16 +117,16 @@ mod tests {
         let uses = [("codespar-testkit", None)];
         assert_eq!(
             problems(&package("codespar-model", &uses)),
-            ["the layer `model` may not use `testkit`: it is not above it"]
+            ["the crate `model` may not depend on `testkit`: it is not in a layer above"]
         );
         assert_eq!(problems(&package("xtask", &uses)), [""; 0]);
     }
 
     #[test]
-    fn a_new_layer_must_be_given_its_place() {
+    fn a_new_crate_must_be_given_its_layer() {
         assert_eq!(
             problems(&package("codespar-attic", &[])),
-            ["the layer `attic` is not in the table of xtask/src/layers.rs; add it at its place"]
+            ["the crate `attic` is not in the table of xtask/src/layers.rs; add it at its layer"]
         );
     }
 }

@@ -290,8 +290,9 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
         .turn(six_items())
         .turn(Turn::text("the team is done"))
         .after_last(AfterLast::Repeat)
-        .conversation(diligent("ann", &["bob"]))
-        .conversation(diligent("bob", &["ann"]));
+        // Both are in the middle of a command when the process is killed.
+        .conversation(diligent("ann", &["bob", "kill"]))
+        .conversation(diligent("bob", &["ann", "kill"]));
     let bench = Bench::new(script);
     let args = [
         "-p",
@@ -304,6 +305,7 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
     let running = bench.start(&args);
     wait_for("two items are done", || done(&bench).len() >= 2);
     let killed = running.kill_9().unwrap();
+    bench.file("at-kill", "");
     let first = killed.stdout.split_inclusive('\n').next().unwrap();
     let session = json_lines(first)[0]["session_id"]
         .as_str()

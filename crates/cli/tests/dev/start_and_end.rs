@@ -70,15 +70,15 @@ fn a_run_that_fails_says_its_base_and_how_to_resume_it_in_json() {
     }
 }
 
+/// A provider that has too much to do, once.
+fn busy() -> Fault {
+    let fault = Fault::status(529).error("overloaded_error", "too many requests");
+    fault.retry_after_ms(100).into()
+}
+
 #[test]
 fn retries_of_a_model_call_are_shown_as_they_happen() {
-    let busy = Fault::status(529)
-        .error("overloaded_error", "too many requests")
-        .retry_after_ms(100);
-    let bench = greeting(script(
-        &["greet.sh"],
-        [answer("Say hi", FIX).fault(busy.into())],
-    ));
+    let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX).fault(busy())]));
     let finished = bench.run(&["dev", "make it say hi"]);
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
     assert!(
@@ -90,15 +90,12 @@ fn retries_of_a_model_call_are_shown_as_they_happen() {
 
 #[test]
 fn retries_of_the_agent_engine_are_shown_too() {
-    let busy = Fault::status(529)
-        .error("overloaded_error", "too many requests")
-        .retry_after_ms(100);
     let edit = json!({"file_path": "greet.sh", "old_string": "hello", "new_string": "hi"});
     let agent = Conversation::new(
         "agent",
         Matcher::first_user_contains("throw-away copy at one commit"),
     )
-    .turn(Turn::tool("Read", &json!({"file_path": "greet.sh"})).fault(busy.into()))
+    .turn(Turn::tool("Read", &json!({"file_path": "greet.sh"})).fault(busy()))
     .turn(Turn::tool("Edit", &edit))
     .turn(Turn::text("Say hi"));
     let bench = greeting(script(&["greet.sh"], []).conversation(agent));

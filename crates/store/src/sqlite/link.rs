@@ -16,10 +16,10 @@ pub(super) struct Link {
     options: SqliteConnectOptions,
     /// The file that was opened.
     file: FileId,
-    seat: Mutex<Seat>,
+    slot: Mutex<ConnectionSlot>,
 }
 
-enum Seat {
+enum ConnectionSlot {
     Open(SqliteConnection),
     /// Taken and not given back: its work failed or was cancelled. The next lease reopens.
     Empty,
@@ -30,7 +30,7 @@ enum Seat {
 /// which undoes an unfinished transaction.
 pub(super) struct Lease<'a> {
     pub(super) connection: SqliteConnection,
-    seat: MutexGuard<'a, Seat>,
+    slot: MutexGuard<'a, ConnectionSlot>,
     dir: &'a Path,
 }
 
@@ -45,34 +45,35 @@ impl Link {
             dir,
             options,
             file,
-            seat: Mutex::new(Seat::Open(connection)),
+            slot: Mutex::new(ConnectionSlot::Open(connection)),
         }
     }
 
     /// Waits for its turn. Refused when the file is not there any more: SQLite would go on with
     /// the removed one, and all that is written would be lost at the end.
     pub(super) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
-        let mut seat = self.seat.lock().await;
+        let mut slot = self.slot.lock().await;
         self.file.check(&self.dir)?;
-        let connection = match std::mem::replace(&mut *seat, Seat::Empty) {
-            Seat::Open(connection) => connection,
-            Seat::Empty => (self.options.connect().await)
+        let connection = match std::mem::replace(&mut *slot, ConnectionSlot::Empty) {
+            ConnectionSlot::Open(connection) => connection,
+            ConnectionSlot::Empty => (self.options.connect().await)
                 .map_err(|error| Failure::Sql(error).in_words(&self.dir))?,
-            Seat::Closed => {
-                *seat = Seat::Closed;
+            ConnectionSlot::Closed => {
+                *slot = ConnectionSlot::Closed;
                 return Err(StoreError::Database("the store was closed".to_owned()));
             }
         };
         Ok(Lease {
             connection,
-            seat,
+            slot,
             dir: &self.dir,
         })
     }
 
     pub(super) async fn close(&self) -> Result<(), StoreError> {
-        let mut seat = self.seat.lock().await;
-        if let Seat::Open(connection) = std::mem::replace(&mut *seat, Seat::Closed)
+        let mut slot = self.slot.lock().await;
+        if let ConnectionSlot::Open(connection) =
+            std::mem::replace(&mut *slot, ConnectionSlot::Closed)
             && let Err(error) = connection.close().await
         {
             tracing::debug!(%error, "the database did not close cleanly");
@@ -87,7 +88,7 @@ impl Lease<'_> {
     /// of it would be wrong from then on.
     pub(super) fn settle<T>(mut self, outcome: Result<T, Failure>) -> Result<T, StoreError> {
         if !matches!(outcome, Err(Failure::Sql(_))) {
-            *self.seat = Seat::Open(self.connection);
+            *self.slot = ConnectionSlot::Open(self.connection);
         }
         outcome.map_err(|failure| failure.in_words(self.dir))
     }

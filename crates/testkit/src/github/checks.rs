@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{
     answer::{Answer, Answered, page},
-    route::{Desk, not_found},
+    route::{HandlerContext, not_found},
     shapes,
     state::{CheckRun, Level, Status},
 };
 
-fn run_json(desk: &Desk<'_>, run: &CheckRun) -> Value {
+fn run_json(desk: &HandlerContext<'_>, run: &CheckRun) -> Value {
     json!({
         "id": run.id,
         "node_id": format!("CR_{}", run.id),
@@ -26,7 +26,7 @@ fn run_json(desk: &Desk<'_>, run: &CheckRun) -> Value {
     })
 }
 
-fn status_json(desk: &Desk<'_>, status: &Status) -> Value {
+fn status_json(desk: &HandlerContext<'_>, status: &Status) -> Value {
     json!({
         "id": status.id,
         "node_id": format!("SC_{}", status.id),
@@ -40,7 +40,7 @@ fn status_json(desk: &Desk<'_>, status: &Status) -> Value {
     })
 }
 
-fn exists(desk: &Desk<'_>, sha: &str) -> Result<(), Answer> {
+fn exists(desk: &HandlerContext<'_>, sha: &str) -> Result<(), Answer> {
     match desk.room.git.kind(sha).as_deref() {
         Some("commit") => Ok(()),
         _ => Err(Answer::error(
@@ -50,7 +50,7 @@ fn exists(desk: &Desk<'_>, sha: &str) -> Result<(), Answer> {
     }
 }
 
-pub(super) fn runs(desk: &Desk<'_>, sha: &str) -> Answered {
+pub(super) fn runs(desk: &HandlerContext<'_>, sha: &str) -> Answered {
     exists(desk, sha)?;
     let of_commit = desk.state.check_runs.iter().filter(|run| run.commit == sha);
     let all: Vec<Value> = of_commit.map(|run| run_json(desk, run)).collect();
@@ -62,7 +62,7 @@ pub(super) fn runs(desk: &Desk<'_>, sha: &str) -> Answered {
     )
 }
 
-pub(super) fn combined(desk: &Desk<'_>, sha: &str) -> Answered {
+pub(super) fn combined(desk: &HandlerContext<'_>, sha: &str) -> Answered {
     exists(desk, sha)?;
     let of_commit: Vec<&Status> = desk
         .state
@@ -99,7 +99,7 @@ pub(super) fn combined(desk: &Desk<'_>, sha: &str) -> Answered {
     })
 }
 
-pub(super) fn permission(desk: &Desk<'_>, login: &str) -> Answered {
+pub(super) fn permission(desk: &HandlerContext<'_>, login: &str) -> Answered {
     if desk.who.level < Level::Write {
         return Err(Answer::error(
             403,

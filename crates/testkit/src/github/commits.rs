@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::{
     answer::{Answer, Answered, page, plain_page},
-    route::{Desk, broken, not_found},
+    route::{HandlerContext, broken, not_found},
     shapes,
 };
 
-pub(super) fn list(desk: &Desk<'_>) -> Answered {
+pub(super) fn list(desk: &HandlerContext<'_>) -> Answered {
     let git = &desk.room.git;
     let from = desk.asked.query("sha").unwrap_or(&desk.room.default_branch);
     let from = git
@@ -23,7 +23,7 @@ pub(super) fn list(desk: &Desk<'_>) -> Answered {
 }
 
 /// Files of the default branch that have all the words.
-pub(super) fn search(desk: &Desk<'_>) -> Answered {
+pub(super) fn search(desk: &HandlerContext<'_>) -> Answered {
     let query = desk.asked.query("q").unwrap_or_default();
     let (places, words): (Vec<&str>, Vec<&str>) = query
         .split_whitespace()

@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::{
     answer::{Answer, Answered},
     git::Person,
-    route::{Desk, broken, not_found},
+    route::{HandlerContext, broken, not_found},
     shapes,
     state::{Level, now},
 };
 
 const WRITE: &str = "contents=write";
 
-fn reference(desk: &Desk<'_>, branch: &str, sha: &str) -> Value {
+fn reference(desk: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     json!({
         "ref": format!("refs/heads/{branch}"),
         "node_id": format!("REF_{branch}"),
@@ -26,7 +26,7 @@ fn reference(desk: &Desk<'_>, branch: &str, sha: &str) -> Value {
     })
 }
 
-pub(super) fn get_ref(desk: &Desk<'_>, branch: &str) -> Answered {
+pub(super) fn get_ref(desk: &HandlerContext<'_>, branch: &str) -> Answered {
     match desk.room.git.branch(branch) {
         Some(sha) => Ok(Answer::json(200, &reference(desk, branch, &sha))),
         None if desk.room.git.is_empty() => Err(Answer::error(409, "Git Repository is empty.")),
@@ -34,12 +34,12 @@ pub(super) fn get_ref(desk: &Desk<'_>, branch: &str) -> Answered {
     }
 }
 
-pub(super) fn get_commit(desk: &Desk<'_>, sha: &str) -> Answered {
+pub(super) fn get_commit(desk: &HandlerContext<'_>, sha: &str) -> Answered {
     let commit = desk.room.git.commit(sha).ok_or_else(not_found)?;
     Ok(Answer::json(200, &shapes::git_commit(desk.room, &commit)))
 }
 
-fn tree_json(desk: &Desk<'_>, sha: &str, recursive: &[&str]) -> Result<Value, Answer> {
+fn tree_json(desk: &HandlerContext<'_>, sha: &str, recursive: &[&str]) -> Result<Value, Answer> {
     let entries = desk.room.git.entries(sha, recursive).map_err(broken)?;
     let truncated = entries.len() > desk.state.tree_limit;
     let entry = |entry: super::git::Entry| {
@@ -75,7 +75,7 @@ fn tree_json(desk: &Desk<'_>, sha: &str, recursive: &[&str]) -> Result<Value, An
 }
 
 /// Any value of `recursive` is a yes, as at GitHub.
-pub(super) fn get_tree(desk: &Desk<'_>, sha: &str) -> Answered {
+pub(super) fn get_tree(desk: &HandlerContext<'_>, sha: &str) -> Answered {
     match desk.room.git.kind(sha).as_deref() {
         Some("commit" | "tree") => {}
         _ => return Err(not_found()),
@@ -88,7 +88,7 @@ pub(super) fn get_tree(desk: &Desk<'_>, sha: &str) -> Answered {
     Ok(Answer::json(200, &tree_json(desk, sha, recursive)?))
 }
 
-pub(super) fn get_blob(desk: &Desk<'_>, sha: &str) -> Answered {
+pub(super) fn get_blob(desk: &HandlerContext<'_>, sha: &str) -> Answered {
     if desk.room.git.kind(sha).as_deref() != Some("blob") {
         return Err(not_found());
     }
@@ -117,7 +117,7 @@ pub(super) fn get_blob(desk: &Desk<'_>, sha: &str) -> Answered {
     ))
 }
 
-pub(super) fn post_blob(desk: &Desk<'_>) -> Answered {
+pub(super) fn post_blob(desk: &HandlerContext<'_>) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let content = desk.asked.text("content")?;
     let content = match desk.asked.json["encoding"].as_str() {
@@ -131,7 +131,7 @@ pub(super) fn post_blob(desk: &Desk<'_>) -> Answered {
     Ok(Answer::json(201, &json!({"sha": sha, "url": url})))
 }
 
-pub(super) fn post_tree(desk: &Desk<'_>) -> Answered {
+pub(super) fn post_tree(desk: &HandlerContext<'_>) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let base = desk.asked.json["base_tree"].as_str();
     if base.is_some_and(|base| desk.room.git.kind(base).is_none()) {
@@ -155,7 +155,11 @@ pub(super) fn post_tree(desk: &Desk<'_>) -> Answered {
 }
 
 /// What `git update-index --index-info -z` reads.
-fn index_line(desk: &Desk<'_>, entry: &Value, known: &[String]) -> Result<String, Answer> {
+fn index_line(
+    desk: &HandlerContext<'_>,
+    entry: &Value,
+    known: &[String],
+) -> Result<String, Answer> {
     let invalid = |what: &str| Answer::error(422, what);
     let path = entry["path"].as_str().unwrap_or_default();
     let mode = entry["mode"].as_str().unwrap_or_default();
@@ -182,7 +186,7 @@ fn index_line(desk: &Desk<'_>, entry: &Value, known: &[String]) -> Result<String
     }
 }
 
-pub(super) fn post_commit(desk: &Desk<'_>) -> Answered {
+pub(super) fn post_commit(desk: &HandlerContext<'_>) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let git = &desk.room.git;
     let message = desk.asked.text("message")?;
@@ -228,7 +232,7 @@ fn person(given: &Value, login: &str) -> Person {
     }
 }
 
-pub(super) fn post_ref(desk: &Desk<'_>) -> Answered {
+pub(super) fn post_ref(desk: &HandlerContext<'_>) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let sha = desk.asked.text("sha")?;
     let branch = desk.asked.text("ref")?.strip_prefix("refs/heads/");
@@ -245,7 +249,7 @@ pub(super) fn post_ref(desk: &Desk<'_>) -> Answered {
     Ok(Answer::json(201, &reference(desk, branch, sha)))
 }
 
-pub(super) fn patch_ref(desk: &Desk<'_>, branch: &str) -> Answered {
+pub(super) fn patch_ref(desk: &HandlerContext<'_>, branch: &str) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let sha = desk.asked.text("sha")?;
     let old = desk.room.git.branch(branch);
@@ -260,7 +264,7 @@ pub(super) fn patch_ref(desk: &Desk<'_>, branch: &str) -> Answered {
     Ok(Answer::json(200, &reference(desk, branch, sha)))
 }
 
-pub(super) fn delete_ref(desk: &Desk<'_>, branch: &str) -> Answered {
+pub(super) fn delete_ref(desk: &HandlerContext<'_>, branch: &str) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     if desk.room.git.branch(branch).is_none() {
         return Err(Answer::error(422, "Reference does not exist"));

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::{
     answer::{Answer, Answered},
-    route::Desk,
+    route::HandlerContext,
     state::{Level, now},
 };
 
-pub(super) fn answer(desk: &mut Desk<'_>) -> Answered {
+pub(super) fn answer(desk: &mut HandlerContext<'_>) -> Answered {
     let query = desk.asked.text("query")?;
     let draft = if query.contains("markPullRequestReadyForReview") {
         false

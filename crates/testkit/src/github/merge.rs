@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     answer::{Answer, Answered},
     git::Joined,
-    route::{Desk, broken, not_found},
+    route::{HandlerContext, broken, not_found},
     state::{BranchRule, Level, Pull, now},
 };
 
@@ -33,7 +33,7 @@ impl Standing {
     }
 }
 
-pub(super) fn standing(desk: &Desk<'_>, pull: &Pull) -> Result<Standing, Answer> {
+pub(super) fn standing(desk: &HandlerContext<'_>, pull: &Pull) -> Result<Standing, Answer> {
     let git = &desk.room.git;
     if let Joined::Conflict = git
         .join(None, &pull.base_sha, &pull.head_sha)
@@ -76,7 +76,7 @@ pub(super) fn standing(desk: &Desk<'_>, pull: &Pull) -> Result<Standing, Answer>
     })
 }
 
-pub(super) fn merge(desk: &mut Desk<'_>, number: u64) -> Answered {
+pub(super) fn merge(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
     desk.needs(Level::Write, "contents=write")?;
     let Some(pull) = desk.state.pulls.iter().find(|pull| pull.number == number) else {
         return Err(not_found());
@@ -140,7 +140,12 @@ pub(super) fn merge(desk: &mut Desk<'_>, number: u64) -> Answered {
     Ok(Answer::json(200, &body))
 }
 
-fn join(desk: &Desk<'_>, pull: &Pull, method: &str, title: Option<&str>) -> Result<String, Answer> {
+fn join(
+    desk: &HandlerContext<'_>,
+    pull: &Pull,
+    method: &str,
+    title: Option<&str>,
+) -> Result<String, Answer> {
     let git = &desk.room.git;
     let Joined::Tree(tree) = git
         .join(None, &pull.base_sha, &pull.head_sha)
@@ -166,7 +171,7 @@ fn join(desk: &Desk<'_>, pull: &Pull, method: &str, title: Option<&str>) -> Resu
 }
 
 /// One by one on top of the base.
-fn replay(desk: &Desk<'_>, pull: &Pull) -> Result<String, Answer> {
+fn replay(desk: &HandlerContext<'_>, pull: &Pull) -> Result<String, Answer> {
     let git = &desk.room.git;
     let range = format!("{}..{}", pull.base_sha, pull.head_sha);
     let commits = git

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     answer::{Answer, Answered, plain_page},
     merge::{Standing, standing},
-    route::{Desk, broken, not_found},
+    route::{HandlerContext, broken, not_found},
     shapes,
     state::{Level, Pull, now},
 };
@@ -15,7 +15,7 @@ use super::{
 const WRITE: &str = "pull_requests=write";
 
 /// Follows the branches of an open one; an error if there is none.
-pub(super) fn refresh(desk: &mut Desk<'_>, number: u64) -> Result<(), Answer> {
+pub(super) fn refresh(desk: &mut HandlerContext<'_>, number: u64) -> Result<(), Answer> {
     let branches = desk.room.git.branches().map_err(broken)?;
     let pull = desk.state.pull(number).ok_or_else(not_found)?;
     follow(pull, &branches);
@@ -38,7 +38,7 @@ fn follow(pull: &mut Pull, branches: &HashMap<String, String>) {
     }
 }
 
-fn side(desk: &Desk<'_>, branch: &str, sha: &str) -> Value {
+fn side(desk: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     json!({
         "label": format!("{}:{branch}", desk.room.owner),
         "ref": branch,
@@ -49,7 +49,7 @@ fn side(desk: &Desk<'_>, branch: &str, sha: &str) -> Value {
 }
 
 /// As lists tell it.
-pub(super) fn pull_json(desk: &Desk<'_>, pull: &Pull) -> Value {
+pub(super) fn pull_json(desk: &HandlerContext<'_>, pull: &Pull) -> Value {
     let number = pull.number;
     json!({
         "id": 5000 + number,
@@ -75,7 +75,7 @@ pub(super) fn pull_json(desk: &Desk<'_>, pull: &Pull) -> Value {
 }
 
 /// As one alone is told: also whether it can be merged, once that is known.
-fn full_json(desk: &mut Desk<'_>, number: u64) -> Result<Value, Answer> {
+fn full_json(desk: &mut HandlerContext<'_>, number: u64) -> Result<Value, Answer> {
     let delay = desk.state.mergeable_delay;
     let pull = desk.state.pull(number).ok_or_else(not_found)?;
     let (head, base, asked) = &mut pull.judged;
@@ -105,7 +105,7 @@ fn full_json(desk: &mut Desk<'_>, number: u64) -> Result<Value, Answer> {
     Ok(json)
 }
 
-pub(super) fn get(desk: &mut Desk<'_>, number: u64) -> Answered {
+pub(super) fn get(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
     if !desk.asked.accepts("diff") {
         return Ok(Answer::json(200, &full_json(desk, number)?));
     }
@@ -126,14 +126,18 @@ pub(super) fn get(desk: &mut Desk<'_>, number: u64) -> Answered {
     ))
 }
 
-pub(super) fn diff(desk: &mut Desk<'_>, number: u64, more: &[&str]) -> Result<Vec<u8>, Answer> {
+pub(super) fn diff(
+    desk: &mut HandlerContext<'_>,
+    number: u64,
+    more: &[&str],
+) -> Result<Vec<u8>, Answer> {
     let git = &desk.room.git;
     let pull = desk.state.pull(number).ok_or_else(not_found)?;
     git.diff(&pull.base_sha, &pull.head_sha, more)
         .map_err(broken)
 }
 
-pub(super) fn list(desk: &mut Desk<'_>) -> Answered {
+pub(super) fn list(desk: &mut HandlerContext<'_>) -> Answered {
     let branches = desk.room.git.branches().map_err(broken)?;
     for pull in &mut desk.state.pulls {
         follow(pull, &branches);
@@ -166,7 +170,7 @@ fn refused(message: &str) -> Answer {
     Answer::invalid("Validation Failed", &errors)
 }
 
-pub(super) fn open(desk: &mut Desk<'_>) -> Answered {
+pub(super) fn open(desk: &mut HandlerContext<'_>) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let asked = desk.asked;
     let (title, head, base) = (
@@ -217,7 +221,7 @@ pub(super) fn open(desk: &mut Desk<'_>) -> Answered {
     Ok(Answer::json(201, &full_json(desk, number)?))
 }
 
-pub(super) fn change(desk: &mut Desk<'_>, number: u64) -> Answered {
+pub(super) fn change(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
     desk.needs(Level::Write, WRITE)?;
     let asked = desk.asked;
     let git = &desk.room.git;
@@ -255,7 +259,7 @@ pub(super) fn change(desk: &mut Desk<'_>, number: u64) -> Answered {
     Ok(Answer::json(200, &full_json(desk, number)?))
 }
 
-pub(super) fn files(desk: &mut Desk<'_>, number: u64) -> Answered {
+pub(super) fn files(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
     let named = diff(desk, number, &["--name-status", "-z"])?;
     let text = String::from_utf8_lossy(&named).into_owned();
     let mut words = text.split('\0').filter(|word| !word.is_empty());

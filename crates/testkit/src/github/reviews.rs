@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::{
     answer::{Answer, Answered, plain_page},
     pulls,
-    route::{Desk, not_found},
+    route::{HandlerContext, not_found},
     shapes,
     state::{LineComment, Review, now},
 };
 
-fn review_json(desk: &Desk<'_>, review: &Review) -> Value {
+fn review_json(desk: &HandlerContext<'_>, review: &Review) -> Value {
     json!({
         "id": review.id,
         "node_id": format!("PRR_{}", review.id),
@@ -25,7 +25,7 @@ fn review_json(desk: &Desk<'_>, review: &Review) -> Value {
     })
 }
 
-pub(super) fn list(desk: &Desk<'_>, number: u64) -> Answered {
+pub(super) fn list(desk: &HandlerContext<'_>, number: u64) -> Answered {
     let of_pull = desk
         .state
         .reviews
@@ -35,7 +35,7 @@ pub(super) fn list(desk: &Desk<'_>, number: u64) -> Answered {
     plain_page(desk.asked, &all)
 }
 
-pub(super) fn line_comments(desk: &Desk<'_>, number: u64) -> Answered {
+pub(super) fn line_comments(desk: &HandlerContext<'_>, number: u64) -> Answered {
     let of_pull = desk
         .state
         .reviews
@@ -65,7 +65,7 @@ pub(super) fn line_comments(desk: &Desk<'_>, number: u64) -> Answered {
     plain_page(desk.asked, &all)
 }
 
-pub(super) fn talk(desk: &Desk<'_>, number: u64) -> Answered {
+pub(super) fn talk(desk: &HandlerContext<'_>, number: u64) -> Answered {
     let of_pull = desk
         .state
         .comments
@@ -90,7 +90,7 @@ fn unprocessable(error: &str) -> Answer {
     Answer::invalid("Unprocessable Entity", &json!([error]))
 }
 
-pub(super) fn post(desk: &mut Desk<'_>, number: u64) -> Answered {
+pub(super) fn post(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
     let asked = &desk.asked.json;
     let body = asked["body"].as_str().unwrap_or_default().to_owned();
     let state = match asked["event"].as_str() {
@@ -139,7 +139,11 @@ pub(super) fn post(desk: &mut Desk<'_>, number: u64) -> Answered {
 }
 
 /// A line that the diff shows on its new side, or an error.
-fn line_comment(desk: &mut Desk<'_>, number: u64, comment: &Value) -> Result<LineComment, Answer> {
+fn line_comment(
+    desk: &mut HandlerContext<'_>,
+    number: u64,
+    comment: &Value,
+) -> Result<LineComment, Answer> {
     let path = comment["path"].as_str().unwrap_or_default();
     let line = comment["line"].as_u64().unwrap_or_default();
     let diff = pulls::diff(desk, number, &["--", path])?;

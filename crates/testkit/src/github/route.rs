@@ -107,15 +107,15 @@ impl Asked {
     }
 }
 
-/// Where the handlers work.
-pub(super) struct Desk<'a> {
+/// What a handler is given: the repository, its state, the request and who sent it.
+pub(super) struct HandlerContext<'a> {
     pub(super) room: &'a Room,
     pub(super) state: &'a mut State,
     pub(super) asked: &'a Asked,
     pub(super) who: User,
 }
 
-impl Desk<'_> {
+impl HandlerContext<'_> {
     /// Refused below this level.
     pub(super) fn needs(&self, level: Level, permissions: &str) -> Result<(), Answer> {
         if self.who.level >= level {
@@ -197,7 +197,7 @@ fn admitted(room: &Room, state: &mut State, asked: &Asked) -> Answered {
     if matches!(asked.method.as_str(), "POST" | "PATCH" | "PUT") && !has_json {
         return Err(Answer::error(400, "Problems parsing JSON"));
     }
-    let mut desk = Desk {
+    let mut desk = HandlerContext {
         room,
         state,
         asked,
@@ -244,7 +244,7 @@ fn graphql_path(api_path: &str) -> String {
     )
 }
 
-fn dispatch(desk: &mut Desk<'_>, parts: &[&str]) -> Answered {
+fn dispatch(desk: &mut HandlerContext<'_>, parts: &[&str]) -> Answered {
     match (desk.asked.method.as_str(), parts) {
         ("GET", []) => Ok(Answer::json(
             200,
@@ -282,7 +282,7 @@ fn dispatch(desk: &mut Desk<'_>, parts: &[&str]) -> Answered {
     }
 }
 
-fn of_pull(desk: &mut Desk<'_>, number: u64, parts: &[&str]) -> Answered {
+fn of_pull(desk: &mut HandlerContext<'_>, number: u64, parts: &[&str]) -> Answered {
     match (desk.asked.method.as_str(), parts) {
         ("GET", []) => pulls::get(desk, number),
         ("PATCH", []) => pulls::change(desk, number),

@@ -254,14 +254,14 @@ mod tests {
     fn the_nearest_view_counts_and_secrets_win() {
         let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
         let policy = SandboxPolicy {
-            writable: paths(&["/home/ann/work", "/home/ann/.codespar/tmp/1"]),
+            writable: paths(&["/home/ann/project", "/home/ann/.codespar/tmp/1"]),
             hidden: paths(&["/home", "/home/ann"]),
-            visible: paths(&["/home/ann/.cargo", "/home/ann/work/sub", "/usr"]),
+            visible: paths(&["/home/ann/.cargo", "/home/ann/project/sub", "/usr"]),
             secret: paths(&[
                 "/home/ann/.cargo/credentials.toml",
                 "/home/ann/.ssh",
                 "/home/ann/.codespar",
-                "/home/ann/work/.env",
+                "/home/ann/project/.env",
             ]),
             ..SandboxPolicy::default()
         };
@@ -271,8 +271,8 @@ mod tests {
             ("/home/ann/.cargo", View::Readable),
             ("/home/ann/.cargo/credentials.toml", View::Secret),
             ("/home/ann/.codespar/tmp/1", View::Writable),
-            ("/home/ann/work", View::Writable),
-            ("/home/ann/work/.env", View::Secret),
+            ("/home/ann/project", View::Writable),
+            ("/home/ann/project/.env", View::Secret),
         ];
         assert_eq!(views, expected.map(|(path, view)| (path.into(), view)));
     }

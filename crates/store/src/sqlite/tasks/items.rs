@@ -16,14 +16,14 @@ use crate::{OwnerRule, TaskChange, task_sql as sql};
 /// Whom a member hears of an item from.
 const SENDER: &str = "the task list";
 
-/// A member's place: session, team and its own name.
-struct Seat<'a> {
+/// Where a member is reached: session, team and its own name.
+struct MemberAddress<'a> {
     session: SessionId,
     team: &'a str,
     name: &'a str,
 }
 
-impl<'a> Seat<'a> {
+impl<'a> MemberAddress<'a> {
     fn of(member: &'a TaskRecord) -> Option<Self> {
         let Some(TaskSpec::Teammate(teammate)) = &member.spec else {
             return None;
@@ -87,7 +87,7 @@ pub(super) async fn give_back_of(
     task: &TaskRecord,
     at: Timestamp,
 ) -> Result<(), Failure> {
-    match Seat::of(task) {
+    match MemberAddress::of(task) {
         Some(seat) => give_back(connection, seat.session, seat.team, seat.name, at).await,
         None => Ok(()),
     }
@@ -154,7 +154,7 @@ pub(super) async fn take(
     at: Timestamp,
 ) -> Result<Option<TaskRecord>, Failure> {
     let found = read::found(connection, member).await?.record;
-    let Some(seat) = Seat::of(&found) else {
+    let Some(seat) = MemberAddress::of(&found) else {
         return Ok(None);
     };
     if !is_member(connection, &seat, member).await? {
@@ -182,7 +182,7 @@ pub(super) async fn rests(
     connection: &mut SqliteConnection,
     task: &TaskRecord,
 ) -> Result<bool, Failure> {
-    match Seat::of(task) {
+    match MemberAddress::of(task) {
         Some(seat) if task.status == TaskStatus::Completed => {
             is_member(connection, &seat, &task.task_id).await
         }
@@ -192,7 +192,7 @@ pub(super) async fn rests(
 
 async fn is_member(
     connection: &mut SqliteConnection,
-    seat: &Seat<'_>,
+    seat: &MemberAddress<'_>,
     member: &TaskId,
 ) -> Result<bool, Failure> {
     let is_member = sqlx::query_scalar(sql::IS_MEMBER)
@@ -206,7 +206,7 @@ async fn is_member(
 
 async fn free_item(
     connection: &mut SqliteConnection,
-    seat: &Seat<'_>,
+    seat: &MemberAddress<'_>,
 ) -> Result<Option<TaskId>, Failure> {
     let row = sqlx::query(sql::FREE_ITEM)
         .bind(seat.session.to_string())

@@ -231,6 +231,33 @@ mod tests {
         drop(tree);
     }
 
+    /// How often other work of this single-threaded runtime was polled while `work` went on.
+    async fn polls_during(work: impl Future) -> u32 {
+        let polls = std::sync::Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let counter = polls.clone();
+        let other = tokio::spawn(async move {
+            loop {
+                counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+        work.await;
+        other.abort();
+        polls.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn git_in_a_worktree_does_not_hold_up_other_work_of_the_runtime() {
+        let (dir, root) = repository();
+        let path = dir.path().canonicalize().unwrap().join("trees/one");
+        let mut tree = None;
+        let opening = async { tree = Some(open(&root, &path).await) };
+        assert_ne!(polls_during(opening).await, 0, "open");
+        let tree = tree.unwrap();
+        assert_ne!(polls_during(tree.lfs_pointers()).await, 0, "lfs_pointers");
+        assert_ne!(polls_during(tree.settle()).await, 0, "settle");
+    }
+
     #[tokio::test]
     async fn a_worktree_with_a_commit_stays() {
         let (dir, root) = repository();

@@ -174,6 +174,8 @@ fn a_hangup_at_the_prompt_ends_the_children_and_keeps_the_transcript() {
     }
     signal(pid_of_session(&bench), "HUP");
     assert_eq!(exit_code(&mut terminal.child), Some(129));
+    // A process that the signal itself ends has the same code, and prints nothing.
+    terminal.shows("Resume with: codespar --resume ");
     assert_eq!(
         bench.room.wait_until_empty(PATIENCE).unwrap(),
         Vec::<u32>::new()

@@ -194,6 +194,11 @@ impl Agent {
         tally: &mut Tally,
         stop: &Stop,
     ) -> Result<Ending, AgentError> {
+        // Calls that waited for a person's answer when another process was lost.
+        let waiting = self.transcript.unanswered();
+        if !waiting.is_empty() {
+            self.run_tools(waiting, tally, stop).await?;
+        }
         if let Some(ending) = self.begin(prompt, stop).await? {
             return Ok(ending);
         }

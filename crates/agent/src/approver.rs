@@ -1,14 +1,18 @@
 //! Who is asked when the rules leave a call to a person.
 
 use async_trait::async_trait;
-use codespar_protocol::{Answer, Question};
+use codespar_protocol::{Answer, PermissionRequest, ToolUseId};
 
 /// Someone who can say yes or no. On `Answer::Always` the one who answers also keeps the rules
 /// for later sessions; the running agent adds them to its own.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Asks and waits.
-    async fn ask(&self, question: Question) -> Answer;
+    /// Asks and waits. `key` tells the question from all others of the session: asked again after
+    /// a crash, the same question is found, with its answer if there is one.
+    async fn ask(&self, key: &str, request: PermissionRequest) -> Answer;
+
+    /// The call was stopped: nobody needs the answer any more.
+    async fn withdraw(&self, call: &ToolUseId);
 }
 
 /// Headless: there is nobody to ask, so the answer is no, and says how to allow it.
@@ -16,8 +20,8 @@ pub struct NobodyThere;
 
 #[async_trait]
 impl Approver for NobodyThere {
-    async fn ask(&self, question: Question) -> Answer {
-        let advice = match question.suggested_rules.as_slice() {
+    async fn ask(&self, _: &str, request: PermissionRequest) -> Answer {
+        let advice = match request.suggested_rules.as_slice() {
             [] => "nobody is there to answer in a headless run".to_owned(),
             rules => format!(
                 "nobody is there to answer in a headless run; `--allowedTools \"{}\"` would allow it",
@@ -28,4 +32,6 @@ impl Approver for NobodyThere {
             reason: Some(advice),
         }
     }
+
+    async fn withdraw(&self, _: &ToolUseId) {}
 }

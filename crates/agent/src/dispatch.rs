@@ -1,17 +1,22 @@
 //! Tool calls: from the model's wish to a result on record, for every call, whatever happens.
 
-use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Instant};
+use std::{
+    panic::AssertUnwindSafe,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use codespar_policy::{Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide};
 use codespar_protocol::{
-    Answer, ContentBlock, EntryBody, Event, PermissionDenial, Question, RawObject, SeenFile,
-    ToolResult, ToolResultContent, ToolUse,
+    Answer, ContentBlock, EntryBody, Event, PermissionDenial, PermissionRequest, RawObject,
+    SeenFile, ToolResult, ToolResultContent, ToolUse,
 };
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolOutput, bound, sandbox::Approval};
 use futures::FutureExt;
 use tokio::task::JoinSet;
 
-use crate::{Agent, AgentError, nested, stop::Stop, tally::Tally};
+use crate::{Agent, AgentError, Transcript, nested, stop::Stop, tally::Tally};
 
 /// A call that may be made.
 struct Permitted {
@@ -28,6 +33,8 @@ struct Ran {
     output: ToolOutput,
     /// The files that the agent has seen by it.
     files: Vec<SeenFile>,
+    /// How long it ran; none if it was refused.
+    took: Option<Duration>,
 }
 
 /// The files that a call may read or write.
@@ -72,6 +79,7 @@ impl Agent {
                         call,
                         output,
                         files,
+                        took: None,
                     };
                     self.record_result(refused).await?;
                 }
@@ -132,7 +140,6 @@ impl Agent {
             approval,
         } = permitted;
         let context = self.parts.context.clone();
-        let sink = self.parts.sink.clone();
         let cancel = stop.token().child_token();
         let abandon = stop.abandon();
         let paths = touched(&access);
@@ -159,12 +166,6 @@ impl Agent {
                      not undone.",
                 ),
             };
-            sink(Event::ToolFinished {
-                tool_use_id: call.id.clone(),
-                tool: tool.name().to_owned(),
-                is_error: output.is_error,
-                duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-            });
             let files = match output.is_error {
                 true => Vec::new(),
                 false => seen(&context, &paths),
@@ -173,6 +174,7 @@ impl Agent {
                 call,
                 output,
                 files,
+                took: Some(began.elapsed()),
             }
         }
     }
@@ -217,6 +219,7 @@ impl Agent {
                     tool_use_id: call.id.clone(),
                     tool: tool.name().to_owned(),
                     summary: intent.summary,
+                    input: serde_json::from_str(call.input.get()).unwrap_or_default(),
                 });
                 Ok(Permitted {
                     call,
@@ -277,10 +280,11 @@ impl Agent {
             Decision::Deny { reason } => return Err(reason),
             Decision::Ask { reason, suggested } => (reason, suggested),
         };
-        let question = Question {
+        let question = PermissionRequest {
             tool_use_id: call.id.clone(),
             tool: tool.name().to_owned(),
             summary: intent.summary.clone(),
+            input: serde_json::from_str(call.input.get()).unwrap_or_default(),
             preview: preview(&call.input),
             reason: reason.clone(),
             suggested_rules: suggested.iter().map(ToString::to_string).collect(),
@@ -288,14 +292,21 @@ impl Agent {
         self.emit(Event::PermissionAsked {
             question: question.clone(),
         });
+        let key = Transcript::question_key(self.transcript.last_answer_place(), &call.id);
         let answer = tokio::select! {
-            answer = self.parts.approver.ask(question) => answer,
-            () = stop.token().cancelled() => Answer::No { reason: Some("interrupted".to_owned()) },
+            answer = self.parts.approver.ask(&key, question) => answer,
+            () = stop.token().cancelled() => {
+                // Another process asks again, and waits for the same answer.
+                if !self.hand_over.now.is_cancelled() {
+                    self.parts.approver.withdraw(&call.id).await;
+                }
+                Answer::No { reason: Some("interrupted".to_owned()) }
+            }
         };
         match answer {
             Answer::Once => Ok(Approval::Person),
             Answer::Always => {
-                let source = RuleSource::named("the answer «always» of this session");
+                let source = RuleSource::named("the answer `always` in this session");
                 let mut rules = self.parts.rules.write();
                 for rule in suggested {
                     rules.add(RuleKind::Allow, rule, &source);
@@ -303,6 +314,8 @@ impl Agent {
                 Ok(Approval::Person)
             }
             Answer::No { reason: None } => Err(format!("the person said no ({reason})")),
+            // The store lets no such answer through.
+            Answer::Text { .. } | Answer::Form { .. } => Err(reason),
             Answer::No {
                 reason: Some(words),
             } => Err(format!("{reason}; {words}")),
@@ -336,8 +349,16 @@ impl Agent {
             call,
             output,
             files,
+            took,
         } = ran;
         let content = self.redacted(output.content);
+        let finished = took.map(|took| Event::ToolFinished {
+            tool_use_id: call.id.clone(),
+            tool: call.name.clone(),
+            is_error: output.is_error,
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            result: content.clone(),
+        });
         self.context_tokens += u64::try_from(content.text().len() / 4).unwrap_or(0);
         let result = ContentBlock::ToolResult(ToolResult {
             tool_use_id: call.id,
@@ -348,6 +369,9 @@ impl Agent {
         self.transcript
             .append(EntryBody::ToolResult { result, files })
             .await?;
+        if let Some(finished) = finished {
+            self.emit(finished);
+        }
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod context_files;
 mod definition;
 mod dispatch;
 mod error;
+mod events;
 mod gate;
 mod hand_over;
 mod inbox;
@@ -32,6 +33,7 @@ pub use definition::{
     MAX_DEFINITION_BYTES,
 };
 pub use error::AgentError;
+pub use events::{AgentEvent, EventBus, EventListener, Subscription};
 pub use gate::WriteGate;
 pub use hand_over::HandOver;
 pub use inbox::{Inbox, NoInbox};

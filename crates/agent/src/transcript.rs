@@ -6,10 +6,10 @@ use std::{
 };
 
 use codespar_protocol::{
-    ContentBlock, Entry, EntryBody, EntryId, Message, Role, SeenFile, SessionId, Todo, ToolUse,
-    ToolUseId,
+    ContentBlock, Entry, EntryBody, EntryId, Message, Question, QuestionStatus, Role, SeenFile,
+    SessionId, Todo, ToolUse, ToolUseId,
 };
-use codespar_store::{SessionHold, Store, StoreError};
+use codespar_store::{QuestionFilter, SessionHold, Store, StoreError};
 
 /// A session's conversation, held for this process. Whatever is appended is durable when the
 /// call returns.
@@ -39,7 +39,8 @@ pub struct Recovered {
 
 impl Transcript {
     /// Opens a session: takes hold of it, reads it, and gives every call that has no result one
-    /// that says so. Nothing is run again.
+    /// that says so. Nothing is run again. Calls that had not begun stay open where one of them
+    /// waits for a person's answer: the agent makes them when it goes on.
     pub async fn open(
         store: Arc<dyn Store>,
         session: SessionId,
@@ -93,6 +94,20 @@ impl Transcript {
         answers
             .next()
             .map_or_else(String::new, |message| message.text())
+    }
+
+    /// Where the last answer of the model begins; 0 if there is none.
+    pub(crate) fn last_answer_place(&self) -> u64 {
+        let mut messages = self.messages.iter();
+        let last = messages.rposition(|message| message.role == Role::Assistant);
+        last.and_then(|at| self.origins.get(at).copied())
+            .unwrap_or(0)
+    }
+
+    /// What tells the question about a call from all others of the session. With the place of the
+    /// message: providers may give an id twice, and an answer counts for one call.
+    pub(crate) fn question_key(place: u64, call: &ToolUseId) -> String {
+        format!("{place}/{call}")
     }
 
     /// The conversation as the model sees it.
@@ -243,11 +258,15 @@ impl Transcript {
                 _ => None,
             })
             .collect();
-        for call in self.unanswered() {
+        let unanswered = self.unanswered();
+        let waits = self.waits_for_person(&unanswered).await?;
+        for call in unanswered {
             let words = if started.contains(&call.id) {
                 recovered.outcome_unknown.push(describe(&call));
                 "interrupted, outcome unknown: the program ended while this call was running, and \
                  it was not run again. Look at the state of things before repeating it."
+            } else if waits {
+                continue;
             } else {
                 recovered.never_started.push(describe(&call));
                 "interrupted: the program ended before this call had a result. It changed nothing; \
@@ -260,8 +279,28 @@ impl Transcript {
         Ok(recovered)
     }
 
+    /// Whether one of these calls has been put to a person.
+    async fn waits_for_person(&self, calls: &[ToolUse]) -> Result<bool, StoreError> {
+        if calls.is_empty() {
+            return Ok(false);
+        }
+        let asked = self
+            .store
+            .questions(QuestionFilter::OfSession(self.session))
+            .await?;
+        let place = self.last_answer_place();
+        let keys: Vec<String> = calls
+            .iter()
+            .map(|call| Transcript::question_key(place, &call.id))
+            .collect();
+        let is_one = |question: &Question| {
+            question.status != QuestionStatus::Withdrawn && keys.contains(&question.key)
+        };
+        Ok(asked.iter().any(is_one))
+    }
+
     /// Calls of the last assistant message that have no result.
-    fn unanswered(&self) -> Vec<ToolUse> {
+    pub(crate) fn unanswered(&self) -> Vec<ToolUse> {
         let Some(at) = self
             .messages
             .iter()

@@ -15,7 +15,7 @@ use std::{
 };
 
 use codespar_testkit::{AfterLast, Conversation, Matcher, Script, Turn, process::spawn};
-use common::{Bench, PATIENCE, ended, git::git, json_lines, parsed, task, tool_results};
+use common::{Bench, PATIENCE, ended, git::git, json_lines, parsed, question, task, tool_results};
 use serde_json::{Value, json};
 
 const GATE: &str = "touch waits; until [ -e open ]; do sleep 0.05; done";
@@ -256,7 +256,12 @@ fn left_behind() -> (Bench, String) {
                 .turn(Turn::text("child is done")),
         )
         .conversation(
+            // One that makes tasks looks for those of others too.
             child("another person")
+                .turn(Turn::tool(
+                    "TaskCreate",
+                    &json!({"task_type": "local_bash", "subject": "s", "command": "true"}),
+                ))
                 .turn(Turn::tool(
                     "Bash",
                     &json!({"command": "touch there; until [ -e leave ]; do sleep 0.05; done"}),
@@ -318,7 +323,7 @@ fn an_agent_that_another_run_takes_up_keeps_its_own_mode_and_its_own_account() {
     let lines = json_lines(&finished.stdout);
     let last = lines.last().unwrap();
     assert_eq!(last["result"], "other is done");
-    // Two calls of its own; those of the agent are on the account of whoever started it.
+    // Its own calls; those of the agent are on the account of whoever started it.
     let own: u64 = lines
         .iter()
         .filter(|line| line["type"] == "assistant" && line["parent_tool_use_id"].is_null())
@@ -515,7 +520,15 @@ fn a_worker_does_not_give_a_task_more_than_its_maker_did() {
                 .run(&[&create[..], &["--permission-mode", mode]].concat())
                 .stdout,
         );
-        let record = ended(&bench, made["task_id"].as_str().unwrap());
+        let id = made["task_id"].as_str().unwrap();
+        if !is_written {
+            let question = question(&bench);
+            assert_eq!(question["task_id"], id, "{question:#}");
+            let asked = question["id"].as_str().unwrap();
+            let answered = bench.run(&["task", "answer", asked, "no"]);
+            assert!(answered.status.success(), "{}", answered.stderr);
+        }
+        let record = ended(&bench, id);
         assert_eq!(record["status"], "completed", "{record:#}");
         assert_eq!(
             bench.work().join("owned.txt").exists(),

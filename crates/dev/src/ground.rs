@@ -34,13 +34,6 @@ pub trait Linker: Send + Sync {
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
 }
 
-/// The person who gave the instruction, where they can be asked.
-#[async_trait]
-pub trait HumanInput: Send + Sync {
-    /// Shows what the model wants to know and gives the answer; `None` when there is none.
-    async fn answer(&self, question: &str) -> Option<String>;
-}
-
 /// Makes an alias or a name into the id that the provider in use knows.
 pub type ModelNames = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
@@ -61,8 +54,6 @@ pub struct DevSetup {
     pub redactor: Arc<Redactor>,
     /// Indexes, test results and throw-away trees are kept in here.
     pub dir: PathBuf,
-    /// Who can be asked; nobody in a pipe.
-    pub person: Option<Arc<dyn HumanInput>>,
     /// Called after each recorded step.
     pub hook: Option<StepHook>,
 }

@@ -35,7 +35,7 @@ pub use codespar_protocol::{
 };
 pub use failure::Failure;
 pub use follow::{subscribe, unsubscribe};
-pub use ground::{DevSetup, HumanInput, Link, Linker, ModelNames};
+pub use ground::{DevSetup, Link, Linker, ModelNames};
 pub use images::keep_images;
 pub use ledger::StepHook;
 pub use merge::{MergeRefusal, Merged, merge};

@@ -7,7 +7,7 @@ use codespar_model::{Budget, ModelEvent};
 use codespar_protocol::{
     CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd, retry_text,
 };
-use codespar_tasks::{Control, TaskHub, TaskLog, TaskStopReason};
+use codespar_tasks::{Control, QuestionSource, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
 use crate::{
@@ -107,7 +107,8 @@ impl Run {
                 self.note(&text);
             }
         }
-        self.hub.tell(
+        self.hub.publish(
+            None,
             &self.control.record.task_id,
             Event::Step {
                 task_id: self.control.record.task_id.clone(),
@@ -131,7 +132,8 @@ impl Run {
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
         let reason = self.redacted(&reason);
         self.note(&format!("   {}", retry_text(attempt, delay_ms, &reason)));
-        self.hub.tell(
+        self.hub.publish(
+            None,
             &self.control.record.task_id,
             Event::Retrying {
                 attempt,
@@ -262,6 +264,16 @@ impl Run {
             .ledger
             .record(&format!("{step}-lost-{}", earlier + 1), &spent)
             .await;
+    }
+
+    /// Who asks, when this run has a question to a person.
+    pub(crate) fn question_source(&self) -> Result<QuestionSource, Failure> {
+        let authority = self.control.authority().map_err(Failure::Broken)?;
+        Ok(QuestionSource {
+            session: authority.tree,
+            task: Some(self.control.record.task_id.clone()),
+            project_root: authority.project_root.clone(),
+        })
     }
 
     /// Where this run keeps files of its own.

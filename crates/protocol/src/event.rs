@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cost, EntryId, Message, Question, SessionId, StopReason, TaskId, TaskStatus, TaskType, Todo,
-    ToolUseId, Usage,
+    Cost, EntryId, Message, PermissionRequest, SessionId, StopReason, TaskId, TaskStatus, TaskType,
+    Todo, ToolResultContent, ToolUseId, Usage,
 };
 
 /// How much a notice matters.
@@ -67,8 +67,9 @@ pub enum Event {
         tool: String,
         /// What it does, in one line.
         summary: String,
+        input: serde_json::Value,
     },
-    /// A tool ended.
+    /// A tool ended; its result is in the store.
     ToolFinished {
         /// The call.
         tool_use_id: ToolUseId,
@@ -78,6 +79,8 @@ pub enum Event {
         is_error: bool,
         /// How long it took.
         duration_ms: u64,
+        /// What the model gets to see of it.
+        result: ToolResultContent,
     },
     /// The answers to the calls of the last message, in call order; they are in the store.
     ToolResults {
@@ -89,7 +92,7 @@ pub enum Event {
     /// A person is being asked.
     PermissionAsked {
         /// What about.
-        question: Question,
+        question: PermissionRequest,
     },
     /// A call was not allowed.
     PermissionDenied(PermissionDenial),

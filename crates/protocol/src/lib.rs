@@ -1,4 +1,4 @@
-//! The words every room shares: ids, messages and content blocks, events, usage. No I/O.
+//! What all crates share: ids, messages and content blocks, events, usage. No I/O.
 
 mod authority;
 mod change;
@@ -12,6 +12,7 @@ mod notification;
 mod pull_request;
 mod question;
 mod raw;
+mod short_id;
 mod task;
 mod task_spec;
 mod todo;
@@ -37,7 +38,10 @@ pub use pull_request::{
     Check, CheckState, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, Review,
     ReviewComment, Verdict,
 };
-pub use question::{Answer, Question};
+pub use question::{
+    Answer, ClarificationRequest, ElicitationRequest, ParseQuestionIdError, PermissionRequest,
+    Question, QuestionId, QuestionRequest, QuestionStatus,
+};
 pub use raw::RawObject;
 pub use task::{
     OnDependencyFailure, ParseTaskError, RESULT_KEYS, TaskId, TaskRecord, TaskStatus, TaskType,

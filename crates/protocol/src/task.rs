@@ -1,20 +1,15 @@
 //! Tasks: everything that runs beside the conversation, as one record with one lifecycle.
 
-use std::{
-    fmt,
-    str::FromStr,
-    sync::{
-        LazyLock,
-        atomic::{AtomicU32, Ordering},
-    },
-};
+use std::{fmt, str::FromStr};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
-use crate::{AgentSpec, Authority, Cost, SessionId, TaskSpec, Usage};
+use crate::{
+    AgentSpec, Authority, Cost, SessionId, TaskSpec, Usage,
+    short_id::{are_digits, fresh_digits},
+};
 
 /// What a task runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -117,21 +112,9 @@ impl FromStr for TaskType {
 pub struct TaskId(String);
 
 impl TaskId {
-    /// A fresh id. One process never makes the same twice: of ten thousand random ids, one set in
-    /// eighty would have a pair with the same eight digits.
+    /// A fresh id.
     pub fn new(kind: TaskType) -> Self {
-        static SEED: LazyLock<(u32, u32)> = LazyLock::new(|| {
-            let random = || Uuid::new_v4().as_fields().0;
-            (random(), random())
-        });
-        static MADE: AtomicU32 = AtomicU32::new(0);
-        let (start, step) = *SEED;
-        // An odd step goes through all 2^32 values before it comes back to the first.
-        let digits = MADE
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_mul(step | 1)
-            .wrapping_add(start);
-        Self(format!("{}-{digits:08x}", kind.prefix()))
+        Self(format!("{}-{}", kind.prefix(), fresh_digits()))
     }
 
     /// As text.
@@ -163,16 +146,10 @@ impl fmt::Debug for TaskId {
 impl FromStr for TaskId {
     type Err = ParseTaskError;
     fn from_str(text: &str) -> Result<Self, ParseTaskError> {
-        let is_hex = |digits: &str| {
-            digits.len() == 8
-                && digits
-                    .bytes()
-                    .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
-        };
         let id = Self(text.to_owned());
         match text.split_once('-') {
             Some((letter, digits))
-                if letter.len() == 1 && is_hex(digits) && id.task_type().is_some() =>
+                if letter.len() == 1 && are_digits(digits) && id.task_type().is_some() =>
             {
                 Ok(id)
             }

@@ -6,22 +6,21 @@ use std::{
 };
 
 use codespar_agent::{
-    Agent, AgentParts, Approver, Briefing, Inbox, ModelChoice, ModelPageReader, RunLimits,
-    SideCalls, Sink, WriteGate,
+    Agent, AgentParts, Briefing, Inbox, ModelChoice, ModelPageReader, RunLimits, SideCalls, Sink,
+    WriteGate,
 };
 use codespar_policy::{Lifetime, Mode, RepositoryScope, RuleSet, SandboxState, Scope};
-use codespar_protocol::SessionId;
+use codespar_protocol::{SessionId, TaskId};
+use codespar_tasks::QuestionSource;
 use codespar_tools::{Context, ContextParts, Hidden, Registry};
 use parking_lot::RwLock;
 
 use crate::{Project, RuntimeError, Session, session_dirs::SessionDirs};
 
-/// Who listens to an agent and who answers its questions.
+/// Where an agent is shown.
 pub struct Surface {
     /// Hears every event.
     pub sink: Sink,
-    /// Answers permission questions.
-    pub approver: Arc<dyn Approver>,
     /// Added to the system prompt.
     pub note: Option<&'static str>,
 }
@@ -46,6 +45,8 @@ pub(crate) struct AgentSetup {
     /// Whether the tree was made for this agent alone.
     pub(crate) lifetime: Lifetime,
     pub(crate) inbox: Arc<dyn Inbox>,
+    /// The task it belongs to; none for the agent of a session.
+    pub(crate) task: Option<TaskId>,
     pub(crate) gate: Option<Arc<dyn WriteGate>>,
     pub(crate) surface: Surface,
 }
@@ -83,6 +84,11 @@ impl Project {
         let scope = setup.scope(self, &dirs);
         let hidden = Hidden::by_rules(&setup.rules.read(), &scope);
         let briefing = self.briefing(&setup, hidden.clone());
+        let approver = self.hub.questions().of(QuestionSource {
+            session: session.transcript.session(),
+            task: setup.task.clone(),
+            project_root: self.dir.root.clone(),
+        });
         let context = self.tool_context(&setup, &session, dirs, hidden, &side_calls);
         let parts = AgentParts {
             model: self.provider.model.clone(),
@@ -94,7 +100,7 @@ impl Project {
             mode: setup.mode,
             scope,
             redactor: self.redactor.clone(),
-            approver: setup.surface.approver,
+            approver,
             sink: setup.surface.sink,
             limits: setup.limits,
             briefing,

@@ -102,9 +102,9 @@ impl Make<'_> {
             workspace_dirs: self.permissions.authority.extra_dirs,
             free_dirs: scratchpad.into_iter().collect(),
             inbox,
+            task: Some(self.control.record.task_id.clone()),
             surface: Surface {
                 sink: self.sink,
-                approver: project.interaction.approver.clone(),
                 note: Some(NOTE),
             },
         };

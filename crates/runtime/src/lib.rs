@@ -34,7 +34,7 @@ pub use environment::Environment;
 pub use error::RuntimeError;
 pub use network::{NetworkReport, report as network_report};
 pub use options::ProjectOptions;
-pub use project::{Interaction, Project, ProjectConfig};
+pub use project::{Project, ProjectConfig};
 pub use project_dir::ProjectDir;
 pub use provider::{Provider, choose as choose_provider, choose_with_retry};
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};

@@ -21,6 +21,10 @@ impl Project {
         at_end: AtEnd,
     ) -> Result<Agent, RuntimeError> {
         let id = session.transcript.session();
+        let surface = Surface {
+            sink: self.hub.scheduler().events().sink_of(id, surface.sink),
+            ..surface
+        };
         let caller = self.caller(id, surface.sink.clone());
         let role = match session.mode {
             SessionMode::Normal => None,
@@ -53,6 +57,7 @@ impl Project {
             free_dirs: Vec::new(),
             lifetime: Lifetime::Kept,
             inbox: Arc::new(inbox),
+            task: None,
             gate: None,
             surface,
         };

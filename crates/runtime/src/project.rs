@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{AgentDefinitions, Approver, NobodyThere, mcp::McpServers};
+use codespar_agent::{AgentDefinitions, mcp::McpServers};
 use codespar_policy::{Mode, Redactor, RuleSet};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::Database;
@@ -97,25 +97,6 @@ impl ProjectConfig {
     }
 }
 
-/// Who can be asked when agents of a project have a question.
-#[derive(Clone)]
-pub struct Interaction {
-    /// Answers permission questions.
-    pub approver: Arc<dyn Approver>,
-    /// Answers the dev agent's one question.
-    pub person: Option<Arc<dyn codespar_dev::HumanInput>>,
-}
-
-impl Default for Interaction {
-    /// Nobody: what would be asked is denied.
-    fn default() -> Self {
-        Self {
-            approver: Arc::new(NobodyThere),
-            person: None,
-        }
-    }
-}
-
 /// A project that is open in a runtime.
 pub struct Project {
     pub dir: ProjectDir,
@@ -140,7 +121,6 @@ pub struct Project {
     /// The database of the runtime.
     pub store: Arc<dyn Database>,
     pub hub: Arc<TaskHub>,
-    pub(crate) interaction: Interaction,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) runners: Runners,
     pub(crate) rules: Arc<RwLock<RuleSet>>,
@@ -153,7 +133,6 @@ pub struct Project {
 impl Project {
     pub(crate) fn new(
         config: ProjectConfig,
-        interaction: Interaction,
         store: Arc<dyn Database>,
         hub: Arc<TaskHub>,
         role: ProcessRole,
@@ -175,7 +154,6 @@ impl Project {
                 warnings: config.warnings,
                 store,
                 hub,
-                interaction,
                 budgets: Arc::new(budgets),
                 rules: Arc::new(RwLock::new(config.rules)),
                 denied: config.denied,

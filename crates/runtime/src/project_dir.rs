@@ -46,7 +46,7 @@ impl ProjectDir {
     }
 
     /// The project with this root, whatever is around it.
-    pub(crate) fn at(environment: Arc<Environment>, root: &Path) -> Result<Self, RuntimeError> {
+    pub fn at(environment: Arc<Environment>, root: &Path) -> Result<Self, RuntimeError> {
         if !root.is_dir() {
             return Err(RuntimeError::Failed(format!(
                 "{} is not a directory",

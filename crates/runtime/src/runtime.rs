@@ -6,14 +6,15 @@ use std::{
     sync::Arc,
 };
 
-use codespar_store::{Database, Store, TaskStore};
-use codespar_tasks::{RunnerLimits, Scheduler, TaskHub};
+use codespar_agent::EventBus;
+use codespar_store::{ChangeFeed, Database, Store, TaskStore};
+use codespar_tasks::{Attendance, Questions, RunnerLimits, Scheduler, TaskHub};
 use codespar_tools::sandbox::Sandbox;
 use parking_lot::Mutex;
 
 use crate::{
-    Environment, Interaction, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError,
-    Settings, runners::ByProject, tools::kinds,
+    Environment, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError, Settings,
+    runners::ByProject, tools::kinds,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,7 @@ pub struct Runtime {
     environment: Arc<Environment>,
     store: Arc<dyn Database>,
     scheduler: Arc<Scheduler>,
+    changes: ChangeFeed,
     role: ProcessRole,
     /// For projects that are opened because a task needs them.
     options: ProjectOptions,
@@ -36,8 +38,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens the database and starts to run tasks. `options` count for projects that are opened for
-    /// tasks alone.
+    /// Opens the database. A worker starts to run tasks; a session does when it makes one, or is
+    /// told to. `options` count for projects that are opened for tasks alone.
     pub async fn open(
         environment: Arc<Environment>,
         role: ProcessRole,
@@ -52,9 +54,15 @@ impl Runtime {
             ProcessRole::Session => Scheduler::new(tasks, outputs, limits, redactor),
             ProcessRole::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor),
         };
-        tokio::spawn(scheduler.clone().run());
+        let sessions: Arc<dyn Store> = store.clone();
+        let changes = ChangeFeed::new(sessions);
+        if role == ProcessRole::Worker {
+            scheduler.follow(changes.clone());
+            scheduler.ensure_running();
+        }
         Ok(Arc::new(Self {
             environment,
+            changes,
             store,
             scheduler,
             role,
@@ -66,7 +74,7 @@ impl Runtime {
     /// A runtime with its first project.
     pub async fn with_project(
         config: ProjectConfig,
-        interaction: Interaction,
+        attendance: Attendance,
         role: ProcessRole,
     ) -> Result<(Arc<Self>, Arc<Project>), RuntimeError> {
         // Finding out what works takes a while; the model takes longer to ask for a command.
@@ -78,7 +86,7 @@ impl Runtime {
         };
         let environment = config.dir.environment.clone();
         let runtime = Self::open(environment, role, config.limits(), options).await?;
-        let project = runtime.open_project(config, interaction);
+        let project = runtime.open_project(config, attendance);
         if role == ProcessRole::Session {
             project.mcp.begin();
         }
@@ -89,10 +97,10 @@ impl Runtime {
     pub fn open_project(
         self: &Arc<Self>,
         config: ProjectConfig,
-        interaction: Interaction,
+        attendance: Attendance,
     ) -> Arc<Project> {
-        let hub = self.hub(&config);
-        let project = Project::new(config, interaction, self.store.clone(), hub, self.role);
+        let hub = self.hub(&config, attendance);
+        let project = Project::new(config, self.store.clone(), hub, self.role);
         let root = project.dir.root.clone();
         self.projects.lock().insert(root.clone(), project.clone());
         for task_type in project.runners.keys().copied() {
@@ -106,14 +114,34 @@ impl Runtime {
         project
     }
 
-    /// The project with this root; opened without anybody to ask if it is not open yet.
+    /// The project with this root, opened if it is not open yet. The agents of a worker can be
+    /// answered from elsewhere; in a session nobody has asked for this project.
     pub fn project_at(self: &Arc<Self>, root: &Path) -> Result<Arc<Project>, RuntimeError> {
         if let Some(project) = self.projects.lock().get(root) {
             return Ok(project.clone());
         }
         let dir = ProjectDir::at(self.environment.clone(), root)?;
         let config = ProjectConfig::load(dir, self.options.clone())?;
-        Ok(self.open_project(config, Interaction::default()))
+        let attendance = match self.role {
+            ProcessRole::Worker => Attendance::Elsewhere,
+            ProcessRole::Session => Attendance::Nobody,
+        };
+        Ok(self.open_project(config, attendance))
+    }
+
+    /// Starts to run tasks of the open projects that others made or left.
+    pub fn start_tasks(&self) {
+        self.scheduler.ensure_running();
+    }
+
+    /// What the agents and tasks of this process do.
+    pub fn events(&self) -> &EventBus {
+        self.scheduler.events()
+    }
+
+    /// What is committed to the database, by this process or another.
+    pub fn changes(&self) -> &ChangeFeed {
+        &self.changes
     }
 
     pub fn store(&self) -> &Arc<dyn Database> {
@@ -132,13 +160,17 @@ impl Runtime {
     }
 
     /// What the tools and commands of a project use.
-    fn hub(&self, config: &ProjectConfig) -> Arc<TaskHub> {
+    fn hub(&self, config: &ProjectConfig, attendance: Attendance) -> Arc<TaskHub> {
         let tasks: Arc<dyn TaskStore> = self.store.clone();
         let sessions: Arc<dyn Store> = self.store.clone();
+        let limit = config.settings.question_time_limit();
+        let changes = self.changes.clone();
+        let questions = Questions::new(sessions.clone(), changes, limit, attendance);
         let hub = TaskHub::new(
             tasks,
             sessions,
             self.scheduler.clone(),
+            questions,
             kinds(config.agents.agents.values()),
             tasks_disabled(&config.dir, &config.settings),
         );

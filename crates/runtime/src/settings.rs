@@ -14,6 +14,7 @@ use std::{
 
 use codespar_files::OpenError;
 use codespar_policy::{Mode, RuleKind, RuleSet, RuleSource};
+use codespar_tasks::QUESTION_TIME_LIMIT;
 use codespar_tools::{
     egress::AllowedDomain,
     sandbox::{ResourceLimits, SandboxChoice},
@@ -50,6 +51,8 @@ pub struct Settings {
     pub max_shells: Option<u32>,
     pub max_tokens: Option<u64>,
     pub max_wall_seconds: Option<u64>,
+    /// How long a question of a background agent waits for an answer.
+    pub question_timeout_seconds: Option<u64>,
     pub disable_background_tasks: Option<bool>,
     pub mcp: McpSettings,
     pub dev: DevSettings,
@@ -197,6 +200,7 @@ struct File<'a> {
     max_shells: Option<u32>,
     max_tokens: Option<u64>,
     max_wall_seconds: Option<u64>,
+    question_timeout_seconds: Option<u64>,
     disable_background_tasks: Option<bool>,
     mcp_servers: BTreeMap<String, Box<RawValue>>,
     enabled_mcp_servers: Vec<String>,
@@ -239,6 +243,12 @@ impl Settings {
     /// How long one run of an agent may take.
     pub fn max_wall(&self) -> Option<std::time::Duration> {
         self.max_wall_seconds.map(std::time::Duration::from_secs)
+    }
+
+    /// How long a question waits for an answer before it counts as answered with no.
+    pub fn question_time_limit(&self) -> std::time::Duration {
+        self.question_timeout_seconds
+            .map_or(QUESTION_TIME_LIMIT, std::time::Duration::from_secs)
     }
 
     /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning. Files of
@@ -347,6 +357,11 @@ impl Settings {
         self.max_shells = file.max_shells.or(self.max_shells);
         self.max_tokens = limit(self.max_tokens, file.max_tokens, author);
         self.max_wall_seconds = limit(self.max_wall_seconds, file.max_wall_seconds, author);
+        self.question_timeout_seconds = limit(
+            self.question_timeout_seconds,
+            file.question_timeout_seconds,
+            author,
+        );
         self.disable_background_tasks = file
             .disable_background_tasks
             .or(self.disable_background_tasks);

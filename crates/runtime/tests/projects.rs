@@ -15,13 +15,12 @@ use std::{
     time::Duration,
 };
 
-use codespar_agent::NobodyThere;
 use codespar_protocol::{Message, Outcome, RunResult, Usage, Usd};
 use codespar_runtime::{
-    Environment, Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions,
-    Runtime, Surface, WhichSession,
+    Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, Surface,
+    WhichSession,
 };
-use codespar_tasks::{AtEnd, RunnerLimits};
+use codespar_tasks::{AtEnd, Attendance, RunnerLimits};
 use codespar_testkit::{
     Conversation, Gate, Matcher, Script, ScriptedModel, Turn,
     mcp::{Host, HostSetup, serve_http},
@@ -72,7 +71,7 @@ impl Setup {
     fn open(&self, runtime: &Arc<Runtime>, name: &str, options: ProjectOptions) -> Arc<Project> {
         let dir = ProjectDir::find(self.environment.clone(), &self.root(name)).unwrap();
         let config = ProjectConfig::load(dir, options).unwrap();
-        let project = runtime.open_project(config, Interaction::default());
+        let project = runtime.open_project(config, Attendance::Nobody);
         project.mcp.begin();
         project
     }
@@ -132,7 +131,6 @@ async fn run(project: Arc<Project>, prompt: String) -> (Vec<String>, RunResult) 
     let tools = project.tool_names(&session);
     let surface = Surface {
         sink: Arc::new(|_| {}),
-        approver: Arc::new(NobodyThere),
         note: None,
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait).unwrap();

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_protocol::{SessionId, TaskId, TaskStatus, TaskType};
+use codespar_protocol::{QuestionId, QuestionStatus, SessionId, TaskId, TaskStatus, TaskType};
 
 /// A store operation that did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,21 @@ pub enum StoreError {
     NotText { path: PathBuf },
     #[error("there is no task {0}; `codespar task list` shows those there are")]
     NoSuchTask(TaskId),
+    #[error("there is no question {0}; `codespar task questions` shows those that are open")]
+    NoSuchQuestion(String),
+    /// It was answered before, or nobody needs an answer.
+    #[error("question {id} is {}{}", status.as_str(), by.as_ref().map(|by| format!(" (by {by})")).unwrap_or_default())]
+    QuestionNotOpen {
+        id: QuestionId,
+        status: QuestionStatus,
+        /// Who answered.
+        by: Option<String>,
+    },
+    #[error("that does not answer question {id}: {reason}")]
+    WrongAnswer { id: QuestionId, reason: String },
+    /// Whoever follows the changes was away for too long and must look at everything anew.
+    #[error("the changes after {cursor} are not kept any more; the oldest is {oldest}")]
+    ChangesForgotten { cursor: u64, oldest: u64 },
     /// Only runners write these.
     #[error("`{key}` in the metadata of {id} is what its runner reports; choose another name")]
     ResultKey { id: TaskId, key: &'static str },

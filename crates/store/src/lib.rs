@@ -1,11 +1,15 @@
 //! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
 //! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories (`PullStore`); SQLite behind them all.
 
+mod changes;
 mod error;
+mod feed;
 mod lease_store;
 mod locks;
 mod pull_sql;
 mod pull_store;
+mod question_sql;
+mod questions;
 mod records;
 mod sql;
 mod sqlite;
@@ -13,12 +17,15 @@ mod task_sql;
 mod task_store;
 mod title;
 
+pub use changes::{ChangeCursor, ChangeKind, StoreChange};
 pub use error::StoreError;
+pub use feed::{ChangeFeed, ChangeFollower};
 pub use lease_store::{
     Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId, RunnerSeen,
     TaskEnding,
 };
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
+pub use questions::{NewQuestion, QuestionFilter};
 pub use records::{NewSession, Removed, SessionFilter, SessionRecord};
 pub use sqlite::SqliteStore;
 pub use task_store::{
@@ -29,7 +36,7 @@ pub use task_store::{
 use std::fmt;
 
 use async_trait::async_trait;
-use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
+use codespar_protocol::{Answer, Entry, EntryBody, Question, QuestionId, SessionId, SessionMode};
 use jiff::Timestamp;
 
 /// Everything that one database keeps.
@@ -72,6 +79,33 @@ pub trait Store: Send + Sync {
 
     /// Changes how a session works.
     async fn set_session_mode(&self, id: SessionId, mode: SessionMode) -> Result<(), StoreError>;
+
+    /// Records a question, or gives the one that the session has under the same key.
+    async fn ask_question(&self, new: NewQuestion) -> Result<Question, StoreError>;
+
+    async fn question(&self, id: &QuestionId) -> Result<Question, StoreError>;
+
+    async fn questions(&self, filter: QuestionFilter) -> Result<Vec<Question>, StoreError>;
+
+    /// Answers a question once and for all. Refused when it is not open any more, or when the
+    /// answer does not fit it.
+    async fn answer_question(
+        &self,
+        id: &QuestionId,
+        answer: &Answer,
+        by: &str,
+    ) -> Result<Question, StoreError>;
+
+    /// Whoever asked does not need to know any more. One that is not open stays as it is.
+    async fn withdraw_question(&self, id: &QuestionId) -> Result<(), StoreError>;
+
+    /// The place of the newest change.
+    async fn newest_change(&self) -> Result<ChangeCursor, StoreError>;
+
+    /// What was committed after a cursor, by any process, in that order; some of it where it is
+    /// much. Waits until there is something. Refused with `StoreError::ChangesForgotten` for a
+    /// cursor that is too old.
+    async fn changes(&self, after: ChangeCursor) -> Result<Vec<StoreChange>, StoreError>;
 
     /// Forgets a session and all that hangs on it. Refused while a process holds it.
     async fn remove_session(&self, id: SessionId) -> Result<(), StoreError>;

@@ -375,7 +375,13 @@ async fn a_database_of_sessions_only_gets_the_tables_of_tasks() {
         .connect()
         .await
         .unwrap();
+    for trigger in ["changes_entry", "questions_of_removed_sessions"] {
+        let drop = sqlx::AssertSqlSafe(format!("DROP TRIGGER {trigger}"));
+        database.execute(drop).await.unwrap();
+    }
     for table in [
+        "questions",
+        "changes",
         "commit_checks",
         "pull_reviews",
         "pulls",

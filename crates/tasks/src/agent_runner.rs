@@ -176,7 +176,11 @@ impl AgentRunner {
 
     /// Events go to the output file, and to whoever waits for this task in this process.
     fn sink(&self, control: &Control, log: TaskLog) -> Sink {
-        let listener = self.hub.listener(&control.record.task_id);
+        let spec = control.record.spec.as_ref();
+        let session = spec
+            .and_then(TaskSpec::agent)
+            .map(|agent| agent.agent_session);
+        let hub = self.hub.clone();
         let watch = Mutex::new((log, Progress::default()));
         let task_id = control.record.task_id.clone();
         Arc::new(move |event: Event| {
@@ -184,11 +188,10 @@ impl AgentRunner {
             if let Some(line) = line_of(&event) {
                 log.write(&line);
             }
-            let Some(listener) = &listener else { return };
             let step = progress.step(&task_id, &event);
-            listener(event);
+            hub.publish(session, &task_id, event);
             if let Some(step) = step {
-                listener(step);
+                hub.publish(session, &task_id, step);
             }
         })
     }

@@ -12,14 +12,16 @@ use codespar_agent::Sink;
 use codespar_protocol::{
     Authority, Event, Isolation, OnDependencyFailure, SessionId, TaskId, TaskRecord, ToolUseId, Usd,
 };
-use codespar_store::{Notify, RunnerSeen, Store, StoreError, TaskChange, TaskFilter, TaskStore};
+use codespar_store::{
+    ChangeFeed, ChangeKind, Notify, RunnerSeen, Store, StoreChange, StoreError, TaskChange,
+    TaskFilter, TaskStore,
+};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentKind, Scheduler, WorkflowGate, find_task, runner::TaskStopReason};
+use crate::{AgentKind, Questions, Scheduler, WorkflowGate, find_task, runner::TaskStopReason};
 
-const POLL: Duration = Duration::from_secs(2);
 /// How long a stop is waited for: TERM, then KILL after five seconds.
 const STOP_PATIENCE: Duration = Duration::from_secs(8);
 
@@ -80,6 +82,11 @@ pub struct AgentLaunch {
     pub notify: Notify,
 }
 
+fn is_end_of(id: &TaskId, change: &StoreChange) -> bool {
+    change.task_id.as_ref() == Some(id)
+        && matches!(change.kind, ChangeKind::Task { status } if status.is_final())
+}
+
 /// What came of waiting.
 #[derive(Debug, Clone)]
 pub enum Waited {
@@ -112,6 +119,7 @@ pub struct TaskHub {
     pub(crate) store: Arc<dyn TaskStore>,
     pub(crate) sessions: Arc<dyn Store>,
     pub(crate) scheduler: Arc<Scheduler>,
+    questions: Questions,
     kinds: Vec<AgentKind>,
     pub(crate) limits: AgentLimits,
     /// Why no tasks may be made, if so.
@@ -126,11 +134,13 @@ impl TaskHub {
         store: Arc<dyn TaskStore>,
         sessions: Arc<dyn Store>,
         scheduler: Arc<Scheduler>,
+        questions: Questions,
         kinds: Vec<AgentKind>,
         disabled: Option<String>,
     ) -> Arc<Self> {
         Arc::new(Self {
             store,
+            questions,
             sessions,
             scheduler,
             kinds,
@@ -169,6 +179,22 @@ impl TaskHub {
         &self.scheduler
     }
 
+    /// What is committed to the store, by this process or another.
+    pub fn changes(&self) -> &ChangeFeed {
+        self.questions.changes()
+    }
+
+    /// Questions of the project's agents to people.
+    pub fn questions(&self) -> &Questions {
+        &self.questions
+    }
+
+    /// Something may be ready for this process to run.
+    pub fn wake(&self) {
+        self.scheduler.ensure_running();
+        self.scheduler.nudge();
+    }
+
     /// The kinds of agents there are.
     pub fn kinds(&self) -> &[AgentKind] {
         &self.kinds
@@ -188,26 +214,19 @@ impl TaskHub {
             })
     }
 
-    /// Who wants to hear of a task's events.
-    pub(crate) fn listener(&self, id: &TaskId) -> Option<Sink> {
-        self.scheduler.listeners.lock().get(id).cloned()
-    }
-
-    /// Sends events of a task to a sink from now on.
-    pub fn hear(&self, id: &TaskId, sink: Sink) {
-        self.scheduler.listeners.lock().insert(id.clone(), sink);
+    /// Sends events of a task to a sink of this session from now on.
+    pub fn follow(&self, id: &TaskId, session: SessionId, sink: Sink) {
+        self.scheduler.events.follow_task(id, session, sink);
     }
 
     /// Sends them nowhere any more.
     pub(crate) fn forget_listener(&self, id: &TaskId) {
-        self.scheduler.listeners.lock().remove(id);
+        self.scheduler.events.forget_task(id);
     }
 
     /// Says something of a task to whoever listens in this process.
-    pub fn tell(&self, id: &TaskId, event: Event) {
-        if let Some(sink) = self.listener(id) {
-            sink(event);
-        }
+    pub fn publish(&self, session: Option<SessionId>, id: &TaskId, event: Event) {
+        self.scheduler.events.publish(session, Some(id), event);
     }
 
     /// Events of the task reach the caller as those of a subagent.
@@ -223,16 +242,19 @@ impl TaskHub {
                 event: Box::new(event),
             });
         });
-        self.hear(id, listener);
+        self.follow(id, caller.session, listener);
     }
 
     /// Waits until a task is over, in this process or another.
     pub async fn wait(&self, id: &TaskId, cancel: &CancellationToken) -> Result<Waited, HubError> {
+        // It may be for this process to run.
+        self.scheduler.ensure_running();
+        // Followed before it is looked: an end in between is not missed.
+        let mut changes = self.changes().follow().await?;
         loop {
             let end = self.scheduler.end_of(id);
             let ended = end.notified();
             tokio::pin!(ended);
-            // Listening before looking: an end in between is not missed.
             ended.as_mut().enable();
             let record = self.store.task(id).await?;
             if record.status.is_final() {
@@ -243,7 +265,7 @@ impl TaskHub {
             tokio::select! {
                 () = ended => {}
                 // It may run in another process.
-                () = tokio::time::sleep(POLL) => {}
+                () = changes.until(|change| is_end_of(id, change)) => {}
                 () = cancel.cancelled() => return Ok(Waited::GaveUp),
             }
         }
@@ -289,7 +311,7 @@ impl TaskHub {
         self.listen(&id, caller, call);
         let record = self.store.send_mail(&id, &from, message).await?;
         self.scheduler.wake_for_mail(&id);
-        self.scheduler.nudge();
+        self.wake();
         Ok(record)
     }
 
@@ -363,7 +385,7 @@ impl TaskHub {
 
     pub async fn change(&self, id: &TaskId, change: TaskChange) -> Result<TaskRecord, HubError> {
         let record = self.store.change_task(id, change).await?;
-        self.scheduler.nudge();
+        self.wake();
         Ok(record)
     }
 

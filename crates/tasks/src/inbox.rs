@@ -7,12 +7,13 @@ use codespar_agent::{Inbox, Sink, Transcript};
 use codespar_protocol::{
     EntryBody, Event, Message, NoticeLevel, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
 };
-use codespar_store::{StoreError, TaskFilter};
+use codespar_store::{ChangeKind, StoreChange, StoreError, TaskFilter};
 use tokio_util::sync::CancellationToken;
 
 use crate::TaskHub;
 
-const POLL: Duration = Duration::from_millis(300);
+/// How often it is looked whether a worker lives: one that dies writes nothing.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// The inbox of an agent: the person's (no task) or a subagent's.
 pub struct TaskInbox {
@@ -50,6 +51,10 @@ impl Inbox for TaskInbox {
             return false;
         }
         let mut endings = self.hub.scheduler().endings();
+        // Followed before it is looked: what comes in between is not missed.
+        let Ok(mut changes) = self.hub.changes().follow().await else {
+            return false;
+        };
         loop {
             match self.has_something().await {
                 Ok(true) => return true,
@@ -64,9 +69,11 @@ impl Inbox for TaskInbox {
                 }
                 return came;
             }
+            self.hub.scheduler().ensure_running();
             tokio::select! {
                 _ = endings.recv() => {}
-                () = tokio::time::sleep(POLL) => {}
+                () = changes.until(|change| self.concerns_us(change)) => {}
+                () = tokio::time::sleep(LOOK) => {}
                 () = cancel.cancelled() => return false,
             }
         }
@@ -128,6 +135,16 @@ impl TaskInbox {
             })
             .await?;
         Ok(true)
+    }
+
+    /// A notification, a message, or another state of a task of ours.
+    fn concerns_us(&self, change: &StoreChange) -> bool {
+        let is_ours = change.session_id == Some(self.session);
+        match change.kind {
+            ChangeKind::Notification | ChangeKind::Task { .. } => is_ours,
+            ChangeKind::Mail => change.task_id.is_some() && change.task_id == self.task,
+            ChangeKind::Entry { .. } | ChangeKind::Question { .. } => false,
+        }
     }
 
     async fn has_something(&self) -> Result<bool, StoreError> {

@@ -234,6 +234,7 @@ impl TaskHub {
             .then(|| self.scheduler.id().clone());
         let starts_at_once = start_here.is_some();
         let authority = (caller.authority)();
+        self.scheduler.ensure_running();
         let new = NewTask {
             output_file: Some(self.scheduler.output_file(authority.tree, &id)),
             id,

@@ -11,10 +11,12 @@ use codespar_protocol::{
     WorkflowSpec,
 };
 use codespar_store::{
-    Capacity, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter, TaskStore,
+    Capacity, ChangeFeed, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter,
+    TaskStore,
 };
 use codespar_tasks::{
-    Control, Runner, RunnerLimits, Scheduler, TaskHub, TaskOutcome, WorkflowRunner, parse_workflow,
+    Attendance, Control, QUESTION_TIME_LIMIT, Questions, Runner, RunnerLimits, Scheduler, TaskHub,
+    TaskOutcome, WorkflowRunner, parse_workflow,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -146,7 +148,22 @@ impl Bench {
         let output = self.dir.path().join("out");
         let scheduler = Scheduler::new(store.clone(), output, RunnerLimits::default(), redactor());
         scheduler.add_project(self.dir.path().to_path_buf());
-        let hub = TaskHub::new(store.clone(), store, scheduler.clone(), Vec::new(), None);
+        let changes = ChangeFeed::new(store.clone());
+        let questions = Questions::new(
+            store.clone(),
+            changes,
+            QUESTION_TIME_LIMIT,
+            Attendance::Nobody,
+        );
+        let kinds = Vec::new();
+        let hub = TaskHub::new(
+            store.clone(),
+            store,
+            scheduler.clone(),
+            questions,
+            kinds,
+            None,
+        );
         scheduler.serve(TaskType::LocalBash, Arc::new(commands));
         let workflows = WorkflowRunner { hub: hub.clone() };
         scheduler.serve(TaskType::LocalWorkflow, Arc::new(workflows));
@@ -299,8 +316,9 @@ async fn who_heard_a_task_is_forgotten_at_its_end_though_nobody_waited() {
     let held = Arc::new(());
     let heard = held.clone();
     let step = "b-0000000a".parse().unwrap();
-    process.hub.hear(
+    process.hub.follow(
         &step,
+        codespar_protocol::SessionId::new(),
         Arc::new(move |_| {
             let _ = &heard;
         }),

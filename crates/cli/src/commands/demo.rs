@@ -17,13 +17,13 @@ use codespar_forge::Forge;
 use codespar_git::{GitError, Repository, RepositoryKind, Trust};
 use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
 use codespar_store::Notify;
-use codespar_tasks::{Caller, TaskExtra, Waited};
+use codespar_tasks::{Attendance, Caller, TaskExtra, Waited};
 use tokio_util::sync::CancellationToken;
 
 use crate::{dev::Progress, error::CommandError, signals::Signals, style};
 use codespar_runtime::{
-    Environment, Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions,
-    RepositoryLinker, Runtime,
+    Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker,
+    Runtime,
 };
 
 const FILES: [(&str, &str); 5] = [
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     let demo = demo_dir(project_dir, dir.path(), &repo, &answers)?;
     let config = ProjectConfig::load(demo, ProjectOptions::default())?;
     let (runtime, project) =
-        Runtime::with_project(config, Interaction::default(), ProcessRole::Session).await?;
+        Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
     let told = tell(&project, &repo, &cancel).await;
     let closed = runtime.close().await;
     if let Some(code) = signals.exit_code() {
@@ -175,10 +175,9 @@ async fn change(
     };
     let progress = Progress::for_people();
     let shown = progress.clone();
-    project
-        .hub
-        .hear(&id, Arc::new(move |event| shown.event(&event)));
     let session = SessionId::new();
+    let show = Arc::new(move |event| shown.event(&event));
+    project.hub.follow(&id, session, show);
     let caller = Caller {
         session,
         task: None,

@@ -10,7 +10,7 @@ use codespar_dev::{
 use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
 use codespar_store::Notify;
-use codespar_tasks::{Caller, TaskExtra, Waited, find_task};
+use codespar_tasks::{Attendance, Caller, TaskExtra, Waited, find_task};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,8 +20,8 @@ use crate::{
     signals::Signals,
 };
 use codespar_runtime::{
-    Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker,
-    Runtime, requester, which,
+    ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker, Runtime,
+    requester, which,
 };
 
 /// Turn an instruction into a verified pull request.
@@ -126,16 +126,18 @@ pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCo
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let options = project_options(&args, &project_dir);
     let config = ProjectConfig::load(project_dir, options)?;
-    let mut interaction = Interaction::default();
+    let mut attendance = Attendance::Nobody;
     let progress = if args.json {
         Progress::beside_json()
     } else {
         let progress = Progress::for_people();
-        interaction.person = AtTerminal::find(&progress).map(|person| Arc::new(person) as Arc<_>);
+        if let Some(person) = AtTerminal::find(&progress) {
+            attendance = Attendance::Here(Arc::new(person));
+        }
         progress
     };
     let (runtime, project) =
-        Runtime::with_project(config, interaction, ProcessRole::Session).await?;
+        Runtime::with_project(config, attendance, ProcessRole::Session).await?;
     for warning in &project.warnings {
         crate::printer::err(format_args!(
             "{} {warning}",
@@ -224,7 +226,7 @@ async fn record_task(
         root: project.dir.root.clone(),
         authority: project.authority(session),
     };
-    listen(project, id, progress);
+    listen(project, id, session, progress);
     let subject = format!("dev: {}", headline(order));
     project
         .hub
@@ -289,19 +291,18 @@ async fn resume(
         working_tree = look_at_working_tree(project, &order, progress).await;
         hint(id, "resumed");
     }
-    listen(project, id, progress);
-    project.hub.scheduler().nudge();
+    listen(project, id, SessionId::new(), progress);
+    project.hub.wake();
     Ok(Started {
         id: id.clone(),
         working_tree,
     })
 }
 
-fn listen(project: &Arc<Project>, id: &TaskId, progress: &Progress) {
+fn listen(project: &Arc<Project>, id: &TaskId, session: SessionId, progress: &Progress) {
     let progress = progress.clone();
-    project
-        .hub
-        .hear(id, Arc::new(move |event| progress.event(&event)));
+    let show = Arc::new(move |event| progress.event(&event));
+    project.hub.follow(id, session, show);
 }
 
 async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrder, CommandError> {

@@ -15,6 +15,7 @@ pub(crate) mod pr;
 pub(crate) mod review;
 pub(crate) mod session;
 pub(crate) mod task;
+mod task_questions;
 mod task_runner;
 mod task_spec;
 pub(crate) mod trust;

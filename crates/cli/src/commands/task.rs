@@ -10,7 +10,8 @@ use codespar_tasks::{HubError, TaskHub, find_task};
 use serde_json::{Value, json};
 
 use super::{
-    task_runner::{Vigil, start_runner_if_none},
+    task_questions::{self, AnswerArgs, QuestionsArgs},
+    task_runner::{Vigil, WaitFor, start_runner_if_none},
     task_spec,
 };
 use crate::{args::mode, error::CommandError, style};
@@ -75,6 +76,8 @@ enum Verb {
         /// The id of the task, or a unique prefix of it.
         id: String,
     },
+    Questions(QuestionsArgs),
+    Answer(AnswerArgs),
 }
 
 /// Create a task.
@@ -208,6 +211,8 @@ pub(crate) async fn run(
             .await?
         }
         Verb::Output(args) => output(&args, &project_dir, &*store).await?,
+        Verb::Questions(args) => task_questions::list(&args, &*store).await?,
+        Verb::Answer(args) => task_questions::answer(&args, &project_dir, &*store).await?,
         Verb::Watch { id } => watch(&find(&*store, &id).await?, &project_dir, &*store).await?,
     };
     store.close().await?;
@@ -320,10 +325,10 @@ async fn stop(
     json: bool,
     (project_dir, store): (&ProjectDir, &dyn Database),
 ) -> Result<ExitCode, CommandError> {
+    let mut vigil = Vigil::new(project_dir, store).await?;
     let mut record = store.stop_task(id, reason).await?;
-    let mut vigil = Vigil::new(project_dir, store);
     while !record.status.is_final() && vigil.began.elapsed() < STOP_PATIENCE {
-        vigil.wait().await?;
+        vigil.wait(WaitFor::Record).await?;
         record = store.task(id).await?;
     }
     show(&record, json)
@@ -335,13 +340,13 @@ async fn output(
     store: &dyn Database,
 ) -> Result<ExitCode, CommandError> {
     let id = find(store, &args.id).await?;
+    let mut vigil = Vigil::new(project_dir, store).await?;
     let mut record = store.task(&id).await?;
-    let mut vigil = Vigil::new(project_dir, store);
     while args.block
         && !record.status.is_final()
         && vigil.began.elapsed() < Duration::from_millis(args.timeout_ms)
     {
-        vigil.wait().await?;
+        vigil.wait(WaitFor::Record).await?;
         record = store.task(&id).await?;
     }
     let (text, next) = TaskHub::output(&record, args.offset, args.limit);
@@ -360,7 +365,7 @@ async fn watch(
     project_dir: &ProjectDir,
     store: &dyn Database,
 ) -> Result<ExitCode, CommandError> {
-    let mut vigil = Vigil::new(project_dir, store);
+    let mut vigil = Vigil::new(project_dir, store).await?;
     let mut offset = 0;
     let mut shown = None;
     loop {
@@ -385,7 +390,7 @@ async fn watch(
                 ExitCode::FAILURE
             });
         }
-        vigil.wait().await?;
+        vigil.wait(WaitFor::RecordOrOutput).await?;
     }
 }
 

@@ -5,12 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_store::{Database, RunnerId};
+use codespar_store::{ChangeCursor, Database, RunnerId};
 
 use crate::error::CommandError;
 use codespar_runtime::ProjectDir;
 
-const POLL: Duration = Duration::from_millis(150);
+/// How often the output of a task is looked at: it is a file, and no part of the store.
+const OUTPUT: Duration = Duration::from_millis(150);
 /// How often it is looked whether a runner lives.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -21,21 +22,43 @@ pub(super) struct Vigil<'a> {
     store: &'a dyn Database,
     pub(super) began: Instant,
     looked: Instant,
+    seen: ChangeCursor,
+}
+
+/// What else is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitFor {
+    Record,
+    RecordOrOutput,
 }
 
 impl<'a> Vigil<'a> {
-    pub(super) fn new(project_dir: &'a ProjectDir, store: &'a dyn Database) -> Self {
+    /// What changes after this is not missed.
+    pub(super) async fn new(
+        project_dir: &'a ProjectDir,
+        store: &'a dyn Database,
+    ) -> Result<Self, CommandError> {
         let now = Instant::now();
-        Self {
+        Ok(Self {
             project_dir,
             store,
             began: now,
             looked: now,
-        }
+            seen: store.newest_change().await?,
+        })
     }
 
-    pub(super) async fn wait(&mut self) -> Result<(), CommandError> {
-        tokio::time::sleep(POLL).await;
+    /// Returns when something has changed, or may have.
+    pub(super) async fn wait(&mut self, what: WaitFor) -> Result<(), CommandError> {
+        let pause = match what {
+            WaitFor::Record => LOOK,
+            WaitFor::RecordOrOutput => OUTPUT,
+        };
+        if let Ok(changes) = tokio::time::timeout(pause, self.store.changes(self.seen)).await
+            && let Some(last) = changes?.last()
+        {
+            self.seen = last.cursor;
+        }
         if self.looked.elapsed() > LOOK {
             self.looked = Instant::now();
             start_runner_if_none(self.project_dir, self.store).await?;

@@ -3,14 +3,15 @@
 use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
+use codespar_store::{ChangeKind, StoreChange};
+use codespar_tasks::Attendance;
 use tokio_util::sync::CancellationToken;
 
 use crate::{args::SessionArgs, commands::gc, error::CommandError, signals::Signals};
-use codespar_runtime::{Interaction, ProcessRole, ProjectConfig, ProjectDir, Runtime};
+use codespar_runtime::{ProcessRole, ProjectConfig, ProjectDir, Runtime};
 
-const POLL: Duration = Duration::from_millis(300);
-/// How often nothing must be left before the worker believes it.
-const IDLE_LOOKS: u32 = 3;
+/// How long nothing must be left before the worker believes it.
+const IDLE: Duration = Duration::from_millis(900);
 
 /// Run background tasks in this terminal.
 ///
@@ -35,29 +36,40 @@ pub(crate) async fn run(
     let signals = Signals::watch(cancel.clone())?;
     let config = ProjectConfig::load(project_dir, session.project_options())?;
     let (runtime, project) =
-        Runtime::with_project(config, Interaction::default(), ProcessRole::Worker).await?;
+        Runtime::with_project(config, Attendance::Elsewhere, ProcessRole::Worker).await?;
     crate::printer::err(format_args!(
         "codespar: taking tasks of {}",
         project.dir.state().display()
     ));
     gc::daily(&project.dir, &project.settings);
-    let mut idle = 0;
-    while idle < IDLE_LOOKS {
+    if args.until_idle {
         tokio::select! {
-            () = tokio::time::sleep(POLL) => {}
-            () = cancel.cancelled() => break,
+            idle = until_idle(&runtime) => idle?,
+            () = cancel.cancelled() => {}
         }
-        let left = project.store.outstanding().await?;
-        // What others run may be lost with them, or make more; it is waited for.
-        let is_idle = left.ready == 0 && left.running == 0;
-        idle = if args.until_idle && is_idle {
-            idle + 1
-        } else {
-            0
-        };
+    } else {
+        cancel.cancelled().await;
     }
     runtime.close().await?;
     Ok(signals
         .exit_code()
         .map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Returns when no task has been left for a while.
+async fn until_idle(runtime: &Runtime) -> Result<(), CommandError> {
+    let is_task = |change: &StoreChange| matches!(change.kind, ChangeKind::Task { .. });
+    let mut changes = runtime.changes().follow().await?;
+    loop {
+        let left = runtime.store().outstanding().await?;
+        // What others run may be lost with them, or make more; it is waited for.
+        if left.ready > 0 || left.running > 0 {
+            changes.until(is_task).await;
+            continue;
+        }
+        let next = tokio::time::timeout(IDLE, changes.until(is_task)).await;
+        if next.is_err() {
+            return Ok(());
+        }
+    }
 }

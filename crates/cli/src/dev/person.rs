@@ -1,9 +1,10 @@
-//! The person at the terminal, whom the dev agent may ask one question.
+//! The person at the terminal of `codespar dev`.
 
 use std::io::{BufRead, IsTerminal};
 
 use async_trait::async_trait;
-use codespar_dev::HumanInput;
+use codespar_protocol::{Answer, Question, QuestionRequest};
+use codespar_tasks::Respondent;
 
 use super::Progress;
 use crate::{printer, style};
@@ -17,23 +18,56 @@ impl AtTerminal {
         let both = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         both.then(|| Self(progress.clone()))
     }
+
+    fn show(&self, question: &Question) -> &'static str {
+        match &question.request {
+            QuestionRequest::Permission(asked) => {
+                let text = format!("❓ {} wants: {}", asked.tool, asked.summary);
+                self.0.line(&text);
+                self.0.line(&format!("   {}", asked.reason));
+                "y once, a always, n no"
+            }
+            QuestionRequest::Clarification(asked) => {
+                self.0.line(&format!("❓ {}", asked.text));
+                "your answer, or nothing to stop"
+            }
+            QuestionRequest::Elicitation(asked) => {
+                self.0
+                    .line(&format!("❓ {} asks: {}", asked.server, asked.message));
+                "name=value …, or n"
+            }
+        }
+    }
+
+    /// `None` when nobody reads or writes here any more.
+    async fn line(&self, prompt: &str) -> Option<String> {
+        self.0.rest();
+        printer::out(format_args!("{} › ", style::faint(prompt))).ok()?;
+        let read = || {
+            let mut line = String::new();
+            let length = std::io::stdin().lock().read_line(&mut line).ok()?;
+            (length > 0).then_some(line)
+        };
+        tokio::task::spawn_blocking(read).await.ok()?
+    }
 }
 
 #[async_trait]
-impl HumanInput for AtTerminal {
-    async fn answer(&self, question: &str) -> Option<String> {
-        self.0.line(&format!("❓ {}", question));
-        self.0.rest();
-        let prompt = style::faint("your answer, or nothing to stop");
-        // Nobody reading is nobody answering.
-        printer::out(format_args!("{prompt} › ")).ok()?;
-        let read = || {
-            let mut line = String::new();
-            std::io::stdin().lock().read_line(&mut line).ok()?;
-            Some(line)
-        };
-        let line = tokio::task::spawn_blocking(read).await.ok()??;
-        let line = line.trim().to_owned();
-        (!line.is_empty()).then_some(line)
+impl Respondent for AtTerminal {
+    async fn answer(&self, question: Question) -> Answer {
+        let prompt = self.show(&question);
+        loop {
+            let Some(line) = self.line(prompt).await else {
+                return Answer::No { reason: None };
+            };
+            match question.request.parse_answer(&line) {
+                Ok(answer) => return answer,
+                Err(wanted) => self.0.line(&wanted),
+            }
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "terminal"
     }
 }

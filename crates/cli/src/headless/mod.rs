@@ -5,9 +5,9 @@ mod output;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::{NobodyThere, Recovered};
+use codespar_agent::Recovered;
 use codespar_protocol::{Message, Outcome, RunResult, SessionMode};
-use codespar_tasks::AtEnd;
+use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -19,8 +19,7 @@ use crate::{
     stdin::{self, Piped},
 };
 use codespar_runtime::{
-    Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, Session, SessionDirs,
-    Surface, mcp,
+    ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, Session, SessionDirs, Surface, mcp,
 };
 
 /// So that the model does not end in a question that nobody will see.
@@ -39,7 +38,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
     let (runtime, project) =
-        Runtime::with_project(config, Interaction::default(), ProcessRole::Session).await?;
+        Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
     let session = project.open_session(&cli.session.which_session()).await?;
     if prompt.is_none() && session.transcript.messages().is_empty() {
         return Err(CommandError::Usage(
@@ -63,7 +62,6 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let sink = printer.clone();
     let surface = Surface {
         sink: Arc::new(move |event| sink.event(&event)),
-        approver: Arc::new(NobodyThere),
         note: Some(NOTE),
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;

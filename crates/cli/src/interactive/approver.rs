@@ -1,82 +1,72 @@
-//! Permission questions, from the person's own agent or one in the background.
+//! Questions of the person's own agent or one in the background, on their way to the terminal.
 
 use async_trait::async_trait;
-use codespar_agent::Approver;
-use codespar_protocol::{Answer, Question};
+use codespar_protocol::{Answer, Question, QuestionRequest};
+use codespar_tasks::Respondent;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// A question on its way to the person.
-pub(super) struct Asked {
-    pub(super) question: Question,
-    answer: oneshot::Sender<Answer>,
+pub(super) struct PendingQuestion {
+    pub(super) request: QuestionRequest,
+    /// Where the answer goes; none for questions of the session itself.
+    answer: Option<oneshot::Sender<Answer>>,
 }
 
 /// The person at the terminal. Questions of several agents wait in line; none is dropped.
 #[derive(Clone)]
 pub(super) struct Person {
-    pub(super) questions: mpsc::Sender<Asked>,
+    pub(super) questions: mpsc::Sender<PendingQuestion>,
     /// The session is being ended.
     pub(super) ending: CancellationToken,
 }
 
 #[async_trait]
-impl Approver for Person {
-    async fn ask(&self, question: Question) -> Answer {
+impl Respondent for Person {
+    async fn answer(&self, question: Question) -> Answer {
         let (answer, answered) = oneshot::channel();
-        let gone = || Answer::No {
-            reason: Some("the terminal was closed".to_owned()),
+        let pending = PendingQuestion {
+            request: question.request,
+            answer: Some(answer),
         };
-        let asked = Asked { question, answer };
-        let answer = match self.questions.send(asked).await {
-            Ok(()) => answered.await.unwrap_or_else(|_| gone()),
-            Err(_) => gone(),
+        let answer = match self.questions.send(pending).await {
+            Ok(()) => answered.await.ok(),
+            Err(_) => None,
         };
-        if self.ending.is_cancelled() {
+        match answer {
+            Some(answer) if !self.ending.is_cancelled() => answer,
             // Whoever asked is about to be stopped. An answer would let it go on, and ask the
-            // model once more.
-            std::future::pending::<()>().await;
+            // model once more; the question stays on record for those who go on with the session.
+            _ => std::future::pending().await,
         }
-        answer
+    }
+
+    fn name(&self) -> &'static str {
+        "terminal"
     }
 }
 
-/// What a typed line says to a question.
-pub(super) enum Reply {
-    /// It is an answer.
-    Answer(Answer),
-    /// It is not; these words help.
-    Unclear(&'static str),
-}
-
-impl Asked {
+impl PendingQuestion {
     /// A question of our own, whose answer we take ourselves.
-    pub(super) fn by_us(question: Question) -> Self {
-        let (answer, _) = oneshot::channel();
-        Self { question, answer }
+    pub(super) fn by_us(request: QuestionRequest) -> Self {
+        Self {
+            request,
+            answer: None,
+        }
     }
 
-    /// Understands a line.
-    pub(super) fn reply(&self, line: &str) -> Reply {
-        match line.trim() {
-            "y" | "yes" => Reply::Answer(Answer::Once),
-            "a" | "always" if !self.question.suggested_rules.is_empty() => {
-                Reply::Answer(Answer::Always)
-            }
-            "n" | "no" | "" => Reply::Answer(Answer::No { reason: None }),
-            other if other.starts_with("n ") || other.starts_with("no ") => {
-                let words = other.split_once(' ').map_or("", |(_, words)| words);
-                let reason = format!("the person says: {}", words.trim());
-                Reply::Answer(Answer::No {
-                    reason: Some(reason),
-                })
-            }
-            _ => Reply::Unclear("y, a or n; `n because …` tells the model why"),
+    /// Nobody waits for the answer any more: it was given elsewhere, or the agent was stopped.
+    pub(super) async fn is_settled(&mut self) {
+        match &mut self.answer {
+            Some(answer) => answer.closed().await,
+            None => std::future::pending().await,
         }
     }
 
     /// Passes the answer on. Whoever asked may have been interrupted meanwhile.
     pub(super) fn give(self, answer: Answer) {
-        let _ = self.answer.send(answer);
+        if let Some(waiting) = self.answer {
+            let _ = waiting.send(answer);
+        }
     }
 }

@@ -12,8 +12,10 @@ mod tasks;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use codespar_agent::Agent;
-use codespar_protocol::{Answer, Cost, Message, SessionMode, Usage};
-use codespar_tasks::AtEnd;
+use codespar_protocol::{
+    Answer, Cost, Message, PermissionRequest, QuestionRequest, SessionMode, Usage,
+};
+use codespar_tasks::{AtEnd, Attendance};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::mpsc,
@@ -22,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::screen::Screen;
 use self::{
-    approver::{Asked, Person, Reply},
+    approver::{PendingQuestion, Person},
     commands::Typed,
     input::Input,
 };
@@ -35,8 +37,8 @@ use crate::{
     style,
 };
 use codespar_runtime::{
-    Interaction, ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, SessionDirs, Surface,
-    WhichSession, find_session, local_file, remember_rules,
+    ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, SessionDirs, Surface, WhichSession,
+    find_session, local_file, remember_rules,
 };
 
 /// How often the boxes of tasks count the time.
@@ -59,12 +61,10 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         questions: ask,
         ending: signals.token().clone(),
     };
-    let interaction = Interaction {
-        approver: Arc::new(person.clone()),
-        person: None,
-    };
+    let attendance = Attendance::Here(Arc::new(person));
     let (runtime, project) =
-        Runtime::with_project(config, interaction, ProcessRole::Session).await?;
+        Runtime::with_project(config, attendance, ProcessRole::Session).await?;
+    runtime.start_tasks();
     screen.banner(&project);
     let mut conversation = Conversation {
         input: Input::start(screen.clone()),
@@ -72,7 +72,6 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         which: cli.session.which_session(),
         runtime,
         project,
-        person,
         questions,
         agent: None,
         mode: SessionMode::Normal,
@@ -108,8 +107,7 @@ struct Conversation {
     project: Arc<Project>,
     input: Input,
     screen: Arc<Screen>,
-    person: Person,
-    questions: mpsc::Receiver<Asked>,
+    questions: mpsc::Receiver<PendingQuestion>,
     agent: Option<Agent>,
     /// Of the session, once it is open.
     mode: SessionMode,
@@ -122,10 +120,12 @@ struct Conversation {
 }
 
 /// What came of a question.
-#[derive(PartialEq, Eq)]
 enum Heard {
-    Answer,
-    Interrupt,
+    Answer(Answer),
+    /// Somebody answered elsewhere, or the agent that asked was stopped.
+    Settled,
+    /// The reason is for the model.
+    Interrupt(&'static str),
 }
 
 /// What the person did at the prompt.
@@ -212,52 +212,54 @@ impl Conversation {
 
     /// Puts a question to the person and passes the answer on. Without one the run that
     /// `cancel` stops is over, before it hears a no that it might go on from.
-    async fn put(&mut self, asked: Asked, cancel: &CancellationToken) {
-        let (answer, heard) = self.hear(&asked).await;
-        if heard == Heard::Interrupt {
-            cancel.cancel();
+    async fn put(&mut self, mut pending: PendingQuestion, cancel: &CancellationToken) {
+        match self.hear(&mut pending).await {
+            Heard::Answer(answer) => {
+                if let (Answer::Always, QuestionRequest::Permission(asked)) =
+                    (&answer, &pending.request)
+                {
+                    self.keep_rules(asked);
+                }
+                pending.give(answer);
+            }
+            Heard::Settled => self
+                .screen
+                .say(&style::faint("settled without an answer here")),
+            Heard::Interrupt(reason) => {
+                cancel.cancel();
+                pending.give(Answer::No {
+                    reason: Some(reason.to_owned()),
+                });
+            }
         }
-        if answer == Answer::Always {
-            self.keep_rules(&asked);
-        }
-        asked.give(answer);
     }
 
-    async fn hear(&mut self, asked: &Asked) -> (Answer, Heard) {
+    async fn hear(&mut self, pending: &mut PendingQuestion) -> Heard {
         self.input.forget().await;
-        self.screen.question(&asked.question);
-        let no = |words: &str| Answer::No {
-            reason: Some(words.to_owned()),
-        };
-        let mut heard = Heard::Answer;
-        let answer = loop {
+        self.screen.question(&pending.request);
+        loop {
             let line = tokio::select! {
                 line = self.input.line() => line,
-                _ = self.interrupt.recv() => {
-                    heard = Heard::Interrupt;
-                    break no("the person interrupted");
-                }
+                () = pending.is_settled() => return Heard::Settled,
+                _ = self.interrupt.recv() => return Heard::Interrupt("the person interrupted"),
                 () = self.signals.token().cancelled() => {
-                    heard = Heard::Interrupt;
-                    break no("the session was ended");
+                    return Heard::Interrupt("the session was ended");
                 }
             };
             let Some(line) = line else {
-                heard = Heard::Interrupt;
-                break no("the terminal was closed");
+                return Heard::Interrupt("the terminal was closed");
             };
-            match asked.reply(&line) {
-                Reply::Answer(answer) => break answer,
-                Reply::Unclear(words) => self.screen.say(words),
+            match pending.request.parse_answer(&line) {
+                Ok(answer) => return Heard::Answer(answer),
+                Err(wanted) => self.screen.say(&wanted),
             }
-        };
-        (answer, heard)
+        }
     }
 
-    fn keep_rules(&self, asked: &Asked) {
+    fn keep_rules(&self, asked: &PermissionRequest) {
         let project_dir = &self.project.dir;
         let file = local_file(project_dir);
-        match remember_rules(project_dir, &asked.question.suggested_rules) {
+        match remember_rules(project_dir, &asked.suggested_rules) {
             Ok(text) => {
                 self.project
                     .sandbox
@@ -266,8 +268,8 @@ impl Conversation {
                     .say(&style::faint(format!("kept in {}", file.display())));
             }
             Err(error) => {
-                let words = format!("allowed for this session only: {error}");
-                self.screen.say(&style::warning(words));
+                let text = format!("allowed for this session only: {error}");
+                self.screen.say(&style::warning(text));
             }
         }
     }
@@ -291,7 +293,6 @@ impl Conversation {
         let screen = self.screen.clone();
         let surface = Surface {
             sink: Arc::new(move |event| screen.event(&event)),
-            approver: Arc::new(self.person.clone()),
             note: None,
         };
         // Their tools belong to the agent; it is made once.

@@ -3,8 +3,8 @@
 use std::{collections::HashSet, sync::Arc};
 
 use codespar_protocol::{
-    ContentBlock, Event, Message, NoticeLevel, Outcome, Question, Role, RunResult, TaskId,
-    TaskStatus, Todo, TodoStatus, ToolUseId, retry_text,
+    ContentBlock, Event, Message, NoticeLevel, Outcome, PermissionRequest, QuestionRequest, Role,
+    RunResult, TaskId, TaskStatus, Todo, TodoStatus, ToolUseId, retry_text,
 };
 use codespar_store::{SessionFilter, Store};
 use parking_lot::Mutex;
@@ -119,7 +119,25 @@ impl Screen {
         self.put(&format!("{text}\n"));
     }
 
-    pub(super) fn question(&self, question: &Question) {
+    pub(super) fn question(&self, request: &QuestionRequest) {
+        match request {
+            QuestionRequest::Permission(asked) => self.permission(asked),
+            QuestionRequest::Clarification(asked) => {
+                self.say(&style::warning(plain(&asked.text)));
+                self.put("  your answer, or nothing for no › ");
+            }
+            QuestionRequest::Elicitation(asked) => {
+                let text = format!("{} asks: {}", asked.server, asked.message);
+                self.say(&style::warning(plain(&text)));
+                let fields = asked.fields().into_iter();
+                let fields: Vec<String> = fields.map(|(name, _)| format!("{name}=…")).collect();
+                self.put(&format!("  {} or n › ", plain(&fields.join(" "))));
+            }
+        }
+        self.be_still();
+    }
+
+    fn permission(&self, question: &PermissionRequest) {
         self.finish_line();
         let always = match question.suggested_rules.as_slice() {
             [] => String::new(),
@@ -139,7 +157,6 @@ impl Screen {
             style::strong("y"),
             style::strong("n"),
         ));
-        self.be_still();
     }
 
     pub(crate) fn event(&self, event: &Event) {

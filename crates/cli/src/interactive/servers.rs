@@ -1,9 +1,9 @@
 //! Asks about MCP servers that come with the repository, before anything of theirs is started.
 
 use codespar_agent::mcp::{Endpoint, ServerConfig};
-use codespar_protocol::{Answer, Question, ToolUseId};
+use codespar_protocol::{Answer, PermissionRequest, QuestionRequest, ToolUseId};
 
-use super::{Asked, Conversation};
+use super::{Conversation, Heard, PendingQuestion};
 use crate::style;
 use codespar_runtime::{mcp::remember, trust::ProjectFileKind};
 
@@ -16,11 +16,13 @@ impl Conversation {
         }
         let mcp = self.project.mcp.clone();
         for server in mcp.unapproved() {
-            let asked = Asked::by_us(question(server.config()));
-            let (answer, _) = self.hear(&asked).await;
-            if matches!(answer, Answer::No { .. }) {
+            let request = QuestionRequest::Permission(question(server.config()));
+            let mut pending = PendingQuestion::by_us(request);
+            let Heard::Answer(answer @ (Answer::Once | Answer::Always)) =
+                self.hear(&mut pending).await
+            else {
                 continue;
-            }
+            };
             server.approve();
             server.begin();
             let project_dir = &self.project.dir;
@@ -35,7 +37,7 @@ impl Conversation {
     }
 }
 
-fn question(config: &ServerConfig) -> Question {
+fn question(config: &ServerConfig) -> PermissionRequest {
     let reason = match config.endpoint {
         Endpoint::Program { .. } => {
             "the repository brings this server; the program runs outside of the sandbox, with your \
@@ -51,10 +53,11 @@ fn question(config: &ServerConfig) -> Question {
             config.variables.join(", ")
         )
     });
-    Question {
+    PermissionRequest {
         tool_use_id: ToolUseId(format!("mcp-{}", config.name)),
         tool: format!("MCP server {}", config.name),
         summary: config.summary(),
+        input: serde_json::Value::Null,
         preview: taken,
         reason: reason.to_owned(),
         suggested_rules: vec!["this server as it is now, in this project".to_owned()],

@@ -3,14 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use codespar_protocol::SessionId;
-use codespar_store::TaskFilter;
+use codespar_store::{ChangeKind, StoreChange, TaskFilter};
 use codespar_tasks::TaskHub;
 
 use super::Screen;
 use crate::{commands::task, error::CommandError, style};
 use codespar_runtime::Project;
 
-const POLL: Duration = Duration::from_millis(500);
+/// After an error of the store.
+const PAUSE: Duration = Duration::from_millis(500);
 const SHOWN: usize = 30;
 const TAIL: usize = 4_000;
 
@@ -99,10 +100,18 @@ pub(super) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
         return std::future::pending().await;
     };
     loop {
+        // Followed before it is looked: what comes in between is not missed.
+        let Ok(mut changes) = project.hub.changes().follow().await else {
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
         let waiting = project.store.notifications(session).await;
         if waiting.is_ok_and(|waiting| !waiting.is_empty()) {
             return;
         }
-        tokio::time::sleep(POLL).await;
+        let is_ours = |change: &StoreChange| {
+            change.kind == ChangeKind::Notification && change.session_id == Some(session)
+        };
+        changes.until(is_ours).await;
     }
 }

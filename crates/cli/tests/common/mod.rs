@@ -133,6 +133,19 @@ pub(crate) fn ended(bench: &Bench, id: &str) -> Value {
     }
 }
 
+/// Waits for the one open question.
+pub(crate) fn question(bench: &Bench) -> Value {
+    let began = Instant::now();
+    loop {
+        let listed = parsed(&bench.run(&["task", "questions", "--json"]).stdout);
+        if let [question] = listed["questions"].as_array().unwrap().as_slice() {
+            return question.clone();
+        }
+        assert!(began.elapsed() < PATIENCE, "{listed}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Waits until something is so.
 pub(crate) fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let began = Instant::now();

@@ -22,6 +22,7 @@ mod network;
 mod no_sandbox;
 mod proof;
 mod pulls;
+mod questions;
 mod repository;
 mod resume;
 mod secrets;

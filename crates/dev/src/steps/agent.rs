@@ -234,7 +234,7 @@ impl Run {
             depth: 1,
             sink: Arc::new(move |event| {
                 if let Some(hub) = sink_hub.upgrade() {
-                    hub.tell(&own, event);
+                    hub.publish(None, &own, event);
                 }
             }),
             root: tree.to_path_buf(),

@@ -1,7 +1,7 @@
 //! Generate and apply: the model's answer becomes a change that fits the files, or nothing.
 
 use codespar_forge::Forge;
-use codespar_protocol::{ChangeSet, RepoPath};
+use codespar_protocol::{Answer, ChangeSet, ClarificationRequest, QuestionRequest, RepoPath};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, blocking};
@@ -134,15 +134,21 @@ impl Run {
             return Err(Failure::NoChanges(words));
         }
         talk.person_was_asked = true;
-        let reply: Option<String> = match (self.ledger.known(STEP)?, &self.ground.person) {
-            (Some(known), _) => known,
-            (None, None) => return Err(Failure::NoChanges(words)),
-            (None, Some(person)) => {
-                let question = self.redacted(&words);
-                let reply = tokio::select! {
-                    reply = person.answer(&question) => reply,
+        let reply: Option<String> = match self.ledger.known(STEP)? {
+            Some(known) => known,
+            None => {
+                let text = self.redacted(&words);
+                let request = QuestionRequest::Clarification(ClarificationRequest { text });
+                let source = self.question_source()?;
+                let answer = tokio::select! {
+                    answer = self.hub.questions().ask(&source, STEP, request) => answer,
                     () = self.stop.token().cancelled() => return Err(Failure::Stopped),
                 };
+                // A no is not recorded: whoever resumes the run may have an answer.
+                let Answer::Text { text } = answer else {
+                    return Err(Failure::NoChanges(words));
+                };
+                let reply = Some(text);
                 self.ledger.record(STEP, &reply).await?;
                 reply
             }

@@ -54,7 +54,6 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
         shell: project.shell_setup(sandbox),
         redactor: project.redactor.clone(),
         dir: project.dir.state().join("dev"),
-        person: project.interaction.person.clone(),
         hook: hook(&project.dir),
     }
 }

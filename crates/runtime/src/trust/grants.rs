@@ -35,7 +35,7 @@ fn of_settings(map: &Map<String, Value>) -> Vec<String> {
     for (key, value) in map {
         match (key.as_str(), value) {
             // Limits of a project only lower those of the person.
-            ("$schema" | "maxTokens" | "maxWallSeconds", _) => {}
+            ("$schema" | "maxTokens" | "maxWallSeconds" | "questionTimeoutSeconds", _) => {}
             ("permissions", Value::Object(permissions)) => {
                 grants.extend(of_permissions(permissions));
             }

@@ -1,6 +1,7 @@
 //! The store in one SQLite file, shared by all processes on a state directory.
 
 mod append;
+mod changes;
 mod failure;
 mod file_id;
 mod link;
@@ -8,6 +9,7 @@ mod open;
 #[cfg(test)]
 mod plans;
 mod pulls;
+mod questions;
 mod remove;
 mod rows;
 mod script;
@@ -15,25 +17,28 @@ mod tasks;
 mod transaction;
 #[cfg(test)]
 mod upgrade_tests;
+mod writes;
 
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use codespar_protocol::{Entry, EntryBody, SessionId, SessionMode};
+use codespar_protocol::{Answer, Entry, EntryBody, Question, QuestionId, SessionId, SessionMode};
 use jiff::Timestamp;
 
 use crate::{
-    Database, NewSession, Removed, SessionFilter, SessionHold, SessionRecord, Store, StoreError,
-    locks::Locks,
+    ChangeCursor, Database, NewQuestion, NewSession, QuestionFilter, Removed, SessionFilter,
+    SessionHold, SessionRecord, Store, StoreChange, StoreError, locks::Locks,
 };
 use append::Frame;
 use link::Link;
+use writes::WriteWatch;
 
 /// `<dir>/codespar.db` and the lock files beside it.
 pub struct SqliteStore {
     dir: PathBuf,
     link: Link,
     locks: Locks,
+    watch: WriteWatch,
 }
 
 impl SqliteStore {
@@ -106,6 +111,49 @@ impl Store for SqliteStore {
         let mut lease = self.link.lease().await?;
         let outcome = rows::set_mode(&mut lease.connection, id, mode).await;
         lease.settle(outcome)
+    }
+
+    async fn ask_question(&self, new: NewQuestion) -> Result<Question, StoreError> {
+        let mut change = self.change().await?;
+        let outcome = questions::ask(change.connection(), &new, now()).await;
+        change.settle(outcome).await
+    }
+
+    async fn question(&self, id: &QuestionId) -> Result<Question, StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = questions::question(&mut lease.connection, id).await;
+        lease.settle(outcome)
+    }
+
+    async fn questions(&self, filter: QuestionFilter) -> Result<Vec<Question>, StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = questions::questions(&mut lease.connection, &filter).await;
+        lease.settle(outcome)
+    }
+
+    async fn answer_question(
+        &self,
+        id: &QuestionId,
+        answer: &Answer,
+        by: &str,
+    ) -> Result<Question, StoreError> {
+        let mut change = self.change().await?;
+        let outcome = questions::answer(change.connection(), id, answer, by, now()).await;
+        change.settle(outcome).await
+    }
+
+    async fn withdraw_question(&self, id: &QuestionId) -> Result<(), StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = questions::withdraw(&mut lease.connection, id).await;
+        lease.settle(outcome)
+    }
+
+    async fn newest_change(&self) -> Result<ChangeCursor, StoreError> {
+        self.newest().await
+    }
+
+    async fn changes(&self, after: ChangeCursor) -> Result<Vec<StoreChange>, StoreError> {
+        self.changes_after(after).await
     }
 
     async fn remove_session(&self, id: SessionId) -> Result<(), StoreError> {

@@ -14,7 +14,7 @@ use sqlx::{
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous},
 };
 
-use super::{SqliteStore, failure::Failure, file_id::FileId, link::Link};
+use super::{SqliteStore, failure::Failure, file_id::FileId, link::Link, writes::WriteWatch};
 use crate::{StoreError, locks::Locks};
 
 pub(super) const DATABASE: &str = "codespar.db";
@@ -57,6 +57,11 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         "leases",
         include_str!("../../migrations/sqlite/0005_leases.sql"),
     ),
+    (
+        6,
+        "changes_and_questions",
+        include_str!("../../migrations/sqlite/0006_changes_and_questions.sql"),
+    ),
 ];
 
 impl SqliteStore {
@@ -69,6 +74,7 @@ impl SqliteStore {
         let file = FileId::of(&dir.join(DATABASE))?;
         Ok(Self {
             locks: Locks::in_state_dir(&dir),
+            watch: WriteWatch::new(&dir),
             link: Link::new(dir.clone(), options, file, connection),
             dir,
         })

@@ -71,6 +71,58 @@ async fn no_query_walks_a_table_or_sorts() {
     }
 }
 
+#[tokio::test]
+async fn no_query_of_questions_and_changes_walks_a_table() {
+    use crate::question_sql as sql;
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+    let every = [
+        sql::INSERT_QUESTION,
+        sql::QUESTION,
+        sql::QUESTION_BY_KEY,
+        sql::OPEN_QUESTIONS,
+        sql::QUESTIONS_OF_SESSION,
+        sql::ANSWER_QUESTION,
+        sql::WITHDRAW_QUESTION,
+        sql::NEWEST_CHANGE,
+        sql::OLDEST_CHANGE,
+        sql::CHANGES,
+        sql::DELETE_OLD_CHANGES,
+    ];
+    let written = include_str!("../question_sql.rs")
+        .matches("pub(crate) const ")
+        .count();
+    assert_eq!(every.len(), written, "every query is looked at");
+    for query in every {
+        for step in plan(&store, query).await {
+            assert!(step.starts_with("SEARCH"), "{query}: {step}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whoever_was_away_for_too_long_is_told_that_changes_are_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, id) = store_with_session(dir.path()).await;
+    for place in 0..4 {
+        store.append(id, place, said("x")).await.unwrap();
+    }
+    run(&store, "DELETE FROM changes WHERE seq <= 2").await;
+    let gone = store.changes(crate::ChangeCursor(1)).await;
+    assert!(
+        matches!(
+            gone,
+            Err(StoreError::ChangesForgotten {
+                cursor: 1,
+                oldest: 3
+            })
+        ),
+        "{gone:?}"
+    );
+    let after = store.changes(crate::ChangeCursor(2)).await.unwrap();
+    assert_eq!(after.len(), 2);
+}
+
 fn said(text: &str) -> Vec<EntryBody> {
     vec![EntryBody::User {
         message: Message::user(text),

@@ -80,6 +80,7 @@ impl SqliteStore {
             drop(lock);
         }
         self.locks.sweep();
+        self.forget_old_changes().await?;
         self.give_room_back().await;
         let bytes = size.saturating_sub(self.size());
         Ok(Removed { sessions, bytes })

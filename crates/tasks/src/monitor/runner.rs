@@ -4,10 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codespar_agent::{
-    Sink,
-    mcp::{Endpoint, McpServer, McpStatus, McpSubscription},
-};
+use codespar_agent::mcp::{Endpoint, McpServer, McpStatus, McpSubscription};
 use codespar_policy::Redactor;
 use codespar_protocol::{Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
 use jiff::Timestamp;
@@ -57,19 +54,14 @@ enum End {
 #[async_trait]
 impl Runner for MonitorRunner {
     async fn run(&self, control: Control) -> TaskOutcome {
-        let listener = self.hub.listener(&control.record.task_id);
-        let outcome = self.watch(&control, listener).await;
+        let outcome = self.watch(&control).await;
         self.hub.forget_listener(&control.record.task_id);
         outcome.unwrap_or_else(TaskOutcome::failed)
     }
 }
 
 impl MonitorRunner {
-    async fn watch(
-        &self,
-        control: &Control,
-        listener: Option<Sink>,
-    ) -> Result<TaskOutcome, String> {
+    async fn watch(&self, control: &Control) -> Result<TaskOutcome, String> {
         control.authority()?;
         let TaskSpec::Monitor(order) = control.spec()?.clone() else {
             return Err(control.wrong_kind());
@@ -86,7 +78,7 @@ impl MonitorRunner {
         let mut watch = Watch {
             control,
             journal: Journal::open(&control.output, &self.redactor)?,
-            listener,
+            hub: &self.hub,
             generation: server.generation(),
             subscription: None,
             until: until(control, &order),
@@ -119,7 +111,7 @@ struct Watch<'a> {
     order: MonitorSpec,
     server: Arc<McpServer>,
     journal: Journal,
-    listener: Option<Sink>,
+    hub: &'a TaskHub,
     /// Which connection is watched.
     generation: u64,
     subscription: Option<McpSubscription>,
@@ -265,16 +257,16 @@ impl Watch<'_> {
 
     fn tell(&mut self, event: &str) {
         let line = self.journal.event(event);
-        if let Some(listener) = &self.listener {
-            listener(Event::TaskProgress {
-                task_id: self.control.record.task_id.clone(),
-                tool_uses: 0,
-                total_tokens: 0,
-                summary: line
-                    .split_once(' ')
-                    .map_or(line.clone(), |(_, rest)| rest.to_owned()),
-            });
-        }
+        let id = &self.control.record.task_id;
+        let progress = Event::TaskProgress {
+            task_id: id.clone(),
+            tool_uses: 0,
+            total_tokens: 0,
+            summary: line
+                .split_once(' ')
+                .map_or(line.clone(), |(_, rest)| rest.to_owned()),
+        };
+        self.hub.publish(None, id, progress);
     }
 }
 

@@ -94,7 +94,7 @@ impl Scheduler {
                 self.backoff.lock().forget(&id);
                 let took = self.clock.now().saturating_sub(began);
                 self.record(&record, epoch, *outcome, took).await;
-                self.listeners.lock().remove(&id);
+                self.events.forget_task(&id);
             }
         }
         self.held.lock().remove(&id);

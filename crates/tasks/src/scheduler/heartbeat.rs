@@ -116,7 +116,7 @@ impl Scheduler {
         let mut ended: HashSet<TaskId> = followed.into_iter().collect();
         ended.retain(|id| !unfinished.contains(id));
         for id in ended.intersection(&ended_before) {
-            self.listeners.lock().remove(id);
+            self.events.forget_task(id);
             if let Some(waiter) = self.waiters.lock().remove(id) {
                 waiter.notify_waiters();
             }
@@ -126,7 +126,7 @@ impl Scheduler {
 
     /// Tasks that someone here listens to or waits for and that do not run here.
     fn followed_elsewhere(&self) -> Vec<TaskId> {
-        let mut followed: HashSet<TaskId> = self.listeners.lock().keys().cloned().collect();
+        let mut followed: HashSet<TaskId> = self.events.followed_tasks().into_iter().collect();
         followed.extend(self.waiters.lock().keys().cloned());
         let held = self.held.lock();
         followed.retain(|id| !held.contains_key(id));

@@ -1,7 +1,7 @@
 //! Leaving in good order: nothing new is taken, steps under way may come to their end, the rest is
 //! handed back.
 
-use std::time::Duration;
+use std::{sync::atomic::Ordering, time::Duration};
 
 use codespar_protocol::{TaskId, TaskType};
 
@@ -37,7 +37,9 @@ impl Scheduler {
             }
         }
         self.over.cancel();
-        let _ = self.leases.withdraw_runner(&self.id).await;
+        if self.is_started.load(Ordering::SeqCst) {
+            let _ = self.leases.withdraw_runner(&self.id).await;
+        }
     }
 
     fn running_here(&self) -> Vec<(TaskId, TaskType)> {

@@ -19,16 +19,18 @@ use std::{
     collections::{BTreeSet, HashMap},
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
-use codespar_agent::{HandOver, Sink};
+use codespar_agent::{EventBus, HandOver};
 use codespar_policy::Redactor;
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskType};
-use codespar_store::{Capacity, LeaseStore, Projects, RunnerId, TaskStore};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{
+    Capacity, ChangeFeed, ChangeKind, LeaseStore, Projects, RunnerId, StoreChange, TaskStore,
+};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -40,8 +42,6 @@ use crate::{
 use backoff::Backoff;
 use clock::{Clock, Monotonic};
 
-/// How often the store is asked for work that other processes made.
-const POLL: Duration = Duration::from_millis(500);
 /// Nothing is taken when our last sign of life is older.
 const RECENT: Duration = Duration::from_secs(5);
 
@@ -74,6 +74,16 @@ struct Held {
     mail: Arc<Notify>,
 }
 
+/// Something can be claimed that could not before.
+fn is_new_work(change: &StoreChange) -> bool {
+    match change.kind {
+        // The end of a task lets others begin.
+        ChangeKind::Task { status } => status != TaskStatus::Running,
+        ChangeKind::Mail => true,
+        _ => false,
+    }
+}
+
 /// One per process.
 pub struct Scheduler {
     store: Arc<dyn TaskStore>,
@@ -97,13 +107,16 @@ pub struct Scheduler {
     /// Who waits for the end of one task; each is woken by that end alone.
     waiters: Mutex<HashMap<TaskId, Arc<Notify>>>,
     /// Who hears what tasks do, until they are over.
-    pub(crate) listeners: Mutex<HashMap<TaskId, Sink>>,
+    pub(crate) events: EventBus,
     /// Tasks that were put back and are left alone for a while.
     backoff: Mutex<Backoff>,
     /// When our last sign of life was recorded.
     last_beat: Mutex<Option<Duration>>,
     /// Held while tasks are being claimed.
     taking: tokio::sync::Mutex<()>,
+    /// Tells of work that other processes make; without it each heartbeat looks for some.
+    changes: OnceLock<ChangeFeed>,
+    is_started: AtomicBool,
     /// Nothing new is taken.
     leaving: CancellationToken,
     /// All work is recorded or handed back.
@@ -176,10 +189,12 @@ impl Scheduler {
             lists_may_have_changed: AtomicBool::new(true),
             ended: broadcast::channel(256).0,
             waiters: Mutex::default(),
-            listeners: Mutex::default(),
+            events: EventBus::default(),
             backoff: Mutex::default(),
             last_beat: Mutex::default(),
             taking: tokio::sync::Mutex::default(),
+            changes: OnceLock::new(),
+            is_started: AtomicBool::new(false),
             leaving: CancellationToken::new(),
             over: CancellationToken::new(),
             tracker: TaskTracker::new(),
@@ -240,6 +255,11 @@ impl Scheduler {
         }
     }
 
+    /// What the agents and tasks of this process do.
+    pub fn events(&self) -> &EventBus {
+        &self.events
+    }
+
     /// Hears of tasks that end in this process.
     pub fn endings(&self) -> broadcast::Receiver<TaskId> {
         self.ended.subscribe()
@@ -260,17 +280,39 @@ impl Scheduler {
         self.held.lock().len()
     }
 
+    /// Begins to take tasks, if it has not yet: a process that makes none does without.
+    pub fn ensure_running(self: &Arc<Self>) {
+        if !self.is_started.swap(true, Ordering::SeqCst) {
+            tokio::spawn(self.clone().run());
+        }
+    }
+
+    /// Hears at once of work that other processes make. The first call counts.
+    pub fn follow(&self, changes: ChangeFeed) {
+        let _ = self.changes.set(changes);
+    }
+
     /// Takes tasks until `leave` is called, and shows signs of life until that has come to its end.
     /// Errors of the store are survived: what failed is tried again.
     pub async fn run(self: Arc<Self>) {
+        self.is_started.store(true, Ordering::SeqCst);
         tokio::spawn(self.clone().keep_beating());
+        let mut changes = match self.changes.get() {
+            // A feed that fails costs the time between two heartbeats.
+            Some(feed) => feed.follow().await.ok(),
+            None => None,
+        };
         while !self.leaving.is_cancelled() {
             self.take().await;
+            let new_work = async {
+                match &mut changes {
+                    Some(changes) => changes.until(is_new_work).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = self.wake.notified() => {}
-                () = self.clock.sleep(POLL) => {
-                    self.lists_may_have_changed.store(true, Ordering::Relaxed);
-                }
+                () = new_work => self.lists_may_have_changed.store(true, Ordering::Relaxed),
                 () = self.leaving.cancelled() => {}
             }
         }

@@ -94,7 +94,7 @@ impl TaskHub {
                 kind: Some(kind),
             });
         }
-        self.scheduler.nudge();
+        self.wake();
         Ok(made)
     }
 

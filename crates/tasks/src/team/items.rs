@@ -47,7 +47,7 @@ impl TaskHub {
             .await?
             .pop()
             .ok_or_else(|| HubError::Refused("the store gave no record back".to_owned()))?;
-        self.scheduler.nudge();
+        self.wake();
         Ok(record)
     }
 
@@ -138,14 +138,14 @@ impl TaskHub {
         };
         self.store.take_item(member, Some(&item.task_id)).await?;
         self.scheduler.wake_for_mail(member);
-        self.scheduler.nudge();
+        self.wake();
         Ok(())
     }
 
     /// Wakes members at rest for what is free on their lists.
     pub(crate) async fn deal(&self) -> Result<(), HubError> {
         if !self.store.assign_items().await?.is_empty() {
-            self.scheduler.nudge();
+            self.wake();
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ impl TaskHub {
     async fn post(&self, to: &TaskId, from: &str, message: &str) -> Result<TaskRecord, HubError> {
         let record = self.store.send_mail(to, from, message).await?;
         self.scheduler.wake_for_mail(to);
-        self.scheduler.nudge();
+        self.wake();
         Ok(record)
     }
 }

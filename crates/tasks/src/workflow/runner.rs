@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codespar_protocol::{
     Cost, TaskRecord, TaskSpec, TaskStatus, Usage, WorkflowSpec, WorkflowStep,
 };
-use codespar_store::{Claimed, StoreError, TaskFilter};
+use codespar_store::{Claimed, StoreChange, StoreError, TaskFilter};
 use futures::future::join_all;
 use serde_json::Map;
 
@@ -20,7 +20,8 @@ use crate::{
     runner::{Control, PROCESS_ENDED, Runner, TaskOutcome, TaskStopReason},
 };
 
-const POLL: Duration = Duration::from_millis(300);
+/// After the store has refused.
+const PAUSE: Duration = Duration::from_millis(300);
 /// How often in a row the store may refuse before the workflow gives up.
 const TRIES: u32 = 30;
 
@@ -77,8 +78,12 @@ impl Run {
     }
 
     async fn until_over(&mut self) -> TaskOutcome {
-        let mut endings = self.hub.scheduler().endings();
         let mut refusals = 0;
+        // Followed before it is looked: what comes in between is not missed.
+        let mut changes = match self.hub.changes().follow().await {
+            Ok(changes) => changes,
+            Err(error) => return TaskOutcome::failed(error.to_string()),
+        };
         loop {
             if self.control.cancel.is_cancelled() || self.control.hand_over.is_asked() {
                 return self.stopped().await;
@@ -93,15 +98,24 @@ impl Run {
                 Err(error) if refusals == TRIES => {
                     return TaskOutcome::failed(format!("the steps cannot be followed: {error}"));
                 }
-                Err(_) => refusals += 1,
+                Err(_) => {
+                    refusals += 1;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
             }
             tokio::select! {
-                _ = endings.recv() => {}
-                () = tokio::time::sleep(POLL) => {}
+                () = changes.until(|change| self.is_of_step(change)) => {}
                 () = self.control.cancel.cancelled() => {}
                 () = self.control.hand_over.soon.cancelled() => {}
             }
         }
+    }
+
+    fn is_of_step(&self, change: &StoreChange) -> bool {
+        let made = self.spec.workflow.steps.iter();
+        let mut made = made.filter_map(|step| self.progress.of(&step.id));
+        made.any(|made| change.task_id.as_ref() == Some(&made.task_id))
     }
 
     /// Sees what became of the steps and makes those that are due.

@@ -263,11 +263,8 @@ async fn whoever_follows_a_task_that_ends_in_another_process_is_let_go() {
     for id in [&ended, &open] {
         bench.leases.take_away(id);
         let listener: codespar_agent::Sink = Arc::new(|_| {});
-        bench
-            .scheduler
-            .listeners
-            .lock()
-            .insert(id.clone(), listener);
+        let session = codespar_protocol::SessionId::new();
+        bench.scheduler.events.follow_task(id, session, listener);
         bench.scheduler.end_of(id);
     }
     {
@@ -288,7 +285,7 @@ async fn whoever_follows_a_task_that_ends_in_another_process_is_let_go() {
             .insert(them, (beat, false));
         bench.pass(1).await;
     }
-    let listening: Vec<_> = bench.scheduler.listeners.lock().keys().cloned().collect();
+    let listening: Vec<_> = bench.scheduler.events.followed_tasks();
     let waiting: Vec<_> = bench.scheduler.waiters.lock().keys().cloned().collect();
     assert_eq!((listening, waiting), (vec![open.clone()], vec![open]));
 }

@@ -1,0 +1,36 @@
+//! What happened in a store, by cursor: followed by this process and by others.
+
+use codespar_protocol::{QuestionId, SessionId, TaskId, TaskStatus};
+use serde::{Deserialize, Serialize};
+
+/// A place in the order of changes. Whoever has seen everything up to it asks for what came after.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct ChangeCursor(pub u64);
+
+/// Something that was committed. It points at what changed; the rest is read where it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreChange {
+    pub cursor: ChangeCursor,
+    pub session_id: Option<SessionId>,
+    pub task_id: Option<TaskId>,
+    #[serde(flatten)]
+    pub kind: ChangeKind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// A task was created, has another status, or is to be stopped.
+    Task { status: TaskStatus },
+    /// A transcript has a further entry.
+    Entry { seq: u64 },
+    /// A task has mail.
+    Mail,
+    /// A session has a notification of a task's end.
+    Notification,
+    /// A question was asked, answered or withdrawn.
+    Question { id: QuestionId },
+}

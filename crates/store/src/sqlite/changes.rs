@@ -1,0 +1,121 @@
+//! The order of changes: triggers of the schema write it, followers read it.
+
+use codespar_protocol::SessionId;
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use super::{
+    SqliteStore,
+    failure::Failure,
+    rows::{count, field, int, words},
+};
+use crate::{ChangeCursor, ChangeKind, StoreChange, StoreError, question_sql as sql};
+
+/// How many changes stay for those who were away: some ten megabytes.
+const KEPT: u64 = 100_000;
+/// How many are read at once.
+const AT_ONCE: i64 = 500;
+
+impl SqliteStore {
+    pub(super) async fn newest(&self) -> Result<ChangeCursor, StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = place(&mut lease.connection, sql::NEWEST_CHANGE).await;
+        Ok(ChangeCursor(lease.settle(outcome)?))
+    }
+
+    /// Waits until there is one.
+    pub(super) async fn changes_after(
+        &self,
+        after: ChangeCursor,
+    ) -> Result<Vec<StoreChange>, StoreError> {
+        // Watched before it is looked: a change in between is not missed.
+        let mut writes = self.writes();
+        loop {
+            let mut lease = self.link.lease().await?;
+            let outcome = read(&mut lease.connection, after).await;
+            let changes = lease.settle(outcome)?;
+            if !changes.is_empty() {
+                return Ok(changes);
+            }
+            writes.wait().await;
+        }
+    }
+
+    /// Forgets changes that nobody can be so far behind as to miss.
+    pub(super) async fn forget_old_changes(&self) -> Result<(), StoreError> {
+        let mut lease = self.link.lease().await?;
+        let outcome = forget(&mut lease.connection).await;
+        lease.settle(outcome)
+    }
+}
+
+async fn place(connection: &mut SqliteConnection, query: &'static str) -> Result<u64, Failure> {
+    let seq: i64 = sqlx::query_scalar(query).fetch_one(connection).await?;
+    Ok(u64::try_from(seq).unwrap_or_default())
+}
+
+async fn read(
+    connection: &mut SqliteConnection,
+    after: ChangeCursor,
+) -> Result<Vec<StoreChange>, Failure> {
+    let rows = sqlx::query(sql::CHANGES)
+        .bind(int(after.0))
+        .bind(AT_ONCE)
+        .fetch_all(&mut *connection)
+        .await?;
+    let changes: Result<Vec<StoreChange>, String> = rows.iter().map(change_of).collect();
+    let changes =
+        changes.map_err(|message| StoreError::Database(format!("a damaged change: {message}")))?;
+    let Some(first) = changes.first() else {
+        return Ok(changes);
+    };
+    // The places have no holes: a first one further on means that some were forgotten.
+    if after.0 > 0 && first.cursor.0 > after.0 + 1 {
+        let oldest = place(connection, sql::OLDEST_CHANGE).await?;
+        if oldest > after.0 + 1 {
+            let cursor = after.0;
+            return Err(StoreError::ChangesForgotten { cursor, oldest }.into());
+        }
+    }
+    Ok(changes)
+}
+
+async fn forget(connection: &mut SqliteConnection) -> Result<(), Failure> {
+    let newest = place(connection, sql::NEWEST_CHANGE).await?;
+    if newest > KEPT {
+        sqlx::query(sql::DELETE_OLD_CHANGES)
+            .bind(int(newest - KEPT))
+            .execute(connection)
+            .await?;
+    }
+    Ok(())
+}
+
+fn change_of(row: &SqliteRow) -> Result<StoreChange, String> {
+    let session: Option<&str> = field(row, "session_id")?;
+    let task: Option<&str> = field(row, "task_id")?;
+    let detail: Option<&str> = field(row, "detail")?;
+    let detail = || detail.ok_or_else(|| "it lacks its detail".to_owned());
+    let kind = match field::<&str>(row, "kind")? {
+        "task" => ChangeKind::Task {
+            status: detail()?.parse().map_err(words)?,
+        },
+        "entry" => ChangeKind::Entry {
+            seq: detail()?.parse().map_err(words)?,
+        },
+        "mail" => ChangeKind::Mail,
+        "notification" => ChangeKind::Notification,
+        "question" => ChangeKind::Question {
+            id: detail()?.parse().map_err(words)?,
+        },
+        other => return Err(format!("`{other}` is no kind of change")),
+    };
+    Ok(StoreChange {
+        cursor: ChangeCursor(count(row, "seq")?),
+        session_id: session
+            .map(str::parse::<SessionId>)
+            .transpose()
+            .map_err(words)?,
+        task_id: task.map(str::parse).transpose().map_err(words)?,
+        kind,
+    })
+}

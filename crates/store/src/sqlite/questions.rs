@@ -1,0 +1,150 @@
+//! Questions: recorded once, answered once.
+
+use codespar_protocol::{Answer, Question, QuestionId, QuestionStatus};
+use jiff::Timestamp;
+use serde::{Serialize, de::DeserializeOwned};
+use sqlx::{SqliteConnection, sqlite::SqliteRow};
+
+use super::{
+    failure::Failure,
+    rows::{field, path_text, time, words},
+};
+use crate::{NewQuestion, QuestionFilter, StoreError, question_sql as sql};
+
+pub(super) async fn ask(
+    connection: &mut SqliteConnection,
+    new: &NewQuestion,
+    at: Timestamp,
+) -> Result<Question, Failure> {
+    let known = sqlx::query(sql::QUESTION_BY_KEY)
+        .bind(new.session_id.to_string())
+        .bind(new.key.as_str())
+        .fetch_optional(&mut *connection)
+        .await?;
+    if let Some(row) = known {
+        return Ok(question_of(&row)?);
+    }
+    let id = QuestionId::new();
+    sqlx::query(sql::INSERT_QUESTION)
+        .bind(id.as_str())
+        .bind(new.session_id.to_string())
+        .bind(new.task_id.as_ref().map(|task| task.as_str().to_owned()))
+        .bind(path_text(&new.project_root)?)
+        .bind(new.key.as_str())
+        .bind(json(&new.request)?)
+        .bind(at.as_microsecond())
+        .bind(new.expires_at.as_microsecond())
+        .execute(&mut *connection)
+        .await?;
+    question(connection, &id).await
+}
+
+pub(super) async fn question(
+    connection: &mut SqliteConnection,
+    id: &QuestionId,
+) -> Result<Question, Failure> {
+    let row = sqlx::query(sql::QUESTION)
+        .bind(id.as_str())
+        .fetch_optional(connection)
+        .await?;
+    let row = row.ok_or_else(|| StoreError::NoSuchQuestion(id.to_string()))?;
+    Ok(question_of(&row)?)
+}
+
+pub(super) async fn questions(
+    connection: &mut SqliteConnection,
+    filter: &QuestionFilter,
+) -> Result<Vec<Question>, Failure> {
+    let rows = match filter {
+        QuestionFilter::Open => sqlx::query(sql::OPEN_QUESTIONS),
+        QuestionFilter::OfSession(session) => {
+            sqlx::query(sql::QUESTIONS_OF_SESSION).bind(session.to_string())
+        }
+    };
+    let rows = rows.fetch_all(connection).await?;
+    let questions: Result<Vec<Question>, StoreError> = rows.iter().map(question_of).collect();
+    Ok(questions?)
+}
+
+pub(super) async fn answer(
+    connection: &mut SqliteConnection,
+    id: &QuestionId,
+    answer: &Answer,
+    by: &str,
+    at: Timestamp,
+) -> Result<Question, Failure> {
+    let before = question(connection, id).await?;
+    if before.status != QuestionStatus::Open {
+        return Err(StoreError::QuestionNotOpen {
+            id: id.clone(),
+            status: before.status,
+            by: before.answered_by,
+        }
+        .into());
+    }
+    before
+        .request
+        .check(answer)
+        .map_err(|reason| StoreError::WrongAnswer {
+            id: id.clone(),
+            reason,
+        })?;
+    sqlx::query(sql::ANSWER_QUESTION)
+        .bind(id.as_str())
+        .bind(json(answer)?)
+        .bind(by)
+        .bind(at.as_microsecond())
+        .execute(&mut *connection)
+        .await?;
+    question(connection, id).await
+}
+
+pub(super) async fn withdraw(
+    connection: &mut SqliteConnection,
+    id: &QuestionId,
+) -> Result<(), Failure> {
+    sqlx::query(sql::WITHDRAW_QUESTION)
+        .bind(id.as_str())
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+fn json(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::Database(format!("it cannot be written down: {error}")))
+}
+
+fn question_of(row: &SqliteRow) -> Result<Question, StoreError> {
+    read(row).map_err(|message| {
+        let id: String = field(row, "id").unwrap_or_default();
+        StoreError::Database(format!("question {id} is damaged: {message}"))
+    })
+}
+
+fn read(row: &SqliteRow) -> Result<Question, String> {
+    let task: Option<&str> = field(row, "task_id")?;
+    let answer: Option<&str> = field(row, "answer")?;
+    let answered_at: Option<i64> = field(row, "answered_at")?;
+    Ok(Question {
+        id: field::<&str>(row, "id")?.parse().map_err(words)?,
+        session_id: field::<&str>(row, "session_id")?.parse().map_err(words)?,
+        task_id: task.map(str::parse).transpose().map_err(words)?,
+        project_root: field::<&str>(row, "project_root")?.into(),
+        key: field(row, "key")?,
+        request: parsed(field(row, "request")?)?,
+        asked_at: time(row, "asked_at")?,
+        expires_at: time(row, "expires_at")?,
+        status: parsed(&format!("\"{}\"", field::<&str>(row, "status")?))?,
+        answer: answer.map(parsed).transpose()?,
+        answered_by: field(row, "answered_by")?,
+        answered_at: answered_at
+            .map(Timestamp::from_microsecond)
+            .transpose()
+            .map_err(words)?,
+    })
+}
+
+fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(words)
+}

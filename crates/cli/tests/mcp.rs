@@ -109,7 +109,7 @@ fn tools_of_a_server_are_called_and_answer() {
         .filter_map(Value::as_str)
         .filter(|name| name.starts_with("mcp__"))
         .collect();
-    assert_eq!(tools.len(), 10);
+    assert_eq!(tools.len(), 11);
     assert_eq!(&tools[..2], ["mcp__kit__echo", "mcp__kit__fail"]);
     assert_eq!(
         tool_results(&lines),
@@ -659,7 +659,7 @@ fn the_list_shows_how_each_server_stands() {
     assert_eq!(
         rows,
         [
-            ("kit", "connected", "user", 10),
+            ("kit", "connected", "user", 11),
             ("theirs", "needs-approval", "project", 0)
         ]
     );

@@ -9,9 +9,9 @@
 
 mod common;
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
-use codespar_testkit::{Conversation, Matcher, Script, Turn, process::Running};
+use codespar_testkit::{Conversation, Matcher, Script, Turn, mcp::program, process::Running};
 use common::{Bench, PATIENCE, ended, parsed, question, task, wait_for};
 use serde_json::{Value, json};
 
@@ -194,4 +194,71 @@ fn without_an_answer_in_time_it_counts_as_no_and_a_stop_withdraws_it() {
     assert!(late.stderr.contains("is withdrawn"), "{}", late.stderr);
     worker.terminate().unwrap();
     worker.wait(PATIENCE).unwrap();
+}
+
+fn with_server(bench: &Bench, timeout_ms: u64) {
+    let server = program(Path::new(env!("CARGO_BIN_EXE_codespar"))).unwrap();
+    let settings = bench.room.codespar_home().join("settings.json");
+    std::fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    let text = json!({
+        "mcpServers": {"kit": {"command": server}},
+        "mcpTimeoutMs": timeout_ms,
+        "permissions": {"allow": ["mcp__kit"]},
+    });
+    std::fs::write(settings, text.to_string()).unwrap();
+}
+
+#[test]
+fn a_server_asks_a_person_through_the_same_questions() {
+    let bench = Bench::new(
+        Script::new().conversation(
+            Conversation::new("child", Matcher::first_user_contains("child works"))
+                .turn(Turn::tool("mcp__kit__ask", &json!({})))
+                .turn(Turn::text("{{last_tool_result}}")),
+        ),
+    );
+    // The person takes longer than a call may.
+    with_server(&bench, 300);
+    let worker = worker(&bench);
+    let id = create(&bench);
+    let asked = question(&bench);
+    assert_eq!(asked["kind"], "elicitation");
+    assert_eq!(asked["server"], "kit");
+    assert_eq!(asked["message"], "Which colour?");
+    std::thread::sleep(Duration::from_secs(1));
+    let text = asked["id"].as_str().unwrap();
+    let wrong = bench.run(&["task", "answer", text, "green"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("one of \"red\", \"blue\""),
+        "{}",
+        wrong.stderr
+    );
+    answer(&bench, &asked, &["blue"]);
+    let record = ended(&bench, &id);
+    let result = record["metadata"]["result"].as_str().unwrap();
+    let result = parsed(result);
+    assert_eq!(
+        result,
+        json!({"action": "accept", "content": {"colour": "blue"}})
+    );
+    worker.terminate().unwrap();
+    worker.wait(PATIENCE).unwrap();
+}
+
+#[test]
+fn a_server_is_told_that_nobody_can_be_asked_in_a_headless_run() {
+    let bench = Bench::new(Script::of([
+        Turn::tool("mcp__kit__ask", &json!({})),
+        Turn::text("{{last_tool_result}}"),
+    ]));
+    with_server(&bench, 60_000);
+    let finished = bench.run(&["-p", "go"]);
+    assert!(finished.status.success(), "{}", finished.stderr);
+    assert!(
+        finished.stdout.contains("decline"),
+        "{} {}",
+        finished.stdout,
+        finished.stderr
+    );
 }

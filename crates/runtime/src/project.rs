@@ -10,7 +10,9 @@ use codespar_agent::{AgentDefinitions, mcp::McpServers};
 use codespar_policy::{Mode, Redactor, RuleSet};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::Database;
-use codespar_tasks::{AuthoritySource, RunnerLimits, ShellSetup, TaskHub, rule_texts};
+use codespar_tasks::{
+    AuthoritySource, QuestionSource, RunnerLimits, ServerQuestions, ShellSetup, TaskHub, rule_texts,
+};
 use codespar_tools::{Registry, Skills, child_environment, sandbox::Sandbox, standard_tools};
 use parking_lot::RwLock;
 
@@ -137,6 +139,16 @@ impl Project {
         hub: Arc<TaskHub>,
         role: ProcessRole,
     ) -> Arc<Self> {
+        if hub.questions().is_attended() {
+            config.mcp.set_elicitor(Arc::new(ServerQuestions {
+                questions: hub.questions().clone(),
+                source: QuestionSource {
+                    session: SessionId::new(),
+                    task: None,
+                    project_root: config.dir.root.clone(),
+                },
+            }));
+        }
         let budgets = Budgets::new(config.options.max_budget_usd, config.settings.max_tokens);
         Arc::new_cyclic(|weak| {
             let mut project = Self {

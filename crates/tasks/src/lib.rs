@@ -31,7 +31,9 @@ pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
 pub use log::TaskLog;
 pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
-pub use questions::{Attendance, QUESTION_TIME_LIMIT, QuestionSource, Questions, Respondent};
+pub use questions::{
+    Attendance, QUESTION_TIME_LIMIT, QuestionSource, Questions, Respondent, ServerQuestions,
+};
 pub use runner::{Control, Runner, TaskOutcome, TaskStopReason};
 pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellRunner, ShellSetup};

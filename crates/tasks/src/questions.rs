@@ -7,15 +7,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_agent::{Approver, NobodyThere};
+use codespar_agent::{Approver, NobodyThere, mcp::Elicitor};
 use codespar_protocol::{
-    Answer, PermissionRequest, Question, QuestionId, QuestionRequest, QuestionStatus, SessionId,
-    TaskId, ToolUseId,
+    Answer, ElicitationRequest, PermissionRequest, Question, QuestionId, QuestionRequest,
+    QuestionStatus, SessionId, TaskId, ToolUseId,
 };
 use codespar_store::{
     ChangeFeed, ChangeKind, NewQuestion, QuestionFilter, Store, StoreChange, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
 
 /// How long a question waits where the settings do not say.
 pub const QUESTION_TIME_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -160,6 +161,11 @@ impl Questions {
         }
     }
 
+    /// Whether anybody may answer.
+    pub fn is_attended(&self) -> bool {
+        !matches!(self.attendance, Attendance::Nobody)
+    }
+
     /// What is committed to the store, by this process or another.
     pub fn changes(&self) -> &ChangeFeed {
         &self.feed
@@ -171,6 +177,35 @@ impl Questions {
             questions: self.clone(),
             source,
         })
+    }
+}
+
+/// Puts questions of a project's MCP servers to people. They belong to no conversation: a server is
+/// shared by all agents.
+pub struct ServerQuestions {
+    pub questions: Questions,
+    pub source: QuestionSource,
+}
+
+#[async_trait]
+impl Elicitor for ServerQuestions {
+    async fn elicit(&self, request: ElicitationRequest, gave_up: &CancellationToken) -> Answer {
+        // Nobody asks it a second time: a server that is started again asks anew.
+        let key = SessionId::new().to_string();
+        let request = QuestionRequest::Elicitation(request);
+        tokio::select! {
+            answer = self.questions.ask(&self.source, &key, request) => answer,
+            () = gave_up.cancelled() => {
+                let store = &self.questions.store;
+                let filter = QuestionFilter::OfSession(self.source.session);
+                for question in store.questions(filter).await.unwrap_or_default() {
+                    if question.key == key {
+                        let _ = store.withdraw_question(&question.id).await;
+                    }
+                }
+                no("the server gave up")
+            }
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use tokio::{
 
 use super::{
     config::{Endpoint, ServerConfig},
+    elicitation::{OpenElicitations, SharedElicitor},
     event::{Listener, McpEvent},
 };
 
@@ -53,6 +54,8 @@ pub struct McpSetup {
     pub cwd: PathBuf,
     /// The environment of programs, before their configuration adds to it.
     pub env: Vec<(OsString, OsString)>,
+    /// Who puts the questions of servers to a person.
+    pub elicitor: SharedElicitor,
     /// A proxy for addresses that are not on this machine.
     pub proxy: Option<String>,
     /// How long connecting may take.
@@ -143,9 +146,16 @@ impl Connection {
         config: &ServerConfig,
         ground: &McpSetup,
         events: &broadcast::Sender<McpEvent>,
+        elicitations: &OpenElicitations,
     ) -> Result<(Self, Vec<Tool>), McpError> {
         let deadline = Instant::now() + ground.connect_timeout;
-        let attempt = |mode| attempt(config, ground, events, mode, deadline);
+        let listener = Listener {
+            server: config.name.clone(),
+            events: events.clone(),
+            elicitor: ground.elicitor.get(),
+            elicitations: elicitations.clone(),
+        };
+        let attempt = |mode| attempt(config, ground, listener.clone(), mode, deadline);
         let (first, is_newer) = match attempt(ClientLifecycleMode::Initialize).await {
             Ok(opened) => return Ok(opened),
             Err(failed) => failed,
@@ -180,11 +190,10 @@ impl Connection {
 async fn attempt(
     config: &ServerConfig,
     ground: &McpSetup,
-    events: &broadcast::Sender<McpEvent>,
+    listener: Listener,
     mode: ClientLifecycleMode,
     deadline: Instant,
 ) -> Result<(Connection, Vec<Tool>), (McpError, bool)> {
-    let listener = Listener(events.clone());
     let (handshake, mut hold) = match &config.endpoint {
         Endpoint::Program { command, .. } => {
             let served = serve(&launch(config, ground), ground.guard.as_deref());

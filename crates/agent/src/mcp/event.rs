@@ -3,19 +3,23 @@
 // Logging is on its way out of the protocol; servers of today still use it.
 #![allow(deprecated)]
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
+use codespar_protocol::{Answer, ElicitationRequest};
 use rmcp::{
-    ClientHandler, RoleClient,
+    ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, Implementation, LoggingLevel,
+        ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+        ElicitationCapability, FormElicitationCapability, Implementation, LoggingLevel,
         LoggingMessageNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
         ServerNotification,
     },
-    service::NotificationContext,
+    service::{NotificationContext, RequestContext},
 };
 use serde_json::Value;
 use tokio::sync::broadcast;
+
+use super::elicitation::{Elicitor, OpenElicitations};
 
 /// Something a server told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,12 +95,17 @@ fn logged(said: &LoggingMessageNotificationParam) -> McpEvent {
 
 /// Our side of a connection: passes on what the server tells.
 #[derive(Clone)]
-pub(super) struct Listener(pub(super) broadcast::Sender<McpEvent>);
+pub(super) struct Listener {
+    pub(super) server: String,
+    pub(super) events: broadcast::Sender<McpEvent>,
+    pub(super) elicitor: Option<Arc<dyn Elicitor>>,
+    pub(super) elicitations: OpenElicitations,
+}
 
 impl Listener {
     fn tell(&self, event: McpEvent) {
         // Nobody may be listening.
-        let _ = self.0.send(event);
+        let _ = self.events.send(event);
     }
 }
 
@@ -105,8 +114,45 @@ type Context = NotificationContext<RoleClient>;
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("codespar", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), us)
+        let mut capabilities = ClientCapabilities::default();
+        if self.elicitor.is_some() {
+            let form = FormElicitationCapability::new().with_schema_validation(true);
+            capabilities.elicitation = Some(ElicitationCapability::new().with_form(form));
+        }
+        ClientConfig::new(capabilities, us)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let decline = || Ok(ElicitResult::new(ElicitationAction::Decline));
+        let ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } = request
+        else {
+            return decline();
+        };
+        let Some(elicitor) = &self.elicitor else {
+            return decline();
+        };
+        let request = ElicitationRequest {
+            server: self.server.clone(),
+            message,
+            schema: serde_json::to_value(requested_schema).unwrap_or_default(),
+        };
+        let _open = self.elicitations.open();
+        match elicitor.elicit(request, &context.ct).await {
+            Answer::Form { content } => {
+                Ok(ElicitResult::new(ElicitationAction::Accept)
+                    .with_content(Value::Object(content)))
+            }
+            _ => decline(),
+        }
     }
 
     async fn on_logging_message(&self, said: LoggingMessageNotificationParam, _: Context) {

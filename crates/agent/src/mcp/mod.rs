@@ -2,6 +2,7 @@
 
 mod config;
 mod connection;
+mod elicitation;
 mod event;
 mod expand;
 mod naming;
@@ -13,6 +14,7 @@ mod tool;
 
 pub use config::{Endpoint, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs};
 pub use connection::{McpError, McpSetup, Said};
+pub use elicitation::{Elicitor, SharedElicitor};
 pub use event::McpEvent;
 pub use naming::server_word;
 pub use server::{McpServer, McpStatus};

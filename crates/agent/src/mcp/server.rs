@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     config::ServerConfig,
     connection::{Connection, McpError, McpSetup, Said, in_time},
+    elicitation::OpenElicitations,
     event::McpEvent,
 };
 
@@ -69,6 +70,7 @@ pub struct McpServer {
     face: RwLock<Face>,
     begun: AtomicBool,
     settled: watch::Sender<bool>,
+    elicitations: OpenElicitations,
     /// Whether it is being reconnected in the background.
     retrying: AtomicBool,
     closing: CancellationToken,
@@ -105,6 +107,7 @@ impl McpServer {
             }),
             begun: AtomicBool::new(false),
             settled: watch::channel(false).0,
+            elicitations: OpenElicitations::default(),
             retrying: AtomicBool::new(false),
             closing: CancellationToken::new(),
             this: this.clone(),
@@ -176,7 +179,7 @@ impl McpServer {
             old.close().await;
         }
         let attempt = tokio::select! {
-            attempt = Connection::open(&self.config, &self.ground, &self.events) => attempt,
+            attempt = Connection::open(&self.config, &self.ground, &self.events, &self.elicitations) => attempt,
             () = self.closing.cancelled() => Err(McpError::Closing),
         };
         match attempt {
@@ -266,13 +269,18 @@ impl McpServer {
         }
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::with_timeout(self.ground.call_timeout);
+        let options = PeerRequestOptions::no_options();
         let asked = line.peer.send_cancellable_request(request, options).await;
         let handle = match asked {
             Ok(handle) => handle,
             Err(error) => return Err(self.failed(&line, error).await),
         };
         let id = handle.id.clone();
+        let not_wanted = async |reason: &str| {
+            let notice = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
+            let _ = in_time(NOTICE, line.peer.notify_cancelled(notice)).await;
+        };
+        let limit = self.ground.call_timeout;
         tokio::select! {
             answer = handle.await_response() => match answer {
                 Ok(ServerResult::CallToolResult(result)) => Ok(result),
@@ -282,23 +290,29 @@ impl McpServer {
                 Ok(_) => Err(self.named("answered with something else than a result")),
                 Err(error) => Err(self.failed(&line, error).await),
             },
+            () = self.elicitations.time_out(limit) => {
+                not_wanted("timeout").await;
+                Err(self.too_slow(limit))
+            }
             () = cancel.cancelled() => {
-                let reason = Some("interrupted".to_owned());
-                let notice = CancelledNotificationParam::new(Some(id), reason);
-                let _ = in_time(NOTICE, line.peer.notify_cancelled(notice)).await;
+                not_wanted("interrupted").await;
                 Err("interrupted; whether the server finished the call is unknown".to_owned())
             }
         }
     }
 
+    fn too_slow(&self, limit: Duration) -> String {
+        self.named(&format!(
+            "gave no answer within {} s; whether it finished the call is unknown \
+             (`mcpTimeoutMs` in the settings)",
+            limit.as_secs_f64()
+        ))
+    }
+
     async fn failed(&self, line: &Line, error: ServiceError) -> String {
         match error {
             ServiceError::McpError(error) => self.named(&format!("refused: {}", error.message)),
-            ServiceError::Timeout { timeout } => self.named(&format!(
-                "gave no answer within {} s; whether it finished the call is unknown \
-                 (`mcpTimeoutMs` in the settings)",
-                timeout.as_secs_f64()
-            )),
+            ServiceError::Timeout { timeout } => self.too_slow(timeout),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 let words = "went away during this call, whose outcome is unknown";
                 self.revived(line, words).await

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::{
     config::ServerConfig,
     connection::McpSetup,
+    elicitation::{Elicitor, SharedElicitor},
     naming::tool_name,
     server::{McpServer, McpStatus},
     tool::McpTool,
@@ -18,6 +19,7 @@ use super::{
 #[derive(Default)]
 pub struct McpServers {
     servers: Vec<Arc<McpServer>>,
+    elicitor: SharedElicitor,
 }
 
 /// How a server stands, for people and programs.
@@ -39,6 +41,7 @@ impl McpServers {
         unapproved: Vec<ServerConfig>,
         ground: McpSetup,
     ) -> Self {
+        let elicitor = ground.elicitor.clone();
         let ground = Arc::new(ground);
         let with = |status: McpStatus| {
             let ground = ground.clone();
@@ -48,7 +51,13 @@ impl McpServers {
         let unapproved = unapproved.into_iter().map(with(McpStatus::NeedsApproval));
         let mut servers: Vec<Arc<McpServer>> = approved.chain(unapproved).collect();
         servers.sort_by(|a, b| a.config().name.cmp(&b.config().name));
-        Self { servers }
+        Self { servers, elicitor }
+    }
+
+    /// Says who puts the questions of servers to a person, before any is connected. The first call
+    /// counts.
+    pub fn set_elicitor(&self, elicitor: Arc<dyn Elicitor>) {
+        self.elicitor.set(elicitor);
     }
 
     /// Begins to connect, all at once, in the background.

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use codespar_agent::mcp::{
     McpError, McpProblem, McpServers, McpSetup, McpStatus, Origin, ServerConfig, ServerConfigs,
-    server_word,
+    SharedElicitor, server_word,
 };
 
 pub(crate) use self::source::ProjectServers;
@@ -130,6 +130,7 @@ impl ServerList {
             guard: Some(project_dir.environment.program.clone()),
             cwd: project_dir.root.clone(),
             env: McpSetup::basic_environment(project_dir.environment.vars.iter().cloned()),
+            elicitor: SharedElicitor::default(),
             proxy: ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
                 .iter()
                 .find_map(|name| project_dir.var(name))

@@ -1,14 +1,17 @@
 //! What the server knows and how it answers, whatever the transport.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Write as _,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
 use super::{control, tools};
@@ -53,6 +56,9 @@ pub struct Host {
     /// The id of the subscription of the newer kind.
     listening: Mutex<Option<Value>>,
     pub(super) cancelled: Mutex<BTreeSet<String>>,
+    /// Answers of the client to our requests, by their ids.
+    answers: Mutex<BTreeMap<String, Value>>,
+    answered: Condvar,
 }
 
 impl Host {
@@ -68,6 +74,8 @@ impl Host {
             watched: Mutex::default(),
             listening: Mutex::default(),
             cancelled: Mutex::default(),
+            answers: Mutex::default(),
+            answered: Condvar::new(),
         });
         host.note(&format!("started {}", std::process::id()));
         if let Some(file) = host.setup.control.clone() {
@@ -98,6 +106,21 @@ impl Host {
         self.outlets.lock().retain(|outlet| outlet(&message));
     }
 
+    /// Asks the client and waits for its answer.
+    pub(super) fn ask(&self, method: &str, params: &Value) -> Value {
+        static ASKED: AtomicU64 = AtomicU64::new(1);
+        let id = format!("ask-{}", ASKED.fetch_add(1, Ordering::Relaxed));
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.outlets.lock().retain(|outlet| outlet(&message));
+        let mut answers = self.answers.lock();
+        loop {
+            if let Some(answer) = answers.remove(&id) {
+                return answer;
+            }
+            self.answered.wait(&mut answers);
+        }
+    }
+
     pub(super) fn tell_updated(&self, uri: &str) {
         if self.watched.lock().contains(uri) {
             self.tell("notifications/resources/updated", json!({ "uri": uri }));
@@ -116,6 +139,14 @@ impl Host {
             }
             return None;
         };
+        if method.is_empty() {
+            let result = message.get("result").or(message.get("error"));
+            let key = id.as_str().unwrap_or_default().to_owned();
+            let answer = result.cloned().unwrap_or_default();
+            self.answers.lock().insert(key, answer);
+            self.answered.notify_all();
+            return None;
+        }
         let answer = self.result(method, params, id)?;
         Some(match answer {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),

@@ -48,6 +48,7 @@ pub(super) fn list() -> Value {
         ),
         tool("crash", "Ends without an answer", json!({})),
         tool("child", "Starts a process that would stay", json!({})),
+        tool("ask", "Asks the person for a colour", json!({})),
     ])
 }
 
@@ -92,6 +93,15 @@ pub(super) fn call(host: &Host, params: &Value, id: &Value) -> Answer {
             let child = command.arg("600").process_group(0).spawn();
             let id = child.map(|child| child.id()).unwrap_or_default();
             Ok(said(&id.to_string()))
+        }
+        "ask" => {
+            let schema = json!({
+                "type": "object",
+                "properties": { "colour": { "type": "string", "enum": ["red", "blue"] } },
+                "required": ["colour"],
+            });
+            let params = json!({ "message": "Which colour?", "requestedSchema": schema });
+            Ok(said(&host.ask("elicitation/create", &params).to_string()))
         }
         other => Err((-32602, format!("there is no tool {other}"))),
     }

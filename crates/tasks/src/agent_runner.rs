@@ -275,6 +275,10 @@ fn line_of(event: &Event) -> Option<String> {
             is_error: true,
             ..
         } => Some(format!("  {tool} failed")),
+        Event::PermissionAsked { question } => Some(format!(
+            "? {} {}: {}",
+            question.tool, question.summary, question.reason
+        )),
         Event::PermissionDenied(denial) => Some(format!(
             "  {} was denied: {}",
             denial.tool_name, denial.reason

@@ -367,7 +367,7 @@ async fn watch(
 ) -> Result<ExitCode, CommandError> {
     let mut vigil = Vigil::new(project_dir, store).await?;
     let mut offset = 0;
-    let mut shown = None;
+    let (mut shown, mut asked) = (None, Vec::new());
     loop {
         let record = store.task(id).await?;
         if shown != Some(record.status) {
@@ -381,6 +381,12 @@ async fn watch(
             }
             offset = next;
             super::print(format_args!("{text}"))?;
+        }
+        for question in task_questions::of_task(store, id).await? {
+            if !asked.contains(&question.id) {
+                crate::printer::err(format_args!("{}", task_questions::hint(&question)));
+                asked.push(question.id);
+            }
         }
         if record.status.is_final() {
             let is_done = record.status == TaskStatus::Completed;

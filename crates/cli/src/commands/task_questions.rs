@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use codespar_protocol::{Answer, Question, QuestionId, QuestionRequest};
+use codespar_protocol::{Answer, Question, QuestionId, QuestionRequest, TaskId};
 use codespar_store::{Database, QuestionFilter};
 use jiff::Timestamp;
 use serde_json::json;
@@ -107,6 +107,30 @@ async fn open(store: &dyn Database) -> Result<Vec<Question>, CommandError> {
     let now = Timestamp::now();
     questions.retain(|question| question.expires_at > now);
     Ok(questions)
+}
+
+/// Those of one task.
+pub(super) async fn of_task(
+    store: &dyn Database,
+    task: &TaskId,
+) -> Result<Vec<Question>, CommandError> {
+    let mut questions = open(store).await?;
+    questions.retain(|question| question.task_id.as_ref() == Some(task));
+    Ok(questions)
+}
+
+/// The question, and how to answer it.
+pub(super) fn hint(question: &Question) -> String {
+    let answers = match question.request {
+        QuestionRequest::Permission(_) => "yes|always|no",
+        QuestionRequest::Clarification(_) => "TEXT",
+        QuestionRequest::Elicitation(_) => "name=value …|no",
+    };
+    format!(
+        "{}\n  Answer with: codespar task answer {} {answers}",
+        text(question),
+        question.id
+    )
 }
 
 async fn find(store: &dyn Database, text: &str) -> Result<Question, CommandError> {

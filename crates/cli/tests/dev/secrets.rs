@@ -117,6 +117,9 @@ fn the_log_of_an_agent_has_no_secret() {
     let args = ["--subject", "x", "--prompt", "look around"];
     let made = bench.run(&[&create[..], &args].concat());
     let made = parsed(&made.stdout);
+    let asked = crate::common::question(&bench);
+    let refused = bench.run(&["task", "answer", asked["id"].as_str().unwrap(), "no"]);
+    assert!(refused.status.success(), "{}", refused.stderr);
     let record = crate::common::ended(&bench, made["task_id"].as_str().unwrap());
     let log = std::fs::read_to_string(record["output_file"].as_str().unwrap()).unwrap();
     assert!(log.contains("I saw [redacted] there."), "{log}");

@@ -184,6 +184,30 @@ fn a_hangup_at_the_prompt_ends_the_children_and_keeps_the_transcript() {
     assert!(sessions.contains("wait"), "{sessions}");
 }
 
+#[test]
+fn a_question_at_the_terminal_can_be_answered_from_elsewhere() {
+    let room = Bench::new(Script::new());
+    let write = asks_to_write(&room);
+    let script = Script::of([write, Turn::text("it is written")]);
+    let server = codespar_testkit::ScriptedModel::start_blocking(script).unwrap();
+    let bench = Bench { server, ..room };
+    let mut terminal = Terminal::start(&bench);
+    terminal.shows("›");
+    terminal.types("write it\n");
+    terminal.shows("wants:");
+    terminal.shows("once");
+    let asked = common::question(&bench);
+    assert_eq!(asked["task_id"], serde_json::Value::Null, "{asked:#}");
+    let answered = bench.run(&["task", "answer", asked["id"].as_str().unwrap(), "yes"]);
+    assert!(answered.status.success(), "{}", answered.stderr);
+    terminal.shows("settled without an answer here");
+    terminal.shows("it is written");
+    assert!(bench.work().join("new.txt").exists());
+    // The prompt is back, and what is typed is no answer to anything.
+    terminal.types("/quit\n");
+    assert_eq!(exit_code(&mut terminal.child), Some(0));
+}
+
 fn terminal_asks(terminal: &Terminal) -> bool {
     terminal.shown().contains("wants:")
 }

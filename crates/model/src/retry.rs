@@ -1,10 +1,8 @@
 //! When to try again and after how long: what the server says first, our own backoff otherwise.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
 
+use codespar_protocol::Backoff;
 use jiff::{Timestamp, fmt::rfc2822};
 use reqwest::header::HeaderMap;
 
@@ -41,9 +39,11 @@ impl RetryPolicy {
         if let Some(named) = named {
             return named;
         }
-        let doublings = attempt.saturating_sub(1).min(16);
-        let full = self.first_delay.saturating_mul(1 << doublings);
-        full.min(self.longest_delay).mul_f64(1.0 - chance() / 4.0)
+        let backoff = Backoff {
+            first: self.first_delay,
+            longest: self.longest_delay,
+        };
+        backoff.jittered_delay(attempt)
     }
 }
 
@@ -54,12 +54,6 @@ pub(crate) fn seconds(time: Duration) -> String {
     } else {
         format!("{:.1} s", time.as_secs_f32())
     }
-}
-
-/// A random number from 0 to 1; the standard library's hash keys are random enough for this.
-fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(());
-    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// What the headers of an answer say about trying again.

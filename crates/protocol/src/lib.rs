@@ -1,6 +1,7 @@
 //! What all crates share: ids, messages and content blocks, events, usage. No I/O.
 
 mod authority;
+mod backoff;
 mod change;
 mod content;
 mod cost;
@@ -21,6 +22,7 @@ mod usage;
 mod workflow;
 
 pub use authority::{Authority, RuleList, RuleText};
+pub use backoff::Backoff;
 pub use change::{BadPath, Bytes, ChangeSet, FileChange, FileMode, RepoPath};
 pub use content::{
     ContentBlock, Image, RedactedThinking, Text, Thinking, ToolResult, ToolResultContent, ToolUse,

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use codespar_protocol::Backoff;
 use parking_lot::RwLock;
 use rmcp::{
     Peer, RoleClient,
@@ -33,9 +34,11 @@ const EVENTS: usize = 256;
 /// How long a server is told that a call is not wanted any more.
 const NOTICE: Duration = Duration::from_millis(500);
 
-/// How long after a failed attempt to connect the next one is made. Doubled each time.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long after a failed attempt to connect the next one is made.
+const RECONNECT: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_secs(60),
+};
 
 /// How a server stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -211,10 +214,9 @@ impl McpServer {
         }
         let (this, closing) = (self.this.clone(), self.closing.clone());
         tokio::spawn(async move {
-            let mut wait = FIRST_WAIT;
-            loop {
+            for attempt in 1.. {
                 tokio::select! {
-                    () = tokio::time::sleep(wait) => {}
+                    () = tokio::time::sleep(RECONNECT.delay(attempt)) => {}
                     () = closing.cancelled() => return,
                 }
                 let Some(server) = this.upgrade() else { return };
@@ -222,7 +224,6 @@ impl McpServer {
                     server.retrying.store(false, Ordering::SeqCst);
                     return;
                 }
-                wait = (wait * 2).min(LONGEST_WAIT);
             }
         });
     }

@@ -1,9 +1,8 @@
 //! How long we wait for GitHub, and how often we ask again.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::time::Duration;
+
+use codespar_protocol::Backoff;
 
 /// How often and how patiently a request that failed is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +36,12 @@ impl Patience {
     /// How long to wait after try `attempt` (from 1) failed; up to a quarter less, at random, so
     /// that many do not come back at once.
     pub(super) fn delay(&self, attempt: u32) -> Duration {
-        let doublings = attempt.saturating_sub(1).min(16);
-        let full = self.first_delay.saturating_mul(1 << doublings);
-        full.min(self.longest_delay).mul_f64(1.0 - chance() / 4.0)
+        let backoff = Backoff {
+            first: self.first_delay,
+            longest: self.longest_delay,
+        };
+        backoff.jittered_delay(attempt)
     }
-}
-
-/// A random number from 0 to 1; the standard library's hash keys are random enough for this.
-fn chance() -> f64 {
-    let bits = RandomState::new().hash_one(());
-    (bits >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codespar_agent::mcp::{Endpoint, McpServer, McpStatus, McpSubscription};
 use codespar_policy::Redactor;
-use codespar_protocol::{Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
+use codespar_protocol::{Backoff, Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
 use jiff::Timestamp;
 use serde_json::Map;
 use tokio::{
@@ -22,8 +22,10 @@ use crate::{
 
 /// How often it is looked whether the connection still stands.
 const GLANCE: Duration = Duration::from_millis(200);
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+const RECONNECT: Backoff = Backoff {
+    first: Duration::from_millis(250),
+    longest: Duration::from_secs(30),
+};
 /// A program that does not start so often in a row will not start.
 const PROGRAM_TRIES: u32 = 5;
 /// A server elsewhere may be down for some minutes.
@@ -218,16 +220,15 @@ impl Watch<'_> {
             Endpoint::Program { .. } => PROGRAM_TRIES,
             Endpoint::Http { .. } => ADDRESS_TRIES,
         };
-        let mut pause = FIRST_PAUSE;
         let mut error = String::new();
-        for _ in 0..tries {
+        for attempt in 1..=tries {
             let server = self.server.clone();
             let is_back = !server.is_gone() && server.generation() != self.generation;
             let connected = async {
                 if is_back {
                     return Ok(());
                 }
-                sleep(pause).await;
+                sleep(RECONNECT.delay(attempt)).await;
                 server.reconnect().await
             };
             let connected = tokio::select! {
@@ -244,7 +245,6 @@ impl Watch<'_> {
                 Err(_) if self.control.cancel.is_cancelled() => return Err(End::Stopped),
                 Err(words) => error = words,
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
         self.tell(&format!("gone: {tries} tries to connect failed"));
         Err(End::Gone(format!("it does not come back: {error}")))

@@ -86,12 +86,12 @@ impl Scheduler {
             Next::Nothing => {}
             Next::Release => self.release(&id, epoch).await,
             Next::TryLater => {
-                let pause = self.backoff.lock().put_back(id.clone(), self.clock.now());
+                let pause = self.resting.lock().put_back(id.clone(), self.clock.now());
                 self.release(&id, epoch).await;
                 self.wake_after(pause);
             }
             Next::Record(outcome) => {
-                self.backoff.lock().forget(&id);
+                self.resting.lock().forget(&id);
                 let took = self.clock.now().saturating_sub(began);
                 self.record(&record, epoch, *outcome, took).await;
                 self.events.forget_task(&id);

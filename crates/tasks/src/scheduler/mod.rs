@@ -6,11 +6,11 @@
 //! at once, nothing more is written of it, and what it would write is refused by the store.
 
 mod attempt;
-mod backoff;
 mod clock;
 mod ending;
 mod heartbeat;
 mod leave;
+mod resting;
 #[cfg(test)]
 mod tests;
 mod watch;
@@ -39,8 +39,8 @@ use crate::{
     runner::{Runner, TaskStopReason},
     vital::{self, Presence},
 };
-use backoff::Backoff;
 use clock::{Clock, Monotonic};
+use resting::RestingTasks;
 
 /// Nothing is taken when our last sign of life is older.
 const RECENT: Duration = Duration::from_secs(5);
@@ -109,7 +109,7 @@ pub struct Scheduler {
     /// Who hears what tasks do, until they are over.
     pub(crate) events: EventBus,
     /// Tasks that were put back and are left alone for a while.
-    backoff: Mutex<Backoff>,
+    resting: Mutex<RestingTasks>,
     /// When our last sign of life was recorded.
     last_beat: Mutex<Option<Duration>>,
     /// Held while tasks are being claimed.
@@ -190,7 +190,7 @@ impl Scheduler {
             ended: broadcast::channel(256).0,
             waiters: Mutex::default(),
             events: EventBus::default(),
-            backoff: Mutex::default(),
+            resting: Mutex::default(),
             last_beat: Mutex::default(),
             taking: tokio::sync::Mutex::default(),
             changes: OnceLock::new(),
@@ -399,7 +399,7 @@ impl Scheduler {
             agents + shells + 16
         };
         let mut skip: Vec<TaskId> = self.held.lock().keys().cloned().collect();
-        skip.extend(self.backoff.lock().resting(self.clock.now()));
+        skip.extend(self.resting.lock().resting(self.clock.now()));
         Capacity {
             by_type,
             total,

@@ -3,30 +3,34 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use codespar_protocol::TaskId;
+use codespar_protocol::{Backoff, TaskId};
 
-const FIRST: Duration = Duration::from_millis(250);
-const LONGEST: Duration = Duration::from_secs(5);
+const PAUSES: Backoff = Backoff {
+    first: Duration::from_millis(250),
+    longest: Duration::from_secs(5),
+};
 
 /// By this process's own clock; other processes try for themselves.
 #[derive(Debug, Default)]
-pub(super) struct Backoff(HashMap<TaskId, Rest>);
+pub(super) struct RestingTasks(HashMap<TaskId, Rest>);
 
 #[derive(Debug)]
 struct Rest {
-    pause: Duration,
+    /// How often it was put back.
+    times: u32,
     until: Duration,
 }
 
-impl Backoff {
+impl RestingTasks {
     /// It was put back once more; gives how long it rests.
     pub(super) fn put_back(&mut self, id: TaskId, now: Duration) -> Duration {
-        let pause = match self.0.get(&id) {
-            Some(rest) => (rest.pause * 2).min(LONGEST),
-            None => FIRST,
-        };
+        let times = self
+            .0
+            .get(&id)
+            .map_or(1, |rest| rest.times.saturating_add(1));
+        let pause = PAUSES.delay(times);
         let until = now + pause;
-        self.0.insert(id, Rest { pause, until });
+        self.0.insert(id, Rest { times, until });
         pause
     }
 

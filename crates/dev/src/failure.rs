@@ -3,6 +3,7 @@
 use codespar_forge::ForgeError;
 use codespar_model::ModelError;
 use codespar_store::StoreError;
+use codespar_tasks::LedgerError;
 
 /// Why the dev agent published nothing, or did not get further.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,15 @@ pub enum Failure {
     /// Something of our own is not as it must be.
     #[error("{0}")]
     Broken(String),
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        match error {
+            LedgerError::Store(error) => Self::Store(error),
+            damaged @ LedgerError::Damaged { .. } => Self::Broken(damaged.to_string()),
+        }
+    }
 }
 
 impl Failure {

@@ -8,7 +8,9 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use codespar_forge::{Activity, Forge, ForgeError};
 use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
 use codespar_store::{Notify, StoreError, TaskFilter};
-use codespar_tasks::{Caller, Control, HubError, TaskExtra, TaskHub, TaskOutcome, TaskStopReason};
+use codespar_tasks::{
+    Caller, Control, HubError, StepLedger, TaskExtra, TaskHub, TaskOutcome, TaskStopReason,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{DevSetup, Failure, FollowOrder, RepositoryRef};
@@ -145,14 +147,11 @@ async fn wait_for_news(
     hub: &Arc<TaskHub>,
     control: &Control,
 ) -> Result<Vec<String>, Failure> {
-    let id = &control.record.task_id;
     let authority = control.authority().map_err(Failure::Broken)?.clone();
-    let steps = control.store.steps(id).await?;
-    let recorded = steps.into_iter().find(|(step, _)| step == "news");
-    let news: News = match recorded {
-        Some((_, value)) => serde_json::from_value(value)
-            .map_err(|error| Failure::Broken(format!("the record of step `news`: {error}")))?,
-        None => {
+    let ledger = StepLedger::open(control).await?;
+    // On record before it is told: whoever takes over tells the same.
+    let news: News = ledger
+        .once("news", || async {
             let spec = control.spec().map_err(Failure::Broken)?.clone();
             let TaskSpec::FollowPullRequest(order) = spec else {
                 return Err(Failure::Broken(control.wrong_kind()));
@@ -166,16 +165,9 @@ async fn wait_for_news(
             for text in &mut news.texts {
                 *text = control.redactor.redact(text).into_owned();
             }
-            // On record before it is told: whoever takes over tells the same.
-            let value =
-                serde_json::to_value(&news).map_err(|error| Failure::Broken(error.to_string()))?;
-            control
-                .store
-                .record_step(id, control.epoch, "news", &value)
-                .await?;
-            news
-        }
-    };
+            Ok(news)
+        })
+        .await?;
     if let (Some((next, order)), Some(session)) = (&news.next, control.record.session_id) {
         let exists = match control.store.task(next).await {
             Ok(_) => true,

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use codespar_git::Trust;
 use codespar_model::{Catalogue, Model};
 use codespar_policy::Redactor;
-use codespar_tasks::ShellSetup;
+use codespar_tasks::{ShellSetup, StepHook};
 
-use crate::{Publisher, RepositoryRef, StepHook};
+use crate::{Publisher, RepositoryRef};
 
 /// A repository within reach.
 #[derive(Clone)]

@@ -125,7 +125,7 @@ impl Run {
         let published = self.publish(&base, &written, &proven).await?;
         let report = report::of(self, &base, &located, &written, &proven, &published);
         self.say("report", &report.text());
-        self.ledger.record("report", &report).await?;
+        self.ledger.record(report::REPORT, &report).await?;
         Ok(report)
     }
 
@@ -151,12 +151,6 @@ impl Run {
 
 fn success(run: &Run, report: &DevReport) -> TaskOutcome {
     let (usage, cost) = run.spent();
-    let mut metadata = Map::new();
-    // Plain values: it is always JSON.
-    metadata.insert(
-        "report".to_owned(),
-        serde_json::to_value(report).unwrap_or_default(),
-    );
     TaskOutcome {
         status: TaskStatus::Completed,
         result: Some(report.text()),
@@ -165,7 +159,7 @@ fn success(run: &Run, report: &DevReport) -> TaskOutcome {
         usage,
         cost,
         tool_uses: 0,
-        metadata,
+        metadata: Map::new(),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use codespar_protocol::{CommitId, FileChange, TaskId, Usd};
+use codespar_protocol::{CommitId, FileChange, TaskId, TaskRecord, TaskStatus, Usd};
+use codespar_store::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,6 +11,9 @@ use crate::{
     run::{Run, dollars},
     steps::{Base, Located, Proven, Published, Written},
 };
+
+/// The step that holds the report.
+pub(crate) const REPORT: &str = "report";
 
 /// One changed file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,4 +214,16 @@ impl DevReport {
             None => write!(out, "Review: codespar pr diff {}", self.pull_request.number),
         }
     }
+}
+/// The report of a run of the dev agent that has come to its end; none of one that has not.
+pub async fn recorded_report(
+    store: &dyn TaskStore,
+    record: &TaskRecord,
+) -> Result<Option<DevReport>, StoreError> {
+    if record.status != TaskStatus::Completed {
+        return Ok(None);
+    }
+    let steps = store.steps(&record.task_id).await?;
+    let report = steps.into_iter().find(|(step, _)| step == REPORT);
+    Ok(report.and_then(|(_, value)| serde_json::from_value(value).ok()))
 }

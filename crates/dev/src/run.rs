@@ -7,13 +7,13 @@ use codespar_model::{Budget, ModelEvent};
 use codespar_protocol::{
     CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd, retry_text,
 };
-use codespar_tasks::{Control, QuestionSource, TaskHub, TaskLog, TaskStopReason};
+use codespar_tasks::{Control, QuestionSource, StepLedger, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
 use crate::{
     DevOrder, DevSetup, Failure, Link,
     asking::{Asked, Asking, Bill},
-    ledger::Ledger,
+    ledger,
     steps::blocking,
     verify::has_commit,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Run {
     /// Ends the attempt; whatever it waits for, it waits for with the token of this.
     pub(crate) stop: Arc<Stop>,
     pub(crate) order: DevOrder,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: StepLedger,
     pub(crate) link: Link,
     /// No model is asked, in this attempt as in those before it.
     is_simulated: bool,
@@ -51,16 +51,11 @@ impl Run {
             return Err(Failure::Broken(control.wrong_kind()));
         };
         let order = *order;
-        let ledger = Ledger::open(
-            control.store.clone(),
-            control.record.task_id.clone(),
-            control.epoch,
-            &order.resumes,
-            ground.hook.clone(),
-        )
-        .await?;
-        let is_simulated = ledger
-            .once("simulated", || async { Ok(ground.model.is_none()) })
+        let ledger = ledger::open(&control, &order.resumes, ground.hook.clone()).await?;
+        let is_simulated: bool = ledger
+            .once("simulated", || async {
+                Ok::<_, Failure>(ground.model.is_none())
+            })
             .await?;
         if !is_simulated && ground.model.is_none() && !ledger.has(PROVEN) {
             return Err(Failure::Refused(

@@ -337,13 +337,7 @@ impl TaskRecord {
 
 /// Metadata that runners write when a task ends. Callers cannot write them: others read them as
 /// the task's own report.
-pub const RESULT_KEYS: [&str; 5] = [
-    "result",
-    "report",
-    "tool_uses",
-    "duration_ms",
-    "memory_file",
-];
+pub const RESULT_KEYS: [&str; 4] = ["result", "tool_uses", "duration_ms", "memory_file"];
 
 /// What becomes of a task when one that it waits for does not complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -694,13 +694,7 @@ async fn no_change_of_metadata_changes_what_runs_or_who_runs_it(store: &dyn Stor
 
 async fn what_a_runner_reports_is_not_for_others_to_write(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
-    for key in [
-        "result",
-        "report",
-        "tool_uses",
-        "duration_ms",
-        "memory_file",
-    ] {
+    for key in ["result", "tool_uses", "duration_ms", "memory_file"] {
         let words = format!(
             "`{key}` in the metadata of {id} is what its runner reports; choose another name"
         );

@@ -10,10 +10,10 @@ use codespar_protocol::{
 };
 use codespar_store::StoreError;
 use parking_lot::Mutex;
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use crate::{
-    TaskHub, TaskLog,
+    LedgerError, StepLedger, TaskHub, TaskLog,
     runner::{Control, Runner, TaskOutcome},
 };
 
@@ -157,15 +157,12 @@ impl AgentRunner {
         control: &Control,
         agent: &Agent,
         session: SessionId,
-    ) -> Result<u32, StoreError> {
-        let id = &control.record.task_id;
+    ) -> Result<u32, LedgerError> {
         let step = format!("attempt {} begins after", control.record.attempt);
-        let steps = control.store.steps(id).await?;
-        let began = steps.iter().find(|(name, _)| *name == step);
-        let Some(began) = began.and_then(|(_, place)| place.as_u64()) else {
-            let place = json!(agent.transcript().last_seq());
-            let store = &control.store;
-            store.record_step(id, control.epoch, &step, &place).await?;
+        let ledger = StepLedger::open(control).await?;
+        let Some(began) = ledger.known::<u64>(&step)? else {
+            let place = agent.transcript().last_seq();
+            ledger.record(&step, &place).await?;
             return Ok(0);
         };
         let entries = self.hub.sessions().entries(session, began + 1).await?;

@@ -8,6 +8,7 @@ mod finding;
 mod hub;
 mod inbox;
 mod kinds;
+mod ledger;
 mod log;
 mod making;
 mod monitor;
@@ -29,6 +30,7 @@ pub use hub::{
 };
 pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
+pub use ledger::{LedgerError, StepHook, StepLedger};
 pub use log::TaskLog;
 pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
 pub use questions::{

@@ -286,7 +286,7 @@ async fn damaged_progress_is_an_error_not_a_second_run() {
     assert_eq!(workflow.status, TaskStatus::Failed);
     let error = workflow.error.unwrap();
     assert!(
-        error.starts_with("the record of its progress is damaged: "),
+        error.starts_with("the record of step `progress` cannot be read: "),
         "{error}"
     );
     assert_eq!(bench.steps().await, []);

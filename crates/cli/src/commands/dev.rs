@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 use clap::{Args, ValueEnum};
 use codespar_dev::{
     Consent, DevOrder, Engine, Linker, VerifyChoice, detect_tests, headline, keep_images,
-    recorded_base,
+    recorded_base, recorded_report,
 };
 use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::dollars,
-    dev::{AtTerminal, Conclusion, Progress, WorkingTree, hint, report_of},
+    dev::{AtTerminal, Conclusion, Progress, WorkingTree, hint},
     error::CommandError,
     signals::Signals,
 };
@@ -172,6 +172,7 @@ async fn attend(
     let record = follow(project, &started.id, cancel, signals).await?;
     Ok(Conclusion {
         base: recorded_base(&*project.store, &record).await?,
+        report: recorded_report(&*project.store, &record).await?,
         working_tree: started.working_tree,
         record,
     })
@@ -255,7 +256,7 @@ async fn resume(
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let id = &found.ok_or_else(|| CommandError::Usage(format!("there is no task `{text}`")))?;
     let record = store.task(id).await?;
-    if let (Some(report), false) = (report_of(&record), args.json) {
+    if let (Some(report), false) = (recorded_report(store, &record).await?, args.json) {
         // Nobody will say it again.
         progress.line(&report.text());
     }

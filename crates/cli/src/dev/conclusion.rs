@@ -15,6 +15,8 @@ const EXIT_TESTS_FAIL: u8 = 3;
 /// A run that is over, or that this process leaves.
 pub(crate) struct Conclusion {
     pub(crate) record: TaskRecord,
+    /// Of one that has come to its end.
+    pub(crate) report: Option<DevReport>,
     pub(crate) base: Option<RecordedBase>,
     pub(crate) working_tree: Option<WorkingTree>,
 }
@@ -23,9 +25,9 @@ impl Conclusion {
     /// The object of `--json`.
     pub(crate) fn json(&self) -> Value {
         let record = &self.record;
-        let mut value = match report_of(record) {
+        let mut value = match &self.report {
             Some(report) => {
-                let mut value = serde_json::to_value(&report).unwrap_or_default();
+                let mut value = serde_json::to_value(report).unwrap_or_default();
                 value["verified"] = json!(report.verdict() == TestVerdict::Verified);
                 value
             }
@@ -51,7 +53,7 @@ impl Conclusion {
         let id = &self.record.task_id;
         match (self.record.status, signals.exit_code()) {
             (TaskStatus::Completed, _) => {
-                let verdict = report_of(&self.record).map(|report| report.verdict());
+                let verdict = self.report.as_ref().map(DevReport::verdict);
                 Ok(match verdict {
                     Some(TestVerdict::TestsFail) => ExitCode::from(EXIT_TESTS_FAIL),
                     _ => ExitCode::SUCCESS,
@@ -87,10 +89,4 @@ pub(crate) fn hint(id: &TaskId, state: &str) {
 
 fn resume_command(id: &TaskId) -> String {
     format!("codespar dev --resume {id}")
-}
-
-/// What a run came to, where it came to something.
-pub(crate) fn report_of(record: &TaskRecord) -> Option<DevReport> {
-    let report = record.metadata.get("report")?;
-    serde_json::from_value(report.clone()).ok()
 }

@@ -5,7 +5,7 @@ mod person;
 mod progress;
 mod working_tree;
 
-pub(crate) use conclusion::{Conclusion, hint, report_of};
+pub(crate) use conclusion::{Conclusion, hint};
 pub(crate) use person::AtTerminal;
 pub(crate) use progress::Progress;
 pub(crate) use working_tree::WorkingTree;

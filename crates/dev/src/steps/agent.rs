@@ -170,7 +170,7 @@ impl Run {
             rounds: 1,
         };
         let step = format!("{ANSWER}agent-{}", agent.task_id);
-        self.ledger.record(&step, &spent).await
+        Ok(self.ledger.record(&step, &spent).await?)
     }
 
     /// Whether an earlier run's agent failed or was stopped. Another one goes on in its tree.

@@ -39,11 +39,12 @@ impl Run {
             .ledger
             .once("commit", || async {
                 self.examine(base, written, proven, &risk).await?;
-                Ok(self
-                    .link
-                    .forge
-                    .commit(&self.new_commit(base, written))
-                    .await?)
+                Ok::<_, Failure>(
+                    self.link
+                        .forge
+                        .commit(&self.new_commit(base, written))
+                        .await?,
+                )
             })
             .await?;
         let pull: PullRequest = self

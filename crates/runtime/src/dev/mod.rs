@@ -126,7 +126,7 @@ pub(crate) fn subscriptions(project: &Arc<Project>, caller: &Caller) -> Vec<Arc<
 }
 
 /// Tests of durability want the process to die right after a step; only development builds do.
-fn hook(project_dir: &ProjectDir) -> Option<codespar_dev::StepHook> {
+fn hook(project_dir: &ProjectDir) -> Option<codespar_tasks::StepHook> {
     if !cfg!(debug_assertions) {
         return None;
     }

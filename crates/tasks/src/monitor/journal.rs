@@ -5,6 +5,9 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use codespar_policy::Redactor;
 use codespar_tools::process::Capture;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::StepLedger;
 
 /// How many events a summary quotes.
 const QUOTED: usize = 10;
@@ -13,42 +16,50 @@ const QUOTED: usize = 10;
 pub(super) struct Journal {
     file: Capture,
     redactor: Arc<Redactor>,
+    ledger: StepLedger,
+    events: Events,
+}
+
+/// The step of the ledger that holds `Events`.
+const STEP: &str = "events";
+
+/// What was told so far, over all runners.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Events {
     count: u32,
     by_kind: BTreeMap<String, u32>,
+    /// The last of them, as they were told.
     last: Vec<String>,
 }
 
-impl Journal {
-    pub(super) fn open(path: &Path, redactor: &Arc<Redactor>) -> Result<Self, String> {
-        let refused = |error: std::io::Error| format!("{}: {error}", path.display());
-        if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir).map_err(refused)?;
-        }
-        let earlier = std::fs::read_to_string(path).unwrap_or_default();
-        let mut journal = Self {
-            file: Capture::to_file(path, redactor).map_err(refused)?,
-            redactor: redactor.clone(),
-            count: 0,
-            by_kind: BTreeMap::new(),
-            last: Vec::new(),
-        };
-        for line in earlier.lines() {
-            let mut words = line.splitn(3, ' ').skip(1);
-            if let (Some(Ok(_)), Some(event)) = (words.next().map(str::parse::<u32>), words.next())
-            {
-                journal.count_in(event, line);
-            }
-        }
-        Ok(journal)
-    }
-
-    fn count_in(&mut self, event: &str, line: &str) {
+impl Events {
+    fn add(&mut self, event: &str, line: &str) {
         self.count += 1;
         let kind = event.split(':').next().unwrap_or_default().to_owned();
         *self.by_kind.entry(kind).or_default() += 1;
         self.last.push(line.to_owned());
         let surplus = self.last.len().saturating_sub(QUOTED);
         self.last.drain(..surplus);
+    }
+}
+
+impl Journal {
+    pub(super) fn open(
+        path: &Path,
+        redactor: &Arc<Redactor>,
+        ledger: StepLedger,
+    ) -> Result<Self, String> {
+        let refused = |error: std::io::Error| format!("{}: {error}", path.display());
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir).map_err(refused)?;
+        }
+        let events = ledger.known(STEP).map_err(|error| error.to_string())?;
+        Ok(Self {
+            file: Capture::to_file(path, redactor).map_err(refused)?,
+            redactor: redactor.clone(),
+            ledger,
+            events: events.unwrap_or_default(),
+        })
     }
 
     /// A line that is no event.
@@ -57,12 +68,14 @@ impl Journal {
         self.write(&format!("{} {}", now(), one_line(&words)));
     }
 
-    /// An event; its line.
-    pub(super) fn event(&mut self, words: &str) -> String {
+    /// An event, on record when this returns; its line.
+    pub(super) async fn event(&mut self, words: &str) -> String {
         let event = one_line(&self.redactor.redact(words));
-        let line = format!("{} {} {event}", now(), self.count + 1);
+        let line = format!("{} {} {event}", now(), self.events.count + 1);
         self.write(&line);
-        self.count_in(&event, &line);
+        self.events.add(&event, &line);
+        // Whoever cannot record it has lost the task, or the store, and hears of that elsewhere.
+        let _ = self.ledger.record(STEP, &self.events).await;
         line
     }
 
@@ -71,25 +84,30 @@ impl Journal {
     }
 
     pub(super) fn count(&self) -> u32 {
-        self.count
+        self.events.count
     }
 
     /// How many of what, and the last of them.
     pub(super) fn summary(&self) -> String {
-        if self.count == 0 {
+        if self.events.count == 0 {
             return "no events".to_owned();
         }
         let kinds: Vec<String> = self
+            .events
             .by_kind
             .iter()
             .map(|(kind, count)| format!("{count} × {kind}"))
             .collect();
-        let events = if self.count == 1 { "event" } else { "events" };
+        let events = if self.events.count == 1 {
+            "event"
+        } else {
+            "events"
+        };
         format!(
             "{} {events}: {}\n{}",
-            self.count,
+            self.events.count,
             kinds.join(", "),
-            self.last.join("\n")
+            self.events.last.join("\n")
         )
     }
 
@@ -112,18 +130,24 @@ fn one_line(words: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn events_are_numbered_on_by_the_next_runner_and_summed_up() {
+    #[tokio::test]
+    async fn events_are_numbered_on_by_the_next_runner_and_summed_up() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out/m-1.txt");
-        let mut first = Journal::open(&path, &Arc::new(Redactor::by_shape())).unwrap();
+        let (store, task, epoch) = crate::ledger::tests::claimed_task(dir.path()).await;
+        let redactor = Arc::new(Redactor::by_shape());
+        let open = async || {
+            let ledger = StepLedger::of_task(store.clone(), task.clone(), epoch).await;
+            Journal::open(&path, &redactor, ledger.unwrap()).unwrap()
+        };
+        let mut first = open().await;
         first.note("watching `s`");
-        first.event("resource updated: note:///a");
-        first.event("log warning: 2 lines\n7 forged");
+        first.event("resource updated: note:///a").await;
+        first.event("log warning: 2 lines\n7 forged").await;
         first.finish();
-        let mut second = Journal::open(&path, &Arc::new(Redactor::by_shape())).unwrap();
+        let mut second = open().await;
         assert_eq!(second.count(), 2);
-        second.event("resource updated: note:///b");
+        second.event("resource updated: note:///b").await;
         let summary = second.summary();
         second.finish();
         let text = std::fs::read_to_string(&path).unwrap();

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{ServerSource, journal::Journal};
 use crate::{
-    TaskHub,
+    StepLedger, TaskHub,
     runner::{Control, Runner, TaskOutcome},
 };
 
@@ -77,9 +77,12 @@ impl MonitorRunner {
             let error = codespar_agent::mcp::McpError::NeedsApproval;
             return Err(format!("the MCP server `{}`: {error}", order.server));
         }
+        let ledger = StepLedger::open(control)
+            .await
+            .map_err(|error| error.to_string())?;
         let mut watch = Watch {
             control,
-            journal: Journal::open(&control.output, &self.redactor)?,
+            journal: Journal::open(&control.output, &self.redactor, ledger)?,
             hub: &self.hub,
             generation: server.generation(),
             subscription: None,
@@ -140,8 +143,8 @@ impl Watch<'_> {
             let trouble = tokio::select! {
                 event = events.recv() => {
                     match event {
-                        Ok(event) => self.tell(&event.to_string()),
-                        Err(RecvError::Lagged(count)) => self.tell(&format!("missed: {count} events")),
+                        Ok(event) => self.tell(&event.to_string()).await,
+                        Err(RecvError::Lagged(count)) => self.tell(&format!("missed: {count} events")).await,
                         Err(RecvError::Closed) => return End::Gone("it was let go of".to_owned()),
                     }
                     None
@@ -158,14 +161,14 @@ impl Watch<'_> {
                 () = self.control.cancel.cancelled() => return End::Stopped,
             };
             if let Some(reason) = trouble {
-                self.tell(&format!("down: {reason}"));
+                self.tell(&format!("down: {reason}")).await;
                 if self.is_enough() {
                     return End::Done;
                 }
                 if let Err(end) = self.bring_back().await {
                     return end;
                 }
-                self.tell("up: connected anew");
+                self.tell("up: connected anew").await;
                 next_check = Instant::now() + interval;
             }
         }
@@ -184,9 +187,9 @@ impl Watch<'_> {
 
     async fn begin(&mut self) -> Result<(), End> {
         if let McpStatus::Failed(error) = self.server.status() {
-            self.tell(&format!("down: {error}"));
+            self.tell(&format!("down: {error}")).await;
             self.bring_back().await?;
-            self.tell("up: connected");
+            self.tell("up: connected").await;
             return Ok(());
         }
         match self.subscribe().await {
@@ -246,7 +249,8 @@ impl Watch<'_> {
                 Err(words) => error = words,
             }
         }
-        self.tell(&format!("gone: {tries} tries to connect failed"));
+        self.tell(&format!("gone: {tries} tries to connect failed"))
+            .await;
         Err(End::Gone(format!("it does not come back: {error}")))
     }
 
@@ -255,8 +259,8 @@ impl Watch<'_> {
         limit.is_some_and(|limit| self.journal.count() >= limit)
     }
 
-    fn tell(&mut self, event: &str) {
-        let line = self.journal.event(event);
+    async fn tell(&mut self, event: &str) {
+        let line = self.journal.event(event).await;
         let id = &self.control.record.task_id;
         let progress = Event::TaskProgress {
             task_id: id.clone(),

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use codespar_protocol::{SessionId, StepWork, TaskId, TaskType, WorkflowStep};
-use codespar_store::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use crate::runner::Control;
+use crate::{
+    ledger::{LedgerError, StepLedger},
+    runner::Control,
+};
 
 const STEP: &str = "progress";
 
@@ -39,36 +40,29 @@ impl Made {
 }
 
 /// Steps by their ids.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Progress(BTreeMap<String, Made>);
+pub(super) struct Progress {
+    ledger: StepLedger,
+    steps: BTreeMap<String, Made>,
+}
 
 impl Progress {
     /// What earlier runners recorded.
-    pub(super) async fn read(store: &dyn TaskStore, workflow: &TaskId) -> Result<Self, String> {
-        let steps = store.steps(workflow).await;
-        let steps = steps.map_err(|error| format!("its progress cannot be read: {error}"))?;
-        match steps.into_iter().find(|(step, _)| step == STEP) {
-            None => Ok(Self::default()),
-            Some((_, value)) => serde_json::from_value(value)
-                .map(Self)
-                .map_err(|error| format!("the record of its progress is damaged: {error}")),
-        }
+    pub(super) async fn read(control: &Control) -> Result<Self, LedgerError> {
+        let ledger = StepLedger::open(control).await?;
+        let steps = ledger.known(STEP)?.unwrap_or_default();
+        Ok(Self { ledger, steps })
     }
 
     /// On record, in place of what was there before.
-    pub(super) async fn record(&self, control: &Control) -> Result<(), StoreError> {
-        let (id, epoch) = (&control.record.task_id, control.epoch);
-        control
-            .store
-            .record_step(id, epoch, STEP, &json!(self.0))
-            .await
+    pub(super) async fn record(&self) -> Result<(), LedgerError> {
+        self.ledger.record(STEP, &self.steps).await
     }
 
     pub(super) fn of(&self, step: &str) -> Option<&Made> {
-        self.0.get(step)
+        self.steps.get(step)
     }
 
     pub(super) fn set(&mut self, step: &str, made: Made) {
-        self.0.insert(step.to_owned(), made);
+        self.steps.insert(step.to_owned(), made);
     }
 }

@@ -16,7 +16,7 @@ use super::{
     steps::{Records, View, result},
 };
 use crate::{
-    TaskHub,
+    LedgerError, TaskHub,
     runner::{Control, PROCESS_ENDED, Runner, TaskOutcome, TaskStopReason},
 };
 
@@ -66,7 +66,9 @@ impl Run {
         let TaskSpec::Workflow(spec) = control.spec()?.clone() else {
             return Err(control.wrong_kind());
         };
-        let progress = Progress::read(&*control.store, &control.record.task_id).await?;
+        let progress = Progress::read(&control)
+            .await
+            .map_err(|error| error.to_string())?;
         let log = StepLog::open(&control.output, &control.redactor)?;
         Ok(Self {
             hub,
@@ -119,7 +121,7 @@ impl Run {
     }
 
     /// Sees what became of the steps and makes those that are due.
-    async fn look(&mut self) -> Result<Look, StoreError> {
+    async fn look(&mut self) -> Result<Look, LedgerError> {
         let records = self.records().await?;
         self.tell(&records);
         let (due, retried) = {
@@ -146,9 +148,9 @@ impl Run {
         }
         if !due.is_empty() || !retried.is_empty() {
             // On record before there is a task: whoever takes over makes the same one.
-            self.progress.record(&self.control).await?;
+            self.progress.record().await?;
         }
-        self.make_missing(records).await
+        Ok(self.make_missing(records).await?)
     }
 
     /// Makes the tasks that are on record and not in the store.

@@ -56,7 +56,7 @@ pub struct AgentParts {
     pub tools: Registry,
     /// What the tools share.
     pub context: Arc<Context>,
-    /// Permission rules, shared by the agents of a process: «always» holds for all of them.
+    /// Permission rules, shared by the agents of a process: "always" holds for all of them.
     pub rules: Arc<RwLock<RuleSet>>,
     /// Permission mode.
     pub mode: Mode,

@@ -133,7 +133,7 @@ impl Catalogue {
         }
     }
 
-    /// What a call cost. Without a known price that is «unknown», never nothing.
+    /// What a call cost. Without a known price that is "unknown", never nothing.
     pub fn cost(&self, model: &str, usage: &Usage) -> Cost {
         match self
             .resolve(model)

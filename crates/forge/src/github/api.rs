@@ -190,7 +190,7 @@ impl Api {
         self.ask(call).await?.read(call)
     }
 
-    /// The same, with `None` for «not found».
+    /// The same, with `None` for "not found".
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
         call: &Call,

@@ -116,7 +116,7 @@ impl GitHubForge {
     /// An address under the API's base, part by part.
     fn url(&self, parts: &[&str]) -> Result<Url, ForgeError> {
         let mut url = self.api.base.clone();
-        // A part `..` would be taken as «up».
+        // A part `..` would be taken as "up".
         if let Some(part) = parts.iter().find(|part| matches!(**part, "" | "." | "..")) {
             return Err(ForgeError::Refused(format!(
                 "`{part}` cannot be a part of a name at GitHub"

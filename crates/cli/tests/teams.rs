@@ -206,14 +206,14 @@ fn a_message_to_all_reaches_every_other_member_once_under_the_senders_name() {
     );
     for name in ["bob", "cid"] {
         let last = requests_of(&bench, name).pop().unwrap();
-        for letter in [
+        for message in [
             "[Message from ann]\\nhello from ann",
             "[Message from the lead]\\nthe lead greets",
         ] {
             assert_eq!(
-                last.matches(letter).count(),
+                last.matches(message).count(),
                 1,
-                "{name}: {letter} in {last}"
+                "{name}: {message} in {last}"
             );
         }
     }

@@ -112,7 +112,7 @@ pub(crate) fn of(
         risk: published.risk.clone(),
         cost_usd: cost.known(),
         model: written.model.clone(),
-        summary: run.ground.redactor.redact(&written.summary).into_owned(),
+        summary: run.setup.redactor.redact(&written.summary).into_owned(),
         cost: dollars(cost),
     }
 }

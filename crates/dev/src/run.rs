@@ -24,7 +24,7 @@ pub(crate) const PROVEN: &str = "proven";
 pub(crate) const ANSWER: &str = "answer-";
 
 pub(crate) struct Run {
-    pub(crate) ground: DevSetup,
+    pub(crate) setup: DevSetup,
     pub(crate) hub: Arc<TaskHub>,
     pub(crate) control: Control,
     /// Ends the attempt; whatever it waits for, it waits for with the token of this.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
 impl Run {
     /// Reaches the repository and opens the record.
     pub(crate) async fn open(
-        ground: DevSetup,
+        setup: DevSetup,
         hub: Arc<TaskHub>,
         control: Control,
         stop: Arc<Stop>,
@@ -56,27 +56,27 @@ impl Run {
             control.record.task_id.clone(),
             control.epoch,
             &order.resumes,
-            ground.hook.clone(),
+            setup.hook.clone(),
         )
         .await?;
         let is_simulated = ledger
-            .once("simulated", || async { Ok(ground.model.is_none()) })
+            .once("simulated", || async { Ok(setup.model.is_none()) })
             .await?;
-        if !is_simulated && ground.model.is_none() && !ledger.has(PROVEN) {
+        if !is_simulated && setup.model.is_none() && !ledger.has(PROVEN) {
             return Err(Failure::Refused(
                 "this run was begun with a model, and here is none to go on with; set its key \
                  (ANTHROPIC_API_KEY) and give the instruction again"
                     .to_owned(),
             ));
         }
-        let link = ground
+        let link = setup
             .linker
             .link(&order.repository)
             .await
             .map_err(Failure::Refused)?;
         let said = std::fs::read_to_string(&control.output).unwrap_or_default();
         Ok(Self {
-            ground,
+            setup,
             hub,
             control,
             stop,
@@ -91,12 +91,12 @@ impl Run {
     /// Without secrets. A text is cut after that, never before: part of a secret would not be known
     /// for one.
     pub(crate) fn redacted(&self, text: &str) -> String {
-        self.ground.redactor.redact(text).into_owned()
+        self.setup.redactor.redact(text).into_owned()
     }
 
     /// Says something to whoever listens, and writes it to the task's output.
     pub(crate) fn say(&self, step: &str, text: &str) {
-        let text = self.ground.redactor.redact(text).into_owned();
+        let text = self.setup.redactor.redact(text).into_owned();
         {
             let mut said = self.said.lock();
             let first = text.lines().next().unwrap_or_default();
@@ -175,7 +175,7 @@ impl Run {
             return Ok(());
         }
         self.link = self
-            .ground
+            .setup
             .linker
             .link(&self.order.repository)
             .await
@@ -219,18 +219,18 @@ impl Run {
         messages: Vec<Message>,
     ) -> Result<Asked, Failure> {
         self.check_stop()?;
-        let Some(answering) = &self.ground.model else {
+        let Some(answering) = &self.setup.model else {
             return Err(Failure::Broken("there is no model to ask".to_owned()));
         };
         let spent = self.spent().1.at_least();
         let budget = Arc::new(Budget::new(self.order.max_budget, None).with_spent(spent));
         let asking = Asking {
             model: &**answering,
-            catalogue: &self.ground.catalogue,
+            catalogue: &self.setup.catalogue,
             budget: &budget,
             stop: &self.stop,
-            redactor: &self.ground.redactor,
-            id: (self.ground.names)(model),
+            redactor: &self.setup.redactor,
+            id: (self.setup.names)(model),
             max_tokens: self.order.limits.max_tokens,
             max_rounds: self.order.limits.max_rounds,
             watch: &|event| self.tell_retry(event),
@@ -282,7 +282,7 @@ impl Run {
     }
 
     fn dir_of(&self, task: &TaskId) -> PathBuf {
-        self.ground.dir.join("runs").join(task.as_str())
+        self.setup.dir.join("runs").join(task.as_str())
     }
 
     /// Where this run and those that it goes on from keep files, the latest first.

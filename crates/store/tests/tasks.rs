@@ -131,7 +131,7 @@ async fn status(store: &dyn Stores, id: &TaskId) -> TaskStatus {
 async fn read_mail(store: &dyn Stores, id: &TaskId) {
     let conversation = session(store).await;
     let mail = store.mail(id).await.unwrap();
-    let read: Vec<u64> = mail.iter().map(|letter| letter.seq).collect();
+    let read: Vec<u64> = mail.iter().map(|message| message.seq).collect();
     let entry = vec![said("mail")];
     let appended = store.append_from_mail(conversation, 0, entry, &read).await;
     assert_eq!(appended.unwrap().len(), 1);

@@ -64,7 +64,7 @@ impl McpStatus {
 
 pub struct McpServer {
     config: ServerConfig,
-    ground: Arc<McpSetup>,
+    setup: Arc<McpSetup>,
     events: broadcast::Sender<McpEvent>,
     connection: Mutex<Option<Connection>>,
     face: RwLock<Face>,
@@ -93,10 +93,10 @@ pub(super) struct Line {
 }
 
 impl McpServer {
-    pub(super) fn new(config: ServerConfig, ground: Arc<McpSetup>, status: McpStatus) -> Arc<Self> {
+    pub(super) fn new(config: ServerConfig, setup: Arc<McpSetup>, status: McpStatus) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             config,
-            ground,
+            setup,
             events: broadcast::channel(EVENTS).0,
             connection: Mutex::new(None),
             face: RwLock::new(Face {
@@ -179,7 +179,7 @@ impl McpServer {
             old.close().await;
         }
         let attempt = tokio::select! {
-            attempt = Connection::open(&self.config, &self.ground, &self.events, &self.elicitations) => attempt,
+            attempt = Connection::open(&self.config, &self.setup, &self.events, &self.elicitations) => attempt,
             () = self.closing.cancelled() => Err(McpError::Closing),
         };
         match attempt {
@@ -280,7 +280,7 @@ impl McpServer {
             let notice = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
             let _ = in_time(NOTICE, line.peer.notify_cancelled(notice)).await;
         };
-        let limit = self.ground.call_timeout;
+        let limit = self.setup.call_timeout;
         tokio::select! {
             answer = handle.await_response() => match answer {
                 Ok(ServerResult::CallToolResult(result)) => Ok(result),
@@ -360,14 +360,14 @@ impl McpServer {
         } else {
             ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
         };
-        match in_time(self.ground.connect_timeout, line.peer.send_request(request)).await {
+        match in_time(self.setup.connect_timeout, line.peer.send_request(request)).await {
             Some(Ok(_)) => Ok(()),
             // One that refuses is there.
             Some(Err(ServiceError::McpError(_))) => Ok(()),
             Some(Err(error)) => Err(error.to_string()),
             None => Err(format!(
                 "no answer within {} s",
-                self.ground.connect_timeout.as_secs()
+                self.setup.connect_timeout.as_secs()
             )),
         }
     }

@@ -85,7 +85,7 @@ impl Run {
             changes,
             title: self.title_of(&said),
             summary: said,
-            model: (self.ground.names)(&self.order.task_model),
+            model: (self.setup.names)(&self.order.task_model),
             answer: String::new(),
             is_simulated: false,
         };
@@ -163,7 +163,7 @@ impl Run {
     async fn book_agent(&self, agent: &TaskRecord) -> Result<(), Failure> {
         let spent = Asked {
             text: String::new(),
-            model: (self.ground.names)(&self.order.task_model),
+            model: (self.setup.names)(&self.order.task_model),
             usage: agent.usage,
             usd: agent.cost_usd.at_least(),
             is_priced: agent.cost_usd.known().is_some(),

@@ -107,7 +107,7 @@ impl Run {
     /// The index of the clone at the commit.
     async fn survey_clone(&self, base: &Base) -> Result<Survey, Failure> {
         let clone = self.link.clone.clone().unwrap_or_default();
-        let (commit, cache) = (base.commit.0.clone(), self.ground.dir.join("index"));
+        let (commit, cache) = (base.commit.0.clone(), self.setup.dir.join("index"));
         let instruction = self.order.instruction.clone();
         blocking(move || {
             let locator = Locator::at_commit(&clone, &commit, Some(&cache))

@@ -138,7 +138,7 @@ impl Run {
             if evidence.after.passed() || round > self.order.limits.repairs {
                 return self.conclude(written, evidence);
             }
-            let Some(talk) = &mut conversation else {
+            let Some(conversation) = &mut conversation else {
                 return self.conclude(written, evidence);
             };
             self.say("verify", "🔧 The tests fail; asking for a repair…");
@@ -153,8 +153,8 @@ impl Run {
                 evidence.after.words(),
                 evidence.after.tail
             );
-            talk.reply(&written.answer, words);
-            match self.write(base, reading, talk).await {
+            conversation.reply(&written.answer, words);
+            match self.write(base, reading, conversation).await {
                 Ok(mended) => written = mended,
                 // The change before it stands, with what the tests say of it.
                 Err(
@@ -217,7 +217,7 @@ impl Run {
         if let Some(known) = self.ledger.known("before")? {
             return Ok(known);
         }
-        let place = before::place(&self.ground.dir, &self.link.key, &base.commit, command);
+        let place = before::place(&self.setup.dir, &self.link.key, &base.commit, command);
         let run = match before::known(&place) {
             Some(run) => run,
             None => {
@@ -263,7 +263,7 @@ impl Run {
     async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
-            &self.ground.shell,
+            &self.setup.shell,
             &self.dir(),
             path,
             command,
@@ -271,7 +271,7 @@ impl Run {
             self.stop.token(),
         )
         .await?;
-        run.tail = self.ground.redactor.redact(&run.tail).into_owned();
+        run.tail = self.setup.redactor.redact(&run.tail).into_owned();
         Ok(run)
     }
 }

@@ -65,20 +65,20 @@ impl Run {
         &self,
         base: &Base,
         reading: &Reading,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
     ) -> Result<Written, Failure> {
-        let model = (self.ground.names)(&self.order.task_model);
+        let model = (self.setup.names)(&self.order.task_model);
         self.say("generate", &format!("🤖 Analysing with {model}…"));
         let mut repairs = 0;
         loop {
-            talk.answers += 1;
-            let step = format!("write-{}", talk.answers);
+            conversation.answers += 1;
+            let step = format!("write-{}", conversation.answers);
             let asked = self
                 .ask(
                     &step,
                     &self.order.task_model,
                     SYSTEM.trim(),
-                    talk.messages.clone(),
+                    conversation.messages.clone(),
                 )
                 .await?;
             if asked.rounds > 1 {
@@ -89,8 +89,8 @@ impl Run {
             }
             let tried = match self.try_answer(&asked.text, base, reading).await {
                 Err(Failure::NoChanges(words)) => {
-                    let reply = self.ask_person(words, talk).await?;
-                    talk.reply(&asked.text, reply);
+                    let reply = self.ask_person(words, conversation).await?;
+                    conversation.reply(&asked.text, reply);
                     continue;
                 }
                 other => other?,
@@ -122,18 +122,22 @@ impl Run {
                     self.order.limits.repairs
                 ),
             );
-            talk.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
+            conversation.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
         }
     }
 
     /// An answer without a change may be a question. The person is asked once; without them, or
     /// without their answer, there is no change.
-    async fn ask_person(&self, words: String, talk: &mut Conversation) -> Result<String, Failure> {
+    async fn ask_person(
+        &self,
+        words: String,
+        conversation: &mut Conversation,
+    ) -> Result<String, Failure> {
         const STEP: &str = "reply";
-        if talk.person_was_asked {
+        if conversation.person_was_asked {
             return Err(Failure::NoChanges(words));
         }
-        talk.person_was_asked = true;
+        conversation.person_was_asked = true;
         let reply: Option<String> = match self.ledger.known(STEP)? {
             Some(known) => known,
             None => {
@@ -172,7 +176,7 @@ impl Run {
         }
         let source = self.source(&answer, base, reading).await?;
         if reading.hides_secrets() {
-            match apply::restored(answer, &source, &self.ground.redactor) {
+            match apply::restored(answer, &source, &self.setup.redactor) {
                 Ok(meant) => answer = meant,
                 Err(refusal) => return Ok(Tried::Refused(refusal.for_model())),
             }

@@ -358,9 +358,9 @@ impl Agent {
     }
 
     /// Words put in on the person's side.
-    async fn say_for_the_person(&mut self, words: &str) -> Result<Entry, AgentError> {
+    async fn say_for_the_person(&mut self, text: &str) -> Result<Entry, AgentError> {
         let body = EntryBody::User {
-            message: Message::user(words),
+            message: Message::user(text),
             synthetic: true,
         };
         Ok(self.transcript.append(body).await?)

@@ -406,8 +406,8 @@ mod tests {
             files: None,
         };
         let found = AgentDefinitions::load(&[source], &TOOLS);
-        let words = "cannot be read: it is not a regular file";
-        assert_eq!(problems(&found), [(1, words), (1, words)]);
+        let message = "cannot be read: it is not a regular file";
+        assert_eq!(problems(&found), [(1, message), (1, message)]);
     }
 
     #[test]

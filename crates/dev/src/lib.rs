@@ -24,9 +24,9 @@ mod risk;
 mod run;
 mod setup;
 mod steps;
+mod text;
 mod tools;
 mod verify;
-mod words;
 
 pub use ask::{AskRequest, Reply, ask};
 pub use codespar_protocol::{

@@ -59,9 +59,9 @@ impl Runner for DevRunner {
                 self.conclude(&run, ended).await
             }
             Err(failure) => {
-                let words = failure.to_string();
-                let words = self.setup.redactor.redact(&words).into_owned();
-                TaskOutcome::failed(words)
+                let message = failure.to_string();
+                let message = self.setup.redactor.redact(&message).into_owned();
+                TaskOutcome::failed(message)
             }
         }
     }
@@ -171,12 +171,12 @@ fn success(run: &Run, report: &DevReport) -> TaskOutcome {
 
 fn failed(run: &Run, failure: &Failure) -> TaskOutcome {
     let (usage, cost) = run.spent();
-    let words = failure.to_string();
-    run.note(&format!("✗ {words}"));
+    let message = failure.to_string();
+    run.note(&format!("✗ {message}"));
     TaskOutcome {
         usage,
         cost,
-        ..TaskOutcome::failed(words)
+        ..TaskOutcome::failed(message)
     }
 }
 

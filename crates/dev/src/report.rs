@@ -187,8 +187,8 @@ impl DevReport {
                     _ => "Tests fail:",
                 },
                 evidence.command,
-                evidence.before.words(),
-                evidence.after.words()
+                evidence.before.summary(),
+                evidence.after.summary()
             )?,
             (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
             _ => {}

@@ -19,7 +19,7 @@ use crate::{
     diff_stat::touched_by_diff,
     markdown,
     risk::{Proof, risk},
-    words::counted,
+    text::counted,
 };
 
 const SYSTEM: &str = include_str!("prompts/review.md");

@@ -334,10 +334,10 @@ impl Conversation {
     }
 
     /// Adds an answer and what is said to it.
-    pub(crate) fn reply(&mut self, answer: &str, words: String) {
+    pub(crate) fn reply(&mut self, answer: &str, message: String) {
         self.messages
             .push(Message::assistant(vec![ContentBlock::text(answer)]));
-        self.messages.push(Message::user(words));
+        self.messages.push(Message::user(message));
     }
 }
 

@@ -260,12 +260,12 @@ fn summary(record: &TaskRecord) -> String {
         .metadata
         .get("result")
         .and_then(serde_json::Value::as_str);
-    let words = record
+    let text = record
         .error
         .as_deref()
         .or(result)
         .unwrap_or(&record.subject);
-    words.lines().next().unwrap_or_default().to_owned()
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// How a heading of a message begins.

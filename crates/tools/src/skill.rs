@@ -141,9 +141,13 @@ impl Skills {
     pub fn listing(&self) -> String {
         let lines = self.0.iter().map(|skill| {
             let words: Vec<&str> = skill.description.split_whitespace().collect();
-            let words = words.join(" ");
-            let short: String = words.chars().take(LISTED_CHARS).collect();
-            let mark = if short.len() < words.len() { "…" } else { "" };
+            let description = words.join(" ");
+            let short: String = description.chars().take(LISTED_CHARS).collect();
+            let mark = if short.len() < description.len() {
+                "…"
+            } else {
+                ""
+            };
             format!("- {}: {short}{mark}", skill.name)
         });
         lines.collect::<Vec<_>>().join("\n")

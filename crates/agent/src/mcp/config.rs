@@ -157,7 +157,7 @@ impl ServerConfigs {
         let file: File<'_> = serde_json::from_str(text).map_err(|error| McpProblem {
             path: path.to_path_buf(),
             line: Some(error.line()),
-            message: words(&error),
+            message: message_of(&error),
         })?;
         let mut found = Self::default();
         for (name, raw) in file.servers {
@@ -200,7 +200,7 @@ impl ServerConfigs {
         };
         let entry: Entry = match serde_json::from_str(raw.get()) {
             Ok(entry) => entry,
-            Err(error) => return complain(words(&error)),
+            Err(error) => return complain(message_of(&error)),
         };
         for key in entry.other.keys() {
             complain(format!(
@@ -223,9 +223,13 @@ impl ServerConfigs {
 }
 
 /// The error without the place, which is told apart.
-fn words(error: &serde_json::Error) -> String {
-    let words = error.to_string();
-    words.split(" at line ").next().unwrap_or(&words).to_owned()
+fn message_of(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message
+        .split(" at line ")
+        .next()
+        .unwrap_or(&message)
+        .to_owned()
 }
 
 fn endpoint(
@@ -301,9 +305,9 @@ impl ServerConfig {
         let args = self.definition["args"].as_array();
         match &self.endpoint {
             Endpoint::Program { .. } => {
-                let words = std::iter::once(text(&self.definition["command"]))
+                let parts = std::iter::once(text(&self.definition["command"]))
                     .chain(args.into_iter().flatten().map(text));
-                words.collect::<Vec<_>>().join(" ")
+                parts.collect::<Vec<_>>().join(" ")
             }
             Endpoint::Http { .. } => text(&self.definition["url"]),
         }

@@ -117,7 +117,7 @@ pub enum McpError {
     Closing,
 }
 
-/// The last words of a program, for an error.
+/// The end of what a program wrote to standard error, as part of an error message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said(String);
 
@@ -125,9 +125,9 @@ impl std::fmt::Display for Said {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.as_str() {
             "" => Ok(()),
-            words => {
-                let start = words.char_indices().rev().nth(499).map_or(0, |(at, _)| at);
-                write!(f, "; it said: {}", &words[start..])
+            text => {
+                let start = text.char_indices().rev().nth(499).map_or(0, |(at, _)| at);
+                write!(f, "; it said: {}", &text[start..])
             }
         }
     }
@@ -179,7 +179,7 @@ impl Connection {
         match &mut self.hold {
             Some(hold) => {
                 hold.end().await;
-                Said(hold.last_words())
+                Said(hold.stderr_tail())
             }
             None => Said::default(),
         }
@@ -222,13 +222,13 @@ async fn attempt(
                 return Err((McpError::Handshake { why, said }, false));
             }
         },
-        Ok(Err(error)) => (Some(words(&error)), may_be_newer(&error)),
+        Ok(Err(error)) => (Some(message_of(&error)), may_be_newer(&error)),
         Err(_) => (None, false),
     };
     let mut said = Said::default();
     if let Some(hold) = &mut hold {
         hold.end().await;
-        said = Said(hold.last_words());
+        said = Said(hold.stderr_tail());
     }
     let error = match why {
         Some(why) => McpError::Handshake { why, said },
@@ -340,7 +340,7 @@ fn may_be_newer(error: &ClientInitializeError) -> bool {
 }
 
 /// An error with its causes, in one line.
-fn words(error: &ClientInitializeError) -> String {
+fn message_of(error: &ClientInitializeError) -> String {
     if error.is_authorization_required() {
         return "it wants authorisation: give a token by `headers`".to_owned();
     }

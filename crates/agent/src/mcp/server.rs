@@ -251,8 +251,8 @@ impl McpServer {
         }
     }
 
-    fn named(&self, words: &str) -> String {
-        format!("the MCP server `{}` {words}", self.config.name)
+    fn named(&self, text: &str) -> String {
+        format!("the MCP server `{}` {text}", self.config.name)
     }
 
     /// Makes a call; the error is for the model.
@@ -264,8 +264,8 @@ impl McpServer {
     ) -> Result<CallToolResult, String> {
         let line = self.line()?;
         if line.peer.is_transport_closed() {
-            let words = "had ended before this call, which was not made";
-            return Err(self.revived(&line, words).await);
+            let reason = "had ended before this call, which was not made";
+            return Err(self.revived(&line, reason).await);
         }
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -314,15 +314,15 @@ impl McpServer {
             ServiceError::McpError(error) => self.named(&format!("refused: {}", error.message)),
             ServiceError::Timeout { timeout } => self.too_slow(timeout),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                let words = "went away during this call, whose outcome is unknown";
-                self.revived(line, words).await
+                let reason = "went away during this call, whose outcome is unknown";
+                self.revived(line, reason).await
             }
             other => self.named(&format!("failed: {other}")),
         }
     }
 
     /// Connects anew after a death and says what happened.
-    async fn revived(&self, line: &Line, words: &str) -> String {
+    async fn revived(&self, line: &Line, reason: &str) -> String {
         let mut said = Said::default();
         {
             let mut connection = self.connection.lock().await;
@@ -342,7 +342,7 @@ impl McpServer {
                 format!("connecting anew failed: {error}; it is tried again in the background")
             }
         };
-        self.named(&format!("{words}{said}. {after}"))
+        self.named(&format!("{reason}{said}. {after}"))
     }
 
     /// Whether it still answers.

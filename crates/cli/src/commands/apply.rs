@@ -127,8 +127,8 @@ fn read(file: Option<&Path>) -> Result<String, CommandError> {
             let mut stdin = std::io::stdin().lock().take(MAX_BYTES + 1);
             stdin.read_to_end(&mut bytes)?;
             if stdin.limit() == 0 {
-                let words = format!("standard input has more than {MAX_BYTES} bytes");
-                return Err(CommandError::Usage(words));
+                let message = format!("standard input has more than {MAX_BYTES} bytes");
+                return Err(CommandError::Usage(message));
             }
             (bytes, "standard input".to_owned())
         }

@@ -116,8 +116,8 @@ impl State {
         if now.doing.is_empty() || long < PATIENCE {
             return;
         }
-        let words: String = now.doing.chars().take(60).collect();
-        let line = format!("{frame} {words} {} s", long.as_secs());
+        let doing: String = now.doing.chars().take(60).collect();
+        let line = format!("{frame} {doing} {} s", long.as_secs());
         self.put(WIPE, &line);
         now.is_drawn = true;
     }

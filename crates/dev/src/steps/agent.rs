@@ -308,8 +308,8 @@ fn change(git: &Git, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> {
     let name = std::str::from_utf8(name).map_err(|_| bad("its name is not UTF-8"))?;
     let path = RepoPath::new(name).map_err(|error| bad(error.reason))?;
     let head = String::from_utf8_lossy(head);
-    let words: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
-    let [old, new, _, object, ..] = words[..] else {
+    let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
+    let [old, new, _, object, ..] = fields[..] else {
         return Err(Failure::Broken(format!("git diff said `{head}`")));
     };
     if old == SUBMODULE {

@@ -5,7 +5,7 @@ use codespar_locate::{Locator, by_path, keywords, named_paths};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, blocking};
-use crate::{Failure, images, picking, run::Run, words::counted};
+use crate::{Failure, images, picking, run::Run, text::counted};
 
 /// The whole tree is shown to the picker up to this many paths.
 const WHOLE_TREE: usize = 4_000;

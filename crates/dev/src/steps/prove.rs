@@ -119,7 +119,7 @@ impl Run {
         let before = self.before(base, &command, tree).await?;
         if before.was_not_run() {
             // The reason is published, the output is not.
-            let reason = format!("`{command}` cannot be run here: {}", before.words());
+            let reason = format!("`{command}` cannot be run here: {}", before.summary());
             self.say(
                 "verify",
                 &format!("🧪 Not verified: {reason}\n   {}", last_line(&before.tail)),
@@ -142,7 +142,7 @@ impl Run {
                 return self.conclude(written, evidence);
             };
             self.say("verify", "🔧 The tests fail; asking for a repair…");
-            let words = format!(
+            let message = format!(
                 "{}\n\n{}$ {command}\nresult: {}\n\n{}",
                 REPAIR.trim(),
                 if evidence.after.failed_like(&evidence.before) {
@@ -150,10 +150,10 @@ impl Run {
                 } else {
                     ""
                 },
-                evidence.after.words(),
+                evidence.after.summary(),
                 evidence.after.tail
             );
-            conversation.reply(&written.answer, words);
+            conversation.reply(&written.answer, message);
             match self.write(base, reading, conversation).await {
                 Ok(mended) => written = mended,
                 // The change before it stands, with what the tests say of it.
@@ -230,7 +230,7 @@ impl Run {
                 run
             }
         };
-        self.say("verify", &format!("   before: {}", run.words()));
+        self.say("verify", &format!("   before: {}", run.summary()));
         self.ledger.record("before", &run).await?;
         Ok(run)
     }
@@ -252,7 +252,7 @@ impl Run {
         );
         let set = tree.set(written.changes.clone()).await?;
         let run = self.run_tests(set.path(), command).await?;
-        self.say("verify", &format!("   after: {}", run.words()));
+        self.say("verify", &format!("   after: {}", run.summary()));
         if !run.passed() {
             self.note(&run.tail);
         }

@@ -255,7 +255,11 @@ fn check_of(proven: &Proven) -> Option<Check> {
         } else {
             CheckState::Failure
         },
-        summary: Some(format!("{}: {}", evidence.command, evidence.after.words())),
+        summary: Some(format!(
+            "{}: {}",
+            evidence.command,
+            evidence.after.summary()
+        )),
         url: None,
     })
 }

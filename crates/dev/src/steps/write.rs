@@ -40,11 +40,11 @@ enum Tried {
 impl Run {
     /// What stands in for a change when no model can be asked.
     pub(crate) fn simulate(&self) -> Written {
-        let words = self.redacted(&format!("[Simulated] Would fix: {}", self.order.subject()));
+        let text = self.redacted(&format!("[Simulated] Would fix: {}", self.order.subject()));
         Written {
             changes: ChangeSet::default(),
-            title: shorten(&words),
-            summary: words,
+            title: shorten(&text),
+            summary: text,
             model: "simulated".to_owned(),
             answer: String::new(),
             is_simulated: true,
@@ -88,8 +88,8 @@ impl Run {
                 );
             }
             let tried = match self.try_answer(&asked.text, base, reading).await {
-                Err(Failure::NoChanges(words)) => {
-                    let reply = self.ask_person(words, conversation).await?;
+                Err(Failure::NoChanges(explanation)) => {
+                    let reply = self.ask_person(explanation, conversation).await?;
                     conversation.reply(&asked.text, reply);
                     continue;
                 }
@@ -130,18 +130,18 @@ impl Run {
     /// without their answer, there is no change.
     async fn ask_person(
         &self,
-        words: String,
+        explanation: String,
         conversation: &mut Conversation,
     ) -> Result<String, Failure> {
         const STEP: &str = "reply";
         if conversation.person_was_asked {
-            return Err(Failure::NoChanges(words));
+            return Err(Failure::NoChanges(explanation));
         }
         conversation.person_was_asked = true;
         let reply: Option<String> = match self.ledger.known(STEP)? {
             Some(known) => known,
             None => {
-                let text = self.redacted(&words);
+                let text = self.redacted(&explanation);
                 let request = QuestionRequest::Clarification(ClarificationRequest { text });
                 let source = self.question_source()?;
                 let answer = tokio::select! {
@@ -150,14 +150,14 @@ impl Run {
                 };
                 // A no is not recorded: whoever resumes the run may have an answer.
                 let Answer::Text { text } = answer else {
-                    return Err(Failure::NoChanges(words));
+                    return Err(Failure::NoChanges(explanation));
                 };
                 let reply = Some(text);
                 self.ledger.record(STEP, &reply).await?;
                 reply
             }
         };
-        reply.ok_or(Failure::NoChanges(words))
+        reply.ok_or(Failure::NoChanges(explanation))
     }
 
     /// Tries an answer on the files as they are at the commit.

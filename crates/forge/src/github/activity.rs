@@ -51,7 +51,7 @@ impl GitHubForge {
     /// What is said below it, not on a line.
     async fn issue_comments(&self, number: u64) -> Result<Vec<wire::Comment>, ForgeError> {
         let url = self.repo_url(&["issues", &number.to_string(), "comments"])?;
-        let call = Call::get(url, self.pull_words(number), "Pull requests: read")
+        let call = Call::get(url, self.describe_pull(number), "Pull requests: read")
             .query(&[("per_page", "100")]);
         self.api.list(&call).await
     }

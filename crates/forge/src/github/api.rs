@@ -21,7 +21,7 @@ use super::{
     kept::Kept,
     limits::{Limits, refused_until},
     links::next_page,
-    words::chain,
+    text::chain,
 };
 use crate::ForgeError;
 

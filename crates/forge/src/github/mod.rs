@@ -16,8 +16,8 @@ mod patience;
 mod pulls;
 mod read;
 mod reviews;
+mod text;
 mod wire;
-mod words;
 
 use std::fmt;
 
@@ -109,7 +109,7 @@ impl GitHubForge {
         format!("{}/{}", self.owner, self.name)
     }
 
-    fn pull_words(&self, number: u64) -> String {
+    fn describe_pull(&self, number: u64) -> String {
         format!("pull request #{number} of {}", self.full_name())
     }
 

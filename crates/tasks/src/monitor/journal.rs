@@ -33,8 +33,9 @@ impl Journal {
             last: Vec::new(),
         };
         for line in earlier.lines() {
-            let mut words = line.splitn(3, ' ').skip(1);
-            if let (Some(Ok(_)), Some(event)) = (words.next().map(str::parse::<u32>), words.next())
+            let mut fields = line.splitn(3, ' ').skip(1);
+            if let (Some(Ok(_)), Some(event)) =
+                (fields.next().map(str::parse::<u32>), fields.next())
             {
                 journal.count_in(event, line);
             }
@@ -52,14 +53,14 @@ impl Journal {
     }
 
     /// A line that is no event.
-    pub(super) fn note(&mut self, words: &str) {
-        let words = self.redactor.redact(words);
-        self.write(&format!("{} {}", now(), one_line(&words)));
+    pub(super) fn note(&mut self, text: &str) {
+        let text = self.redactor.redact(text);
+        self.write(&format!("{} {}", now(), one_line(&text)));
     }
 
     /// An event; its line.
-    pub(super) fn event(&mut self, words: &str) -> String {
-        let event = one_line(&self.redactor.redact(words));
+    pub(super) fn event(&mut self, text: &str) -> String {
+        let event = one_line(&self.redactor.redact(text));
         let line = format!("{} {} {event}", now(), self.count + 1);
         self.write(&line);
         self.count_in(&event, &line);
@@ -104,8 +105,8 @@ fn now() -> String {
 }
 
 /// What a server says must not look like lines of ours.
-fn one_line(words: &str) -> String {
-    words.replace(['\n', '\r'], " ")
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]

@@ -242,7 +242,7 @@ impl Watch<'_> {
             match watched {
                 Ok(()) => return Ok(()),
                 Err(_) if self.control.cancel.is_cancelled() => return Err(End::Stopped),
-                Err(words) => error = words,
+                Err(message) => error = message,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }

@@ -45,13 +45,15 @@ impl TeamInbox {
             return false;
         }
         let ids: Vec<&str> = forgotten.iter().map(|item| item.task_id.as_str()).collect();
-        let words = format!(
+        let reminder = format!(
             "You still have {}. Finish it and mark it with TaskUpdate: `completed`, `failed`, or \
              `owner`: \"\" to give it back.",
             ids.join(", ")
         );
         let store = self.hub.store();
-        let sent = store.send_mail(&self.task, "the task list", &words).await;
+        let sent = store
+            .send_mail(&self.task, "the task list", &reminder)
+            .await;
         sent.is_ok()
     }
 }

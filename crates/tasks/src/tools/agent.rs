@@ -197,8 +197,8 @@ fn finished(record: &TaskRecord) -> ToolOutput {
         match (&record.error, is_success) {
             (_, true) => map.insert("result".to_owned(), field("result")),
             (error, false) => {
-                let words = error.clone().unwrap_or_else(|| record.status.to_string());
-                map.insert("error".to_owned(), json!(words))
+                let message = error.clone().unwrap_or_else(|| record.status.to_string());
+                map.insert("error".to_owned(), json!(message))
             }
         };
         map.insert("agentId".to_owned(), json!(record.task_id));

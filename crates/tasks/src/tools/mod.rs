@@ -132,7 +132,7 @@ struct Refusal(String);
 type Answer = Result<ToolOutput, Refusal>;
 
 fn answered(answer: Answer) -> ToolOutput {
-    answer.unwrap_or_else(|Refusal(words)| ToolOutput::error(words))
+    answer.unwrap_or_else(|Refusal(message)| ToolOutput::error(message))
 }
 
 fn as_json(value: &impl Serialize) -> ToolOutput {

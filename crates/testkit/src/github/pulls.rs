@@ -267,17 +267,17 @@ pub(super) fn change(context: &mut HandlerContext<'_>, number: u64) -> Answered 
 pub(super) fn files(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     let named = diff(context, number, &["--name-status", "-z"])?;
     let text = String::from_utf8_lossy(&named).into_owned();
-    let mut words = text.split('\0').filter(|word| !word.is_empty());
+    let mut fields = text.split('\0').filter(|word| !word.is_empty());
     let mut all = Vec::new();
-    while let Some(letter) = words.next() {
+    while let Some(letter) = fields.next() {
         let (status, renamed) = match letter.as_bytes().first() {
             Some(b'A') => ("added", false),
             Some(b'D') => ("removed", false),
             Some(b'R') => ("renamed", true),
             _ => ("modified", false),
         };
-        let before = if renamed { words.next() } else { None };
-        let path = words.next().unwrap_or_default();
+        let before = if renamed { fields.next() } else { None };
+        let path = fields.next().unwrap_or_default();
         let paths: Vec<&str> = ["--"].into_iter().chain(before).chain([path]).collect();
         let whole = String::from_utf8_lossy(&diff(context, number, &paths)?).into_owned();
         let hunks = whole

@@ -175,7 +175,7 @@ pub(super) async fn take(
         ..TaskChange::default()
     };
     let taken = change::change(connection, &item, claim, at).await?;
-    mail::send(connection, member, SENDER, &words(&taken), at).await?;
+    mail::send(connection, member, SENDER, &assignment_message(&taken), at).await?;
     Ok(Some(taken))
 }
 
@@ -220,12 +220,12 @@ async fn free_item(
 }
 
 /// What a member is told of an item that is now its own.
-fn words(item: &TaskRecord) -> String {
-    let mut words = format!("{} is yours: {}", item.task_id, item.subject);
+fn assignment_message(item: &TaskRecord) -> String {
+    let mut text = format!("{} is yours: {}", item.task_id, item.subject);
     if let Some(more) = &item.description {
-        words += &format!("\n{more}");
+        text += &format!("\n{more}");
     }
-    words += "\nWhen it is done, mark it with TaskUpdate: status `completed`, or `failed` if it \
+    text += "\nWhen it is done, mark it with TaskUpdate: status `completed`, or `failed` if it \
               cannot be done.";
-    words
+    text
 }

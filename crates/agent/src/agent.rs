@@ -58,7 +58,6 @@ pub struct AgentParts {
     pub context: Arc<Context>,
     /// Permission rules, shared by the agents of a process: "always" holds for all of them.
     pub rules: Arc<RwLock<RuleSet>>,
-    /// Permission mode.
     pub mode: Mode,
     /// Where the agent works, for the rules. `cwd` follows the shell.
     pub scope: Scope,

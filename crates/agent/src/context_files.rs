@@ -32,7 +32,6 @@ pub struct ContextProblem {
     /// Which file.
     pub path: PathBuf,
     pub line: usize,
-    /// What is wrong.
     pub message: String,
 }
 

@@ -39,7 +39,6 @@ impl Runner for Workflows {
     }
 }
 
-/// Runs the dev agent.
 pub struct DevRunner {
     /// What it works with.
     pub setup: DevSetup,

@@ -53,7 +53,6 @@ impl Severity {
 /// Something the reviewer found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The file.
     pub path: String,
     /// The line in the new file.
     pub line: u32,

@@ -73,7 +73,6 @@ pub struct Resolved<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("model catalogue {}, line {line}: {message}", path.display())]
 pub struct CatalogueError {
-    /// The file.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,

@@ -32,11 +32,8 @@ impl RuleSource {
 /// Which list a rule is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
-    /// Permitted.
     Allow,
-    /// Asked about.
     Ask,
-    /// Forbidden.
     Deny,
 }
 

@@ -64,7 +64,6 @@ pub trait AgentMaker: Send + Sync {
     ) -> Result<MadeAgent, MakeError>;
 }
 
-/// Runs agents.
 pub struct AgentRunner {
     /// Makes them.
     pub maker: Arc<dyn AgentMaker>,

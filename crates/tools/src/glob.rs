@@ -23,7 +23,6 @@ use crate::{
 /// Files shown.
 const MAX_FILES: usize = 200;
 
-/// The Glob tool.
 pub(crate) struct Glob;
 
 #[derive(Deserialize, JsonSchema)]

@@ -19,7 +19,6 @@ use crate::{
 /// Entries shown.
 const MAX_ENTRIES: usize = 500;
 
-/// The LS tool.
 pub(crate) struct Ls;
 
 #[derive(Deserialize, JsonSchema)]

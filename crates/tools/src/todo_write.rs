@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use crate::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 
-/// The TodoWrite tool.
 pub(crate) struct TodoWrite;
 
 #[derive(Deserialize, JsonSchema)]

@@ -14,7 +14,6 @@ use crate::{
     input, ledger::HASHED_BYTES, paths,
 };
 
-/// The Write tool.
 pub(crate) struct Write;
 
 #[derive(Deserialize, JsonSchema)]

@@ -67,7 +67,6 @@ pub struct ServerConfig {
     /// What it is called.
     pub name: String,
     pub endpoint: Endpoint,
-    /// Who wrote it.
     pub origin: Origin,
     /// The file it stands in.
     pub path: PathBuf,
@@ -80,7 +79,6 @@ pub struct ServerConfig {
 /// What is wrong with a configuration, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct McpProblem {
-    /// The file.
     pub path: PathBuf,
     /// The line, if one is to blame.
     pub line: Option<usize>,

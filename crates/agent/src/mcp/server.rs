@@ -119,7 +119,6 @@ impl McpServer {
         &self.config
     }
 
-    /// How it stands.
     pub fn status(&self) -> McpStatus {
         self.face.read().status.clone()
     }

@@ -72,7 +72,6 @@ pub(crate) struct ApplyArgs {
 /// The most that an answer may have.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Runs it.
 pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
     if !args.root.is_dir() {
         return Err(CommandError::Usage(format!(

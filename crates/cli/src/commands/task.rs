@@ -179,7 +179,6 @@ struct OutputArgs {
     json: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: TaskCommand,
     project_dir: ProjectDir,

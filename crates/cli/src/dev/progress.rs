@@ -92,7 +92,6 @@ impl Progress {
         self.line(&text);
     }
 
-    /// Shows a line.
     pub(crate) fn line(&self, text: &str) {
         let mut now = self.0.now.lock();
         self.0.wipe(&mut now);

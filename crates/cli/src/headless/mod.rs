@@ -29,7 +29,6 @@ const NOTE: &str = "This is a headless run: nobody can answer a question. Decide
 /// How long a run that is over may clean up, once a day.
 const CLEANING: Duration = Duration::from_secs(2);
 
-/// Runs it.
 pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     let given = prompt_argument(&cli);
     let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;

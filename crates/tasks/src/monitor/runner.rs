@@ -31,7 +31,6 @@ const ADDRESS_TRIES: u32 = 14;
 /// A monitor without an end.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Runs monitors.
 pub struct MonitorRunner {
     /// Where servers are found.
     pub servers: Arc<dyn ServerSource>,

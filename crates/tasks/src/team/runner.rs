@@ -11,7 +11,6 @@ use crate::{
     runner::{Control, Runner, TaskOutcome},
 };
 
-/// Runs teammates.
 pub struct TeammateRunner {
     /// Runs the agent.
     pub agents: Arc<AgentRunner>,

@@ -24,7 +24,6 @@ pub type WorkflowGate = dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct WorkflowProblem {
-    /// The file.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,

@@ -82,12 +82,12 @@ fn sets(data: &Path) -> Result<BTreeMap<String, Vec<Case>>> {
 }
 
 fn program(root: &Path) -> Result<PathBuf> {
-    let words = ["build", "--workspace", "--bins"];
-    let done = cargo(root).args(words).status()?;
+    let args = ["build", "--workspace", "--bins"];
+    let done = cargo(root).args(args).status()?;
     ensure!(
         done.success(),
         "`cargo {}` ended with {done}",
-        words.join(" ")
+        args.join(" ")
     );
     Ok(Metadata::read(root)?
         .target_directory

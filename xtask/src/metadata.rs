@@ -38,8 +38,8 @@ impl Metadata {
             .output()
             .context("cannot start `cargo metadata`")?;
         if !output.status.success() {
-            let words = String::from_utf8_lossy(&output.stderr);
-            bail!("`cargo metadata` ended with {}\n{words}", output.status);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            bail!("`cargo metadata` ended with {}\n{stderr}", output.status);
         }
         serde_json::from_slice(&output.stdout).context("cannot read what `cargo metadata` says")
     }

@@ -83,9 +83,9 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
 fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(program.as_os_str());
-    let words = std::iter::once(program).chain(command.get_args());
-    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
+    let parts = std::iter::once(program).chain(command.get_args());
+    let parts: Vec<_> = parts.map(|word| word.to_string_lossy()).collect();
+    parts.join(" ")
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     let mut steps = Steps::default();
-    let plain = |words: &[&str]| run_command(cargo(root).args(words));
+    let plain = |args: &[&str]| run_command(cargo(root).args(args));
     steps.step("tools", tools::ensure)?;
     steps.step("npm packages", || npm::ensure(root))?;
     steps.step("format", || plain(&["fmt", "--all", "--check"]))?;

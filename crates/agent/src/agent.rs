@@ -56,9 +56,8 @@ pub struct AgentParts {
     pub tools: Registry,
     /// What the tools share.
     pub context: Arc<Context>,
-    /// Permission rules, shared by the agents of a process: «always» holds for all of them.
+    /// Permission rules, shared by the agents of a process: "always" holds for all of them.
     pub rules: Arc<RwLock<RuleSet>>,
-    /// Permission mode.
     pub mode: Mode,
     /// Where the agent works, for the rules. `cwd` follows the shell.
     pub scope: Scope,
@@ -358,9 +357,9 @@ impl Agent {
     }
 
     /// Words put in on the person's side.
-    async fn say_for_the_person(&mut self, words: &str) -> Result<Entry, AgentError> {
+    async fn say_for_the_person(&mut self, text: &str) -> Result<Entry, AgentError> {
         let body = EntryBody::User {
-            message: Message::user(words),
+            message: Message::user(text),
             synthetic: true,
         };
         Ok(self.transcript.append(body).await?)

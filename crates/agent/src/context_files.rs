@@ -32,7 +32,6 @@ pub struct ContextProblem {
     /// Which file.
     pub path: PathBuf,
     pub line: usize,
-    /// What is wrong.
     pub message: String,
 }
 
@@ -128,19 +127,19 @@ impl Reader<'_> {
             .canonicalize()
             .unwrap_or_else(|_| self.inside.to_path_buf());
         if !real.starts_with(&inside) {
-            let words = format!(
+            let message = format!(
                 "{} is outside {} and was left out",
                 path.display(),
                 self.inside.display()
             );
-            return self.problem(from, words);
+            return self.problem(from, message);
         }
         let is_gits = real
             .strip_prefix(&inside)
             .is_ok_and(|path| path.iter().any(|part| part.eq_ignore_ascii_case(".git")));
         if is_gits || self.hidden.covers(&real) || self.hidden.covers(path) {
-            let words = format!("{} may not be read and was left out", path.display());
-            return self.problem(from, words);
+            let message = format!("{} may not be read and was left out", path.display());
+            return self.problem(from, message);
         }
         if !self.seen.insert(real.clone()) {
             return None;
@@ -153,11 +152,11 @@ impl Reader<'_> {
         match opened.read(MAX_BYTES).map(String::from_utf8) {
             Ok(Ok(text)) => Some(self.with_imports(&text, path, hops)),
             Err(OpenError::TooLarge { .. }) => {
-                let words = format!(
+                let message = format!(
                     "{} has {size} bytes, more than the {MAX_BYTES} allowed, and was left out",
                     path.display()
                 );
-                self.problem(from, words)
+                self.problem(from, message)
             }
             Ok(Err(_)) => self.problem(from, format!("{}: it is not UTF-8 text", path.display())),
             Err(error) => self.problem(from, format!("{}: {error}", path.display())),
@@ -180,9 +179,9 @@ impl Reader<'_> {
             for import in imports(line) {
                 let target = resolve(import, path);
                 if hops == MAX_HOPS {
-                    let words =
+                    let message =
                         format!("@{import} is more than {MAX_HOPS} imports deep and was left out");
-                    self.problem((path, index + 1), words);
+                    self.problem((path, index + 1), message);
                 } else if let Some(text) = self.read(&target, hops + 1, (path, index + 1)) {
                     out.push_str(text.trim_end());
                     out.push('\n');

@@ -60,7 +60,6 @@ pub struct AgentDefinition {
     /// Its system prompt: the text below the frontmatter.
     #[serde(skip)]
     pub prompt: String,
-    /// The file.
     pub path: PathBuf,
     /// Whose it is.
     pub origin: &'static str,
@@ -70,7 +69,6 @@ pub struct AgentDefinition {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct DefinitionProblem {
-    /// The file.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,
@@ -406,8 +404,8 @@ mod tests {
             files: None,
         };
         let found = AgentDefinitions::load(&[source], &TOOLS);
-        let words = "cannot be read: it is not a regular file";
-        assert_eq!(problems(&found), [(1, words), (1, words)]);
+        let message = "cannot be read: it is not a regular file";
+        assert_eq!(problems(&found), [(1, message), (1, message)]);
     }
 
     #[test]

@@ -193,8 +193,8 @@ impl Agent {
         }
         let Some(tool) = tool else {
             let known = self.parts.tools.names().join(", ");
-            let words = format!("there is no tool `{}` here; there are: {known}", call.name);
-            return Err((call, ToolOutput::error(words)));
+            let message = format!("there is no tool `{}` here; there are: {known}", call.name);
+            return Err((call, ToolOutput::error(message)));
         };
         // What was cut off is kept as a JSON string.
         if !call.input.get().starts_with('{') {
@@ -313,12 +313,10 @@ impl Agent {
                 }
                 Ok(Approval::Person)
             }
-            Answer::No { reason: None } => Err(format!("the person said no ({reason})")),
+            Answer::No { reason: None } => Err(format!("the user declined ({reason})")),
             // The store lets no such answer through.
             Answer::Text { .. } | Answer::Form { .. } => Err(reason),
-            Answer::No {
-                reason: Some(words),
-            } => Err(format!("{reason}; {words}")),
+            Answer::No { reason: Some(note) } => Err(format!("{reason}; {note}")),
         }
     }
 

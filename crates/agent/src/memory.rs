@@ -32,8 +32,8 @@ pub(crate) fn gather(root: &Path) -> Vec<ContextFile> {
         let text = if is_cut { whole_lines(&text) } else { &text };
         room = if is_cut { 0 } else { room - bytes.len() };
         if is_cut {
-            let words = format!("{text}[… the rest of this note was left out]\n");
-            notes.push(ContextFile { path, text: words });
+            let text = format!("{text}[… the rest of this note was left out]\n");
+            notes.push(ContextFile { path, text });
         } else if !text.trim().is_empty() {
             let text = text.to_owned();
             notes.push(ContextFile { path, text });

@@ -261,7 +261,7 @@ impl Transcript {
         let unanswered = self.unanswered();
         let waits = self.waits_for_person(&unanswered).await?;
         for call in unanswered {
-            let words = if started.contains(&call.id) {
+            let text = if started.contains(&call.id) {
                 recovered.outcome_unknown.push(describe(&call));
                 "interrupted, outcome unknown: the program ended while this call was running, and \
                  it was not run again. Look at the state of things before repeating it."
@@ -272,7 +272,7 @@ impl Transcript {
                 "interrupted: the program ended before this call had a result. It changed nothing; \
                  make it again if it is still wanted."
             };
-            let result = ContentBlock::tool_result(call.id, words, true);
+            let result = ContentBlock::tool_result(call.id, text, true);
             let files = Vec::new();
             self.append(EntryBody::ToolResult { result, files }).await?;
         }

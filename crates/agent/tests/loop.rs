@@ -151,8 +151,8 @@ macro_rules! test_tool {
             }
             async fn run(&self, call: Call, _: &Context) -> ToolOutput {
                 let $this = self;
-                let words: &str = $run;
-                ToolOutput::text(format!("{} {words}", call.id))
+                let text: &str = $run;
+                ToolOutput::text(format!("{} {text}", call.id))
             }
         }
     };

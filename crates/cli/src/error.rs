@@ -19,7 +19,6 @@ pub(crate) enum CommandError {
     /// It was tried and failed.
     #[error("{0}")]
     Failed(String),
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Nobody reads our output any more; not worth words.

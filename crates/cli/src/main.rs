@@ -27,16 +27,16 @@ use codespar_runtime::{ProjectDir, trust::ProjectTrust};
 
 fn main() -> ExitCode {
     // The guard of sandboxed commands starts here too, before anything else is loaded.
-    let mut words = std::env::args_os().skip(1);
-    match words.next().and_then(|word| word.into_string().ok()) {
+    let mut args = std::env::args_os().skip(1);
+    match args.next().and_then(|word| word.into_string().ok()) {
         Some(word) if word == codespar_tools::sandbox::GUARD_COMMAND => {
-            std::process::exit(codespar_tools::sandbox::guard_main(words));
+            std::process::exit(codespar_tools::sandbox::guard_main(args));
         }
         Some(word) if word == codespar_tools::egress::FORWARD_COMMAND => {
-            std::process::exit(codespar_tools::egress::forward_main(words));
+            std::process::exit(codespar_tools::egress::forward_main(args));
         }
         Some(word) if word == codespar_tools::sandbox::SERVER_COMMAND => {
-            std::process::exit(codespar_tools::sandbox::server_main(words));
+            std::process::exit(codespar_tools::sandbox::server_main(args));
         }
         _ => {}
     }

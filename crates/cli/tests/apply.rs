@@ -252,7 +252,7 @@ fn nothing_leaves_the_tree() {
     fs::create_dir(work.join(".git")).unwrap();
     symlink(outside.room.work(), work.join("out")).unwrap();
     symlink(outside.room.work().join("secret"), work.join("link")).unwrap();
-    for (path, words) in [
+    for (path, expected) in [
         ("../../etc/x", "leaves the repository"),
         ("/etc/x", "is not relative"),
         (".git/config", "is in the repository's own `.git`"),
@@ -269,7 +269,7 @@ fn nothing_leaves_the_tree() {
             let finished = tree.apply(&["--json"], &answer);
             assert_eq!(finished.status.code(), Some(2), "{answer}");
             let reason = parsed(&finished.stdout)["blocks"][0]["reason"].to_string();
-            assert!(reason.contains(words), "{reason}");
+            assert!(reason.contains(expected), "{reason}");
         }
     }
     assert_eq!(
@@ -288,7 +288,7 @@ fn a_new_file_must_have_a_place_of_its_own() {
         ("sub/.git/HEAD", "x\n"),
     ]);
     let texts = tree.texts();
-    for (path, words) in [
+    for (path, expected) in [
         ("readme.md", "`README.md` is there and differs only"),
         ("Src/new", "`src` is there and differs only"),
         ("src", "it is a directory"),
@@ -297,7 +297,7 @@ fn a_new_file_must_have_a_place_of_its_own() {
     ] {
         let finished = tree.apply(&[], &format!("===FILE: {path}===\nx\n===END===\n"));
         assert_eq!(finished.status.code(), Some(2), "{path}");
-        assert!(finished.stderr.contains(words), "{}", finished.stderr);
+        assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     }
     assert_eq!(tree.texts(), texts);
     let renamed = tree.apply(&[], "===MOVE: README.md -> readme.md===\n");
@@ -359,8 +359,8 @@ fn settings_and_what_runs_later_are_never_written() {
         for args in [&[][..], &["--allow-protected"]] {
             let finished = tree.apply(args, &answer);
             assert_eq!(finished.status.code(), Some(2), "{path}");
-            let words = "is never part of a change";
-            assert!(finished.stderr.contains(words), "{}", finished.stderr);
+            let expected = "is never part of a change";
+            assert!(finished.stderr.contains(expected), "{}", finished.stderr);
         }
     }
     assert_eq!(tree.listing(), then);

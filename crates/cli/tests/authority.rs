@@ -478,8 +478,8 @@ fn an_agent_whose_skill_is_missing_says_so() {
     let bench = Bench::new(script);
     agent_file(&bench, "apart", "skills: [plums]\n");
     let finished = bench.run(&["-p", "go"]);
-    let words = "agent `apart`: there is no skill `plums`";
-    assert!(finished.stdout.contains(words), "{}", finished.stdout);
+    let expected = "agent `apart`: there is no skill `plums`";
+    assert!(finished.stdout.contains(expected), "{}", finished.stdout);
 }
 
 #[test]

@@ -125,12 +125,12 @@ fn online_says_when_nobody_listens_or_answers_and_when_there_is_no_key() {
     let (findings, code) = doctor(&mut command);
     let says = findings[1]["says"].as_str().unwrap();
     assert_eq!(code, Some(1), "{says}");
-    for words in [
+    for expected in [
         &format!("cannot reach anthropic at http://{address}/v1/messages: "),
         "Connection refused",
         "check ANTHROPIC_BASE_URL, that the server runs, and the network or proxy",
     ] {
-        assert!(says.contains(words), "{words} is not in {says}");
+        assert!(says.contains(expected), "{expected} is not in {says}");
     }
 
     let silent = failing(Fault::HangBeforeHeaders);

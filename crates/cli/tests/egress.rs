@@ -163,8 +163,8 @@ fn an_entry_that_is_no_domain_is_an_error_that_names_the_place() {
     .unwrap();
     let finished = bench.run(&["-p", "go"]);
     assert_eq!(finished.status.code(), Some(2));
-    for words in ["settings.json:2:", "`https://a.example/x` is not a domain"] {
-        assert!(finished.stderr.contains(words), "{}", finished.stderr);
+    for expected in ["settings.json:2:", "`https://a.example/x` is not a domain"] {
+        assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     }
 }
 

@@ -382,7 +382,7 @@ fn signals_end_a_run_in_good_order() {
 #[test]
 fn usage_errors_name_the_thing_and_exit_with_two() {
     let bench = Bench::new(Script::new());
-    for (args, words) in [
+    for (args, expected) in [
         (vec!["-p", "x", "--output-format", "yaml"], "stream-json"),
         (
             vec!["-p", "x", "--permission-mode", "yolo"],
@@ -411,7 +411,7 @@ fn usage_errors_name_the_thing_and_exit_with_two() {
             finished.stderr
         );
         assert!(
-            finished.stderr.contains(words),
+            finished.stderr.contains(expected),
             "{args:?}: {}",
             finished.stderr
         );
@@ -421,11 +421,11 @@ fn usage_errors_name_the_thing_and_exit_with_two() {
 #[test]
 fn a_misspelt_command_is_pointed_out_and_costs_nothing() {
     let bench = Bench::new(Script::new());
-    for (words, meant) in [
+    for (args, meant) in [
         (&["docter"][..], "codespar doctor"),
         (&["sessions", "list"], "codespar session"),
     ] {
-        let finished = bench.run(words);
+        let finished = bench.run(args);
         assert_eq!(finished.status.code(), Some(2), "{}", finished.stderr);
         assert!(finished.stderr.contains(meant), "{}", finished.stderr);
     }

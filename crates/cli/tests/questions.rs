@@ -50,9 +50,9 @@ fn create(bench: &Bench) -> String {
     record["task_id"].as_str().unwrap().to_owned()
 }
 
-fn answer(bench: &Bench, question: &Value, words: &[&str]) -> Value {
+fn answer(bench: &Bench, question: &Value, answer_args: &[&str]) -> Value {
     let id = question["id"].as_str().unwrap();
-    let args = [&["task", "answer", "--json", id], words].concat();
+    let args = [&["task", "answer", "--json", id], answer_args].concat();
     let answered = bench.run(&args);
     assert!(answered.status.success(), "{}", answered.stderr);
     parsed(&answered.stdout)

@@ -224,7 +224,7 @@ fn a_state_directory_that_cannot_be_used_is_named() {
 #[test]
 fn a_bad_settings_file_is_named_with_its_line() {
     let bench = Bench::new(Script::new().turn(Turn::text("x")));
-    for (text, place, words) in [
+    for (text, place, expected) in [
         ("{\n  \"model\": \"opus\",\n}", ":3:", "trailing comma"),
         ("{\n  \"modle\": \"opus\"\n}", ":2:", "modle"),
         (
@@ -250,7 +250,7 @@ fn a_bad_settings_file_is_named_with_its_line() {
             finished.stderr
         );
         assert!(
-            finished.stderr.contains(words),
+            finished.stderr.contains(expected),
             "{text}: {}",
             finished.stderr
         );

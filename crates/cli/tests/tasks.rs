@@ -663,8 +663,8 @@ fn a_session_says_who_takes_a_remote_agent_when_no_worker_lives() {
     let allowed = ["--allowedTools", "TaskCreate"];
     let finished = bench.run(&[&["-p", "go"][..], &allowed].concat());
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    let words = "no worker lives to take r-";
-    assert!(finished.stderr.contains(words), "{}", finished.stderr);
+    let expected = "no worker lives to take r-";
+    assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     assert!(
         finished.stderr.contains("codespar worker"),
         "{}",
@@ -678,7 +678,7 @@ fn a_session_says_who_takes_a_remote_agent_when_no_worker_lives() {
     let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
     ended(&bench, tasks["tasks"][0]["task_id"].as_str().unwrap());
     let finished = bench.run(&[&["-p", "go"][..], &allowed].concat());
-    assert!(!finished.stderr.contains(words), "{}", finished.stderr);
+    assert!(!finished.stderr.contains(expected), "{}", finished.stderr);
     let tasks = parsed(&bench.run(&["task", "list", "--json"]).stdout);
     assert_eq!(tasks["tasks"][1]["status"], "completed", "{tasks:#}");
     worker.terminate().unwrap();
@@ -736,8 +736,8 @@ fn a_task_is_named_by_the_beginning_of_its_id() {
         .unwrap();
     let many = bench.run(&["task", "get", shared]);
     assert_eq!(many.status.code(), Some(2));
-    let words = format!("`{shared}` begins several ids: b-");
-    assert!(many.stderr.contains(&words), "{}", many.stderr);
+    let expected = format!("`{shared}` begins several ids: b-");
+    assert!(many.stderr.contains(&expected), "{}", many.stderr);
     let none = bench.run(&["task", "get", "nonsense"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(

@@ -206,14 +206,14 @@ fn a_message_to_all_reaches_every_other_member_once_under_the_senders_name() {
     );
     for name in ["bob", "cid"] {
         let last = requests_of(&bench, name).pop().unwrap();
-        for letter in [
+        for message in [
             "[Message from ann]\\nhello from ann",
             "[Message from the lead]\\nthe lead greets",
         ] {
             assert_eq!(
-                last.matches(letter).count(),
+                last.matches(message).count(),
                 1,
-                "{name}: {letter} in {last}"
+                "{name}: {message} in {last}"
             );
         }
     }
@@ -338,8 +338,8 @@ fn killed_a_team_goes_on_in_the_next_process_and_no_item_is_told_twice() {
         }
     }
     for item in &items {
-        let words = format!("{} is yours", item["task_id"].as_str().unwrap());
-        assert_eq!(told.matches(&words).count(), 1, "{words}");
+        let notice = format!("{} is yours", item["task_id"].as_str().unwrap());
+        assert_eq!(told.matches(&notice).count(), 1, "{notice}");
     }
 }
 
@@ -387,8 +387,8 @@ fn what_is_wrong_with_a_team_is_said_and_nothing_is_made() {
         "has no `prompt` or `command`",
     ];
     assert_eq!(results.len(), expected.len(), "{results:#?}");
-    for (result, words) in results.iter().zip(expected) {
-        assert!(result.contains(words), "{words} in {result}");
+    for (result, text) in results.iter().zip(expected) {
+        assert!(result.contains(text), "{text} in {result}");
     }
     let made = tasks(&bench);
     assert_eq!(made.len(), 1, "{made:#?}");

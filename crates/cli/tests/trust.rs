@@ -119,7 +119,7 @@ fn deny_rules_count_without_trust_and_are_not_spoken_of() {
 #[test]
 fn a_misspelt_deny_or_ask_rule_is_an_error_with_its_line_and_an_allow_rule_a_warning() {
     let bench = Bench::new(Script::new().turn(Turn::text("x")));
-    let refused = |file: &str, text: &str, words: &str| {
+    let refused = |file: &str, text: &str, expected: &str| {
         let path = bench.file(file, text);
         let finished = bench.run(&["-p", "go"]);
         assert_eq!(
@@ -128,7 +128,7 @@ fn a_misspelt_deny_or_ask_rule_is_an_error_with_its_line_and_an_allow_rule_a_war
             "{text}: {}",
             finished.stderr
         );
-        let place = format!("{}:3:1: {words}", path.display());
+        let place = format!("{}:3:1: {expected}", path.display());
         assert!(
             finished.stderr.contains(&place),
             "{text}: {}",
@@ -145,8 +145,8 @@ fn a_misspelt_deny_or_ask_rule_is_an_error_with_its_line_and_an_allow_rule_a_war
             let list = |rule: &str| {
                 format!("{{\"permissions\": {{\"{kind}\": [\n\"Bash\",\n\"{rule}\"]}}}}")
             };
-            let words = "`Raed(./secrets/**)`: there is no tool `Raed`; did you mean `Read`?";
-            refused(file, &list("Raed(./secrets/**)"), words);
+            let expected = "`Raed(./secrets/**)`: there is no tool `Raed`; did you mean `Read`?";
+            refused(file, &list("Raed(./secrets/**)"), expected);
             refused(file, &list("Bash(rm"), "`Bash(rm` is not a permission rule");
             refused(
                 file,
@@ -175,8 +175,9 @@ fn a_misspelt_deny_or_ask_rule_is_an_error_with_its_line_and_an_allow_rule_a_war
     fs::write(&own, r#"{"permissions": {"allow": ["Bahs(ls)", "Read"]}}"#).unwrap();
     let finished = bench.run(&["-p", "go"]);
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    let words = "`Bahs(ls)`: there is no tool `Bahs`; did you mean `Bash`?; the rule is left out";
-    assert!(finished.stderr.contains(words), "{}", finished.stderr);
+    let expected =
+        "`Bahs(ls)`: there is no tool `Bahs`; did you mean `Bash`?; the rule is left out";
+    assert!(finished.stderr.contains(expected), "{}", finished.stderr);
     fs::remove_file(own).unwrap();
 
     bench.file(
@@ -201,7 +202,7 @@ fn fifo(path: &std::path::Path) {
 #[test]
 fn a_fifo_or_a_device_in_place_of_a_file_is_reported_at_once() {
     let bench = Bench::new(Script::new().turn(Turn::text("x")));
-    let odd = |name: &str, exit: i32, args: &[&str], words: &str| {
+    let odd = |name: &str, exit: i32, args: &[&str], expected: &str| {
         let path = bench.work().join(name);
         fifo(&path);
         let finished = bench.run(args);
@@ -212,7 +213,7 @@ fn a_fifo_or_a_device_in_place_of_a_file_is_reported_at_once() {
             finished.stderr
         );
         assert!(
-            finished.stderr.contains(words),
+            finished.stderr.contains(expected),
             "{name}: {}",
             finished.stderr
         );
@@ -317,8 +318,8 @@ fn a_workflow_of_an_untrusted_repository_is_refused() {
     for name in ["w", ".codespar/workflows/w.toml"] {
         let refused = bench.run(&[&create[..], &[name]].concat());
         assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
-        let words = "the workflow comes with a repository that is not trusted";
-        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+        let expected = "the workflow comes with a repository that is not trusted";
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
     }
     let (result, _) = outcome(&bench, &["--allowedTools", "Bash,TaskCreate"]);
     assert!(result.contains("is not trusted"), "{result}");

@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 
 /// Makes a task and gives its id.
 fn create(bench: &Bench, args: &[&str]) -> String {
-    let words = [
+    let command = [
         &["task", "create", "--json", "--subject", "s", "--type"],
         args,
     ]
     .concat();
-    let finished = bench.run(&words);
+    let finished = bench.run(&command);
     assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
     let record = parsed(&finished.stdout);
     record["task_id"].as_str().unwrap().to_owned()
@@ -193,8 +193,8 @@ fn a_bad_workflow_is_refused_with_its_line_and_makes_no_task() {
     );
     bench.trust();
     let refuse = |args: &[&str]| {
-        let words = [&["task", "create", "--subject", "s", "--type"], args].concat();
-        let finished = bench.run(&words);
+        let command = [&["task", "create", "--subject", "s", "--type"], args].concat();
+        let finished = bench.run(&command);
         assert_eq!(finished.status.code(), Some(2), "{}", finished.stderr);
         finished.stderr
     };

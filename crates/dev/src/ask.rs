@@ -30,9 +30,7 @@ pub struct AskRequest<'a> {
     pub max_tokens: u32,
     /// Limit on money.
     pub max_budget: Option<Usd>,
-    /// The question.
     pub text: String,
-    /// Pictures.
     pub images: Vec<ImageRef>,
 }
 

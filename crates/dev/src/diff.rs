@@ -71,14 +71,14 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
 
 /// `-1,4 +1,5 @@ …` → old lines, new lines, first new line.
 fn hunk_header(rest: &str) -> Option<(u32, u32, u32)> {
-    let mut words = rest.split(' ');
+    let mut ranges = rest.split(' ');
     let range = |word: &str, sign: char| -> Option<(u32, u32)> {
         let word = word.strip_prefix(sign)?;
         let (start, count) = word.split_once(',').unwrap_or((word, "1"));
         Some((start.parse().ok()?, count.parse().ok()?))
     };
-    let (_, old) = range(words.next()?, '-')?;
-    let (start, new) = range(words.next()?, '+')?;
+    let (_, old) = range(ranges.next()?, '-')?;
+    let (start, new) = range(ranges.next()?, '+')?;
     Some((old, new, start))
 }
 

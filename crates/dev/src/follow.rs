@@ -120,8 +120,8 @@ fn broken(error: &HubError) -> Failure {
 }
 
 /// Waits for news and ends with them.
-pub(crate) async fn run(ground: &DevSetup, hub: &Arc<TaskHub>, control: &Control) -> TaskOutcome {
-    match wait_for_news(ground, hub, control).await {
+pub(crate) async fn run(setup: &DevSetup, hub: &Arc<TaskHub>, control: &Control) -> TaskOutcome {
+    match wait_for_news(setup, hub, control).await {
         Ok(texts) => TaskOutcome {
             status: TaskStatus::Completed,
             result: Some(texts.join("\n")),
@@ -143,7 +143,7 @@ pub(crate) async fn run(ground: &DevSetup, hub: &Arc<TaskHub>, control: &Control
 }
 
 async fn wait_for_news(
-    ground: &DevSetup,
+    setup: &DevSetup,
     hub: &Arc<TaskHub>,
     control: &Control,
 ) -> Result<Vec<String>, Failure> {
@@ -156,7 +156,7 @@ async fn wait_for_news(
             let TaskSpec::FollowPullRequest(order) = spec else {
                 return Err(Failure::Broken(control.wrong_kind()));
             };
-            let forge = ground
+            let forge = setup
                 .linker
                 .forge(&order.repository)
                 .await

@@ -10,7 +10,6 @@ mod failure;
 mod follow;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod ground;
 mod images;
 mod ledger;
 mod markdown;
@@ -23,10 +22,11 @@ mod report;
 mod review;
 mod risk;
 mod run;
+mod setup;
 mod steps;
+mod text;
 mod tools;
 mod verify;
-mod words;
 
 pub use ask::{AskRequest, Reply, ask};
 pub use codespar_protocol::{
@@ -35,7 +35,6 @@ pub use codespar_protocol::{
 };
 pub use failure::Failure;
 pub use follow::{subscribe, unsubscribe};
-pub use ground::{DevSetup, Link, Linker, ModelNames};
 pub use images::keep_images;
 pub use merge::{MergeRefusal, Merged, merge};
 pub use pipeline::{DevRunner, Workflows};
@@ -44,6 +43,7 @@ pub use pull_text::headline;
 pub use report::{DevReport, ReportedFile, ReportedPull, TestVerdict, recorded_report};
 pub use review::{Finding, Reviewed, Reviewer, Severity};
 pub use risk::{Proof, Risk, RiskLevel, Touched, risk};
+pub use setup::{DevSetup, Link, Linker, ModelNames};
 pub use steps::{RecordedBase, recorded_base};
 pub use tools::Subscriptions;
 pub use verify::{Counts, Evidence, TestRun, detect as detect_tests, lfs_note};

@@ -162,7 +162,7 @@ async fn objections(
     for check in forge.checks(&pull.head_commit).await? {
         let detail = check
             .summary
-            .map(|words| format!(" ({words})"))
+            .map(|summary| format!(" ({summary})"))
             .unwrap_or_default();
         match check.state {
             CheckState::Success => {}

@@ -31,7 +31,7 @@ impl Runner for Workflows {
         match control.spec() {
             Ok(TaskSpec::Dev(_)) => self.dev.run(control).await,
             Ok(TaskSpec::FollowPullRequest(_)) => {
-                follow::run(&self.dev.ground, &self.dev.hub, &control).await
+                follow::run(&self.dev.setup, &self.dev.hub, &control).await
             }
             Ok(_) => self.files.run(control).await,
             Err(error) => TaskOutcome::failed(error),
@@ -39,10 +39,9 @@ impl Runner for Workflows {
     }
 }
 
-/// Runs the dev agent.
 pub struct DevRunner {
     /// What it works with.
-    pub ground: DevSetup,
+    pub setup: DevSetup,
     /// For the agents it starts and the events it sends.
     pub hub: Arc<TaskHub>,
 }
@@ -51,7 +50,7 @@ pub struct DevRunner {
 impl Runner for DevRunner {
     async fn run(&self, control: Control) -> TaskOutcome {
         let stop = Arc::new(Stop::new(&control.cancel, max_wall(&control)));
-        let opening = Run::open(self.ground.clone(), self.hub.clone(), control, stop.clone());
+        let opening = Run::open(self.setup.clone(), self.hub.clone(), control, stop.clone());
         let opened = within(&stop, opening).await;
         match opened {
             Ok(mut run) => {
@@ -59,9 +58,9 @@ impl Runner for DevRunner {
                 self.conclude(&run, ended).await
             }
             Err(failure) => {
-                let words = failure.to_string();
-                let words = self.ground.redactor.redact(&words).into_owned();
-                TaskOutcome::failed(words)
+                let message = failure.to_string();
+                let message = self.setup.redactor.redact(&message).into_owned();
+                TaskOutcome::failed(message)
             }
         }
     }
@@ -165,12 +164,12 @@ fn success(run: &Run, report: &DevReport) -> TaskOutcome {
 
 fn failed(run: &Run, failure: &Failure) -> TaskOutcome {
     let (usage, cost) = run.spent();
-    let words = failure.to_string();
-    run.note(&format!("✗ {words}"));
+    let message = failure.to_string();
+    run.note(&format!("✗ {message}"));
     TaskOutcome {
         usage,
         cost,
-        ..TaskOutcome::failed(words)
+        ..TaskOutcome::failed(message)
     }
 }
 

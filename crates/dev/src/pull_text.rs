@@ -181,7 +181,7 @@ impl PullText<'_> {
             writeln!(
                 out,
                 "| {name} | {mark} {}{cached} | {:.1} s |",
-                run.words(),
+                run.summary(),
                 run.duration_ms as f64 / 1000.0
             )?;
         }
@@ -288,7 +288,7 @@ mod tests {
         let body = text.body(65_536);
         assert!(!body.contains("xxxx"), "raw output is published");
         assert!(body.chars().count() <= 65_536);
-        for words in [
+        for expected in [
             "## Task",
             "## Changes",
             " more\n",
@@ -298,7 +298,7 @@ mod tests {
             "## Risk: high\n\n- the tests fail",
             "Made by CodeSpar for Ada",
         ] {
-            assert!(body.contains(words), "{words}");
+            assert!(body.contains(expected), "{expected}");
         }
     }
 }

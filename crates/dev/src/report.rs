@@ -116,7 +116,7 @@ pub(crate) fn of(
         risk: published.risk.clone(),
         cost_usd: cost.known(),
         model: written.model.clone(),
-        summary: run.ground.redactor.redact(&written.summary).into_owned(),
+        summary: run.setup.redactor.redact(&written.summary).into_owned(),
         cost: dollars(cost),
     }
 }
@@ -191,8 +191,8 @@ impl DevReport {
                     _ => "Tests fail:",
                 },
                 evidence.command,
-                evidence.before.words(),
-                evidence.after.words()
+                evidence.before.summary(),
+                evidence.after.summary()
             )?,
             (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
             _ => {}

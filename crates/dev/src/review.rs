@@ -19,7 +19,7 @@ use crate::{
     diff_stat::touched_by_diff,
     markdown,
     risk::{Proof, risk},
-    words::counted,
+    text::counted,
 };
 
 const SYSTEM: &str = include_str!("prompts/review.md");
@@ -53,7 +53,6 @@ impl Severity {
 /// Something the reviewer found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The file.
     pub path: String,
     /// The line in the new file.
     pub line: u32,

@@ -24,7 +24,7 @@ pub(crate) const PROVEN: &str = "proven";
 pub(crate) const ANSWER: &str = "answer-";
 
 pub(crate) struct Run {
-    pub(crate) ground: DevSetup,
+    pub(crate) setup: DevSetup,
     pub(crate) hub: Arc<TaskHub>,
     pub(crate) control: Control,
     /// Ends the attempt; whatever it waits for, it waits for with the token of this.
@@ -41,7 +41,7 @@ pub(crate) struct Run {
 impl Run {
     /// Reaches the repository and opens the record.
     pub(crate) async fn open(
-        ground: DevSetup,
+        setup: DevSetup,
         hub: Arc<TaskHub>,
         control: Control,
         stop: Arc<Stop>,
@@ -51,27 +51,27 @@ impl Run {
             return Err(Failure::Broken(control.wrong_kind()));
         };
         let order = *order;
-        let ledger = ledger::open(&control, &order.resumes, ground.hook.clone()).await?;
+        let ledger = ledger::open(&control, &order.resumes, setup.hook.clone()).await?;
         let is_simulated: bool = ledger
             .once("simulated", || async {
-                Ok::<_, Failure>(ground.model.is_none())
+                Ok::<_, Failure>(setup.model.is_none())
             })
             .await?;
-        if !is_simulated && ground.model.is_none() && !ledger.has(PROVEN) {
+        if !is_simulated && setup.model.is_none() && !ledger.has(PROVEN) {
             return Err(Failure::Refused(
                 "this run was begun with a model, and here is none to go on with; set its key \
                  (ANTHROPIC_API_KEY) and give the instruction again"
                     .to_owned(),
             ));
         }
-        let link = ground
+        let link = setup
             .linker
             .link(&order.repository)
             .await
             .map_err(Failure::Refused)?;
         let said = std::fs::read_to_string(&control.output).unwrap_or_default();
         Ok(Self {
-            ground,
+            setup,
             hub,
             control,
             stop,
@@ -86,12 +86,12 @@ impl Run {
     /// Without secrets. A text is cut after that, never before: part of a secret would not be known
     /// for one.
     pub(crate) fn redacted(&self, text: &str) -> String {
-        self.ground.redactor.redact(text).into_owned()
+        self.setup.redactor.redact(text).into_owned()
     }
 
     /// Says something to whoever listens, and writes it to the task's output.
     pub(crate) fn say(&self, step: &str, text: &str) {
-        let text = self.ground.redactor.redact(text).into_owned();
+        let text = self.setup.redactor.redact(text).into_owned();
         {
             let mut said = self.said.lock();
             let first = text.lines().next().unwrap_or_default();
@@ -170,7 +170,7 @@ impl Run {
             return Ok(());
         }
         self.link = self
-            .ground
+            .setup
             .linker
             .link(&self.order.repository)
             .await
@@ -214,18 +214,18 @@ impl Run {
         messages: Vec<Message>,
     ) -> Result<Asked, Failure> {
         self.check_stop()?;
-        let Some(answering) = &self.ground.model else {
+        let Some(answering) = &self.setup.model else {
             return Err(Failure::Broken("there is no model to ask".to_owned()));
         };
         let spent = self.spent().1.at_least();
         let budget = Arc::new(Budget::new(self.order.max_budget, None).with_spent(spent));
         let asking = Asking {
             model: &**answering,
-            catalogue: &self.ground.catalogue,
+            catalogue: &self.setup.catalogue,
             budget: &budget,
             stop: &self.stop,
-            redactor: &self.ground.redactor,
-            id: (self.ground.names)(model),
+            redactor: &self.setup.redactor,
+            id: (self.setup.names)(model),
             max_tokens: self.order.limits.max_tokens,
             max_rounds: self.order.limits.max_rounds,
             watch: &|event| self.tell_retry(event),
@@ -277,7 +277,7 @@ impl Run {
     }
 
     fn dir_of(&self, task: &TaskId) -> PathBuf {
-        self.ground.dir.join("runs").join(task.as_str())
+        self.setup.dir.join("runs").join(task.as_str())
     }
 
     /// Where this run and those that it goes on from keep files, the latest first.
@@ -329,10 +329,10 @@ impl Conversation {
     }
 
     /// Adds an answer and what is said to it.
-    pub(crate) fn reply(&mut self, answer: &str, words: String) {
+    pub(crate) fn reply(&mut self, answer: &str, message: String) {
         self.messages
             .push(Message::assistant(vec![ContentBlock::text(answer)]));
-        self.messages.push(Message::user(words));
+        self.messages.push(Message::user(message));
     }
 }
 

@@ -132,7 +132,7 @@ impl Tool for PrTool {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let Input { number } = match input::parse(&call.input) {
             Ok(input) => input,
-            Err(ToolError(words)) => return ToolOutput::error(words),
+            Err(ToolError(message)) => return ToolOutput::error(message),
         };
         match self.subscriptions.act(self.verb, number).await {
             Ok(text) => ToolOutput::text(text),

@@ -24,10 +24,8 @@ pub struct Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     Nothing,
-    /// A regular file.
     File,
     Directory,
-    /// A symbolic link.
     Symlink,
     /// A pipe, a device, a socket.
     Special,

@@ -72,7 +72,6 @@ pub struct NewPullRequest {
     pub base: String,
     /// One line.
     pub title: String,
-    /// The text.
     pub body: String,
     /// Not ready to be merged.
     pub draft: Draft,
@@ -91,7 +90,6 @@ pub enum Draft {
 pub struct PullRequestChange {
     /// One line.
     pub title: Option<String>,
-    /// The text.
     pub body: Option<String>,
     /// `Closed` sets it aside, `Open` opens it again.
     pub state: Option<PullRequestState>,
@@ -210,7 +208,6 @@ pub trait Forge: Send + Sync {
     /// Whether a pull request could be merged now.
     async fn mergeability(&self, number: u64) -> Result<Mergeability, ForgeError>;
 
-    /// Posts a review.
     async fn review(&self, number: u64, new: &NewReview) -> Result<Review, ForgeError>;
 
     /// The reviews of a pull request, in order.

@@ -30,7 +30,6 @@ const MANY_PACKS: usize = 50;
 
 /// A fetch. No protocol is allowed but that of the address, also not after a redirection.
 pub struct Fetch<'a> {
-    /// The address.
     pub url: &'a str,
     /// What goes where.
     pub refspec: &'a str,

@@ -25,7 +25,7 @@ pub(crate) fn overview<'p>(
     for (directory, files) in shown.into_iter().take(max_lines) {
         let name = if directory.is_empty() { "." } else { directory };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{name}/ {}", files.in_words());
+        let _ = writeln!(text, "{name}/ {}", files.summary());
     }
     text
 }
@@ -37,7 +37,7 @@ struct Files<'p> {
 }
 
 impl Files<'_> {
-    fn in_words(&self) -> String {
+    fn summary(&self) -> String {
         let mut usual: Vec<(&str, usize)> = self
             .extensions
             .iter()

@@ -36,7 +36,6 @@ pub struct Asker<'a> {
 /// A whole answer and its price.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
-    /// The answer.
     pub response: Response,
     pub cost: Cost,
     /// Who counted its tokens.

@@ -73,7 +73,6 @@ pub struct Resolved<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("model catalogue {}, line {line}: {message}", path.display())]
 pub struct CatalogueError {
-    /// The file.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,
@@ -133,7 +132,7 @@ impl Catalogue {
         }
     }
 
-    /// What a call cost. Without a known price that is «unknown», never nothing.
+    /// What a call cost. Without a known price that is "unknown", never nothing.
     pub fn cost(&self, model: &str, usage: &Usage) -> Cost {
         match self
             .resolve(model)

@@ -171,7 +171,7 @@ impl ErrorBody {
             "context window",
         ]
         .iter()
-        .any(|words| message.contains(words))
+        .any(|phrase| message.contains(phrase))
     }
 
     /// The error inside a stream.

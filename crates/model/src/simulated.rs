@@ -47,7 +47,7 @@ impl Model for SimulatedModel {
 
 fn answer(request: &Request) -> String {
     let asked = match last_prompt(request) {
-        Some(line) => format!("You asked: «{}».", excerpt(&line)),
+        Some(line) => format!("You asked: \"{}\".", excerpt(&line)),
         None => "You asked nothing.".to_owned(),
     };
     format!(
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(
             text,
             "[Simulated] No model was called, because no key is set. \
-             You asked: «Fix the login.».\n\n\
+             You asked: \"Fix the login.\".\n\n\
              To get a real answer, set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or \
              OPENAI_API_KEY for OpenAI; a local server of that kind needs only OPENAI_BASE_URL."
         );
@@ -121,7 +121,7 @@ mod tests {
             content: vec![ContentBlock::tool_result("t".into(), "out", false)],
         };
         let text = answer(&request(vec![Message::user("Go."), result]));
-        assert!(text.contains("You asked: «Go.»."), "{text}");
+        assert!(text.contains("You asked: \"Go.\"."), "{text}");
     }
 
     #[tokio::test]

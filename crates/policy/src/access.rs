@@ -1,4 +1,4 @@
-//! What a call wants to touch, and the ground it stands on.
+//! What a call wants to touch, and where it runs.
 
 use std::path::PathBuf;
 

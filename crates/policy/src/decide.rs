@@ -19,7 +19,7 @@ use crate::{
 pub enum Decision {
     /// Yes.
     Allow {
-        /// Why, in words: «allowed by `Bash(git log *)` in .codespar/settings.json».
+        /// Why, in words: "allowed by `Bash(git log *)` in .codespar/settings.json".
         reason: String,
     },
     /// A person decides.

@@ -30,7 +30,6 @@ pub struct ModeError {
 }
 
 impl Mode {
-    /// Every mode.
     pub const ALL: [Self; 5] = [
         Self::Default,
         Self::AcceptEdits,

@@ -92,21 +92,21 @@ impl PathPattern {
     }
 
     /// Whether the path is meant.
-    pub(crate) fn matches(&self, path: &Path, ground: PatternBase<'_>, reach: Reach) -> bool {
+    pub(crate) fn matches(&self, path: &Path, bases: PatternBase<'_>, reach: Reach) -> bool {
         let path = normalise(path);
         let wide = reach == Reach::Wide;
         match self.anchor {
             Anchor::FileSystem => self.matches_from(&path, Path::new("/"), reach),
-            Anchor::Home => ground
+            Anchor::Home => bases
                 .home
                 .is_some_and(|home| self.matches_from(&path, home, reach)),
             Anchor::AnyDepth if wide => self.matches_a_name(&path, reach),
             Anchor::AnyDepth => path
-                .strip_prefix(normalise(ground.base))
+                .strip_prefix(normalise(bases.base))
                 .is_ok_and(|relative| self.matches_a_name(relative, reach)),
             Anchor::Base => {
-                self.matches_from(&path, ground.base, reach)
-                    || (wide && self.matches_from(&path, ground.cwd, reach))
+                self.matches_from(&path, bases.base, reach)
+                    || (wide && self.matches_from(&path, bases.cwd, reach))
             }
         }
     }
@@ -171,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    fn ground() -> PatternBase<'static> {
+    fn bases() -> PatternBase<'static> {
         PatternBase {
             base: Path::new("/w"),
             cwd: Path::new("/w/sub"),
@@ -210,7 +210,7 @@ mod tests {
     ) {
         let pattern = PathPattern::parse(pattern).unwrap();
         assert_eq!(
-            pattern.matches(Path::new(path), ground(), Reach::AsWritten),
+            pattern.matches(Path::new(path), bases(), Reach::AsWritten),
             matches
         );
     }
@@ -222,7 +222,7 @@ mod tests {
     #[case("./secrets/**", "/w/x/../secrets/a")]
     fn a_forbidding_pattern_takes_in_more(#[case] pattern: &str, #[case] path: &str) {
         let pattern = PathPattern::parse(pattern).unwrap();
-        assert!(pattern.matches(Path::new(path), ground(), Reach::Wide));
+        assert!(pattern.matches(Path::new(path), bases(), Reach::Wide));
     }
 
     #[rstest]

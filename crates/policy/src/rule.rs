@@ -67,7 +67,6 @@ pub(crate) fn canonical(tool: &str) -> &str {
 }
 
 impl Rule {
-    /// Reads a rule.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let text = text.trim();
         let wrong = |message: String| RuleError {

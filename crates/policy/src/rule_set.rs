@@ -32,11 +32,8 @@ impl RuleSource {
 /// Which list a rule is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleKind {
-    /// Permitted.
     Allow,
-    /// Asked about.
     Ask,
-    /// Forbidden.
     Deny,
 }
 
@@ -46,7 +43,7 @@ pub struct RuleSet {
     entries: Vec<Entry>,
 }
 
-/// A rule in its place. Shown as in reasons: «`Bash(ls *)` in .codespar/settings.json».
+/// A rule in its place. Shown as in reasons: "`Bash(ls *)` in .codespar/settings.json".
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     kind: RuleKind,
@@ -156,7 +153,9 @@ impl RuleSet {
             (applies || entry.rule.names(tool))
                 && match &entry.rule.specifier {
                     Specifier::Any => true,
-                    Specifier::Path(pattern) => pattern.matches(path, ground(entry, scope), reach),
+                    Specifier::Path(pattern) => {
+                        pattern.matches(path, pattern_base(entry, scope), reach)
+                    }
                     _ => false,
                 }
         })
@@ -204,7 +203,7 @@ impl RuleSet {
     }
 }
 
-fn ground<'a>(entry: &'a Entry, scope: &'a Scope) -> PatternBase<'a> {
+fn pattern_base<'a>(entry: &'a Entry, scope: &'a Scope) -> PatternBase<'a> {
     PatternBase {
         base: entry.source.base.as_deref().unwrap_or(&scope.root),
         cwd: &scope.cwd,

@@ -1,12 +1,12 @@
 //! Decisions about files, addresses, names and tools.
 #![allow(clippy::unwrap_used)]
 
-mod ground;
+mod common;
 
 use codespar_policy::{
     Access, AccessRequest, Decision, Mode, Rule, RuleKind, RuleSet, RuleSource, decide,
 };
-use ground::{decide_one, reason, rules, scope, suggested, word};
+use common::{decide_one, reason, rules, scope, suggested, word};
 use proptest::prelude::*;
 use rstest::rstest;
 use url::Url;

@@ -1,12 +1,12 @@
 //! Decisions about shell commands.
 #![allow(clippy::unwrap_used)]
 
-mod ground;
+mod common;
 
 use codespar_policy::{
     AccessRequest, Decision, Lifetime, Mode, RepositoryScope, RuleSet, SandboxState, Scope, decide,
 };
-use ground::{command, reason, rules, run, run_in, run_sandboxed, scope, suggested, word};
+use common::{command, reason, rules, run, run_in, run_sandboxed, scope, suggested, word};
 use proptest::prelude::*;
 use rstest::rstest;
 

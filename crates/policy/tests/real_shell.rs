@@ -2,7 +2,7 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
-mod ground;
+mod common;
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use codespar_policy::{Mode, RuleSet, SandboxState, Scope};
-use ground::{rules, run, run_in, word};
+use common::{rules, run, run_in, word};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -364,7 +364,7 @@ proptest! {
                 workspace: vec![root.clone()],
                 root,
                 sandbox_state: SandboxState::Sandboxed,
-                ..ground::scope()
+                ..common::scope()
             };
             let decision = run_in(&line, &RuleSet::default(), Mode::Plan, &scope);
             (word(&decision) == "allow").then(|| {

@@ -46,10 +46,7 @@ pub struct RuleText {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleList {
-    /// Permitted.
     Allow,
-    /// Asked about.
     Ask,
-    /// Forbidden.
     Deny,
 }

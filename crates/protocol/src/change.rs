@@ -55,7 +55,6 @@ impl RepoPath {
         Ok(Self(path.to_owned()))
     }
 
-    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

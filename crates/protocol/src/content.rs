@@ -14,7 +14,6 @@ pub enum ContentBlock {
     ToolUse(ToolUse),
     /// What the tool answered.
     ToolResult(ToolResult),
-    /// A picture.
     Image(Image),
     /// Reasoning, signed by the provider; never modified.
     Thinking(Thinking),
@@ -32,7 +31,6 @@ pub struct Text {
     pub extra: RawObject,
 }
 
-/// A tool call.
 #[derive(Debug, Clone)]
 pub struct ToolUse {
     /// Names the call; its result carries the same id.
@@ -153,7 +151,6 @@ pub struct RedactedThinking {
 }
 
 impl ContentBlock {
-    /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(Text {
             text: text.into(),

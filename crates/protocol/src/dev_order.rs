@@ -118,7 +118,6 @@ pub struct DevOrder {
     /// An open pull request whose branch the change goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<u64>,
-    /// Pictures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageRef>,
     /// How it is proved.

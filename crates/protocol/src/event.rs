@@ -25,15 +25,9 @@ pub enum Event {
     /// The model call of a turn is about to be made. Turns count from 1.
     TurnStarted { turn: u32 },
     /// A piece of the answer.
-    TextDelta {
-        /// The piece.
-        text: String,
-    },
+    TextDelta { text: String },
     /// A piece of the reasoning.
-    ThinkingDelta {
-        /// The piece.
-        text: String,
-    },
+    ThinkingDelta { text: String },
     /// The model call failed in a way worth another try.
     Retrying {
         /// The try that failed, from 1.
@@ -61,7 +55,6 @@ pub enum Event {
     },
     /// A tool begins.
     ToolStarted {
-        /// The call.
         tool_use_id: ToolUseId,
         /// The tool's name.
         tool: String,
@@ -71,7 +64,6 @@ pub enum Event {
     },
     /// A tool ended; its result is in the store.
     ToolFinished {
-        /// The call.
         tool_use_id: ToolUseId,
         /// The tool's name.
         tool: String,
@@ -188,7 +180,6 @@ pub fn retry_text(attempt: u32, delay_ms: u64, reason: &str) -> String {
 pub struct PermissionDenial {
     /// The tool's name.
     pub tool_name: String,
-    /// The call.
     pub tool_use_id: ToolUseId,
     /// The input it would have had.
     pub tool_input: serde_json::Value,
@@ -215,7 +206,6 @@ pub enum Outcome {
 pub struct RunResult {
     /// The session it belongs to.
     pub session_id: SessionId,
-    /// How it ended.
     pub outcome: Outcome,
     /// The final text, or what went wrong.
     pub result: String,

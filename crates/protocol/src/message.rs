@@ -31,7 +31,6 @@ impl Message {
         }
     }
 
-    /// An assistant message.
     pub fn assistant(content: Vec<ContentBlock>) -> Self {
         Self {
             role: Role::Assistant,

@@ -8,7 +8,6 @@ use crate::{TaskId, TaskStatus};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskNotification {
     pub task_id: TaskId,
-    /// How it ended.
     pub status: TaskStatus,
     /// One line.
     pub summary: String,

@@ -58,7 +58,6 @@ pub struct PullRequest {
     pub number: u64,
     /// One line.
     pub title: String,
-    /// The text.
     pub body: String,
     /// Where it is in its life.
     pub state: PullRequestState,
@@ -99,7 +98,6 @@ pub enum Verdict {
 /// A remark on a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewComment {
-    /// The file.
     pub path: String,
     /// The line, in the file as it is after the change.
     pub line: u32,
@@ -111,7 +109,6 @@ pub struct ReviewComment {
 pub struct Review {
     /// Its name at the forge.
     pub id: String,
-    /// Who wrote it.
     pub author: String,
     /// In one word.
     pub verdict: Verdict,
@@ -121,7 +118,6 @@ pub struct Review {
     pub comments: Vec<ReviewComment>,
     /// The commit it looked at.
     pub commit: CommitId,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -142,7 +138,6 @@ pub enum CheckState {
 pub struct Check {
     /// What is checked.
     pub name: String,
-    /// How it stands.
     pub state: CheckState,
     /// A line of detail.
     #[serde(default, skip_serializing_if = "Option::is_none")]

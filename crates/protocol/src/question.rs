@@ -16,7 +16,6 @@ use crate::{
 pub struct QuestionId(String);
 
 impl QuestionId {
-    /// A fresh id.
     #[allow(clippy::new_without_default)] // Every call makes another.
     pub fn new() -> Self {
         Self(format!("q-{}", fresh_digits()))
@@ -202,7 +201,6 @@ fn first_line(text: &str) -> &str {
 /// A tool call that the rules want a person to decide.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PermissionRequest {
-    /// The call.
     pub tool_use_id: ToolUseId,
     /// The tool's name.
     pub tool: String,

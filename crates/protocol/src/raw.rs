@@ -40,7 +40,6 @@ impl RawObject {
             .ok_or_else(|| serde_json::Error::custom(format!("missing field `{key}`")))
     }
 
-    /// Appends a field.
     pub fn push<T: Serialize>(&mut self, key: &str, value: &T) -> Result<(), serde_json::Error> {
         self.0.push((key.to_owned(), to_raw_value(value)?));
         Ok(())

@@ -32,7 +32,6 @@ pub enum TaskType {
 }
 
 impl TaskType {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::LocalBash,
         Self::LocalAgent,
@@ -112,12 +111,10 @@ impl FromStr for TaskType {
 pub struct TaskId(String);
 
 impl TaskId {
-    /// A fresh id.
     pub fn new(kind: TaskType) -> Self {
         Self(format!("{}-{}", kind.prefix(), fresh_digits()))
     }
 
-    /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -193,7 +190,6 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Pending,
         Self::Running,
@@ -252,7 +248,6 @@ impl FromStr for TaskStatus {
 /// A task as people, tools and scripts see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
-    /// Its name.
     pub task_id: TaskId,
     /// What it runs.
     pub task_type: TaskType,
@@ -260,7 +255,6 @@ pub struct TaskRecord {
     pub status: TaskStatus,
     /// One line.
     pub subject: String,
-    /// More.
     pub description: Option<String>,
     /// What to show while it runs.
     pub active_form: Option<String>,
@@ -351,7 +345,6 @@ pub enum OnDependencyFailure {
 }
 
 impl OnDependencyFailure {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::Fail, Self::Run];
 
     /// The word in records.

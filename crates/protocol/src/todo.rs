@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum TodoStatus {
     /// Not begun.
     Pending,
-    /// Being done.
     InProgress,
-    /// Done.
     Completed,
 }
 

@@ -59,10 +59,7 @@ pub enum EntryBody {
     },
     /// Written before a tool that changes things is started: a call with this entry and no
     /// result may or may not have taken effect.
-    ToolStarted {
-        /// The call.
-        tool_use_id: ToolUseId,
-    },
+    ToolStarted { tool_use_id: ToolUseId },
     /// One tool's answer: a `tool_result` block. Neighbours form one user message.
     ToolResult {
         result: ContentBlock,

@@ -84,8 +84,8 @@ impl Make<'_> {
         let role = self
             .role(&place, scratchpad.as_deref(), team.as_ref())
             .await?;
-        let seat = team.map(|(seat, _)| seat);
-        let tools = self.tools(&caller, seat.as_ref());
+        let member = team.map(|(member, _)| member);
+        let tools = self.tools(&caller, member.as_ref());
         let limits = self.limits().await?;
         let setup = AgentSetup {
             role: Some(role),
@@ -173,7 +173,7 @@ impl Make<'_> {
         Some(pads.join(parent.to_string())).filter(|pad| pad.is_dir())
     }
 
-    /// The mailbox; that of a teammate with its seat in the team and what it is told of it.
+    /// The mailbox; that of a teammate with its place in the team and what it is told of it.
     async fn inbox(&self) -> Result<(Arc<dyn Inbox>, Option<(TeamMember, String)>), String> {
         let task = &self.control.record.task_id;
         let hub = &self.project.hub;
@@ -184,13 +184,13 @@ impl Make<'_> {
             sink: self.sink.clone(),
             at_end: AtEnd::Wait,
         };
-        let Some(seat) = TeamMember::of(&self.control.record) else {
+        let Some(member) = TeamMember::of(&self.control.record) else {
             return Ok((Arc::new(inbox), None));
         };
-        let teams = hub.store().teams(seat.session).await;
-        let note = seat.prompt(&teams.map_err(|error| error.to_string())?);
-        let inbox = TeamInbox::new(inbox, task.clone(), seat.clone());
-        Ok((Arc::new(inbox), Some((seat, note))))
+        let teams = hub.store().teams(member.session).await;
+        let note = member.prompt(&teams.map_err(|error| error.to_string())?);
+        let inbox = TeamInbox::new(inbox, task.clone(), member.clone());
+        Ok((Arc::new(inbox), Some((member, note))))
     }
 
     async fn role(
@@ -214,7 +214,7 @@ impl Make<'_> {
         Ok(parts.join("\n\n"))
     }
 
-    fn tools(&self, caller: &Caller, seat: Option<&TeamMember>) -> Registry {
+    fn tools(&self, caller: &Caller, member: Option<&TeamMember>) -> Registry {
         let hub: &Arc<TaskHub> = &self.project.hub;
         let kind = &self.permissions.kind;
         let mut all = match &kind.tools {
@@ -227,8 +227,8 @@ impl Make<'_> {
                 tools
             }
         };
-        let team = seat
-            .map(|seat| teammate_tools(hub, caller, seat))
+        let team = member
+            .map(|member| teammate_tools(hub, caller, member))
             .unwrap_or_default();
         for tool in team.by_kind {
             if all.get(tool.name()).is_some() {

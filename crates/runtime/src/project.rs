@@ -116,7 +116,6 @@ pub struct Project {
     pub mcp: Arc<McpServers>,
     /// How commands are confined.
     pub sandbox: Arc<Sandbox>,
-    /// Custom agents.
     pub agents: AgentDefinitions,
     /// What was wrong with files that are not vital.
     pub warnings: Vec<String>,

@@ -51,7 +51,7 @@ pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: ProcessR
         let workflows = Workflows {
             files: WorkflowRunner { hub: hub.clone() },
             dev: DevRunner {
-                ground: dev::setup(project, weak),
+                setup: dev::setup(project, weak),
                 hub: hub.clone(),
             },
         };

@@ -23,7 +23,6 @@ pub enum WhichSession {
 
 /// A session that is open for work; no other process has it.
 pub struct Session {
-    /// The conversation.
     pub transcript: Transcript,
     /// What a crash had left open in it.
     pub recovered: Recovered,

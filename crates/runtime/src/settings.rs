@@ -470,8 +470,8 @@ fn parse<'a, T: Deserialize<'a>>(path: &Path, text: &'a str) -> Result<Option<T>
         )));
     }
     serde_json::from_str(text).map(Some).map_err(|error| {
-        let words = error.to_string();
-        let what = words.split(" at line ").next().unwrap_or(&words);
+        let message = error.to_string();
+        let what = message.split(" at line ").next().unwrap_or(&message);
         RuntimeError::Usage(format!(
             "{}:{}:{}: {what}",
             path.display(),

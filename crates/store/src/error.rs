@@ -198,8 +198,8 @@ impl StoreError {
 }
 
 fn listed(ids: &[TaskId], between: &str) -> String {
-    let words: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-    words.join(between)
+    let ids: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
+    ids.join(between)
 }
 
 fn known_teams(names: &[String]) -> String {

@@ -89,7 +89,6 @@ pub struct Claimed {
 /// A runner as the store has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerSeen {
-    /// Its name.
     pub id: RunnerId,
     /// How many signs of life it has shown.
     pub beats: u64,

@@ -19,7 +19,6 @@ pub struct NewPull {
     pub base: String,
     /// One line.
     pub title: String,
-    /// The text.
     pub body: String,
     /// Not ready to be merged.
     pub draft: bool,
@@ -36,7 +35,6 @@ pub struct PullChange {
     pub state: Option<PullRequestState>,
     /// One line.
     pub title: Option<String>,
-    /// The text.
     pub body: Option<String>,
     /// Not ready to be merged.
     pub draft: Option<bool>,
@@ -51,7 +49,6 @@ pub struct PullChange {
 pub struct NewPullReview {
     /// What it is known by.
     pub key: String,
-    /// Who wrote it.
     pub author: String,
     /// In one word.
     pub verdict: Verdict,
@@ -66,7 +63,6 @@ pub struct NewPullReview {
 /// A check of a commit, as it was last recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedCheck {
-    /// How it stands.
     pub check: Check,
     /// Since when.
     pub at: Timestamp,

@@ -27,7 +27,6 @@ pub struct NewTask {
     pub on_dependency_failure: OnDependencyFailure,
     /// One line.
     pub subject: String,
-    /// More.
     pub description: Option<String>,
     /// What to show while it runs.
     pub active_form: Option<String>,
@@ -83,7 +82,6 @@ pub struct TaskChange {
     pub status: Option<TaskStatus>,
     /// One line.
     pub subject: Option<String>,
-    /// More.
     pub description: Option<String>,
     /// Added key by key; `null` takes a key away. What runners report (`RESULT_KEYS`) is refused.
     pub metadata: Map<String, Value>,
@@ -110,10 +108,8 @@ pub enum OwnerRule {
 pub struct Mail {
     /// Its place, over all mailboxes.
     pub seq: u64,
-    /// Who wrote it.
     pub from: String,
     pub body: String,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -125,7 +121,6 @@ pub struct Notification {
     /// The task it speaks of.
     pub task_id: TaskId,
     pub attempt: u32,
-    /// The text.
     pub body: String,
 }
 

@@ -265,8 +265,8 @@ async fn the_title_is_the_first_line_the_person_wrote(store: &dyn Store) {
     store.append(id, 0, vec![notice]).await.unwrap();
     assert_eq!(store.session(id).await.unwrap().title, None);
 
-    let words = format!("{}\nmore", "ß".repeat(100));
-    let bodies = vec![said(&words), said("something else")];
+    let text = format!("{}\nmore", "ß".repeat(100));
+    let bodies = vec![said(&text), said("something else")];
     store.append(id, 1, bodies).await.unwrap();
     store.append(id, 3, vec![said("and more")]).await.unwrap();
 

@@ -190,10 +190,10 @@ async fn a_damaged_session_is_named_and_can_be_removed() {
     let id = started(&store).await;
     tamper(dir.path(), "UPDATE sessions SET mode = 'sideways'").await;
     let error = store.session(id).await.unwrap_err();
-    let words = format!(
+    let expected = format!(
         "session {id}, entry 0 is damaged: the session's own row: `sideways` is not a mode"
     );
-    assert_eq!(error.to_string(), words);
+    assert_eq!(error.to_string(), expected);
     store.remove_session(id).await.unwrap();
     let left = store.sessions(SessionFilter::default()).await.unwrap();
     assert_eq!(left, Vec::<SessionRecord>::new());
@@ -204,10 +204,10 @@ fn assert_unusable(error: &StoreError, dir: &Path, why: &str) {
         matches!(error, StoreError::Unusable { path, .. } if path.starts_with(dir)),
         "{error:?}"
     );
-    let words = error.to_string();
+    let message = error.to_string();
     assert!(
-        words.contains(why) && words.contains("CODESPAR_HOME"),
-        "{words}"
+        message.contains(why) && message.contains("CODESPAR_HOME"),
+        "{message}"
     );
 }
 

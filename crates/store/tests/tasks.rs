@@ -131,7 +131,7 @@ async fn status(store: &dyn Stores, id: &TaskId) -> TaskStatus {
 async fn read_mail(store: &dyn Stores, id: &TaskId) {
     let conversation = session(store).await;
     let mail = store.mail(id).await.unwrap();
-    let read: Vec<u64> = mail.iter().map(|letter| letter.seq).collect();
+    let read: Vec<u64> = mail.iter().map(|message| message.seq).collect();
     let entry = vec![said("mail")];
     let appended = store.append_from_mail(conversation, 0, entry, &read).await;
     assert_eq!(appended.unwrap().len(), 1);
@@ -228,15 +228,15 @@ async fn tasks_are_recorded_all_or_none(store: &dyn Stores) {
             ),
         ),
     ];
-    for (new, words) in cases {
+    for (new, expected) in cases {
         let error = store.create_tasks(new).await.unwrap_err();
-        assert_eq!(error.to_string(), words);
+        assert_eq!(error.to_string(), expected);
     }
     assert_eq!(store.tasks(TaskFilter::default()).await.unwrap(), []);
     made(store, twin.clone()).await;
     let error = store.create_tasks(vec![good, twin.clone()]).await;
-    let words = format!("there already is a task {}", twin.id);
-    assert_eq!(error.unwrap_err().to_string(), words);
+    let expected = format!("there already is a task {}", twin.id);
+    assert_eq!(error.unwrap_err().to_string(), expected);
     let there = store.tasks(TaskFilter::default()).await.unwrap();
     assert_eq!(ids(&there), [twin.id]);
 }
@@ -256,8 +256,8 @@ async fn a_task_can_begin_where_it_is_made(store: &dyn Stores) {
         ..here.clone()
     };
     let error = store.create_tasks(vec![waiting.clone()]).await.unwrap_err();
-    let words = format!("task {} waits for {}", waiting.id, here.id);
-    assert_eq!(error.to_string(), words);
+    let expected = format!("task {} waits for {}", waiting.id, here.id);
+    assert_eq!(error.to_string(), expected);
     let ending = ending(Completed, None);
     store.finish_task(&here.id, 1, ending).await.unwrap();
     let made = store.create_tasks(vec![waiting]).await.unwrap();
@@ -347,8 +347,8 @@ async fn every_step_of_the_lifecycle_by_hand_is_taken_or_refused_with_both_state
                 assert_eq!(record.ended_at.is_some(), next.is_final());
                 continue;
             }
-            let words = format!("task {id} is {from}; it cannot become {next}");
-            assert_eq!(outcome.unwrap_err().to_string(), words);
+            let expected = format!("task {id} is {from}; it cannot become {next}");
+            assert_eq!(outcome.unwrap_err().to_string(), expected);
             assert_eq!(status(store, &id).await, from);
         }
     }
@@ -363,8 +363,8 @@ async fn every_ending_is_taken_or_refused_with_both_states(store: &dyn Stores) {
                 outcome.unwrap();
                 assert_eq!(status(store, &id).await, next);
             } else {
-                let words = format!("task {id} is {from}; it cannot become {next}");
-                assert_eq!(outcome.unwrap_err().to_string(), words);
+                let expected = format!("task {id} is {from}; it cannot become {next}");
+                assert_eq!(outcome.unwrap_err().to_string(), expected);
                 assert_eq!(status(store, &id).await, from);
                 // Out of the way of the next one.
                 store.stop_task(&id, "next").await.ok();
@@ -376,9 +376,9 @@ async fn every_ending_is_taken_or_refused_with_both_states(store: &dyn Stores) {
 async fn a_task_that_a_runner_has_can_only_be_stopped(store: &dyn Stores) {
     let (id, _) = task_that_is(store, Running).await;
     let error = store.change_task(&id, to(Completed)).await.unwrap_err();
-    let words =
+    let expected =
         format!("a runner has task {id}; it can only be stopped: `codespar task stop {id}`");
-    assert_eq!(error.to_string(), words);
+    assert_eq!(error.to_string(), expected);
 }
 
 async fn a_change_adds_and_takes_away(store: &dyn Stores) {
@@ -429,8 +429,8 @@ async fn only_one_can_take_a_free_task(store: &dyn Stores) {
     let error = store.change_task(&first, take("bob")).await.unwrap_err();
     assert_eq!(error.to_string(), format!("task {first} is taken by ann"));
     let error = store.change_task(&second, take("bob")).await.unwrap_err();
-    let words = format!("task {second} waits for {first}");
-    assert_eq!(error.to_string(), words);
+    let expected = format!("task {second} waits for {first}");
+    assert_eq!(error.to_string(), expected);
     for step in [Running, Completed] {
         store.change_task(&first, to(step)).await.unwrap();
     }
@@ -522,13 +522,13 @@ async fn unknown_tasks_are_refused_by_name(store: &dyn Stores) {
         store.claim_paths(&id, &["/w".into()]).await.unwrap_err(),
     ];
     for error in errors {
-        let words = format!("there is no task {id}; `codespar task list` shows those there are");
-        assert_eq!(error.to_string(), words);
+        let expected = format!("there is no task {id}; `codespar task list` shows those there are");
+        assert_eq!(error.to_string(), expected);
     }
 }
 
 async fn cycles_are_refused_and_printed(store: &dyn Stores) {
-    let words = |ids: &[&TaskId]| {
+    let expected = |ids: &[&TaskId]| {
         let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
         format!("tasks would wait for each other: {}", ids.join(" → "))
     };
@@ -537,16 +537,16 @@ async fn cycles_are_refused_and_printed(store: &dyn Stores) {
         made(store, task(LocalBash)).await,
     ];
     let error = store.change_task(&a, wait_for(&[&a])).await.unwrap_err();
-    assert_eq!(error.to_string(), words(&[&a, &a]));
+    assert_eq!(error.to_string(), expected(&[&a, &a]));
     store.change_task(&b, wait_for(&[&a])).await.unwrap();
     let error = store.change_task(&a, wait_for(&[&b])).await.unwrap_err();
-    assert_eq!(error.to_string(), words(&[&a, &b, &a]));
+    assert_eq!(error.to_string(), expected(&[&a, &b, &a]));
     assert_eq!(store.task(&a).await.unwrap().blocked_by, []);
 
     let mut own = task(LocalBash);
     own.blocked_by.push(own.id.clone());
     let error = store.create_tasks(vec![own.clone()]).await.unwrap_err();
-    assert_eq!(error.to_string(), words(&[&own.id, &own.id]));
+    assert_eq!(error.to_string(), expected(&[&own.id, &own.id]));
 
     let mut chain: Vec<NewTask> = vec![task(LocalBash)];
     for place in 0..2000 {
@@ -560,7 +560,7 @@ async fn cycles_are_refused_and_printed(store: &dyn Stores) {
     let error = store.change_task(&first.id, change).await.unwrap_err();
     let mut around: Vec<&TaskId> = vec![&first.id];
     around.extend(chain.iter().rev().map(|task| &task.id));
-    assert_eq!(error.to_string(), words(&around));
+    assert_eq!(error.to_string(), expected(&around));
 
     let mut ring = vec![task(LocalBash), task(LocalBash), task(LocalBash)];
     for place in 0..3 {
@@ -569,15 +569,16 @@ async fn cycles_are_refused_and_printed(store: &dyn Stores) {
     }
     let error = store.create_tasks(ring.clone()).await.unwrap_err();
     let [x, y, z] = [0, 1, 2].map(|place: usize| &ring[place].id);
-    assert_eq!(error.to_string(), words(&[x, y, z, x]));
+    assert_eq!(error.to_string(), expected(&[x, y, z, x]));
 }
 
 async fn only_a_pending_task_can_be_made_to_wait(store: &dyn Stores) {
     let (id, _) = task_that_is(store, Running).await;
     let other = made(store, task(LocalBash)).await;
     let error = store.change_task(&id, wait_for(&[&other])).await;
-    let words = format!("task {id} is running; only a pending task can be made to wait for others");
-    assert_eq!(error.unwrap_err().to_string(), words);
+    let expected =
+        format!("task {id} is running; only a pending task can be made to wait for others");
+    assert_eq!(error.unwrap_err().to_string(), expected);
 }
 
 async fn a_failure_fails_each_dependent_once(store: &dyn Stores) {
@@ -610,11 +611,11 @@ async fn a_failure_fails_each_dependent_once(store: &dyn Stores) {
         assert_eq!((side.status, side.error), (Failed, Some(waited.clone())));
     }
     let error = store.task(&last.id).await.unwrap().error.unwrap();
-    let words = format!(
+    let expected = format!(
         "it waited for {}, which failed because {} was killed: enough",
         sides[0], root.id
     );
-    assert_eq!(error, words);
+    assert_eq!(error, expected);
     let told = store.notifications(session).await.unwrap();
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(store.outstanding().await.unwrap(), Outstanding::default());
@@ -695,7 +696,7 @@ async fn no_change_of_metadata_changes_what_runs_or_who_runs_it(store: &dyn Stor
 async fn what_a_runner_reports_is_not_for_others_to_write(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
     for key in ["result", "tool_uses", "duration_ms", "memory_file"] {
-        let words = format!(
+        let expected = format!(
             "`{key}` in the metadata of {id} is what its runner reports; choose another name"
         );
         let change = TaskChange {
@@ -703,7 +704,7 @@ async fn what_a_runner_reports_is_not_for_others_to_write(store: &dyn Stores) {
             ..TaskChange::default()
         };
         let error = store.change_task(&id, change).await.unwrap_err();
-        assert_eq!(error.to_string(), words);
+        assert_eq!(error.to_string(), expected);
         let new = NewTask {
             metadata: map(json!({key: "forged"})),
             ..task(LocalAgent)
@@ -779,8 +780,8 @@ async fn a_task_born_behind_a_failed_one_fails_at_once(store: &dyn Stores) {
         .change_task(&later, wait_for(&[&failed]))
         .await
         .unwrap();
-    let words = format!("it waited for {failed}, which failed: exit 1");
-    assert_eq!((later.status, later.error), (Failed, Some(words)));
+    let expected = format!("it waited for {failed}, which failed: exit 1");
+    assert_eq!((later.status, later.error), (Failed, Some(expected)));
 }
 
 async fn claims_keep_to_capacity_and_the_order_of_creation(store: &dyn Stores) {
@@ -1046,8 +1047,8 @@ async fn a_stop_kills_what_waits_and_asks_what_runs(store: &dyn Stores) {
     );
     assert_eq!(status(store, &behind).await, Failed);
     let error = store.stop_task(&id, "again").await.unwrap_err();
-    let words = format!("task {id} is killed; there is nothing to stop");
-    assert_eq!(error.to_string(), words);
+    let expected = format!("task {id} is killed; there is nothing to stop");
+    assert_eq!(error.to_string(), expected);
     let (id, _) = task_that_is(store, Running).await;
     assert_eq!(
         store.stop_task(&id, "enough").await.unwrap().status,
@@ -1180,9 +1181,9 @@ async fn a_message_continues_a_finished_agent(store: &dyn Stores) {
         let shell = made(store, task(LocalBash)).await;
         ended(store, &shell, over).await;
         let error = store.send_mail(&shell, "me", "go on").await.unwrap_err();
-        let words =
+        let expected =
             format!("task {shell} is {over}; only an agent can be continued with a message");
-        assert_eq!(error.to_string(), words);
+        assert_eq!(error.to_string(), expected);
         assert_eq!(store.mail(&shell).await.unwrap(), []);
     }
 }
@@ -1234,11 +1235,11 @@ async fn a_message_is_read_into_one_conversation_once(store: &dyn Stores) {
     let error = store
         .append_from_mail(transcript, 1, vec![said("again")], &both)
         .await;
-    let words = format!(
+    let expected = format!(
         "message {} no longer waits to be delivered; nothing was written",
         mail[0].seq
     );
-    assert_eq!(error.unwrap_err().to_string(), words);
+    assert_eq!(error.unwrap_err().to_string(), expected);
     assert_eq!(store.mail(&id).await.unwrap(), mail[1..]);
     assert_eq!(store.session(transcript).await.unwrap().last_seq, 1);
     // Work goes on after a refusal.
@@ -1331,11 +1332,11 @@ async fn a_notification_is_delivered_once(store: &dyn Stores) {
     }
     let told = store.notifications(transcript).await.unwrap();
     let all: Vec<u64> = told.iter().map(|told| told.seq).collect();
-    let words = |seq: u64| {
+    let expected = |seq: u64| {
         format!("notification {seq} no longer waits to be delivered; nothing was written")
     };
     let error = store.append_notified(other, 0, vec![said("x")], &all).await;
-    assert_eq!(error.unwrap_err().to_string(), words(all[0]));
+    assert_eq!(error.unwrap_err().to_string(), expected(all[0]));
     let bodies: Vec<_> = (0..200).map(|n| said(&n.to_string())).collect();
     let moved = store
         .append_notified(transcript, 1, bodies.clone(), &all)
@@ -1352,7 +1353,7 @@ async fn a_notification_is_delivered_once(store: &dyn Stores) {
     let error = store
         .append_notified(transcript, 200, vec![said("y")], &[all[1], all[0]])
         .await;
-    assert_eq!(error.unwrap_err().to_string(), words(all[0]));
+    assert_eq!(error.unwrap_err().to_string(), expected(all[0]));
     assert_eq!(store.notifications(transcript).await.unwrap(), told[1..]);
     assert_eq!(store.entries(transcript, 1).await.unwrap().len(), 200);
 }
@@ -1364,8 +1365,8 @@ async fn writers_do_not_share_paths(store: &dyn Stores) {
         made(store, task(LocalAgent)).await,
     ];
     let waiting = store.claim_paths(&a, &[path("/w")]).await.unwrap_err();
-    let words = format!("task {a} is pending; only a running task can claim paths");
-    assert_eq!(waiting.to_string(), words);
+    let expected = format!("task {a} is pending; only a running task can claim paths");
+    assert_eq!(waiting.to_string(), expected);
     claimed(store, "r", 9).await;
     store
         .claim_paths(&a, &[path("/w/src/a"), path("/w/./docs/x/..")])
@@ -1386,8 +1387,8 @@ async fn writers_do_not_share_paths(store: &dyn Stores) {
             .claim_paths(&b, &[path("/free"), path(wanted)])
             .await
             .unwrap_err();
-        let words = format!("{wanted} cannot be claimed: task {a} holds {held}");
-        assert_eq!(error.to_string(), words);
+        let expected = format!("{wanted} cannot be claimed: task {a} holds {held}");
+        assert_eq!(error.to_string(), expected);
     }
     let error = store.claim_paths(&b, &[path("src")]).await.unwrap_err();
     assert_eq!(

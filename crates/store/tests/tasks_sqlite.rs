@@ -47,8 +47,8 @@ async fn the_database_refuses_to_change_what_a_task_runs() {
     ] {
         let forged = format!("UPDATE tasks SET {column} = 'x' WHERE id = '{id}'");
         let error = raw.execute(sqlx::AssertSqlSafe(forged)).await.unwrap_err();
-        let words = "what a task runs, and by whose authority, cannot be changed";
-        assert!(error.to_string().contains(words), "{column}: {error}");
+        let expected = "what a task runs, and by whose authority, cannot be changed";
+        assert!(error.to_string().contains(expected), "{column}: {error}");
     }
     raw.close().await.unwrap();
     assert_eq!(store.task(&id).await.unwrap(), before);
@@ -340,11 +340,11 @@ async fn a_failure_falls_through_a_chain_of_thousands() {
     let expected: Vec<TaskId> = chain[1..].iter().map(|task| task.id.clone()).collect();
     assert_eq!(fallen, expected);
     let last = store.task(&chain[2999].id).await.unwrap();
-    let words = format!(
+    let message = format!(
         "it waited for {}, which failed because {} failed: exit 1",
         chain[2998].id, chain[0].id
     );
-    assert_eq!(last.error, Some(words));
+    assert_eq!(last.error, Some(message));
 }
 
 #[tokio::test]

@@ -36,8 +36,8 @@ pub enum MakeError {
 }
 
 impl From<String> for MakeError {
-    fn from(words: String) -> Self {
-        Self::Refused(words)
+    fn from(message: String) -> Self {
+        Self::Refused(message)
     }
 }
 
@@ -64,7 +64,6 @@ pub trait AgentMaker: Send + Sync {
     ) -> Result<MadeAgent, MakeError>;
 }
 
-/// Runs agents.
 pub struct AgentRunner {
     /// Makes them.
     pub maker: Arc<dyn AgentMaker>,
@@ -145,7 +144,7 @@ impl AgentRunner {
             outcome.cost = session.cost - control.record.cost_usd;
         }
         Ok(Attempt {
-            outcome: with_words(outcome, left),
+            outcome: with_note(outcome, left),
             text: result.result,
         })
     }
@@ -249,15 +248,15 @@ fn told(result: &RunResult, control: &Control) -> TaskOutcome {
         .map(|denial| format!("{} was denied: {}", denial.tool_name, denial.reason))
         .collect();
     if !denied.is_empty() {
-        outcome = with_words(outcome, Some(denied.join("\n")));
+        outcome = with_note(outcome, Some(denied.join("\n")));
     }
     outcome
 }
 
-fn with_words(mut outcome: TaskOutcome, words: Option<String>) -> TaskOutcome {
-    if let (Some(words), Some(result)) = (words, &mut outcome.result) {
+fn with_note(mut outcome: TaskOutcome, note: Option<String>) -> TaskOutcome {
+    if let (Some(note), Some(result)) = (note, &mut outcome.result) {
         result.push_str("\n\n");
-        result.push_str(&words);
+        result.push_str(&note);
     }
     outcome
 }

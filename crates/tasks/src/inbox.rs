@@ -123,9 +123,9 @@ impl TaskInbox {
         }
         let text: Vec<String> = mail
             .iter()
-            .map(|letter| message_text(&letter.from, &letter.body))
+            .map(|message| message_text(&message.from, &message.body))
             .collect();
-        let read: Vec<u64> = mail.iter().map(|letter| letter.seq).collect();
+        let read: Vec<u64> = mail.iter().map(|message| message.seq).collect();
         let entry = said(text.join("\n\n"));
         transcript
             .append_by(|session, after| async move {
@@ -161,7 +161,7 @@ impl TaskInbox {
     /// Tasks of this session are still under way, and someone can bring them to an end.
     async fn expects_something(&self) -> bool {
         // What is free on the list of a team goes to a member now, not after we looked.
-        if self.hub.deal().await.is_err() {
+        if self.hub.assign_items().await.is_err() {
             return false;
         }
         let has_worker = self.hub.has_worker().await;
@@ -260,12 +260,12 @@ fn summary(record: &TaskRecord) -> String {
         .metadata
         .get("result")
         .and_then(serde_json::Value::as_str);
-    let words = record
+    let text = record
         .error
         .as_deref()
         .or(result)
         .unwrap_or(&record.subject);
-    words.lines().next().unwrap_or_default().to_owned()
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// How a heading of a message begins.

@@ -137,8 +137,8 @@ impl Questions {
                     }
                 }
                 () = &mut too_late => {
-                    let words = format!("nobody answered within {} s", self.time_limit.as_secs());
-                    return self.record(&id, no(&words), "time limit").await;
+                    let reason = format!("nobody answered within {} s", self.time_limit.as_secs());
+                    return self.record(&id, no(&reason), "time limit").await;
                 }
             }
         }

@@ -64,7 +64,6 @@ impl ShellSetup {
     }
 }
 
-/// Runs shell commands.
 pub struct ShellRunner(pub ShellSetup);
 
 #[async_trait]

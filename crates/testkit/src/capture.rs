@@ -70,7 +70,6 @@ impl CapturedRequest {
         self.inner.at
     }
 
-    /// The HTTP method.
     pub fn method(&self) -> &str {
         &self.inner.request.method
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One failed attempt. «After n events» counts server-sent events; an answer that is not
+/// One failed attempt. "After n events" counts server-sent events; an answer that is not
 /// streamed breaks before its first byte when n is 0 and half-way through otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {

@@ -168,8 +168,8 @@ impl Connection {
 fn parse_head(head: &[u8]) -> io::Result<(String, String, Headers)> {
     let head = std::str::from_utf8(head).map_err(|_| bad("the head is not UTF-8"))?;
     let mut lines = head.split("\r\n");
-    let mut words = lines.next().unwrap_or_default().split(' ');
-    let (Some(method), Some(path)) = (words.next(), words.next()) else {
+    let mut parts = lines.next().unwrap_or_default().split(' ');
+    let (Some(method), Some(path)) = (parts.next(), parts.next()) else {
         return Err(bad("the request line has no path"));
     };
     let fields = lines

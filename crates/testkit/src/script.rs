@@ -112,13 +112,11 @@ impl Conversation {
         }
     }
 
-    /// Adds a turn.
     pub fn turn(mut self, turn: Turn) -> Self {
         self.turns.push(turn);
         self
     }
 
-    /// Adds turns.
     pub fn turns(mut self, turns: impl IntoIterator<Item = Turn>) -> Self {
         self.turns.extend(turns);
         self
@@ -150,7 +148,6 @@ impl Conversation {
 }
 
 impl Script {
-    /// A script without turns.
     pub fn new() -> Self {
         Self::default()
     }

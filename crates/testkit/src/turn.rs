@@ -101,7 +101,6 @@ impl Turn {
         Self::new().and_tool(name, input)
     }
 
-    /// Adds text.
     pub fn and_text(self, text: impl Into<String>) -> Self {
         self.and(Block::Text(text.into()))
     }

@@ -109,8 +109,8 @@ fn calls() {
 
 /// `<kind> <workspace> <temp> <command> [state]`
 fn parent(kind: &OsString, args: impl Iterator<Item = OsString>) -> Result<(), Failure> {
-    let words: Vec<OsString> = args.collect();
-    let (workspace, temp, command, state) = match words.as_slice() {
+    let arguments: Vec<OsString> = args.collect();
+    let (workspace, temp, command, state) = match arguments.as_slice() {
         [workspace, temp, command] => (workspace, temp, command, None),
         [workspace, temp, command, state] => (workspace, temp, command, Some(state)),
         _ => return Err("usage: sandbox_child <kind> <workspace> <temp> <command> [state]".into()),

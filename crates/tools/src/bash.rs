@@ -29,12 +29,10 @@ const NON_INTERACTIVE: [(&str, &str); 4] = [
     ("TERM", "dumb"),
 ];
 
-/// The Bash tool.
 #[derive(Debug, Default)]
 pub struct Bash;
 
 impl Bash {
-    /// The tool.
     pub fn new() -> Self {
         Self
     }

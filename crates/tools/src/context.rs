@@ -156,7 +156,6 @@ pub struct ContextParts {
     pub child_env: Vec<(OsString, OsString)>,
     /// How commands are run.
     pub sandbox: Arc<Sandbox>,
-    /// Skills there are.
     pub skills: Arc<Skills>,
     /// For WebFetch; without one the page itself is the answer.
     pub page_reader: Option<Arc<dyn PageReader>>,
@@ -176,7 +175,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// A fresh context.
     pub fn new(parts: ContextParts) -> Self {
         let cwd = Mutex::new(parts.cwd.clone());
         Self {
@@ -243,7 +241,6 @@ impl Context {
         &self.parts.redactor
     }
 
-    /// Skills there are.
     pub fn skills(&self) -> &Skills {
         &self.parts.skills
     }

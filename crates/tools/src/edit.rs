@@ -21,7 +21,6 @@ const AROUND: usize = 3;
 const SHOWN: usize = 20;
 const SHOWN_CHARS: usize = 300;
 
-/// The Edit tool.
 pub(crate) struct Edit;
 
 #[derive(Deserialize, JsonSchema)]

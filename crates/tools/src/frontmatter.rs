@@ -70,8 +70,8 @@ fn located(error: &serde_saphyr::Error) -> FrontmatterError {
     let line = error
         .location()
         .and_then(|at| usize::try_from(at.line()).ok());
-    let words = error.without_snippet().to_string();
-    let first = words.lines().next().unwrap_or_default();
+    let error_text = error.without_snippet().to_string();
+    let first = error_text.lines().next().unwrap_or_default();
     let message = match first.find(" at line ") {
         Some(at) => first[..at].to_owned(),
         None => first.to_owned(),

@@ -23,7 +23,6 @@ use crate::{
 /// Files shown.
 const MAX_FILES: usize = 200;
 
-/// The Glob tool.
 pub(crate) struct Glob;
 
 #[derive(Deserialize, JsonSchema)]
@@ -266,8 +265,8 @@ mod tests {
         let bench = Bench::new();
         bench.write("a.txt", "");
         let fail = |input| bench.fail(&Glob, input);
-        let words = fail(json!({"pattern": "a["})).await;
-        assert!(words.starts_with("`pattern`: "), "{words}");
+        let error = fail(json!({"pattern": "a["})).await;
+        assert!(error.starts_with("`pattern`: "), "{error}");
         assert_eq!(
             fail(json!({"pattern": "src/"})).await,
             "`pattern` is empty or ends in a slash; for a directory use LS"

@@ -13,7 +13,6 @@ use serde_json::value::RawValue;
 
 use crate::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, input, paths};
 
-/// The Grep tool.
 pub(crate) struct Grep;
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -91,10 +91,10 @@ fn mismatch(schema: &Value, input: &Value, at: &str) -> Option<String> {
         "" => "the input".to_owned(),
         at => format!("`{at}`"),
     };
-    if let Some(Value::Array(words)) = schema.get("enum") {
-        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-        return (!words.contains(&input.to_string()))
-            .then(|| format!("{} must be one of {}", here(), words.join(", ")));
+    if let Some(Value::Array(allowed)) = schema.get("enum") {
+        let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+        return (!allowed.contains(&input.to_string()))
+            .then(|| format!("{} must be one of {}", here(), allowed.join(", ")));
     }
     let wanted = schema.get("type").and_then(Value::as_str)?;
     if !is_a(input, wanted) {
@@ -132,8 +132,8 @@ fn object_mismatch(schema: &Value, fields: &Map<String, Value>, at: &str) -> Opt
             }
             Some(_) if value.is_null() => {}
             Some(schema) => {
-                if let Some(words) = mismatch(schema, value, &path(name)) {
-                    return Some(words);
+                if let Some(problem) = mismatch(schema, value, &path(name)) {
+                    return Some(problem);
                 }
             }
         }
@@ -177,10 +177,10 @@ fn described(value: &Value) -> String {
 
 /// The message of `serde_json` without its position, which means nothing to a model.
 fn plain(error: &serde_json::Error) -> String {
-    let words = error.to_string();
-    match words.rfind(" at line ") {
-        Some(at) => words[..at].to_owned(),
-        None => words,
+    let message = error.to_string();
+    match message.rfind(" at line ") {
+        Some(at) => message[..at].to_owned(),
+        None => message,
     }
 }
 
@@ -251,11 +251,11 @@ mod tests {
         r#""{\"path\":""#,
         "the input must be an object, not the string \"{\\\"path\\\":\""
     )]
-    fn an_error_names_the_field_and_what_is_expected(#[case] input: &str, #[case] words: &str) {
+    fn an_error_names_the_field_and_what_is_expected(#[case] input: &str, #[case] expected: &str) {
         let raw = RawValue::from_string(input.to_owned()).unwrap();
         assert_eq!(
             parse::<Sample>(&raw),
-            Err(ToolError(format!("invalid input: {words}")))
+            Err(ToolError(format!("invalid input: {expected}")))
         );
     }
 

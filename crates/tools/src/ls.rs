@@ -19,7 +19,6 @@ use crate::{
 /// Entries shown.
 const MAX_ENTRIES: usize = 500;
 
-/// The LS tool.
 pub(crate) struct Ls;
 
 #[derive(Deserialize, JsonSchema)]
@@ -202,8 +201,8 @@ mod tests {
             bench.fail(&Ls, json!({"path": "a.tx"})).await,
             "a.tx does not exist. Did you mean a.txt?"
         );
-        let words = bench.fail(&Ls, json!({"ignore": ["a["]})).await;
-        assert!(words.starts_with("`ignore`: "), "{words}");
+        let error = bench.fail(&Ls, json!({"ignore": ["a["]})).await;
+        assert!(error.starts_with("`ignore`: "), "{error}");
         std::fs::create_dir(bench.path("void")).unwrap();
         assert_eq!(
             bench.run(&Ls, json!({"path": "void"})).await,

@@ -110,15 +110,15 @@ async fn a_pipe_or_device_in_the_place_of_a_file_is_not_waited_for() {
     assert_eq!(output, ToolOutput::error("a.txt is not a regular file"));
     symlink("/dev/zero", bench.path("zero")).unwrap();
     for name in ["zero", "/dev/zero"] {
-        let words = bench.fail(&Read, json!({"file_path": name})).await;
-        assert!(words.ends_with("is not a regular file"), "{words}");
+        let error = bench.fail(&Read, json!({"file_path": name})).await;
+        assert!(error.ends_with("is not a regular file"), "{error}");
     }
-    let words = bench
+    let error = bench
         .fail(&Read, json!({"file_path": "/proc/self/environ"}))
         .await;
     assert!(
-        words.ends_with("it is a file of /proc, which is not read"),
-        "{words}"
+        error.ends_with("it is a file of /proc, which is not read"),
+        "{error}"
     );
 }
 

@@ -33,7 +33,6 @@ const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 /// A picture's bytes: five megabytes, which providers take, once written in base64.
 const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
 
-/// The Read tool.
 pub(crate) struct Read;
 
 #[derive(Deserialize, JsonSchema)]

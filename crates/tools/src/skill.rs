@@ -41,7 +41,6 @@ pub struct Skill {
     pub description: String,
     /// The tools it says it needs.
     pub allowed_tools: Vec<String>,
-    /// Its directory.
     pub dir: PathBuf,
     /// Whose it is.
     pub origin: &'static str,
@@ -51,15 +50,12 @@ pub struct Skill {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct SkillProblem {
-    /// The file.
     pub path: PathBuf,
     /// The line in it, from 1.
     pub line: usize,
-    /// What is wrong.
     pub message: String,
 }
 
-/// The skills there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills(Vec<Skill>);
 
@@ -141,9 +137,13 @@ impl Skills {
     pub fn listing(&self) -> String {
         let lines = self.0.iter().map(|skill| {
             let words: Vec<&str> = skill.description.split_whitespace().collect();
-            let words = words.join(" ");
-            let short: String = words.chars().take(LISTED_CHARS).collect();
-            let mark = if short.len() < words.len() { "…" } else { "" };
+            let description = words.join(" ");
+            let short: String = description.chars().take(LISTED_CHARS).collect();
+            let mark = if short.len() < description.len() {
+                "…"
+            } else {
+                ""
+            };
             format!("- {}: {short}{mark}", skill.name)
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -217,7 +217,6 @@ fn split_rules(line: &str) -> Vec<String> {
     parts.map(str::to_owned).collect()
 }
 
-/// The Skill tool.
 pub(crate) struct UseSkill;
 
 #[derive(Deserialize, JsonSchema)]

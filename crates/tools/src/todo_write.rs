@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 
 use crate::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 
-/// The TodoWrite tool.
 pub(crate) struct TodoWrite;
 
 #[derive(Deserialize, JsonSchema)]
@@ -164,7 +163,7 @@ mod tests {
         let bench = Bench::new();
         let good = json!({"todos": [{"content": "a", "status": "pending"}]});
         bench.run(&TodoWrite, good).await;
-        for (bad, words) in [
+        for (bad, expected) in [
             (
                 json!({"todos": [{"content": " ", "status": "pending"}]}),
                 "`todos[0].content` is empty",
@@ -177,7 +176,7 @@ mod tests {
         ] {
             assert_eq!(
                 bench.fail(&TodoWrite, bad).await,
-                format!("invalid input: {words}")
+                format!("invalid input: {expected}")
             );
         }
         assert_eq!(bench.context().todos().len(), 1);

@@ -26,7 +26,6 @@ const TIME: Duration = Duration::from_secs(30);
 /// How much of a page its reader gets.
 const READER_CHARS: usize = 100_000;
 
-/// The WebFetch tool.
 #[derive(Default)]
 pub struct WebFetch {
     fetcher: Fetcher,

@@ -14,7 +14,6 @@ use crate::{
     input, ledger::HASHED_BYTES, paths,
 };
 
-/// The Write tool.
 pub(crate) struct Write;
 
 #[derive(Deserialize, JsonSchema)]
@@ -259,10 +258,10 @@ mod tests {
         let locked = bench.write("locked", "x");
         fs::set_permissions(&locked, fs::Permissions::from_mode(0o444)).unwrap();
         bench.run(&Read, json!({"file_path": "locked"})).await;
-        let words = bench.fail(&Write, write("locked")).await;
-        assert!(words.contains("is read-only"), "{words}");
-        let words = bench.fail(&Write, write("locked/below")).await;
-        assert!(words.contains("Not a directory"), "{words}");
+        let error = bench.fail(&Write, write("locked")).await;
+        assert!(error.contains("is read-only"), "{error}");
+        let error = bench.fail(&Write, write("locked/below")).await;
+        assert!(error.contains("Not a directory"), "{error}");
     }
 
     #[test]

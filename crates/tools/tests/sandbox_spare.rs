@@ -20,9 +20,9 @@ fn guards(state: &Path) -> Vec<(u32, u32)> {
         let Ok(pid) = entry.file_name().to_string_lossy().parse() else {
             continue;
         };
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words);
-        let is_ours = words.contains(GUARD_COMMAND) && words.contains(state.to_str().unwrap());
+        let cmdline = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let cmdline = String::from_utf8_lossy(&cmdline);
+        let is_ours = cmdline.contains(GUARD_COMMAND) && cmdline.contains(state.to_str().unwrap());
         let status = fs::read_to_string(entry.path().join("status")).unwrap_or_default();
         let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
         if let (true, Some(parent)) = (is_ours, parent) {

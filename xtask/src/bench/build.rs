@@ -17,13 +17,13 @@ use crate::{
 /// Builds the programs of the workspace; returns their directory.
 pub(super) fn programs(profile: Profile, root: &Path) -> Result<PathBuf> {
     let name = profile.name();
-    let words = ["build", "--workspace", "--bins", "--profile", name];
+    let args = ["build", "--workspace", "--bins", "--profile", name];
     let mut command = cargo(root);
-    let done = command.args(words).status()?;
+    let done = command.args(args).status()?;
     anyhow::ensure!(
         done.success(),
         "`cargo {}` ended with {done}",
-        words.join(" ")
+        args.join(" ")
     );
     Ok(Metadata::read(root)?.target_directory.join(name))
 }

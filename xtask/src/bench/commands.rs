@@ -105,7 +105,7 @@ fn bare(bench: &Bench, stage: &Stage, mode: &str) -> Result<Duration> {
         "off" => bench.meter.command(stage.room(), shell[0]),
         _ => {
             let mut command = bench.meter.command(stage.room(), "bwrap");
-            command.args(bubblewrap_words(stage.work())).arg(shell[0]);
+            command.args(bubblewrap_args(stage.work())).arg(shell[0]);
             command
         }
     };
@@ -113,13 +113,13 @@ fn bare(bench: &Bench, stage: &Stage, mode: &str) -> Result<Duration> {
     Ok(bench.meter.run(&mut command)?.cost.wall)
 }
 
-fn bubblewrap_words(work: &Path) -> Vec<std::ffi::OsString> {
+fn bubblewrap_args(work: &Path) -> Vec<std::ffi::OsString> {
     let fixed = "--ro-bind / / --dev /dev --proc /proc --unshare-pid --unshare-ipc --as-pid-1 \
                  --unshare-net --cap-drop ALL --bind";
-    let mut words: Vec<_> = fixed.split_whitespace().map(Into::into).collect();
-    words.extend([work.into(), work.into()]);
-    words.extend(["--chdir".into(), work.into(), "--".into()]);
-    words
+    let mut args: Vec<_> = fixed.split_whitespace().map(Into::into).collect();
+    args.extend([work.into(), work.into()]);
+    args.extend(["--chdir".into(), work.into(), "--".into()]);
+    args
 }
 
 fn row(mode: &str, shown: &[Shown]) -> Row {

@@ -42,9 +42,9 @@ pub(crate) struct Cost {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let (program, words) = args.command.split_first().context("no command")?;
+    let (program, arguments) = args.command.split_first().context("no command")?;
     let mut command = Command::new(program);
-    command.args(words);
+    command.args(arguments);
     let started = SystemTime::now();
     let begin = Instant::now();
     let child = command

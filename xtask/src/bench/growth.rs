@@ -36,8 +36,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
         title: "Longer loops",
         reading: format!(
             "Read alone, as above. The request grows with each turn, as the whole conversation \
-             goes to the model each time, so sending it takes longer; nothing else should. «At \
-             the end» is of the last {LAST} turns."
+             goes to the model each time, so sending it takes longer; nothing else should. \"At \
+             the end\" is of the last {LAST} turns."
         ),
         columns: vec![
             "wall",

@@ -29,15 +29,15 @@ impl Machine {
     }
 
     pub(super) fn describe(&self) -> String {
-        let mut words = format!("{} cores, ", self.cores);
+        let mut text = format!("{} cores, ", self.cores);
         if let Some(memory) = self.memory_gb {
-            words.push_str(&format!("{memory} GB of memory, "));
+            text.push_str(&format!("{memory} GB of memory, "));
         }
-        words.push_str(&self.system);
+        text.push_str(&self.system);
         if let Some(load) = self.load {
-            words.push_str(&format!("; load before: {load:.1}"));
+            text.push_str(&format!("; load before: {load:.1}"));
         }
-        words
+        text
     }
 
     /// Whether others were at work, so that times are too long.

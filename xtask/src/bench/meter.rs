@@ -67,15 +67,15 @@ impl Meter {
     /// Runs what [`Self::command`] began. Anything but success is an error with its words.
     pub(super) fn run(&self, command: &mut Command) -> Result<Measured> {
         let output = command.stdin(Stdio::null()).output()?;
-        let words = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         if !output.status.success() {
-            bail!("{words}");
+            bail!("{stderr}");
         }
         let cost = fs::read(&self.report)?;
         let cost: Cost = serde_json::from_slice(&cost).context("cannot read the cost")?;
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         if cost.code != Some(0) {
-            bail!("a measured command ended with {:?}: {words}", cost.code);
+            bail!("a measured command ended with {:?}: {stderr}", cost.code);
         }
         Ok(Measured { cost, stdout })
     }

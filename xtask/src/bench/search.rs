@@ -23,7 +23,7 @@ const RATIO: f64 = 1.2;
 struct Search {
     what: &'static str,
     input: Value,
-    words: Vec<&'static str>,
+    args: Vec<&'static str>,
 }
 
 /// Times of one search, in the order of the runs.
@@ -34,10 +34,10 @@ struct Times {
 }
 
 fn searches() -> Vec<Search> {
-    let search = |what, input, words: &[&'static str]| Search {
+    let search = |what, input, args: &[&'static str]| Search {
         what,
         input,
-        words: words.to_vec(),
+        args: args.to_vec(),
     };
     let count = |pattern: &str| json!({"pattern": pattern, "output_mode": "count"});
     vec![
@@ -124,7 +124,7 @@ impl Outcome {
         let asked = self.searches.iter().zip(&mut self.times);
         // The request after a call brings its result.
         for ((search, times), request) in asked.zip(&run.requests[1..]) {
-            let (cost, found) = ripgrep(bench, stage, &search.words)?;
+            let (cost, found) = ripgrep(bench, stage, &search.args)?;
             same(search, request, &found)?;
             times.theirs.push(cost.wall);
             costs.push(cost);
@@ -216,16 +216,16 @@ fn version(bench: &Bench, stage: &Stage) -> Result<Option<String>> {
     if !on_path("rg") {
         return Ok(None);
     }
-    let (_, words) = ripgrep(bench, stage, &["--version"])?;
-    Ok(words.lines().next().map(str::to_owned))
+    let (_, version) = ripgrep(bench, stage, &["--version"])?;
+    Ok(version.lines().next().map(str::to_owned))
 }
 
-fn ripgrep(bench: &Bench, stage: &Stage, words: &[&str]) -> Result<(Cost, String)> {
+fn ripgrep(bench: &Bench, stage: &Stage, args: &[&str]) -> Result<(Cost, String)> {
     let mut command = bench.meter.command(stage.room(), Path::new("rg"));
     // Sees what the tool sees: hidden files too, and a `.gitignore` outside of a repository.
     command
         .args(["--no-config", "--hidden", "--no-require-git"])
-        .args(words)
+        .args(args)
         .current_dir(stage.work());
     let measured = bench.meter.run(&mut command)?;
     Ok((measured.cost, measured.stdout))

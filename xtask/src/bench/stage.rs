@@ -66,7 +66,7 @@ impl Stage {
 
     /// Runs `codespar -p` on the script to its end. A tool call that fails is an error: it would
     /// measure something else.
-    pub(super) fn run(&self, bench: &Bench, script: &Script, words: &[&str]) -> Result<Run> {
+    pub(super) fn run(&self, bench: &Bench, script: &Script, args: &[&str]) -> Result<Run> {
         let state = self.room.codespar_home();
         let size_before = size_below(&state)?;
         // The server counts from its start, which is here to within some microseconds.
@@ -76,7 +76,7 @@ impl Stage {
         command
             .current_dir(&self.work)
             .args(["-p", "hi", "--output-format", "stream-json"])
-            .args(words)
+            .args(args)
             .env("ANTHROPIC_BASE_URL", server.url())
             .env("ANTHROPIC_API_KEY", "a-key-for-benchmarks-0001");
         let measured = bench.meter.run(&mut command)?;

@@ -29,9 +29,9 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let script = Script::of([Turn::text("Hello.")]);
     for _ in 0..bench.runs {
         for _ in 0..QUICK {
-            let cost = |program: &std::path::Path, words: &[&str]| {
+            let cost = |program: &std::path::Path, args: &[&str]| {
                 let mut command = bench.meter.command(stage.room(), program);
-                Ok::<_, anyhow::Error>(bench.meter.run(command.args(words))?.cost)
+                Ok::<_, anyhow::Error>(bench.meter.run(command.args(args))?.cost)
             };
             nothing.push(cost("true".as_ref(), &[])?);
             shell.push(cost("sh".as_ref(), &["-c", ":"])?);
@@ -45,8 +45,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let size = size_of_first(&used)?;
     Ok(Section {
         title: "Start",
-        reading: "Each as a process of its own, started one after the other in turns. «To the \
-                  first request» is from the start of the process until the scripted model had \
+        reading: "Each as a process of its own, started one after the other in turns. \"To the \
+                  first request\" is from the start of the process until the scripted model had \
                   the request. The model answers at once. A peak below that of `true` cannot be \
                   seen: it is that of the process that measures."
             .to_owned(),

@@ -110,7 +110,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
                   the arrival of a request at the scripted model to that of the next, on average. The server's \
                   share is what a plain client takes to send the same bytes and read the answer; \
                   the rest is ours and the tool's. Of a turn with Read nearly all of the rest is \
-                  ours; a command's own time is taken apart below, under «Commands»."
+                  ours; a command's own time is taken apart below, under \"Commands\"."
                 .to_owned(),
         columns: vec![
             "wall",

@@ -67,7 +67,6 @@ pub struct ServerConfig {
     /// What it is called.
     pub name: String,
     pub endpoint: Endpoint,
-    /// Who wrote it.
     pub origin: Origin,
     /// The file it stands in.
     pub path: PathBuf,
@@ -80,7 +79,6 @@ pub struct ServerConfig {
 /// What is wrong with a configuration, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct McpProblem {
-    /// The file.
     pub path: PathBuf,
     /// The line, if one is to blame.
     pub line: Option<usize>,
@@ -157,7 +155,7 @@ impl ServerConfigs {
         let file: File<'_> = serde_json::from_str(text).map_err(|error| McpProblem {
             path: path.to_path_buf(),
             line: Some(error.line()),
-            message: words(&error),
+            message: message_of(&error),
         })?;
         let mut found = Self::default();
         for (name, raw) in file.servers {
@@ -200,7 +198,7 @@ impl ServerConfigs {
         };
         let entry: Entry = match serde_json::from_str(raw.get()) {
             Ok(entry) => entry,
-            Err(error) => return complain(words(&error)),
+            Err(error) => return complain(message_of(&error)),
         };
         for key in entry.other.keys() {
             complain(format!(
@@ -223,9 +221,13 @@ impl ServerConfigs {
 }
 
 /// The error without the place, which is told apart.
-fn words(error: &serde_json::Error) -> String {
-    let words = error.to_string();
-    words.split(" at line ").next().unwrap_or(&words).to_owned()
+fn message_of(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message
+        .split(" at line ")
+        .next()
+        .unwrap_or(&message)
+        .to_owned()
 }
 
 fn endpoint(
@@ -301,9 +303,9 @@ impl ServerConfig {
         let args = self.definition["args"].as_array();
         match &self.endpoint {
             Endpoint::Program { .. } => {
-                let words = std::iter::once(text(&self.definition["command"]))
+                let parts = std::iter::once(text(&self.definition["command"]))
                     .chain(args.into_iter().flatten().map(text));
-                words.collect::<Vec<_>>().join(" ")
+                parts.collect::<Vec<_>>().join(" ")
             }
             Endpoint::Http { .. } => text(&self.definition["url"]),
         }

@@ -117,7 +117,7 @@ pub enum McpError {
     Closing,
 }
 
-/// The last words of a program, for an error.
+/// The end of what a program wrote to standard error, as part of an error message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said(String);
 
@@ -125,9 +125,9 @@ impl std::fmt::Display for Said {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0.as_str() {
             "" => Ok(()),
-            words => {
-                let start = words.char_indices().rev().nth(499).map_or(0, |(at, _)| at);
-                write!(f, "; it said: {}", &words[start..])
+            text => {
+                let start = text.char_indices().rev().nth(499).map_or(0, |(at, _)| at);
+                write!(f, "; it said: {}", &text[start..])
             }
         }
     }
@@ -144,18 +144,18 @@ impl Connection {
     /// that refuses the handshake of the older is asked in the way of the newer.
     pub(super) async fn open(
         config: &ServerConfig,
-        ground: &McpSetup,
+        setup: &McpSetup,
         events: &broadcast::Sender<McpEvent>,
         elicitations: &OpenElicitations,
     ) -> Result<(Self, Vec<Tool>), McpError> {
-        let deadline = Instant::now() + ground.connect_timeout;
+        let deadline = Instant::now() + setup.connect_timeout;
         let listener = Listener {
             server: config.name.clone(),
             events: events.clone(),
-            elicitor: ground.elicitor.get(),
+            elicitor: setup.elicitor.get(),
             elicitations: elicitations.clone(),
         };
-        let attempt = |mode| attempt(config, ground, listener.clone(), mode, deadline);
+        let attempt = |mode| attempt(config, setup, listener.clone(), mode, deadline);
         let (first, is_newer) = match attempt(ClientLifecycleMode::Initialize).await {
             Ok(opened) => return Ok(opened),
             Err(failed) => failed,
@@ -179,7 +179,7 @@ impl Connection {
         match &mut self.hold {
             Some(hold) => {
                 hold.end().await;
-                Said(hold.last_words())
+                Said(hold.stderr_tail())
             }
             None => Said::default(),
         }
@@ -189,14 +189,14 @@ impl Connection {
 /// One try. The error comes with whether the server may speak the newer protocol.
 async fn attempt(
     config: &ServerConfig,
-    ground: &McpSetup,
+    setup: &McpSetup,
     listener: Listener,
     mode: ClientLifecycleMode,
     deadline: Instant,
 ) -> Result<(Connection, Vec<Tool>), (McpError, bool)> {
     let (handshake, mut hold) = match &config.endpoint {
         Endpoint::Program { command, .. } => {
-            let served = serve(&launch(config, ground), ground.guard.as_deref());
+            let served = serve(&launch(config, setup), setup.guard.as_deref());
             let Served {
                 input,
                 output,
@@ -209,7 +209,7 @@ async fn attempt(
             (timeout_at(deadline, handshake).await, Some(hold))
         }
         Endpoint::Http { .. } => {
-            let transport = http(config, ground).map_err(|error| (error, false))?;
+            let transport = http(config, setup).map_err(|error| (error, false))?;
             let handshake = listener.serve_with_lifecycle(transport, mode);
             (timeout_at(deadline, handshake).await, None)
         }
@@ -222,18 +222,18 @@ async fn attempt(
                 return Err((McpError::Handshake { why, said }, false));
             }
         },
-        Ok(Err(error)) => (Some(words(&error)), may_be_newer(&error)),
+        Ok(Err(error)) => (Some(message_of(&error)), may_be_newer(&error)),
         Err(_) => (None, false),
     };
     let mut said = Said::default();
     if let Some(hold) = &mut hold {
         hold.end().await;
-        said = Said(hold.last_words());
+        said = Said(hold.stderr_tail());
     }
     let error = match why {
         Some(why) => McpError::Handshake { why, said },
         None => McpError::NoAnswer {
-            seconds: ground.connect_timeout.as_secs(),
+            seconds: setup.connect_timeout.as_secs(),
             said,
         },
     };
@@ -257,7 +257,7 @@ async fn tools(
     }
 }
 
-fn launch(config: &ServerConfig, ground: &McpSetup) -> ServerLaunch {
+fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
     let (command, arguments, own) = match &config.endpoint {
         Endpoint::Program {
             command,
@@ -266,7 +266,7 @@ fn launch(config: &ServerConfig, ground: &McpSetup) -> ServerLaunch {
         } => (command.as_str(), arguments.as_slice(), Some(env)),
         Endpoint::Http { .. } => ("", [].as_slice(), None),
     };
-    let mut env = ground.env.clone();
+    let mut env = setup.env.clone();
     for (name, value) in own.into_iter().flatten() {
         env.retain(|(known, _)| known != name.as_str());
         env.push((name.into(), value.into()));
@@ -274,14 +274,14 @@ fn launch(config: &ServerConfig, ground: &McpSetup) -> ServerLaunch {
     ServerLaunch {
         program: command.into(),
         arguments: arguments.iter().map(Into::into).collect(),
-        cwd: ground.cwd.clone(),
+        cwd: setup.cwd.clone(),
         env,
     }
 }
 
 fn http(
     config: &ServerConfig,
-    ground: &McpSetup,
+    setup: &McpSetup,
 ) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
     let Endpoint::Http { url, headers } = &config.endpoint else {
         return Err(McpError::Address("it has no address".to_owned()));
@@ -294,7 +294,7 @@ fn http(
         value.set_sensitive(true);
         own.insert(header, value);
     }
-    let client = client(url, ground).map_err(|error| McpError::Address(error.to_string()))?;
+    let client = client(url, setup).map_err(|error| McpError::Address(error.to_string()))?;
     let transport = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url.as_str()))
         .custom_headers(own);
     Ok(StreamableHttpClientTransport::with_client(
@@ -302,11 +302,11 @@ fn http(
     ))
 }
 
-fn client(url: &url::Url, ground: &McpSetup) -> reqwest::Result<reqwest::Client> {
+fn client(url: &url::Url, setup: &McpSetup) -> reqwest::Result<reqwest::Client> {
     // An error only says that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = reqwest::Client::builder()
-        .connect_timeout(ground.connect_timeout)
+        .connect_timeout(setup.connect_timeout)
         .user_agent(concat!("codespar/", env!("CARGO_PKG_VERSION")))
         // A redirect would carry the headers to wherever it points.
         .redirect(reqwest::redirect::Policy::none())
@@ -320,7 +320,7 @@ fn client(url: &url::Url, ground: &McpSetup) -> reqwest::Result<reqwest::Client>
         Some(url::Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     };
-    if let Some(proxy) = ground.proxy.as_deref().filter(|_| !is_near) {
+    if let Some(proxy) = setup.proxy.as_deref().filter(|_| !is_near) {
         builder = builder.proxy(reqwest::Proxy::all(proxy)?);
     }
     if url.scheme() == "http" {
@@ -340,7 +340,7 @@ fn may_be_newer(error: &ClientInitializeError) -> bool {
 }
 
 /// An error with its causes, in one line.
-fn words(error: &ClientInitializeError) -> String {
+fn message_of(error: &ClientInitializeError) -> String {
     if error.is_authorization_required() {
         return "it wants authorisation: give a token by `headers`".to_owned();
     }

@@ -82,13 +82,13 @@ fn logged(said: &LoggingMessageNotificationParam) -> McpEvent {
         LoggingLevel::Alert => "alert",
         LoggingLevel::Emergency => "emergency",
     };
-    let words = match &said.data {
+    let data = match &said.data {
         Value::String(text) => text.replace('\n', " "),
         other => other.to_string(),
     };
     let text = match &said.logger {
-        Some(logger) => format!("[{logger}] {words}"),
-        None => words,
+        Some(logger) => format!("[{logger}] {data}"),
+        None => data,
     };
     McpEvent::Logged { level, text }
 }

@@ -67,7 +67,7 @@ impl McpStatus {
 
 pub struct McpServer {
     config: ServerConfig,
-    ground: Arc<McpSetup>,
+    setup: Arc<McpSetup>,
     events: broadcast::Sender<McpEvent>,
     connection: Mutex<Option<Connection>>,
     face: RwLock<Face>,
@@ -96,10 +96,10 @@ pub(super) struct Line {
 }
 
 impl McpServer {
-    pub(super) fn new(config: ServerConfig, ground: Arc<McpSetup>, status: McpStatus) -> Arc<Self> {
+    pub(super) fn new(config: ServerConfig, setup: Arc<McpSetup>, status: McpStatus) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             config,
-            ground,
+            setup,
             events: broadcast::channel(EVENTS).0,
             connection: Mutex::new(None),
             face: RwLock::new(Face {
@@ -122,7 +122,6 @@ impl McpServer {
         &self.config
     }
 
-    /// How it stands.
     pub fn status(&self) -> McpStatus {
         self.face.read().status.clone()
     }
@@ -182,7 +181,7 @@ impl McpServer {
             old.close().await;
         }
         let attempt = tokio::select! {
-            attempt = Connection::open(&self.config, &self.ground, &self.events, &self.elicitations) => attempt,
+            attempt = Connection::open(&self.config, &self.setup, &self.events, &self.elicitations) => attempt,
             () = self.closing.cancelled() => Err(McpError::Closing),
         };
         match attempt {
@@ -252,8 +251,8 @@ impl McpServer {
         }
     }
 
-    fn named(&self, words: &str) -> String {
-        format!("the MCP server `{}` {words}", self.config.name)
+    fn named(&self, text: &str) -> String {
+        format!("the MCP server `{}` {text}", self.config.name)
     }
 
     /// Makes a call; the error is for the model.
@@ -265,8 +264,8 @@ impl McpServer {
     ) -> Result<CallToolResult, String> {
         let line = self.line()?;
         if line.peer.is_transport_closed() {
-            let words = "had ended before this call, which was not made";
-            return Err(self.revived(&line, words).await);
+            let reason = "had ended before this call, which was not made";
+            return Err(self.revived(&line, reason).await);
         }
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -281,7 +280,7 @@ impl McpServer {
             let notice = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
             let _ = in_time(NOTICE, line.peer.notify_cancelled(notice)).await;
         };
-        let limit = self.ground.call_timeout;
+        let limit = self.setup.call_timeout;
         tokio::select! {
             answer = handle.await_response() => match answer {
                 Ok(ServerResult::CallToolResult(result)) => Ok(result),
@@ -315,15 +314,15 @@ impl McpServer {
             ServiceError::McpError(error) => self.named(&format!("refused: {}", error.message)),
             ServiceError::Timeout { timeout } => self.too_slow(timeout),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                let words = "went away during this call, whose outcome is unknown";
-                self.revived(line, words).await
+                let reason = "went away during this call, whose outcome is unknown";
+                self.revived(line, reason).await
             }
             other => self.named(&format!("failed: {other}")),
         }
     }
 
     /// Connects anew after a death and says what happened.
-    async fn revived(&self, line: &Line, words: &str) -> String {
+    async fn revived(&self, line: &Line, reason: &str) -> String {
         let mut said = Said::default();
         {
             let mut connection = self.connection.lock().await;
@@ -343,7 +342,7 @@ impl McpServer {
                 format!("connecting anew failed: {error}; it is tried again in the background")
             }
         };
-        self.named(&format!("{words}{said}. {after}"))
+        self.named(&format!("{reason}{said}. {after}"))
     }
 
     /// Whether it still answers.
@@ -361,14 +360,14 @@ impl McpServer {
         } else {
             ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
         };
-        match in_time(self.ground.connect_timeout, line.peer.send_request(request)).await {
+        match in_time(self.setup.connect_timeout, line.peer.send_request(request)).await {
             Some(Ok(_)) => Ok(()),
             // One that refuses is there.
             Some(Err(ServiceError::McpError(_))) => Ok(()),
             Some(Err(error)) => Err(error.to_string()),
             None => Err(format!(
                 "no answer within {} s",
-                self.ground.connect_timeout.as_secs()
+                self.setup.connect_timeout.as_secs()
             )),
         }
     }

@@ -39,13 +39,13 @@ impl McpServers {
     pub fn new(
         approved: Vec<ServerConfig>,
         unapproved: Vec<ServerConfig>,
-        ground: McpSetup,
+        setup: McpSetup,
     ) -> Self {
-        let elicitor = ground.elicitor.clone();
-        let ground = Arc::new(ground);
+        let elicitor = setup.elicitor.clone();
+        let setup = Arc::new(setup);
         let with = |status: McpStatus| {
-            let ground = ground.clone();
-            move |config| McpServer::new(config, ground.clone(), status.clone())
+            let setup = setup.clone();
+            move |config| McpServer::new(config, setup.clone(), status.clone())
         };
         let approved = approved.into_iter().map(with(McpStatus::Pending));
         let unapproved = unapproved.into_iter().map(with(McpStatus::NeedsApproval));

@@ -89,7 +89,7 @@ impl Tool for McpTool {
         };
         match self.server.call(&self.tool, arguments, &call.cancel).await {
             Ok(result) => outcome::output(result, context, &self.name),
-            Err(words) => ToolOutput::error(words),
+            Err(error) => ToolOutput::error(error),
         }
     }
 }

@@ -43,7 +43,6 @@ enum Verb {
     },
 }
 
-/// Runs it.
 pub(crate) fn run(
     args: &AgentsCommand,
     project_dir: &ProjectDir,

@@ -72,7 +72,6 @@ pub(crate) struct ApplyArgs {
 /// The most that an answer may have.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Runs it.
 pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
     if !args.root.is_dir() {
         return Err(CommandError::Usage(format!(
@@ -127,8 +126,8 @@ fn read(file: Option<&Path>) -> Result<String, CommandError> {
             let mut stdin = std::io::stdin().lock().take(MAX_BYTES + 1);
             stdin.read_to_end(&mut bytes)?;
             if stdin.limit() == 0 {
-                let words = format!("standard input has more than {MAX_BYTES} bytes");
-                return Err(CommandError::Usage(words));
+                let message = format!("standard input has more than {MAX_BYTES} bytes");
+                return Err(CommandError::Usage(message));
             }
             (bytes, "standard input".to_owned())
         }

@@ -41,7 +41,6 @@ pub(crate) struct AskArgs {
     json: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(args: AskArgs, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let text = args.question.join(" ");
     if text.trim().is_empty() {

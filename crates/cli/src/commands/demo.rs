@@ -51,7 +51,6 @@ pub(crate) struct DemoArgs {
     keep: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: &DemoArgs,
     project_dir: &ProjectDir,

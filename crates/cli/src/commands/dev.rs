@@ -120,7 +120,6 @@ enum EngineName {
     Agent,
 }
 
-/// Runs it.
 pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();

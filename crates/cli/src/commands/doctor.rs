@@ -51,7 +51,6 @@ struct Finding {
     says: String,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: &DoctorArgs,
     session: &SessionArgs,

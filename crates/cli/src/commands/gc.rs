@@ -41,7 +41,6 @@ pub(crate) struct GcArgs {
     json: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(args: &GcArgs, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(project_dir)?;
     let days = args.days.unwrap_or_else(|| days_of(&settings));

@@ -32,7 +32,6 @@ pub(crate) struct LocateArgs {
     json: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: LocateArgs,
     project_dir: &ProjectDir,

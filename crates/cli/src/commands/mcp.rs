@@ -29,7 +29,6 @@ enum Verb {
     },
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: &McpCommand,
     project_dir: &ProjectDir,

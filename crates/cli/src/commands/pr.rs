@@ -110,7 +110,6 @@ pub(crate) struct MergeArgs {
     at: At,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     command: PrCommand,
     project_dir: &ProjectDir,

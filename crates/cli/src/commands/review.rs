@@ -37,7 +37,6 @@ pub(crate) struct ReviewArgs {
     at: At,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: ReviewArgs,
     project_dir: &ProjectDir,

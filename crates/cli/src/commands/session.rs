@@ -64,7 +64,6 @@ enum ExportFormat {
     Markdown,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: SessionCommand,
     project_dir: &ProjectDir,

@@ -179,7 +179,6 @@ struct OutputArgs {
     json: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: TaskCommand,
     project_dir: ProjectDir,
@@ -228,7 +227,7 @@ pub(crate) async fn find(store: &dyn Database, text: &str) -> Result<TaskId, Com
              there are"
         ))),
         Err(HubError::Store(error)) => Err(error.into()),
-        Err(HubError::Refused(words)) => Err(CommandError::Usage(words)),
+        Err(HubError::Refused(message)) => Err(CommandError::Usage(message)),
     }
 }
 

@@ -56,7 +56,6 @@ enum Verb {
     },
 }
 
-/// Runs it.
 pub(crate) fn run(args: &TrustCommand, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     match &args.verb {
         Verb::Add { dir } => add(&at(dir.as_deref(), project_dir)?),

@@ -26,7 +26,6 @@ pub(crate) struct WorkerArgs {
     until_idle: bool,
 }
 
-/// Runs it.
 pub(crate) async fn run(
     args: &WorkerArgs,
     session: &SessionArgs,

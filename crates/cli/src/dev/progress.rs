@@ -92,7 +92,6 @@ impl Progress {
         self.line(&text);
     }
 
-    /// Shows a line.
     pub(crate) fn line(&self, text: &str) {
         let mut now = self.0.now.lock();
         self.0.wipe(&mut now);
@@ -116,8 +115,8 @@ impl State {
         if now.doing.is_empty() || long < PATIENCE {
             return;
         }
-        let words: String = now.doing.chars().take(60).collect();
-        let line = format!("{frame} {words} {} s", long.as_secs());
+        let doing: String = now.doing.chars().take(60).collect();
+        let line = format!("{frame} {doing} {} s", long.as_secs());
         self.put(WIPE, &line);
         now.is_drawn = true;
     }

@@ -29,11 +29,10 @@ const NOTE: &str = "This is a headless run: nobody can answer a question. Decide
 /// How long a run that is over may clean up, once a day.
 const CLEANING: Duration = Duration::from_secs(2);
 
-/// Runs it.
 pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
-    let words = words(&cli);
+    let given = prompt_argument(&cli);
     let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
-    let prompt = prompt(words, is_resuming).await?;
+    let prompt = prompt(given, is_resuming).await?;
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
@@ -98,20 +97,20 @@ fn exit_code(result: &RunResult, signals: &Signals) -> ExitCode {
 }
 
 /// The prompt on the command line: after `-p`, after the options, or both.
-fn words(cli: &Cli) -> Option<String> {
-    let mut words: Vec<&str> = cli
+fn prompt_argument(cli: &Cli) -> Option<String> {
+    let mut parts: Vec<&str> = cli
         .print
         .as_deref()
         .filter(|p| !p.is_empty())
         .into_iter()
         .collect();
-    words.extend(cli.prompt.iter().map(String::as_str));
-    let text = words.join(" ");
+    parts.extend(cli.prompt.iter().map(String::as_str));
+    let text = parts.join(" ");
     (!text.trim().is_empty()).then_some(text)
 }
 
-async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<String>, CommandError> {
-    let piped = match (&words, is_resuming) {
+async fn prompt(given: Option<String>, is_resuming: bool) -> Result<Option<String>, CommandError> {
+    let piped = match (&given, is_resuming) {
         (None, false) => stdin::read_fully().await?,
         _ => stdin::read_with_patience().await?,
     };
@@ -126,8 +125,8 @@ async fn prompt(words: Option<String>, is_resuming: bool) -> Result<Option<Strin
         }
         _ => None,
     };
-    match (words, piped) {
-        (Some(words), Some(piped)) => Ok(Some(format!("{words}\n\n{piped}"))),
+    match (given, piped) {
+        (Some(given), Some(piped)) => Ok(Some(format!("{given}\n\n{piped}"))),
         (Some(text), None) | (None, Some(text)) => Ok(Some(text)),
         (None, None) if is_resuming => Ok(None),
         (None, None) => Err(CommandError::Usage(

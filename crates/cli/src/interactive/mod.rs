@@ -130,7 +130,7 @@ enum Heard {
 
 /// What the person did at the prompt.
 enum Said {
-    Words(String),
+    Text(String),
     Leave,
 }
 
@@ -138,17 +138,17 @@ impl Conversation {
     async fn until_the_end(&mut self, mut next: Option<String>) {
         while !self.signals.token().is_cancelled() {
             let said = match next.take() {
-                Some(words) => Said::Words(words),
+                Some(text) => Said::Text(text),
                 None => self.listen().await,
             };
-            let words = match said {
-                Said::Words(words) => words,
+            let text = match said {
+                Said::Text(text) => text,
                 Said::Leave => return,
             };
-            if matches!(commands::read(&words), Typed::Quit) {
+            if matches!(commands::read(&text), Typed::Quit) {
                 return;
             }
-            if let Err(error) = self.obey(commands::read(&words)).await {
+            if let Err(error) = self.obey(commands::read(&text)).await {
                 self.screen.say(&style::error(error));
             }
         }
@@ -187,7 +187,7 @@ impl Conversation {
             self.screen.prompt();
             let session = self.agent.as_ref().map(Agent::session);
             tokio::select! {
-                line = self.input.paragraph() => return line.map_or(Said::Leave, Said::Words),
+                line = self.input.paragraph() => return line.map_or(Said::Leave, Said::Text),
                 Some(asked) = self.questions.recv() => {
                     let nothing = CancellationToken::new();
                     self.put(asked, &nothing).await;

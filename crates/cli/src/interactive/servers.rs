@@ -30,8 +30,8 @@ impl Conversation {
                 && let Err(error) =
                     remember(project_dir.state(), &project_dir.root, server.config())
             {
-                let words = format!("allowed for this session only: {error}");
-                self.screen.say(&style::warning(words));
+                let message = format!("allowed for this session only: {error}");
+                self.screen.say(&style::warning(message));
             }
         }
     }

@@ -78,7 +78,6 @@ pub(super) async fn status(
     Ok(())
 }
 
-/// Stops a task.
 pub(super) async fn stop(
     project: &Arc<Project>,
     screen: &Screen,

@@ -14,7 +14,7 @@ fn what_is_wrong_with_the_call_is_said_before_there_is_a_task() {
     let not_git = tempfile::tempdir().unwrap();
     let dir = not_git.path().to_str().unwrap();
     let text = bench.file("a.txt", "no picture");
-    for (args, words) in [
+    for (args, expected) in [
         (vec!["dev", "x", "--repo", dir], "git"),
         (
             vec!["dev", "x", "--repo", "nowhere"],
@@ -32,7 +32,7 @@ fn what_is_wrong_with_the_call_is_said_before_there_is_a_task() {
         let finished = bench.run(&args);
         assert_ne!(finished.status.code(), Some(0), "{args:?}");
         assert!(
-            finished.stderr.contains(words),
+            finished.stderr.contains(expected),
             "{args:?}: {}",
             finished.stderr
         );
@@ -43,8 +43,8 @@ fn what_is_wrong_with_the_call_is_said_before_there_is_a_task() {
     for base in ["nowhere", "main~0", "v1", "-x"] {
         let missing = bench.run(&["dev", "x", &format!("--base={base}")]);
         assert_eq!(missing.status.code(), Some(1));
-        let words = format!("no branch `{base}`");
-        assert!(missing.stderr.contains(&words), "{}", missing.stderr);
+        let expected = format!("no branch `{base}`");
+        assert!(missing.stderr.contains(&expected), "{}", missing.stderr);
     }
 }
 
@@ -80,7 +80,7 @@ fn the_demo_tells_the_whole_story_offline() {
     let finished = bench.run(&["demo"]);
     let out = &finished.stdout;
     assert_eq!(finished.status.code(), Some(0), "{out}{}", finished.stderr);
-    for words in [
+    for expected in [
         "FAILED  median of two-digit numbers: expected 10, got 100",
         "before: 1 of 3 failed",
         "after: 3 passed",
@@ -93,7 +93,7 @@ fn the_demo_tells_the_whole_story_offline() {
         "Scripted:",
         "set ANTHROPIC_API_KEY",
     ] {
-        assert!(out.contains(words), "{words} is not in\n{out}");
+        assert!(out.contains(expected), "{expected} is not in\n{out}");
     }
     assert_eq!(bench.server.request_count(), 0);
     assert_eq!(

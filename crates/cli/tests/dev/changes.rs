@@ -151,7 +151,7 @@ fn an_answer_without_blocks_publishes_nothing_and_is_shown() {
 
 #[test]
 fn paths_that_leave_the_repository_or_are_protected_are_refused_by_name() {
-    for (block, words) in [
+    for (block, expected) in [
         ("===FILE: ../../etc/x===\nx\n===END===\n", "../../etc/x"),
         ("===FILE: /etc/x===\nx\n===END===\n", "/etc/x"),
         ("===FILE: .git/config===\nx\n===END===\n", ".git/config"),
@@ -183,7 +183,7 @@ fn paths_that_leave_the_repository_or_are_protected_are_refused_by_name() {
         let (report, code) = dev(&bench, &["do it", "--no-verify"]);
         assert_eq!(code, Some(1), "{block}");
         let error = report["error"].as_str().unwrap();
-        assert!(error.contains(words), "{block}: {error}");
+        assert!(error.contains(expected), "{block}: {error}");
         assert_eq!(branches(&bench), Vec::<String>::new(), "{block}");
     }
     let allowed = script(

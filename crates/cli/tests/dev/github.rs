@@ -222,7 +222,7 @@ fn a_merge_says_every_reason_against_it() {
     hub.github.set_status(commit, "deploy", "pending");
     let refused = hub.run_as("carol", &["merge", "1", "--repo", "acme/shop"]);
     assert_eq!(refused.status.code(), Some(1));
-    for words in [
+    for expected in [
         "it is a draft",
         "check `build` failed",
         "check `lint` is not over",
@@ -230,8 +230,8 @@ fn a_merge_says_every_reason_against_it() {
         "carol may not write",
     ] {
         assert!(
-            refused.stderr.contains(words),
-            "{words} is not in\n{}",
+            refused.stderr.contains(expected),
+            "{expected} is not in\n{}",
             refused.stderr
         );
     }

@@ -37,7 +37,7 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
     assert_eq!(pull["title"], "Say hi instead of hello");
     assert_eq!(pull["draft"], false);
     let body = pull["body"].as_str().unwrap();
-    for words in [
+    for expected in [
         "> make it say hi",
         "`make test`",
         "| before | ❌ 1 of 1 failed |",
@@ -46,7 +46,7 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
         "## Risk: low",
         "Made by CodeSpar for Ada",
     ] {
-        assert!(body.contains(words), "{words} is not in\n{body}");
+        assert!(body.contains(expected), "{expected} is not in\n{body}");
     }
     let branch = report["branch"].as_str().unwrap();
     let message = git(&bench.work(), &["log", "-1", "--format=%B", branch]);

@@ -114,9 +114,9 @@ pub(crate) fn runners(bench: &Bench) -> i64 {
 }
 
 /// How many entries of all conversations have these words.
-pub(crate) fn entries_with(bench: &Bench, words: &str) -> i64 {
+pub(crate) fn entries_with(bench: &Bench, text: &str) -> i64 {
     let query = "SELECT COUNT(*) FROM entries WHERE instr(body, $1) > 0";
-    count(bench, query, words)
+    count(bench, query, text)
 }
 
 /// The library that gives a process a clock of its own (package `libfaketime`).

@@ -273,7 +273,7 @@ impl Result {
     }
 
     /// How many entries of all conversations have these words.
-    pub(crate) fn entries_with(&self, words: &str) -> i64 {
-        faults::entries_with(&self.bench, words)
+    pub(crate) fn entries_with(&self, text: &str) -> i64 {
+        faults::entries_with(&self.bench, text)
     }
 }

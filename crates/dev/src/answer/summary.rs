@@ -77,13 +77,13 @@ fn without_links(line: &str) -> String {
     let mut rest = line;
     while let Some(open) = rest.find('[') {
         let link = rest[open + 1..].find("](").and_then(|middle| {
-            let words = &rest[open + 1..open + 1 + middle];
+            let label = &rest[open + 1..open + 1 + middle];
             let after = &rest[open + 1 + middle + 2..];
-            after.find(')').map(|close| (words, &after[close + 1..]))
+            after.find(')').map(|close| (label, &after[close + 1..]))
         });
-        let Some((words, after)) = link else { break };
+        let Some((label, after)) = link else { break };
         text.push_str(&rest[..open]);
-        text.push_str(words);
+        text.push_str(label);
         rest = after;
     }
     text + rest

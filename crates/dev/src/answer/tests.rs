@@ -236,12 +236,12 @@ fn a_block_is_not_read(
     #[case] text: &str,
     #[case] line: usize,
     #[case] path: Option<&str>,
-    #[case] words: &str,
+    #[case] expected: &str,
 ) {
     let problems = problems(text);
     let (at, named, reason) = &problems[0];
     assert_eq!((*at, named.as_deref()), (line, path), "{reason}");
-    assert!(reason.contains(words), "{reason}");
+    assert!(reason.contains(expected), "{reason}");
 }
 
 #[test]

@@ -22,7 +22,6 @@ enum Known {
 }
 
 impl MapSource {
-    /// An empty tree.
     pub fn new() -> Self {
         Self::default()
     }

@@ -143,10 +143,10 @@ mod tests {
             "===FILE: a.py===\nimport os\nkey = '[redacted]'\n===END===\n",
         ];
         for answer in cases {
-            let words = ops(answer).unwrap_err();
+            let error = ops(answer).unwrap_err();
             assert!(
-                words.contains("stands for a secret that was not shown"),
-                "{words}"
+                error.contains("stands for a secret that was not shown"),
+                "{error}"
             );
         }
     }

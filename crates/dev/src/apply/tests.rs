@@ -182,10 +182,10 @@ fn a_binary_file_is_moved_and_deleted_but_not_changed() {
     let changes = applied("===MOVE: a.png -> b.png===\n===DELETE: latin===\n", &source).changes;
     assert_eq!(changes.0[0].after().unwrap().1, &Bytes(vec![0x89, 0, 1]));
     let answer = pair("a.png", "x", "y") + &whole("latin", "x\n");
-    let words: Vec<String> = refused(&answer, &source).into_iter().map(|r| r.2).collect();
+    let reasons: Vec<String> = refused(&answer, &source).into_iter().map(|r| r.2).collect();
     assert!(
-        words[0].contains("binary") && words[1].contains("not UTF-8"),
-        "{words:?}"
+        reasons[0].contains("binary") && reasons[1].contains("not UTF-8"),
+        "{reasons:?}"
     );
 }
 
@@ -277,10 +277,13 @@ fn forest() -> MapSource {
 #[case::ambiguous(pair("a", "1", "x"), "in 2 places (lines 1, 3)")]
 #[case::overlapping(pair("a", "1\n2", "x") + &pair("a", "2\n1", "y"), "lines that block 2 changes too")]
 #[case::absent(pair("dir/b", "z", "y"), "not in the file")]
-fn a_block_is_refused_by_name_and_reason(#[case] answer: String, #[case] words: &str) {
+fn a_block_is_refused_by_name_and_reason(#[case] answer: String, #[case] expected: &str) {
     let refused = refused(&answer, &forest());
     let all: Vec<&String> = refused.iter().map(|(_, _, reason)| reason).collect();
-    assert!(all.iter().any(|reason| reason.contains(words)), "{all:?}");
+    assert!(
+        all.iter().any(|reason| reason.contains(expected)),
+        "{all:?}"
+    );
 }
 
 #[test]

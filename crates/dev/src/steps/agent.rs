@@ -85,7 +85,7 @@ impl Run {
             changes,
             title: self.title_of(&said),
             summary: said,
-            model: (self.ground.names)(&self.order.task_model),
+            model: (self.setup.names)(&self.order.task_model),
             answer: String::new(),
             is_simulated: false,
         };
@@ -163,7 +163,7 @@ impl Run {
     async fn book_agent(&self, agent: &TaskRecord) -> Result<(), Failure> {
         let spent = Asked {
             text: String::new(),
-            model: (self.ground.names)(&self.order.task_model),
+            model: (self.setup.names)(&self.order.task_model),
             usage: agent.usage,
             usd: agent.cost_usd.at_least(),
             is_priced: agent.cost_usd.known().is_some(),
@@ -308,8 +308,8 @@ fn change(git: &Git, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> {
     let name = std::str::from_utf8(name).map_err(|_| bad("its name is not UTF-8"))?;
     let path = RepoPath::new(name).map_err(|error| bad(error.reason))?;
     let head = String::from_utf8_lossy(head);
-    let words: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
-    let [old, new, _, object, ..] = words[..] else {
+    let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
+    let [old, new, _, object, ..] = fields[..] else {
         return Err(Failure::Broken(format!("git diff said `{head}`")));
     };
     if old == SUBMODULE {

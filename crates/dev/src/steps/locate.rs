@@ -5,7 +5,7 @@ use codespar_locate::{Locator, by_path, keywords, named_paths};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, blocking};
-use crate::{Failure, images, picking, run::Run, words::counted};
+use crate::{Failure, images, picking, run::Run, text::counted};
 
 /// The whole tree is shown to the picker up to this many paths.
 const WHOLE_TREE: usize = 4_000;
@@ -107,7 +107,7 @@ impl Run {
     /// The index of the clone at the commit.
     async fn survey_clone(&self, base: &Base) -> Result<Survey, Failure> {
         let clone = self.link.clone.clone().unwrap_or_default();
-        let (commit, cache) = (base.commit.0.clone(), self.ground.dir.join("index"));
+        let (commit, cache) = (base.commit.0.clone(), self.setup.dir.join("index"));
         let instruction = self.order.instruction.clone();
         blocking(move || {
             let locator = Locator::at_commit(&clone, &commit, Some(&cache))

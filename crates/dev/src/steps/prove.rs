@@ -119,7 +119,7 @@ impl Run {
         let before = self.before(base, &command, tree).await?;
         if before.was_not_run() {
             // The reason is published, the output is not.
-            let reason = format!("`{command}` cannot be run here: {}", before.words());
+            let reason = format!("`{command}` cannot be run here: {}", before.summary());
             self.say(
                 "verify",
                 &format!("🧪 Not verified: {reason}\n   {}", last_line(&before.tail)),
@@ -138,11 +138,11 @@ impl Run {
             if evidence.after.passed() || round > self.order.limits.repairs {
                 return self.conclude(written, evidence);
             }
-            let Some(talk) = &mut conversation else {
+            let Some(conversation) = &mut conversation else {
                 return self.conclude(written, evidence);
             };
             self.say("verify", "🔧 The tests fail; asking for a repair…");
-            let words = format!(
+            let message = format!(
                 "{}\n\n{}$ {command}\nresult: {}\n\n{}",
                 REPAIR.trim(),
                 if evidence.after.failed_like(&evidence.before) {
@@ -150,11 +150,11 @@ impl Run {
                 } else {
                     ""
                 },
-                evidence.after.words(),
+                evidence.after.summary(),
                 evidence.after.tail
             );
-            talk.reply(&written.answer, words);
-            match self.write(base, reading, talk).await {
+            conversation.reply(&written.answer, message);
+            match self.write(base, reading, conversation).await {
                 Ok(mended) => written = mended,
                 // The change before it stands, with what the tests say of it.
                 Err(
@@ -217,7 +217,7 @@ impl Run {
         if let Some(known) = self.ledger.known("before")? {
             return Ok(known);
         }
-        let place = before::place(&self.ground.dir, &self.link.key, &base.commit, command);
+        let place = before::place(&self.setup.dir, &self.link.key, &base.commit, command);
         let run = match before::known(&place) {
             Some(run) => run,
             None => {
@@ -230,7 +230,7 @@ impl Run {
                 run
             }
         };
-        self.say("verify", &format!("   before: {}", run.words()));
+        self.say("verify", &format!("   before: {}", run.summary()));
         self.ledger.record("before", &run).await?;
         Ok(run)
     }
@@ -252,7 +252,7 @@ impl Run {
         );
         let set = tree.set(written.changes.clone()).await?;
         let run = self.run_tests(set.path(), command).await?;
-        self.say("verify", &format!("   after: {}", run.words()));
+        self.say("verify", &format!("   after: {}", run.summary()));
         if !run.passed() {
             self.note(&run.tail);
         }
@@ -263,7 +263,7 @@ impl Run {
     async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
-            &self.ground.shell,
+            &self.setup.shell,
             &self.dir(),
             path,
             command,
@@ -271,7 +271,7 @@ impl Run {
             self.stop.token(),
         )
         .await?;
-        run.tail = self.ground.redactor.redact(&run.tail).into_owned();
+        run.tail = self.setup.redactor.redact(&run.tail).into_owned();
         Ok(run)
     }
 }

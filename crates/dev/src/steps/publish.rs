@@ -91,7 +91,7 @@ impl Run {
             branch: base.branch.clone(),
             parent: base.commit.clone(),
             changes: written.changes.clone(),
-            message: self.ground.redactor.redact(&message).into_owned(),
+            message: self.setup.redactor.redact(&message).into_owned(),
             author: None,
             key,
         }
@@ -170,7 +170,7 @@ impl Run {
         let most = self.link.forge.max_body_chars();
         let body = text.body(most);
         // A placeholder may be longer than the secret it stands for.
-        let body = self.ground.redactor.redact(&body).into_owned();
+        let body = self.setup.redactor.redact(&body).into_owned();
         body.chars().take(most).collect()
     }
 
@@ -185,7 +185,7 @@ impl Run {
         NewPullRequest {
             head: base.branch.clone(),
             base: base.base.clone(),
-            title: without_mentions(&self.ground.redactor.redact(&title)),
+            title: without_mentions(&self.setup.redactor.redact(&title)),
             body: self.body(written, proven, risk),
             draft: if self.is_draft(proven) {
                 Draft::Draft
@@ -256,7 +256,11 @@ fn check_of(proven: &Proven) -> Option<Check> {
         } else {
             CheckState::Failure
         },
-        summary: Some(format!("{}: {}", evidence.command, evidence.after.words())),
+        summary: Some(format!(
+            "{}: {}",
+            evidence.command,
+            evidence.after.summary()
+        )),
         url: None,
     })
 }

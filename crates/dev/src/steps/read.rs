@@ -72,7 +72,7 @@ impl Run {
                 continue;
             }
             // Cut after that: part of a secret would not be known for one.
-            let redacted = self.ground.redactor.redact(&text);
+            let redacted = self.setup.redactor.redact(&text);
             let Excerpt { text, partial } = regions(
                 &redacted,
                 &self.order.instruction,

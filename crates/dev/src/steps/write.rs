@@ -40,11 +40,11 @@ enum Tried {
 impl Run {
     /// What stands in for a change when no model can be asked.
     pub(crate) fn simulate(&self) -> Written {
-        let words = self.redacted(&format!("[Simulated] Would fix: {}", self.order.subject()));
+        let text = self.redacted(&format!("[Simulated] Would fix: {}", self.order.subject()));
         Written {
             changes: ChangeSet::default(),
-            title: shorten(&words),
-            summary: words,
+            title: shorten(&text),
+            summary: text,
             model: "simulated".to_owned(),
             answer: String::new(),
             is_simulated: true,
@@ -65,20 +65,20 @@ impl Run {
         &self,
         base: &Base,
         reading: &Reading,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
     ) -> Result<Written, Failure> {
-        let model = (self.ground.names)(&self.order.task_model);
+        let model = (self.setup.names)(&self.order.task_model);
         self.say("generate", &format!("🤖 Analysing with {model}…"));
         let mut repairs = 0;
         loop {
-            talk.answers += 1;
-            let step = format!("write-{}", talk.answers);
+            conversation.answers += 1;
+            let step = format!("write-{}", conversation.answers);
             let asked = self
                 .ask(
                     &step,
                     &self.order.task_model,
                     SYSTEM.trim(),
-                    talk.messages.clone(),
+                    conversation.messages.clone(),
                 )
                 .await?;
             if asked.rounds > 1 {
@@ -88,9 +88,9 @@ impl Run {
                 );
             }
             let tried = match self.try_answer(&asked.text, base, reading).await {
-                Err(Failure::NoChanges(words)) => {
-                    let reply = self.ask_person(words, talk).await?;
-                    talk.reply(&asked.text, reply);
+                Err(Failure::NoChanges(explanation)) => {
+                    let reply = self.ask_person(explanation, conversation).await?;
+                    conversation.reply(&asked.text, reply);
                     continue;
                 }
                 other => other?,
@@ -122,22 +122,26 @@ impl Run {
                     self.order.limits.repairs
                 ),
             );
-            talk.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
+            conversation.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
         }
     }
 
     /// An answer without a change may be a question. The person is asked once; without them, or
     /// without their answer, there is no change.
-    async fn ask_person(&self, words: String, talk: &mut Conversation) -> Result<String, Failure> {
+    async fn ask_person(
+        &self,
+        explanation: String,
+        conversation: &mut Conversation,
+    ) -> Result<String, Failure> {
         const STEP: &str = "reply";
-        if talk.person_was_asked {
-            return Err(Failure::NoChanges(words));
+        if conversation.person_was_asked {
+            return Err(Failure::NoChanges(explanation));
         }
-        talk.person_was_asked = true;
+        conversation.person_was_asked = true;
         let reply: Option<String> = match self.ledger.known(STEP)? {
             Some(known) => known,
             None => {
-                let text = self.redacted(&words);
+                let text = self.redacted(&explanation);
                 let request = QuestionRequest::Clarification(ClarificationRequest { text });
                 let source = self.question_source()?;
                 let answer = tokio::select! {
@@ -146,14 +150,14 @@ impl Run {
                 };
                 // A no is not recorded: whoever resumes the run may have an answer.
                 let Answer::Text { text } = answer else {
-                    return Err(Failure::NoChanges(words));
+                    return Err(Failure::NoChanges(explanation));
                 };
                 let reply = Some(text);
                 self.ledger.record(STEP, &reply).await?;
                 reply
             }
         };
-        reply.ok_or(Failure::NoChanges(words))
+        reply.ok_or(Failure::NoChanges(explanation))
     }
 
     /// Tries an answer on the files as they are at the commit.
@@ -172,7 +176,7 @@ impl Run {
         }
         let source = self.source(&answer, base, reading).await?;
         if reading.hides_secrets() {
-            match apply::restored(answer, &source, &self.ground.redactor) {
+            match apply::restored(answer, &source, &self.setup.redactor) {
                 Ok(meant) => answer = meant,
                 Err(refusal) => return Ok(Tried::Refused(refusal.for_model())),
             }

@@ -86,7 +86,7 @@ impl TestRun {
     }
 
     /// In a few words: `214 passed`, `2 of 14 failed`, `exit code 1`.
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         match (self.counts, self.exit_code) {
             (Some(counts), Some(0)) => format!("{} passed", counts.passed),
             (Some(counts), _) if counts.failed > 0 => {

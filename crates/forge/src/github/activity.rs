@@ -28,7 +28,7 @@ impl GitHubForge {
                 .filter_map(of_review),
         );
         all.extend(self.line_comments(number).await?.iter().map(of_line));
-        all.extend(self.talk(number).await?.iter().map(of_comment));
+        all.extend(self.issue_comments(number).await?.iter().map(of_comment));
         all.extend(
             self.check_runs(&head)
                 .await?
@@ -49,9 +49,9 @@ impl GitHubForge {
     }
 
     /// What is said below it, not on a line.
-    async fn talk(&self, number: u64) -> Result<Vec<wire::Comment>, ForgeError> {
+    async fn issue_comments(&self, number: u64) -> Result<Vec<wire::Comment>, ForgeError> {
         let url = self.repo_url(&["issues", &number.to_string(), "comments"])?;
-        let call = Call::get(url, self.pull_words(number), "Pull requests: read")
+        let call = Call::get(url, self.describe_pull(number), "Pull requests: read")
             .query(&[("per_page", "100")]);
         self.api.list(&call).await
     }

@@ -21,7 +21,7 @@ use super::{
     kept::Kept,
     limits::{Limits, refused_until},
     links::next_page,
-    words::chain,
+    text::chain,
 };
 use crate::ForgeError;
 
@@ -190,7 +190,7 @@ impl Api {
         self.ask(call).await?.read(call)
     }
 
-    /// The same, with `None` for «not found».
+    /// The same, with `None` for "not found".
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
         call: &Call,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::words::chain;
+use super::text::chain;
 use crate::ForgeError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -40,8 +40,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn is(&self, status: u16, words: &str) -> bool {
-        self.status == status && self.message.to_lowercase().contains(words)
+    pub(super) fn is(&self, status: u16, text: &str) -> bool {
+        self.status == status && self.message.to_lowercase().contains(text)
     }
 }
 
@@ -123,8 +123,8 @@ fn detail(value: &Value) -> String {
         return text.to_owned();
     }
     let word = |name: &str| value[name].as_str().unwrap_or_default();
-    let words = [word("resource"), word("field"), word("code")];
-    words.map(str::trim).join(" ").trim().to_owned()
+    let parts = [word("resource"), word("field"), word("code")];
+    parts.map(str::trim).join(" ").trim().to_owned()
 }
 
 #[cfg(test)]

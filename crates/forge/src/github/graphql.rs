@@ -37,7 +37,7 @@ impl GitHubForge {
             Draft::Ready => READY,
             Draft::Draft => DRAFT,
         };
-        let what = self.pull_words(number);
+        let what = self.describe_pull(number);
         self.query(query, json!({"id": node}), what, "Pull requests: write")
             .await?;
         Ok(())

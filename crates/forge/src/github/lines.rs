@@ -91,9 +91,9 @@ fn unquoted(text: &str) -> String {
 
 /// `-1,4 +1,6 @@ …` as (old lines, new lines, first new line).
 fn hunk(text: &str) -> Option<(i64, i64, u32)> {
-    let mut words = text.split(' ');
-    let (_, old) = range(words.next()?.strip_prefix('-')?)?;
-    let (start, new) = range(words.next()?.strip_prefix('+')?)?;
+    let mut ranges = text.split(' ');
+    let (_, old) = range(ranges.next()?.strip_prefix('-')?)?;
+    let (start, new) = range(ranges.next()?.strip_prefix('+')?)?;
     Some((old, new, start))
 }
 

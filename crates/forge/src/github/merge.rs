@@ -44,7 +44,7 @@ impl GitHubForge {
         {
             body["commit_title"] = title.as_str().into();
         }
-        let what = format!("merging {}", self.pull_words(number));
+        let what = format!("merging {}", self.describe_pull(number));
         let url = self.pull_url(number, &["merge"])?;
         let call = Call::with(Method::PUT, url, body, what, "Contents: write").once();
         match self
@@ -87,7 +87,7 @@ impl GitHubForge {
             PullRequestState::Merged => Ok(pull.merge_commit_sha.map(CommitId)),
             PullRequestState::Closed => Err(ForgeError::Refused(format!(
                 "{} is closed",
-                self.pull_words(number)
+                self.describe_pull(number)
             ))),
         }
     }

@@ -16,8 +16,8 @@ mod patience;
 mod pulls;
 mod read;
 mod reviews;
+mod text;
 mod wire;
-mod words;
 
 use std::fmt;
 
@@ -109,14 +109,14 @@ impl GitHubForge {
         format!("{}/{}", self.owner, self.name)
     }
 
-    fn pull_words(&self, number: u64) -> String {
+    fn describe_pull(&self, number: u64) -> String {
         format!("pull request #{number} of {}", self.full_name())
     }
 
     /// An address under the API's base, part by part.
     fn url(&self, parts: &[&str]) -> Result<Url, ForgeError> {
         let mut url = self.api.base.clone();
-        // A part `..` would be taken as «up».
+        // A part `..` would be taken as "up".
         if let Some(part) = parts.iter().find(|part| matches!(**part, "" | "." | "..")) {
             return Err(ForgeError::Refused(format!(
                 "`{part}` cannot be a part of a name at GitHub"

@@ -10,8 +10,8 @@ use super::{
     GitHubForge, MAX_BODY_CHARS,
     api::{Call, Made},
     failure::Failure,
+    text::shortened,
     wire::{self, login},
-    words::shortened,
 };
 use crate::{Draft, ForgeError, NewPullRequest, PullRequestChange};
 
@@ -59,7 +59,7 @@ impl GitHubForge {
     pub(super) async fn pull(&self, number: u64) -> Result<wire::Pull, ForgeError> {
         let url = self.pull_url(number, &[])?;
         self.api
-            .read(&Call::get(url, self.pull_words(number), READ))
+            .read(&Call::get(url, self.describe_pull(number), READ))
             .await
     }
 
@@ -141,7 +141,7 @@ impl GitHubForge {
             Some(PullRequestState::Merged) => {
                 return Err(ForgeError::Refused(format!(
                     "{}: it is merged by merging it, not by changing its state",
-                    self.pull_words(number)
+                    self.describe_pull(number)
                 )));
             }
             None => {}
@@ -150,7 +150,7 @@ impl GitHubForge {
         let pull: wire::Pull = if body.is_empty() {
             self.pull(number).await?
         } else {
-            let what = self.pull_words(number);
+            let what = self.describe_pull(number);
             self.api
                 .read(&Call::with(Method::PATCH, url, body.into(), what, WRITE))
                 .await?
@@ -191,7 +191,7 @@ impl GitHubForge {
 
     pub(super) async fn read_diff(&self, number: u64) -> Result<String, ForgeError> {
         let url = self.pull_url(number, &[])?;
-        let call = Call::get(url, self.pull_words(number), READ).accepting(DIFF);
+        let call = Call::get(url, self.describe_pull(number), READ).accepting(DIFF);
         match self.api.send(&call).await {
             Ok(answer) => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
             // Too long in one piece.
@@ -202,7 +202,7 @@ impl GitHubForge {
 
     async fn diff_by_files(&self, number: u64) -> Result<String, ForgeError> {
         let url = self.pull_url(number, &["files"])?;
-        let call = Call::get(url, self.pull_words(number), READ).query(&[("per_page", "100")]);
+        let call = Call::get(url, self.describe_pull(number), READ).query(&[("per_page", "100")]);
         let files: Vec<wire::PullFile> = self.api.list(&call).await?;
         Ok(files.iter().map(diff_of).collect())
     }

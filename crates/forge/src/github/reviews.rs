@@ -11,8 +11,8 @@ use super::{
     api::{Call, Made},
     failure::Failure,
     lines::ShownLines,
+    text::shortened,
     wire::{self, login},
-    words::shortened,
 };
 use crate::{Forge, ForgeError, NewReview};
 
@@ -71,7 +71,7 @@ impl GitHubForge {
             Method::POST,
             self.pull_url(number, &["reviews"])?,
             review.to_json(&new.commit),
-            format!("a review of {}", self.pull_words(number)),
+            format!("a review of {}", self.describe_pull(number)),
             WRITE,
         )
         .once();
@@ -150,7 +150,7 @@ impl GitHubForge {
         list: &str,
     ) -> Result<Vec<T>, ForgeError> {
         let url = self.pull_url(number, &[list])?;
-        let call = Call::get(url, self.pull_words(number), READ).query(&[("per_page", "100")]);
+        let call = Call::get(url, self.describe_pull(number), READ).query(&[("per_page", "100")]);
         self.api.list(&call).await
     }
 }
@@ -178,13 +178,13 @@ impl Draughted {
 
     /// Nobody may approve or refuse their own: the verdict goes into words.
     fn say_verdict(&mut self) {
-        let words = match self.verdict {
+        let line = match self.verdict {
             Verdict::Approve => "Verdict: approved.",
             Verdict::RequestChanges => "Verdict: changes are needed.",
             Verdict::Comment => return,
         };
         self.verdict = Verdict::Comment;
-        self.body = format!("{words}\n\n{}", self.body);
+        self.body = format!("{line}\n\n{}", self.body);
     }
 
     /// Remarks on other lines go into the body; all of them, if the lines were not the trouble.

@@ -74,8 +74,8 @@ async fn one_commit_carries_all_changes_byte_for_byte() {
         ])
         .lines()
         .map(|line| {
-            let words: Vec<&str> = line.splitn(5, ' ').collect();
-            format!("{} {} {}", words[0], words[1], words[4])
+            let fields: Vec<&str> = line.splitn(5, ' ').collect();
+            format!("{} {} {}", fields[0], fields[1], fields[4])
         })
         .collect::<Vec<_>>(),
         [

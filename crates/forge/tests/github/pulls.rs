@@ -213,7 +213,7 @@ async fn what_happens_is_told_once_under_the_same_key() {
             format!("check unit failed on {short}"),
         ]
     );
-    // The second look brings «mergeable»; from the third on nothing has changed.
+    // The second look brings `mergeable`; from the third on nothing has changed.
     assert_eq!(world.forge.activity(1).await.unwrap(), first);
     world.github.forget_requests();
     assert_eq!(world.forge.activity(1).await.unwrap(), first);

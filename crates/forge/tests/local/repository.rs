@@ -30,8 +30,8 @@ pub(crate) fn git_raw(dir: &Path, args: &[&str]) -> Vec<u8> {
         .env("GIT_AUTHOR_DATE", "1700000000 +0200")
         .output()
         .unwrap();
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "git {args:?}: {words}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {args:?}: {stderr}");
     output.stdout
 }
 

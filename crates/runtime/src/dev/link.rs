@@ -170,8 +170,8 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
 }
 
 /// The lock file of git's that is in the way, if it is below `dir`.
-fn left_lock(dir: &Path, words: &str) -> Option<PathBuf> {
-    let (_, rest) = words.split_once("Unable to create '")?;
+fn left_lock(dir: &Path, message: &str) -> Option<PathBuf> {
+    let (_, rest) = message.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;
     // Git works in a directory of its own whose links lead into `dir`. A lock beside such a link is
     // told of there, and is made here.

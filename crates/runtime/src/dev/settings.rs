@@ -42,7 +42,6 @@ pub enum ForgeName {
     Auto,
     /// Records in the store.
     Local,
-    /// GitHub.
     Github,
 }
 

@@ -40,7 +40,7 @@ impl ServerList {
     ) -> Result<Self, RuntimeError> {
         let variables = |name: &str| project_dir.var(name).map(str::to_owned);
         let mut list = Self::default();
-        let mut words = BTreeMap::new();
+        let mut taken = BTreeMap::new();
         for file in files {
             let usage = |error: &dyn std::fmt::Display| {
                 RuntimeError::Usage(format!("--mcp-config: {error}"))
@@ -51,11 +51,11 @@ impl ServerList {
             if let Some(problem) = found.problems.first() {
                 return Err(usage(problem));
             }
-            list.add(found, &mut words, |_| true);
+            list.add(found, &mut taken, |_| true);
         }
         let own = project_dir.state().join("settings.json");
         let found = ServerConfigs::of_settings(&settings.mcp.servers, &own, variables);
-        list.add(found, &mut words, |_| true);
+        list.add(found, &mut taken, |_| true);
         let project = &project_dir.trust;
         let Some(file) = project.file(PROJECT_FILE) else {
             return Ok(list);
@@ -75,7 +75,7 @@ impl ServerList {
                 // where this path and this content are trusted.
                 let is_trusted = project.trusts(file);
                 let mcp = &settings.mcp;
-                list.add(found, &mut words, |config| {
+                list.add(found, &mut taken, |config| {
                     let is_named = mcp.enable_all || mcp.enabled.contains(&config.name);
                     (is_trusted && is_named) || known.get(&config.name) == Some(&config.definition)
                 });
@@ -90,13 +90,13 @@ impl ServerList {
     fn add(
         &mut self,
         found: ServerConfigs,
-        words: &mut BTreeMap<String, String>,
+        taken: &mut BTreeMap<String, String>,
         is_approved: impl Fn(&ServerConfig) -> bool,
     ) {
         self.problems.extend(found.problems);
         for config in found.servers {
             let word = server_word(&config.name);
-            if let Some(other) = words.get(&word) {
+            if let Some(other) = taken.get(&word) {
                 self.problems.push(McpProblem {
                     path: config.path,
                     line: None,
@@ -107,7 +107,7 @@ impl ServerList {
                 });
                 continue;
             }
-            words.insert(word, config.name.clone());
+            taken.insert(word, config.name.clone());
             if is_approved(&config) {
                 self.approved.push(config);
             } else {

@@ -78,8 +78,8 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     let file = match parse::<File<'_>>(Path::new("x.json"), text) {
         Ok(Some(file)) => file.without_grants(),
         Ok(None) => return Ok(()),
-        Err(RuntimeError::Usage(words)) => {
-            prop_assert!(words.starts_with("x.json:"), "{words}");
+        Err(RuntimeError::Usage(message)) => {
+            prop_assert!(message.starts_with("x.json:"), "{message}");
             return Ok(());
         }
         Err(error) => return Err(TestCaseError::fail(error.to_string())),

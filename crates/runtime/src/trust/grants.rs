@@ -90,12 +90,12 @@ fn of_servers(map: &Map<String, Value>) -> Vec<String> {
         return Vec::new();
     };
     let described = servers.iter().map(|(name, entry)| {
-        let words = entry["args"].as_array().into_iter().flatten();
-        let words = std::iter::once(&entry["command"])
-            .chain(words)
+        let parts = entry["args"].as_array().into_iter().flatten();
+        let parts = std::iter::once(&entry["command"])
+            .chain(parts)
             .chain(std::iter::once(&entry["url"]));
-        let words: Vec<&str> = words.filter_map(Value::as_str).collect();
-        one_line(&format!("MCP server {name}: {}", words.join(" ")))
+        let parts: Vec<&str> = parts.filter_map(Value::as_str).collect();
+        one_line(&format!("MCP server {name}: {}", parts.join(" ")))
     });
     described.collect()
 }
@@ -112,28 +112,28 @@ fn of_agent(text: &str) -> Vec<String> {
 }
 
 fn say(key: &str, value: &Value) -> Option<String> {
-    let words = match value {
+    let shown = match value {
         Value::Null => return None,
         Value::Array(list) if list.is_empty() => return None,
         Value::Object(map) if map.is_empty() => return None,
         Value::Array(list) => {
-            let words = list.iter().map(|item| match item {
+            let items = list.iter().map(|item| match item {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             });
-            words.collect::<Vec<_>>().join(", ")
+            items.collect::<Vec<_>>().join(", ")
         }
         Value::Object(map) => {
-            let words = map.iter().map(|(name, value)| match value {
+            let items = map.iter().map(|(name, value)| match value {
                 Value::String(text) => format!("{name}={text}"),
                 other => format!("{name}={other}"),
             });
-            words.collect::<Vec<_>>().join(", ")
+            items.collect::<Vec<_>>().join(", ")
         }
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    Some(one_line(&format!("{key}: {words}")))
+    Some(one_line(&format!("{key}: {shown}")))
 }
 
 /// Without anything that a terminal would obey.

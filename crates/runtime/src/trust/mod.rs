@@ -32,7 +32,6 @@ pub use self::{
 pub struct UserDirs {
     /// The state directory.
     pub state: PathBuf,
-    /// The home directory.
     pub home: Option<PathBuf>,
 }
 

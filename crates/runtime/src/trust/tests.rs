@@ -205,9 +205,9 @@ fn a_workflow_is_used_as_it_was_trusted() {
     let name = ".codespar/workflows/w.toml";
     bench.file(name, "one");
     let path = bench.root.join(name);
-    let words = |project: &ProjectTrust, text| project.may_use_workflow(&path, text).unwrap_err();
+    let refusal = |project: &ProjectTrust, text| project.may_use_workflow(&path, text).unwrap_err();
     let project = bench.project();
-    assert!(words(&project, "one").contains("is not trusted"));
+    assert!(refusal(&project, "one").contains("is not trusted"));
     let copy = bench.person.state.join("worktrees/a-1").join(name);
     assert!(
         project.may_use_workflow(&copy, "one").is_err(),
@@ -216,7 +216,7 @@ fn a_workflow_is_used_as_it_was_trusted() {
     bench.trust();
     let project = bench.project();
     assert_eq!(project.may_use_workflow(&path, "one"), Ok(()));
-    assert!(words(&project, "two").contains("has changed since it was trusted"));
+    assert!(refusal(&project, "two").contains("has changed since it was trusted"));
     let elsewhere = bench.root.join("w.toml");
     assert!(project.may_use_workflow(&elsewhere, "x").is_err());
     assert_eq!(project.may_use_workflow(&copy, "one"), Ok(()));

@@ -6,7 +6,7 @@ use sqlx::{SqliteConnection, sqlite::SqliteRow};
 use super::{
     SqliteStore,
     failure::Failure,
-    rows::{count, field, int, words},
+    rows::{count, field, int, message_of},
 };
 use crate::{ChangeCursor, ChangeKind, StoreChange, StoreError, question_sql as sql};
 
@@ -97,15 +97,15 @@ fn change_of(row: &SqliteRow) -> Result<StoreChange, String> {
     let detail = || detail.ok_or_else(|| "it lacks its detail".to_owned());
     let kind = match field::<&str>(row, "kind")? {
         "task" => ChangeKind::Task {
-            status: detail()?.parse().map_err(words)?,
+            status: detail()?.parse().map_err(message_of)?,
         },
         "entry" => ChangeKind::Entry {
-            seq: detail()?.parse().map_err(words)?,
+            seq: detail()?.parse().map_err(message_of)?,
         },
         "mail" => ChangeKind::Mail,
         "notification" => ChangeKind::Notification,
         "question" => ChangeKind::Question {
-            id: detail()?.parse().map_err(words)?,
+            id: detail()?.parse().map_err(message_of)?,
         },
         other => return Err(format!("`{other}` is no kind of change")),
     };
@@ -114,8 +114,8 @@ fn change_of(row: &SqliteRow) -> Result<StoreChange, String> {
         session_id: session
             .map(str::parse::<SessionId>)
             .transpose()
-            .map_err(words)?,
-        task_id: task.map(str::parse).transpose().map_err(words)?,
+            .map_err(message_of)?,
+        task_id: task.map(str::parse).transpose().map_err(message_of)?,
         kind,
     })
 }

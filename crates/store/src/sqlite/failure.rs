@@ -40,10 +40,10 @@ impl From<MigrateError> for Failure {
 
 impl Failure {
     /// For people: what happened to the database in `dir` and what to do.
-    pub(super) fn in_words(self, dir: &Path) -> StoreError {
+    pub(super) fn into_store_error(self, dir: &Path) -> StoreError {
         match self {
             Self::Refused(error) => error,
-            Self::Sql(error) => sql_in_words(&error, dir),
+            Self::Sql(error) => sql_error(&error, dir),
         }
     }
 }
@@ -60,7 +60,7 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
-fn sql_in_words(error: &sqlx::Error, dir: &Path) -> StoreError {
+fn sql_error(error: &sqlx::Error, dir: &Path) -> StoreError {
     let path = dir.join(super::open::DATABASE);
     let unusable = |message: String| StoreError::Unusable {
         path: dir.to_owned(),

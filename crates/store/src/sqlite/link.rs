@@ -57,7 +57,7 @@ impl Link {
         let connection = match std::mem::replace(&mut *slot, ConnectionSlot::Empty) {
             ConnectionSlot::Open(connection) => connection,
             ConnectionSlot::Empty => (self.options.connect().await)
-                .map_err(|error| Failure::Sql(error).in_words(&self.dir))?,
+                .map_err(|error| Failure::Sql(error).into_store_error(&self.dir))?,
             ConnectionSlot::Closed => {
                 *slot = ConnectionSlot::Closed;
                 return Err(StoreError::Database("the store was closed".to_owned()));
@@ -90,11 +90,11 @@ impl Lease<'_> {
         if !matches!(outcome, Err(Failure::Sql(_))) {
             *self.slot = ConnectionSlot::Open(self.connection);
         }
-        outcome.map_err(|failure| failure.in_words(self.dir))
+        outcome.map_err(|failure| failure.into_store_error(self.dir))
     }
 
     /// Gives up: the connection is not used again.
     pub(super) fn failed(self, failure: Failure) -> StoreError {
-        failure.in_words(self.dir)
+        failure.into_store_error(self.dir)
     }
 }

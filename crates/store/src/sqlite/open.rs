@@ -127,10 +127,10 @@ async fn connect(
     }
     let mut connection = established(dir, options).await?;
     let outcome = is_current(&mut connection, &database).await;
-    if !outcome.map_err(|failure| failure.in_words(dir))? {
+    if !outcome.map_err(|failure| failure.into_store_error(dir))? {
         let _lock = lock_setup(dir).await?;
         let outcome = migrate(&mut connection, MIGRATIONS).await;
-        outcome.map_err(|failure| failure.in_words(dir))?;
+        outcome.map_err(|failure| failure.into_store_error(dir))?;
     }
     Ok(connection)
 }
@@ -193,7 +193,7 @@ async fn create(dir: &Path, database: &Path) -> Result<(), StoreError> {
     let closed = connection.close().await.map_err(Failure::Sql);
     outcome
         .and(closed)
-        .map_err(|failure| failure.in_words(dir))?;
+        .map_err(|failure| failure.into_store_error(dir))?;
     fs::rename(&draft, database).map_err(|error| StoreError::unusable(database, &error))
 }
 
@@ -207,7 +207,7 @@ async fn established(
     options: &SqliteConnectOptions,
 ) -> Result<SqliteConnection, StoreError> {
     let connected = options.connect().await;
-    connected.map_err(|error| Failure::Sql(error).in_words(dir))
+    connected.map_err(|error| Failure::Sql(error).into_store_error(dir))
 }
 
 async fn lock_setup(dir: &Path) -> Result<File, StoreError> {

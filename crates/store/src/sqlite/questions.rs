@@ -7,7 +7,7 @@ use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
 use super::{
     failure::Failure,
-    rows::{field, path_text, time, words},
+    rows::{field, message_of, path_text, time},
 };
 use crate::{NewQuestion, QuestionFilter, StoreError, question_sql as sql};
 
@@ -127,9 +127,11 @@ fn read(row: &SqliteRow) -> Result<Question, String> {
     let answer: Option<&str> = field(row, "answer")?;
     let answered_at: Option<i64> = field(row, "answered_at")?;
     Ok(Question {
-        id: field::<&str>(row, "id")?.parse().map_err(words)?,
-        session_id: field::<&str>(row, "session_id")?.parse().map_err(words)?,
-        task_id: task.map(str::parse).transpose().map_err(words)?,
+        id: field::<&str>(row, "id")?.parse().map_err(message_of)?,
+        session_id: field::<&str>(row, "session_id")?
+            .parse()
+            .map_err(message_of)?,
+        task_id: task.map(str::parse).transpose().map_err(message_of)?,
         project_root: field::<&str>(row, "project_root")?.into(),
         key: field(row, "key")?,
         request: parsed(field(row, "request")?)?,
@@ -141,10 +143,10 @@ fn read(row: &SqliteRow) -> Result<Question, String> {
         answered_at: answered_at
             .map(Timestamp::from_microsecond)
             .transpose()
-            .map_err(words)?,
+            .map_err(message_of)?,
     })
 }
 
 fn parsed<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(words)
+    serde_json::from_str(text).map_err(message_of)
 }

@@ -130,17 +130,17 @@ fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
     let id: &str = field(row, "id")?;
     let body: &str = field(row, "body")?;
     Ok(Entry {
-        id: id.parse().map_err(words)?,
+        id: id.parse().map_err(message_of)?,
         seq: expected,
         at: time(row, "at")?,
-        body: serde_json::from_str(body).map_err(words)?,
+        body: serde_json::from_str(body).map_err(message_of)?,
     })
 }
 
 /// Place 0 in an error stands for the session's own row.
 fn session_of(row: &SqliteRow) -> Result<SessionRecord, StoreError> {
     let id: Result<SessionId, String> =
-        field::<&str>(row, "id").and_then(|text| text.parse().map_err(words));
+        field::<&str>(row, "id").and_then(|text| text.parse().map_err(message_of));
     let id = id.map_err(|message| StoreError::Database(format!("a damaged session: {message}")))?;
     read_session(row, id).map_err(|message| StoreError::Damaged {
         id,
@@ -179,7 +179,7 @@ pub(super) fn field<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, String
 where
     T: Decode<'r, Sqlite> + Type<Sqlite>,
 {
-    row.try_get(column).map_err(words)
+    row.try_get(column).map_err(message_of)
 }
 
 pub(super) fn count(row: &SqliteRow, column: &str) -> Result<u64, String> {
@@ -188,7 +188,7 @@ pub(super) fn count(row: &SqliteRow, column: &str) -> Result<u64, String> {
 }
 
 pub(super) fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, String> {
-    Timestamp::from_microsecond(field(row, column)?).map_err(words)
+    Timestamp::from_microsecond(field(row, column)?).map_err(message_of)
 }
 
 fn word_of(mode: SessionMode) -> &'static str {
@@ -207,6 +207,6 @@ fn mode_of(word: &str) -> Result<SessionMode, String> {
 }
 
 #[allow(clippy::needless_pass_by_value)] // The form `map_err` wants.
-pub(super) fn words(error: impl std::fmt::Display) -> String {
+pub(super) fn message_of(error: impl std::fmt::Display) -> String {
     error.to_string()
 }

@@ -34,7 +34,6 @@ pub fn dream_kind() -> AgentKind {
     }
 }
 
-/// Runs dreams.
 pub struct DreamRunner {
     /// Runs the agent.
     pub agents: Arc<AgentRunner>,

@@ -63,14 +63,14 @@ impl Journal {
     }
 
     /// A line that is no event.
-    pub(super) fn note(&mut self, words: &str) {
-        let words = self.redactor.redact(words);
-        self.write(&format!("{} {}", now(), one_line(&words)));
+    pub(super) fn note(&mut self, text: &str) {
+        let text = self.redactor.redact(text);
+        self.write(&format!("{} {}", now(), one_line(&text)));
     }
 
     /// An event, on record when this returns; its line.
-    pub(super) async fn event(&mut self, words: &str) -> String {
-        let event = one_line(&self.redactor.redact(words));
+    pub(super) async fn event(&mut self, text: &str) -> String {
+        let event = one_line(&self.redactor.redact(text));
         let line = format!("{} {} {event}", now(), self.events.count + 1);
         self.write(&line);
         self.events.add(&event, &line);
@@ -122,8 +122,8 @@ fn now() -> String {
 }
 
 /// What a server says must not look like lines of ours.
-fn one_line(words: &str) -> String {
-    words.replace(['\n', '\r'], " ")
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]

@@ -33,7 +33,6 @@ const ADDRESS_TRIES: u32 = 14;
 /// A monitor without an end.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Runs monitors.
 pub struct MonitorRunner {
     /// Where servers are found.
     pub servers: Arc<dyn ServerSource>,
@@ -246,7 +245,7 @@ impl Watch<'_> {
             match watched {
                 Ok(()) => return Ok(()),
                 Err(_) if self.control.cancel.is_cancelled() => return Err(End::Stopped),
-                Err(words) => error = words,
+                Err(message) => error = message,
             }
         }
         self.tell(&format!("gone: {tries} tries to connect failed"))

@@ -187,7 +187,7 @@ impl TaskHub {
 
 /// What can be wrong with a team, said before anything is made.
 fn check(name: &str, members: &[NewMember], there_are: &[Team]) -> Result<(), HubError> {
-    let refused = |words: String| Err(HubError::Refused(words));
+    let refused = |message: String| Err(HubError::Refused(message));
     if there_are.iter().any(|team| team.name == name) {
         return Err(StoreError::TeamExists { name: name.into() }.into());
     }

@@ -16,27 +16,27 @@ use crate::{TaskHub, TaskInbox};
 pub struct TeamInbox {
     inbox: TaskInbox,
     hub: Arc<TaskHub>,
-    member: TaskId,
-    seat: TeamMember,
+    task: TaskId,
+    member: TeamMember,
     /// Items it was reminded of in this attempt; once each is enough.
     reminded: Mutex<HashSet<TaskId>>,
 }
 
 impl TeamInbox {
     /// Mail and notifications come by `inbox`, work by the list of the team.
-    pub fn new(inbox: TaskInbox, member: TaskId, seat: TeamMember) -> Self {
+    pub fn new(inbox: TaskInbox, task: TaskId, member: TeamMember) -> Self {
         Self {
             hub: inbox.hub.clone(),
             inbox,
+            task,
             member,
-            seat,
             reminded: Mutex::default(),
         }
     }
 
     /// It stopped without saying how an item of its own ended.
     async fn remind(&self) -> bool {
-        let Ok(held) = self.hub.held_by(&self.seat).await else {
+        let Ok(held) = self.hub.held_by(&self.member).await else {
             return false;
         };
         let mut forgotten = held;
@@ -45,13 +45,15 @@ impl TeamInbox {
             return false;
         }
         let ids: Vec<&str> = forgotten.iter().map(|item| item.task_id.as_str()).collect();
-        let words = format!(
+        let reminder = format!(
             "You still have {}. Finish it and mark it with TaskUpdate: `completed`, `failed`, or \
              `owner`: \"\" to give it back.",
             ids.join(", ")
         );
         let store = self.hub.store();
-        let sent = store.send_mail(&self.member, "the task list", &words).await;
+        let sent = store
+            .send_mail(&self.task, "the task list", &reminder)
+            .await;
         sent.is_ok()
     }
 }
@@ -72,8 +74,8 @@ impl Inbox for TeamInbox {
         if self.remind().await {
             return true;
         }
-        // A store that fails now is no reason to fail what is done; whoever lives next deals.
-        let taken = self.hub.store().take_item(&self.member, None).await;
+        // A store that fails now is no reason to fail what is done; the next process assigns the item.
+        let taken = self.hub.store().take_item(&self.task, None).await;
         matches!(taken, Ok(Some(_)))
     }
 }

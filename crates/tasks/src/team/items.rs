@@ -14,7 +14,7 @@ impl TaskHub {
     pub async fn add_item(
         &self,
         caller: &Caller,
-        seat: Option<&TeamMember>,
+        member: Option<&TeamMember>,
         subject: &str,
         extra: TaskExtra,
     ) -> Result<TaskRecord, HubError> {
@@ -22,7 +22,7 @@ impl TaskHub {
             return Err(HubError::Refused(reason.clone()));
         }
         let named = extra.metadata.get("team").and_then(|name| name.as_str());
-        let (session, team) = self.list(caller, seat, named).await?;
+        let (session, team) = self.list(caller, member, named).await?;
         let new = NewTask {
             id: TaskId::new(TaskType::InProcessTeammate),
             spec: TaskSpec::TeamItem(TeamItemSpec { team }),
@@ -55,16 +55,16 @@ impl TaskHub {
     async fn list(
         &self,
         caller: &Caller,
-        seat: Option<&TeamMember>,
+        member: Option<&TeamMember>,
         named: Option<&str>,
     ) -> Result<(SessionId, String), HubError> {
-        if let Some(seat) = seat {
+        if let Some(member) = member {
             return match named {
-                Some(other) if other != seat.team => Err(HubError::Refused(format!(
+                Some(other) if other != member.team => Err(HubError::Refused(format!(
                     "you are of team {}; its list is the only one you can add to",
-                    seat.team
+                    member.team
                 ))),
-                _ => Ok((seat.session, seat.team.clone())),
+                _ => Ok((member.session, member.team.clone())),
             };
         }
         let teams = self.store.teams(caller.session).await?;
@@ -93,14 +93,14 @@ impl TaskHub {
     pub async fn change_item(
         &self,
         caller: &Caller,
-        seat: Option<&TeamMember>,
+        member: Option<&TeamMember>,
         item: &TaskRecord,
         mut change: TaskChange,
     ) -> Result<TaskRecord, HubError> {
         let team = item.team_list().unwrap_or_default();
         let id = &item.task_id;
-        let is_theirs = match seat {
-            Some(seat) => item.session_id == Some(seat.session) && seat.team == team,
+        let is_theirs = match member {
+            Some(member) => item.session_id == Some(member.session) && member.team == team,
             None => item.session_id == Some(caller.session),
         };
         if !is_theirs {
@@ -108,8 +108,8 @@ impl TaskHub {
                 "{id} stands on the list of team {team}, which is not yours"
             )));
         }
-        match (seat, &change.owner) {
-            (Some(seat), _) => check_member(seat, item, &mut change)?,
+        match (member, &change.owner) {
+            (Some(member), _) => check_member(member, item, &mut change)?,
             (None, Some(Some(name))) => {
                 self.assign(caller.session, item, name).await?;
                 change.owner = None;
@@ -143,7 +143,7 @@ impl TaskHub {
     }
 
     /// Wakes members at rest for what is free on their lists.
-    pub(crate) async fn deal(&self) -> Result<(), HubError> {
+    pub(crate) async fn assign_items(&self) -> Result<(), HubError> {
         if !self.store.assign_items().await?.is_empty() {
             self.wake();
         }
@@ -151,44 +151,44 @@ impl TaskHub {
     }
 
     /// What a teammate has taken and not ended.
-    pub(super) async fn held_by(&self, seat: &TeamMember) -> Result<Vec<TaskRecord>, HubError> {
-        let mut items = self.items(seat, Some(TaskStatus::Running)).await?;
-        items.retain(|item| item.owner.as_deref() == Some(&seat.name));
+    pub(super) async fn held_by(&self, member: &TeamMember) -> Result<Vec<TaskRecord>, HubError> {
+        let mut items = self.items(member, Some(TaskStatus::Running)).await?;
+        items.retain(|item| item.owner.as_deref() == Some(&member.name));
         Ok(items)
     }
 
     /// The list of a teammate's team.
     pub(crate) async fn items(
         &self,
-        seat: &TeamMember,
+        member: &TeamMember,
         status: Option<TaskStatus>,
     ) -> Result<Vec<TaskRecord>, HubError> {
         let filter = TaskFilter {
-            session_id: Some(seat.session),
+            session_id: Some(member.session),
             task_type: Some(TaskType::InProcessTeammate),
             status,
             ..TaskFilter::default()
         };
         let mut items = self.store.tasks(filter).await?;
-        items.retain(|item| item.team_list() == Some(&seat.team));
+        items.retain(|item| item.team_list() == Some(&member.team));
         Ok(items)
     }
 }
 
 /// A teammate takes for itself, and ends or gives back only what is its own.
 fn check_member(
-    seat: &TeamMember,
+    member: &TeamMember,
     item: &TaskRecord,
     change: &mut TaskChange,
 ) -> Result<(), HubError> {
     let id = &item.task_id;
-    let is_own = item.owner.as_deref() == Some(&seat.name);
+    let is_own = item.owner.as_deref() == Some(&member.name);
     if let Some(Some(name)) = &change.owner
-        && *name != seat.name
+        && *name != member.name
     {
         return Err(HubError::Refused(format!(
             "you are {}: take {id} for yourself or leave it to {name}",
-            seat.name
+            member.name
         )));
     }
     let takes = matches!(change.owner, Some(Some(_))) || change.status == Some(TaskStatus::Running);
@@ -202,7 +202,7 @@ fn check_member(
         return Ok(());
     }
     if takes {
-        change.owner = Some(Some(seat.name.clone()));
+        change.owner = Some(Some(member.name.clone()));
         change.owner_must_be_free = OwnerRule::ClaimFree;
         return Ok(());
     }
@@ -210,7 +210,10 @@ fn check_member(
     if ends_or_gives_back && !is_own {
         return Err(HubError::Refused(match &item.owner {
             Some(owner) => format!("{id} is {owner}'s"),
-            None => format!("{id} is not yours: take it first (`owner`: {})", seat.name),
+            None => format!(
+                "{id} is not yours: take it first (`owner`: {})",
+                member.name
+            ),
         }));
     }
     change.owner_must_be_free = OwnerRule::Replace;

@@ -10,20 +10,20 @@ const ALL: [&str; 2] = ["all", "*"];
 const LEAD: [&str; 2] = ["lead", "coordinator"];
 
 impl TaskHub {
-    /// Sends a message to one agent or to all of a team. `seat` is that of the sender, if it is a
+    /// Sends a message to one agent or to all of a team. `sender` is set if that is a
     /// teammate. Gives the records of those it went to.
     pub async fn send_from(
         &self,
         caller: &Caller,
-        seat: Option<&TeamMember>,
+        sender: Option<&TeamMember>,
         to: &str,
         message: &str,
         call: Option<&ToolUseId>,
     ) -> Result<Vec<TaskRecord>, HubError> {
         if ALL.contains(&to) {
-            return self.send_all(caller, seat, message, call).await;
+            return self.send_all(caller, sender, message, call).await;
         }
-        let Some(seat) = seat else {
+        let Some(sender) = sender else {
             return Ok(vec![self.send(caller, to, message, call).await?]);
         };
         if LEAD.contains(&to) {
@@ -31,19 +31,23 @@ impl TaskHub {
                 "the lead has no mailbox: it reads the text you end with".to_owned(),
             ));
         }
-        let id = self.colleague(caller, seat, to).await?;
-        Ok(vec![self.post(&id, &seat.name, message).await?])
+        let id = self.colleague(caller, sender, to).await?;
+        Ok(vec![self.post(&id, &sender.name, message).await?])
     }
 
     async fn send_all(
         &self,
         caller: &Caller,
-        seat: Option<&TeamMember>,
+        sender: Option<&TeamMember>,
         message: &str,
         call: Option<&ToolUseId>,
     ) -> Result<Vec<TaskRecord>, HubError> {
-        let (session, team, from) = match seat {
-            Some(seat) => (seat.session, Some(seat.team.as_str()), seat.name.as_str()),
+        let (session, team, from) = match sender {
+            Some(sender) => (
+                sender.session,
+                Some(sender.team.as_str()),
+                sender.name.as_str(),
+            ),
             None => (caller.session, None, "the lead"),
         };
         let mut others = self.members(session, team).await?;
@@ -55,7 +59,7 @@ impl TaskHub {
         }
         let mut records = Vec::new();
         for (_, id) in &others {
-            if seat.is_none() {
+            if sender.is_none() {
                 self.listen(id, caller, call);
             }
             records.push(self.post(id, from, message).await?);
@@ -67,13 +71,13 @@ impl TaskHub {
     async fn colleague(
         &self,
         caller: &Caller,
-        seat: &TeamMember,
+        sender: &TeamMember,
         to: &str,
     ) -> Result<TaskId, HubError> {
-        let members = self.members(seat.session, Some(&seat.team)).await?;
+        let members = self.members(sender.session, Some(&sender.team)).await?;
         let named = |(name, id): &&(String, TaskId)| name == to || id.as_str() == to;
         if let Some((name, id)) = members.iter().find(named) {
-            return if *name == seat.name {
+            return if *name == sender.name {
                 Err(HubError::Refused("that is you".to_owned()))
             } else {
                 Ok(id.clone())
@@ -88,12 +92,12 @@ impl TaskHub {
         }
         let known: Vec<String> = members
             .iter()
-            .filter(|(name, _)| *name != seat.name)
+            .filter(|(name, _)| *name != sender.name)
             .map(|(name, id)| format!("{name} ({id})"))
             .collect();
         Err(HubError::Refused(format!(
             "there is no `{to}` in team {}; with you: {}",
-            seat.team,
+            sender.team,
             if known.is_empty() {
                 "nobody".to_owned()
             } else {

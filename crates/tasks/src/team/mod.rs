@@ -29,7 +29,7 @@ pub struct TeamMember {
 }
 
 impl TeamMember {
-    /// The seat of a task that is a teammate.
+    /// None for a task that is not a teammate.
     pub fn of(record: &TaskRecord) -> Option<Self> {
         let Some(TaskSpec::Teammate(teammate)) = &record.spec else {
             return None;

@@ -11,7 +11,6 @@ use crate::{
     runner::{Control, Runner, TaskOutcome},
 };
 
-/// Runs teammates.
 pub struct TeammateRunner {
     /// Runs the agent.
     pub agents: Arc<AgentRunner>,
@@ -37,8 +36,8 @@ impl TeammateRunner {
         // It was made to wait, and has said nothing: that is no news.
         outcome.result = outcome.result.filter(|text| !text.is_empty());
         let rests = outcome.status == TaskStatus::Completed;
-        if let (true, Some(seat)) = (rests, TeamMember::of(&control.record)) {
-            let held = self.agents.hub.held_by(&seat).await.unwrap_or_default();
+        if let (true, Some(member)) = (rests, TeamMember::of(&control.record)) {
+            let held = self.agents.hub.held_by(&member).await.unwrap_or_default();
             let left: Vec<String> = held
                 .iter()
                 .map(|item| format!("[It still has {}: {}]", item.task_id, item.subject))

@@ -48,14 +48,14 @@ struct Input {
 
 /// Starts subagents.
 pub(super) struct TaskTool {
-    desk: TaskToolContext,
+    context: TaskToolContext,
     naming: Naming,
     description: String,
 }
 
 impl TaskTool {
-    pub(super) fn new(desk: TaskToolContext, naming: Naming) -> Self {
-        let kinds: Vec<String> = desk
+    pub(super) fn new(context: TaskToolContext, naming: Naming) -> Self {
+        let kinds: Vec<String> = context
             .hub
             .kinds()
             .iter()
@@ -70,7 +70,7 @@ impl TaskTool {
             kinds.join("; ")
         );
         Self {
-            desk,
+            context,
             naming,
             description,
         }
@@ -101,7 +101,7 @@ impl Tool for TaskTool {
     fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
         let input: Input = input::parse(raw)?;
         let kind = self.kind(&input);
-        self.desk
+        self.context
             .hub
             .kind(&kind)
             .map_err(|error| ToolError(error.to_string()))?;
@@ -133,7 +133,7 @@ impl TaskTool {
 
     async fn start(&self, call: Call, context: &Context) -> Answer {
         let input: Input = input::parse(&call.input)?;
-        let TaskToolContext { hub, caller, .. } = &self.desk;
+        let TaskToolContext { hub, caller, .. } = &self.context;
         let kind = self.kind(&input);
         let in_background = self.naming == Naming::Agent
             || input.run_in_background == Some(true)
@@ -197,8 +197,8 @@ fn finished(record: &TaskRecord) -> ToolOutput {
         match (&record.error, is_success) {
             (_, true) => map.insert("result".to_owned(), field("result")),
             (error, false) => {
-                let words = error.clone().unwrap_or_else(|| record.status.to_string());
-                map.insert("error".to_owned(), json!(words))
+                let message = error.clone().unwrap_or_else(|| record.status.to_string());
+                map.insert("error".to_owned(), json!(message))
             }
         };
         map.insert("agentId".to_owned(), json!(record.task_id));

@@ -45,7 +45,7 @@ struct Input {
 
 /// Makes a background task.
 pub(super) struct TaskCreate {
-    desk: TaskToolContext,
+    context: TaskToolContext,
     /// Workflows that permission was asked for, by the input of the call. What runs is what was
     /// looked at, whatever has become of the file.
     seen: Mutex<HashMap<String, WorkflowSpec>>,
@@ -62,10 +62,10 @@ impl Input {
         self.metadata.as_ref()?.get(key)?.as_str()
     }
 
-    async fn extra(&self, desk: &TaskToolContext) -> Result<TaskExtra, Refusal> {
+    async fn extra(&self, context: &TaskToolContext) -> Result<TaskExtra, Refusal> {
         let mut blocked_by = Vec::new();
         for id in self.blocked_by.iter().flatten() {
-            blocked_by.push(desk.hub.find(&desk.caller, id).await?);
+            blocked_by.push(context.hub.find(&context.caller, id).await?);
         }
         Ok(TaskExtra {
             description: self.description.clone(),
@@ -118,9 +118,9 @@ impl Tool for TaskCreate {
 }
 
 impl TaskCreate {
-    pub(super) fn new(desk: TaskToolContext) -> Self {
+    pub(super) fn new(context: TaskToolContext) -> Self {
         Self {
-            desk,
+            context,
             seen: Mutex::default(),
         }
     }
@@ -133,7 +133,7 @@ impl TaskCreate {
         input: &Input,
         context: &Context,
     ) -> Result<Vec<Access>, ToolError> {
-        let TaskToolContext { hub, caller, .. } = &self.desk;
+        let TaskToolContext { hub, caller, .. } = &self.context;
         let name = input.word("file").ok_or_else(|| {
             ToolError("a local_workflow task needs `metadata.file`: a name or a path".to_owned())
         })?;
@@ -171,8 +171,12 @@ impl TaskCreate {
 
     async fn create(&self, call: &Call, cwd: PathBuf) -> Result<TaskRecord, Refusal> {
         let input: Input = input::parse(&call.input)?;
-        let extra = input.extra(&self.desk).await?;
-        let TaskToolContext { hub, caller, seat } = &self.desk;
+        let extra = input.extra(&self.context).await?;
+        let TaskToolContext {
+            hub,
+            caller,
+            member,
+        } = &self.context;
         let kind = input.kind()?;
         let prompt = || {
             let needed = || Refusal(format!("a {kind} task needs `prompt`"));
@@ -227,7 +231,7 @@ impl TaskCreate {
                             .to_owned(),
                     ));
                 }
-                hub.add_item(caller, seat.as_ref(), &input.subject, extra)
+                hub.add_item(caller, member.as_ref(), &input.subject, extra)
                     .await?
             }
             TaskType::MonitorMcp => {

@@ -65,9 +65,9 @@ impl Tool for TaskList {
                 limit: Some(MOST),
                 ..TaskFilter::default()
             };
-            let TaskToolContext { hub, seat, .. } = &self.0;
-            let mut tasks = match seat {
-                Some(seat) => hub.items(seat, status).await?,
+            let TaskToolContext { hub, member, .. } = &self.0;
+            let mut tasks = match member {
+                Some(member) => hub.items(member, status).await?,
                 None => Vec::new(),
             };
             let own = hub.store().tasks(filter).await.map_err(HubError::from)?;

@@ -25,41 +25,41 @@ struct TaskToolContext {
     hub: Arc<TaskHub>,
     caller: Caller,
     /// Of a teammate.
-    seat: Option<TeamMember>,
+    member: Option<TeamMember>,
 }
 
 /// The six task tools.
 pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
-    let desk = TaskToolContext {
+    let context = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
-        seat: None,
+        member: None,
     };
-    six(&desk)
+    six(&context)
 }
 
-fn six(desk: &TaskToolContext) -> Vec<Arc<dyn Tool>> {
+fn six(context: &TaskToolContext) -> Vec<Arc<dyn Tool>> {
     vec![
-        Arc::new(create::TaskCreate::new(desk.clone())),
-        Arc::new(get::TaskGet(desk.clone())),
-        Arc::new(list::TaskList(desk.clone())),
-        Arc::new(update::TaskUpdate(desk.clone())),
-        Arc::new(stop::TaskStop(desk.clone())),
-        Arc::new(output::TaskOutput(desk.clone())),
+        Arc::new(create::TaskCreate::new(context.clone())),
+        Arc::new(get::TaskGet(context.clone())),
+        Arc::new(list::TaskList(context.clone())),
+        Arc::new(update::TaskUpdate(context.clone())),
+        Arc::new(stop::TaskStop(context.clone())),
+        Arc::new(output::TaskOutput(context.clone())),
     ]
 }
 
 /// The tools of the person's agent for teams.
 pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
-    let desk = TaskToolContext {
+    let context = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
-        seat: None,
+        member: None,
     };
     vec![
-        Arc::new(team_create::TeamCreate(desk.clone())),
-        Arc::new(team_delete::TeamDelete(desk.clone())),
-        Arc::new(send_message::SendMessage(desk)),
+        Arc::new(team_create::TeamCreate(context.clone())),
+        Arc::new(team_delete::TeamDelete(context.clone())),
+        Arc::new(send_message::SendMessage(context)),
     ]
 }
 
@@ -71,45 +71,45 @@ pub struct TeammateTools {
     pub by_kind: Vec<Arc<dyn Tool>>,
 }
 
-pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, seat: &TeamMember) -> TeammateTools {
-    let desk = TaskToolContext {
+pub fn teammate_tools(hub: &Arc<TaskHub>, caller: &Caller, member: &TeamMember) -> TeammateTools {
+    let context = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
-        seat: Some(seat.clone()),
+        member: Some(member.clone()),
     };
-    let (mut always, by_kind): (Vec<_>, Vec<_>) = six(&desk)
+    let (mut always, by_kind): (Vec<_>, Vec<_>) = six(&context)
         .into_iter()
         .partition(|tool| matches!(tool.name(), "TaskGet" | "TaskList" | "TaskUpdate"));
-    always.push(Arc::new(send_message::SendMessage(desk)));
+    always.push(Arc::new(send_message::SendMessage(context)));
     TeammateTools { always, by_kind }
 }
 
 /// The tool that starts subagents.
 pub fn subagent_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
-    let desk = TaskToolContext {
+    let context = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
-        seat: None,
+        member: None,
     };
-    vec![Arc::new(agent::TaskTool::new(desk, agent::Naming::Task))]
+    vec![Arc::new(agent::TaskTool::new(context, agent::Naming::Task))]
 }
 
 /// All that a coordinator has.
 pub fn coordinator_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
-    let desk = TaskToolContext {
+    let context = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
-        seat: None,
+        member: None,
     };
     let mut registry = Registry::default();
     registry.add(Arc::new(agent::TaskTool::new(
-        desk.clone(),
+        context.clone(),
         agent::Naming::Agent,
     )));
-    registry.add(Arc::new(send_message::SendMessage(desk.clone())));
-    registry.add(Arc::new(stop::TaskStop(desk.clone())));
-    registry.add(Arc::new(team_create::TeamCreate(desk.clone())));
-    registry.add(Arc::new(team_delete::TeamDelete(desk)));
+    registry.add(Arc::new(send_message::SendMessage(context.clone())));
+    registry.add(Arc::new(stop::TaskStop(context.clone())));
+    registry.add(Arc::new(team_create::TeamCreate(context.clone())));
+    registry.add(Arc::new(team_delete::TeamDelete(context)));
     registry.alias("Task", "Agent");
     registry
 }
@@ -132,7 +132,7 @@ struct Refusal(String);
 type Answer = Result<ToolOutput, Refusal>;
 
 fn answered(answer: Answer) -> ToolOutput {
-    answer.unwrap_or_else(|Refusal(words)| ToolOutput::error(words))
+    answer.unwrap_or_else(|Refusal(message)| ToolOutput::error(message))
 }
 
 fn as_json(value: &impl Serialize) -> ToolOutput {

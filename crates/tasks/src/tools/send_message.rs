@@ -54,9 +54,13 @@ impl Tool for SendMessage {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let send = async {
             let Input { to, message } = input::parse(&call.input)?;
-            let TaskToolContext { hub, caller, seat } = &self.0;
+            let TaskToolContext {
+                hub,
+                caller,
+                member,
+            } = &self.0;
             let records = hub
-                .send_from(caller, seat.as_ref(), &to, &message, Some(&call.id))
+                .send_from(caller, member.as_ref(), &to, &message, Some(&call.id))
                 .await?;
             let lines: Vec<String> = records
                 .iter()

@@ -54,12 +54,12 @@ impl Tool for TeamDelete {
             let TaskToolContext { hub, caller, .. } = &self.0;
             let (team, stopped) = hub.delete_team(caller.session, &name).await?;
             let names: Vec<&str> = team.members.iter().map(|(name, _)| name.as_str()).collect();
-            let mut words = format!("team {} ({}) is gone", team.name, names.join(", "));
+            let mut text = format!("team {} ({}) is gone", team.name, names.join(", "));
             if !stopped.is_empty() {
                 let ids: Vec<&str> = stopped.iter().map(|id| id.as_str()).collect();
-                words.push_str(&format!("; stopped at work: {}", ids.join(", ")));
+                text.push_str(&format!("; stopped at work: {}", ids.join(", ")));
             }
-            Ok(ToolOutput::text(words))
+            Ok(ToolOutput::text(text))
         };
         answered(delete.await)
     }

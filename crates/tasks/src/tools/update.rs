@@ -64,7 +64,11 @@ impl Tool for TaskUpdate {
             let input: Input = input::parse(&call.input)?;
             let id = self.0.hub.find(&self.0.caller, &input.task_id).await?;
             let wrong = |error: codespar_protocol::ParseTaskError| Refusal(error.to_string());
-            let TaskToolContext { hub, caller, seat } = &self.0;
+            let TaskToolContext {
+                hub,
+                caller,
+                member,
+            } = &self.0;
             let mut add_blocked_by = Vec::new();
             for id in input.add_blocked_by.unwrap_or_default() {
                 add_blocked_by.push(hub.find(caller, &id).await?);
@@ -90,7 +94,7 @@ impl Tool for TaskUpdate {
             let task = hub.store().task(&id).await.map_err(HubError::from)?;
             let record = match task.team_list() {
                 Some(_) => {
-                    hub.change_item(caller, seat.as_ref(), &task, change)
+                    hub.change_item(caller, member.as_ref(), &task, change)
                         .await?
                 }
                 None => hub.change(&id, change).await?,

@@ -16,8 +16,8 @@ pub(super) fn steps(steps: &[RawStep]) -> Result<(), Wrong> {
     for step in steps {
         let id = step.id.get_ref().as_str();
         if !is_word(id) {
-            let words = format!("`{id}` cannot be an id; use letters, digits, `-` and `_`");
-            return Err(Wrong::at(&step.id, words));
+            let message = format!("`{id}` cannot be an id; use letters, digits, `-` and `_`");
+            return Err(Wrong::at(&step.id, message));
         }
         if !known.insert(id) {
             return Err(Wrong::at(&step.id, format!("there are two steps `{id}`")));
@@ -29,12 +29,12 @@ pub(super) fn steps(steps: &[RawStep]) -> Result<(), Wrong> {
             .iter()
             .find(|need| !known.contains(need.get_ref().as_str()))
         {
-            let words = format!(
+            let message = format!(
                 "step `{}` needs `{}`, which is not a step here",
                 step.id.get_ref(),
                 need.get_ref()
             );
-            return Err(Wrong::at(need, words));
+            return Err(Wrong::at(need, message));
         }
     }
     no_cycle(steps)
@@ -80,8 +80,8 @@ fn no_cycle(steps: &[RawStep]) -> Result<(), Wrong> {
                     .map(|(place, _)| steps[*place].id.get_ref().as_str())
                     .collect();
                 names.push(need.get_ref());
-                let words = format!("steps wait for each other: {}", names.join(" → "));
-                return Err(Wrong::at(&steps[to].id, words));
+                let message = format!("steps wait for each other: {}", names.join(" → "));
+                return Err(Wrong::at(&steps[to].id, message));
             }
             way.push((to, 0));
         }

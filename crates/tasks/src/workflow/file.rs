@@ -24,7 +24,6 @@ pub type WorkflowGate = dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct WorkflowProblem {
-    /// The file.
     pub path: PathBuf,
     /// The line, from 1.
     pub line: usize,
@@ -136,9 +135,9 @@ fn work(step: &RawStep, kinds: &[&str]) -> Result<StepWork, Wrong> {
     match (&step.command, &step.prompt) {
         (Some(command), None) => {
             if let Some(field) = step.agent.as_ref().or(step.model.as_ref()) {
-                let words =
+                let message =
                     format!("step `{id}` has a command; `agent` and `model` are for prompts");
-                return Err(Wrong::at(field, words));
+                return Err(Wrong::at(field, message));
             }
             Ok(StepWork::Command {
                 command: full(command, "command", id)?,
@@ -259,14 +258,14 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(&fifo).status();
         assert!(made.unwrap().success());
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
-        for (path, words) in [
+        for (path, expected) in [
             (fifo.as_path(), "it is not a regular file"),
             (&link, "it is not a regular file"),
             (&huge, "it has more than 262144 bytes"),
             (Path::new("/dev/zero"), "it is not a regular file"),
         ] {
             let problem = load_workflow(path, &KINDS, &|_, _| Ok(())).unwrap_err();
-            assert_eq!(problem.message, words);
+            assert_eq!(problem.message, expected);
         }
     }
 

@@ -34,18 +34,18 @@ fn check_prompt(
     let above = above(id, steps);
     for reference in references(prompt.get_ref()) {
         let Some(step) = reference.step() else {
-            let words = format!(
+            let message = format!(
                 "`{}` is not known; there is `{{{{steps.ID.result}}}}`",
                 reference.text
             );
-            return Err(Wrong::at(prompt, words));
+            return Err(Wrong::at(prompt, message));
         };
         if !above.contains(step) {
-            let words = format!(
+            let message = format!(
                 "the prompt uses the result of `{step}`, but step `{id}` does not need it; add it \
                  to `needs`"
             );
-            return Err(Wrong::at(prompt, words));
+            return Err(Wrong::at(prompt, message));
         }
     }
     Ok(())

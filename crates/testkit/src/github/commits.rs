@@ -8,27 +8,30 @@ use super::{
     shapes,
 };
 
-pub(super) fn list(desk: &HandlerContext<'_>) -> Answered {
-    let git = &desk.room.git;
-    let from = desk.asked.query("sha").unwrap_or(&desk.room.default_branch);
+pub(super) fn list(context: &HandlerContext<'_>) -> Answered {
+    let git = &context.room.git;
+    let from = context
+        .asked
+        .query("sha")
+        .unwrap_or(&context.room.default_branch);
     let from = git
         .branch(from)
         .or_else(|| git.kind(from).map(|_| from.to_owned()));
     let log = git.log(&from.ok_or_else(not_found)?, &[]).map_err(broken)?;
     let all: Vec<Value> = log
         .iter()
-        .map(|commit| shapes::listed_commit(desk.room, commit))
+        .map(|commit| shapes::listed_commit(context.room, commit))
         .collect();
-    plain_page(desk.asked, &all)
+    plain_page(context.asked, &all)
 }
 
 /// Files of the default branch that have all the words.
-pub(super) fn search(desk: &HandlerContext<'_>) -> Answered {
-    let query = desk.asked.query("q").unwrap_or_default();
+pub(super) fn search(context: &HandlerContext<'_>) -> Answered {
+    let query = context.asked.query("q").unwrap_or_default();
     let (places, words): (Vec<&str>, Vec<&str>) = query
         .split_whitespace()
         .partition(|word| word.contains(':'));
-    let here = format!("repo:{}/{}", desk.room.owner, desk.room.name);
+    let here = format!("repo:{}/{}", context.room.owner, context.room.name);
     if query.chars().count() > 256 || words.is_empty() {
         let errors = json!([{"resource": "Search", "field": "q", "code": "invalid"}]);
         return Err(Answer::invalid("Validation Failed", &errors));
@@ -44,9 +47,9 @@ pub(super) fn search(desk: &HandlerContext<'_>) -> Answered {
     for word in &words {
         args.extend(["-e", word]);
     }
-    args.push(&desk.room.default_branch);
+    args.push(&context.room.default_branch);
     // It ends with 1 where nothing is found.
-    let found = desk.room.git.text(&args).unwrap_or_default();
+    let found = context.room.git.text(&args).unwrap_or_default();
     let file = |line: &str| {
         let path = line.split_once(':').map(|(_, path)| path)?;
         let name = path.rsplit('/').next().unwrap_or(path);
@@ -54,16 +57,16 @@ pub(super) fn search(desk: &HandlerContext<'_>) -> Answered {
             "name": name,
             "path": path,
             "sha": "0".repeat(40),
-            "url": desk.room.api(&format!("/contents/{path}")),
-            "git_url": desk.room.api("/git/blobs"),
-            "html_url": desk.room.page(&format!("/blob/{path}")),
+            "url": context.room.api(&format!("/contents/{path}")),
+            "git_url": context.room.api("/git/blobs"),
+            "html_url": context.room.page(&format!("/blob/{path}")),
             "score": 1.0,
         }))
     };
     let all: Vec<Value> = found.split('\0').filter_map(file).collect();
     let count = all.len();
     page(
-        desk.asked,
+        context.asked,
         &all,
         |items| json!({"total_count": count, "incomplete_results": false, "items": items}),
     )

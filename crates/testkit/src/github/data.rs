@@ -13,35 +13,38 @@ use super::{
 
 const WRITE: &str = "contents=write";
 
-fn reference(desk: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
+fn reference(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     json!({
         "ref": format!("refs/heads/{branch}"),
         "node_id": format!("REF_{branch}"),
-        "url": desk.room.api(&format!("/git/refs/heads/{branch}")),
+        "url": context.room.api(&format!("/git/refs/heads/{branch}")),
         "object": {
             "type": "commit",
             "sha": sha,
-            "url": desk.room.api(&format!("/git/commits/{sha}")),
+            "url": context.room.api(&format!("/git/commits/{sha}")),
         },
     })
 }
 
-pub(super) fn get_ref(desk: &HandlerContext<'_>, branch: &str) -> Answered {
-    match desk.room.git.branch(branch) {
-        Some(sha) => Ok(Answer::json(200, &reference(desk, branch, &sha))),
-        None if desk.room.git.is_empty() => Err(Answer::error(409, "Git Repository is empty.")),
+pub(super) fn get_ref(context: &HandlerContext<'_>, branch: &str) -> Answered {
+    match context.room.git.branch(branch) {
+        Some(sha) => Ok(Answer::json(200, &reference(context, branch, &sha))),
+        None if context.room.git.is_empty() => Err(Answer::error(409, "Git Repository is empty.")),
         None => Err(not_found()),
     }
 }
 
-pub(super) fn get_commit(desk: &HandlerContext<'_>, sha: &str) -> Answered {
-    let commit = desk.room.git.commit(sha).ok_or_else(not_found)?;
-    Ok(Answer::json(200, &shapes::git_commit(desk.room, &commit)))
+pub(super) fn get_commit(context: &HandlerContext<'_>, sha: &str) -> Answered {
+    let commit = context.room.git.commit(sha).ok_or_else(not_found)?;
+    Ok(Answer::json(
+        200,
+        &shapes::git_commit(context.room, &commit),
+    ))
 }
 
-fn tree_json(desk: &HandlerContext<'_>, sha: &str, recursive: &[&str]) -> Result<Value, Answer> {
-    let entries = desk.room.git.entries(sha, recursive).map_err(broken)?;
-    let truncated = entries.len() > desk.state.tree_limit;
+fn tree_json(context: &HandlerContext<'_>, sha: &str, recursive: &[&str]) -> Result<Value, Answer> {
+    let entries = context.room.git.entries(sha, recursive).map_err(broken)?;
+    let truncated = entries.len() > context.state.tree_limit;
     let entry = |entry: super::git::Entry| {
         let mut json = json!({
             "path": entry.path,
@@ -51,7 +54,7 @@ fn tree_json(desk: &HandlerContext<'_>, sha: &str, recursive: &[&str]) -> Result
         });
         // A submodule has no address here.
         if entry.kind != "commit" {
-            json["url"] = desk
+            json["url"] = context
                 .room
                 .api(&format!("/git/{}s/{}", entry.kind, entry.sha))
                 .into();
@@ -63,41 +66,41 @@ fn tree_json(desk: &HandlerContext<'_>, sha: &str, recursive: &[&str]) -> Result
     };
     let tree: Vec<Value> = entries
         .into_iter()
-        .take(desk.state.tree_limit)
+        .take(context.state.tree_limit)
         .map(entry)
         .collect();
     Ok(json!({
         "sha": sha,
-        "url": desk.room.api(&format!("/git/trees/{sha}")),
+        "url": context.room.api(&format!("/git/trees/{sha}")),
         "tree": tree,
         "truncated": truncated,
     }))
 }
 
 /// Any value of `recursive` is a yes, as at GitHub.
-pub(super) fn get_tree(desk: &HandlerContext<'_>, sha: &str) -> Answered {
-    match desk.room.git.kind(sha).as_deref() {
+pub(super) fn get_tree(context: &HandlerContext<'_>, sha: &str) -> Answered {
+    match context.room.git.kind(sha).as_deref() {
         Some("commit" | "tree") => {}
         _ => return Err(not_found()),
     }
-    let recursive: &[&str] = if desk.asked.query("recursive").is_some() {
+    let recursive: &[&str] = if context.asked.query("recursive").is_some() {
         &["-r", "-t"]
     } else {
         &[]
     };
-    Ok(Answer::json(200, &tree_json(desk, sha, recursive)?))
+    Ok(Answer::json(200, &tree_json(context, sha, recursive)?))
 }
 
-pub(super) fn get_blob(desk: &HandlerContext<'_>, sha: &str) -> Answered {
-    if desk.room.git.kind(sha).as_deref() != Some("blob") {
+pub(super) fn get_blob(context: &HandlerContext<'_>, sha: &str) -> Answered {
+    if context.room.git.kind(sha).as_deref() != Some("blob") {
         return Err(not_found());
     }
-    let content = desk
+    let content = context
         .room
         .git
         .bytes(&["cat-file", "blob", sha])
         .map_err(broken)?;
-    if desk.asked.accepts("raw") {
+    if context.asked.accepts("raw") {
         return Ok(Answer::bytes(
             200,
             "application/vnd.github.raw+json; charset=utf-8",
@@ -110,53 +113,57 @@ pub(super) fn get_blob(desk: &HandlerContext<'_>, sha: &str) -> Answered {
             "sha": sha,
             "node_id": format!("B_{sha}"),
             "size": content.len(),
-            "url": desk.room.api(&format!("/git/blobs/{sha}")),
+            "url": context.room.api(&format!("/git/blobs/{sha}")),
             "content": STANDARD.encode(content),
             "encoding": "base64",
         }),
     ))
 }
 
-pub(super) fn post_blob(desk: &HandlerContext<'_>) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let content = desk.asked.text("content")?;
-    let content = match desk.asked.json["encoding"].as_str() {
+pub(super) fn post_blob(context: &HandlerContext<'_>) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let content = context.asked.text("content")?;
+    let content = match context.asked.json["encoding"].as_str() {
         Some("base64") => STANDARD
             .decode(content)
             .map_err(|_| Answer::error(422, "content is not valid Base64"))?,
         _ => content.as_bytes().to_vec(),
     };
-    let sha = desk.room.git.write_blob(&content).map_err(broken)?;
-    let url = desk.room.api(&format!("/git/blobs/{sha}"));
+    let sha = context.room.git.write_blob(&content).map_err(broken)?;
+    let url = context.room.api(&format!("/git/blobs/{sha}"));
     Ok(Answer::json(201, &json!({"sha": sha, "url": url})))
 }
 
-pub(super) fn post_tree(desk: &HandlerContext<'_>) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let base = desk.asked.json["base_tree"].as_str();
-    if base.is_some_and(|base| desk.room.git.kind(base).is_none()) {
+pub(super) fn post_tree(context: &HandlerContext<'_>) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let base = context.asked.json["base_tree"].as_str();
+    if base.is_some_and(|base| context.room.git.kind(base).is_none()) {
         return Err(Answer::error(422, "base_tree is not a valid tree"));
     }
-    let entries = desk.asked.json["tree"].as_array();
+    let entries = context.asked.json["tree"].as_array();
     let entries = entries.ok_or_else(|| Answer::error(422, "Invalid tree info"))?;
     let known: Vec<String> = match base {
         Some(base) => {
-            let listed = desk.room.git.entries(base, &["-r"]).map_err(broken)?;
+            let listed = context.room.git.entries(base, &["-r"]).map_err(broken)?;
             listed.into_iter().map(|entry| entry.path).collect()
         }
         None => Vec::new(),
     };
     let mut changes = Vec::new();
     for entry in entries {
-        changes.extend(index_line(desk, entry, &known)?.into_bytes());
+        changes.extend(index_line(context, entry, &known)?.into_bytes());
     }
-    let sha = desk.room.git.write_tree(base, &changes).map_err(broken)?;
-    Ok(Answer::json(201, &tree_json(desk, &sha, &[])?))
+    let sha = context
+        .room
+        .git
+        .write_tree(base, &changes)
+        .map_err(broken)?;
+    Ok(Answer::json(201, &tree_json(context, &sha, &[])?))
 }
 
 /// What `git update-index --index-info -z` reads.
 fn index_line(
-    desk: &HandlerContext<'_>,
+    context: &HandlerContext<'_>,
     entry: &Value,
     known: &[String],
 ) -> Result<String, Answer> {
@@ -179,22 +186,22 @@ fn index_line(
             }
             Ok(format!("0 {}\t{path}\0", "0".repeat(40)))
         }
-        Value::String(sha) if desk.room.git.kind(sha).as_deref() == Some("blob") => {
+        Value::String(sha) if context.room.git.kind(sha).as_deref() == Some("blob") => {
             Ok(format!("{mode} {sha}\t{path}\0"))
         }
         _ => Err(invalid("tree.sha is not a valid blob")),
     }
 }
 
-pub(super) fn post_commit(desk: &HandlerContext<'_>) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let git = &desk.room.git;
-    let message = desk.asked.text("message")?;
-    let tree = desk.asked.text("tree")?;
+pub(super) fn post_commit(context: &HandlerContext<'_>) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let git = &context.room.git;
+    let message = context.asked.text("message")?;
+    let tree = context.asked.text("tree")?;
     if git.kind(tree).as_deref() != Some("tree") {
         return Err(Answer::error(422, "Tree SHA does not exist"));
     }
-    let parents = desk.asked.json["parents"]
+    let parents = context.asked.json["parents"]
         .as_array()
         .cloned()
         .unwrap_or_default();
@@ -211,16 +218,19 @@ pub(super) fn post_commit(desk: &HandlerContext<'_>) -> Answered {
             "Parent SHA does not exist or is not a commit object",
         ));
     }
-    let author = person(&desk.asked.json["author"], &desk.who.login);
-    let committer = match &desk.asked.json["committer"] {
+    let author = person(&context.asked.json["author"], &context.who.login);
+    let committer = match &context.asked.json["committer"] {
         Value::Null => author.clone(),
-        given => person(given, &desk.who.login),
+        given => person(given, &context.who.login),
     };
     let sha = git
         .write_commit(tree, &parents, message, Some((&author, &committer)))
         .map_err(broken)?;
     let commit = git.commit(&sha).ok_or_else(not_found)?;
-    Ok(Answer::json(201, &shapes::git_commit(desk.room, &commit)))
+    Ok(Answer::json(
+        201,
+        &shapes::git_commit(context.room, &commit),
+    ))
 }
 
 fn person(given: &Value, login: &str) -> Person {
@@ -232,43 +242,43 @@ fn person(given: &Value, login: &str) -> Person {
     }
 }
 
-pub(super) fn post_ref(desk: &HandlerContext<'_>) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let sha = desk.asked.text("sha")?;
-    let branch = desk.asked.text("ref")?.strip_prefix("refs/heads/");
+pub(super) fn post_ref(context: &HandlerContext<'_>) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let sha = context.asked.text("sha")?;
+    let branch = context.asked.text("ref")?.strip_prefix("refs/heads/");
     let branch =
         branch.ok_or_else(|| Answer::error(422, "Reference name must start with 'refs/'."))?;
-    if desk.room.git.branch(branch).is_some() {
+    if context.room.git.branch(branch).is_some() {
         return Err(Answer::error(422, "Reference already exists"));
     }
-    if desk.room.git.kind(sha).as_deref() != Some("commit") {
+    if context.room.git.kind(sha).as_deref() != Some("commit") {
         return Err(Answer::error(422, "Object does not exist"));
     }
-    let set = desk.room.git.set_branch(branch, sha);
+    let set = context.room.git.set_branch(branch, sha);
     set.map_err(|_| Answer::error(422, "Reference name is not valid"))?;
-    Ok(Answer::json(201, &reference(desk, branch, sha)))
+    Ok(Answer::json(201, &reference(context, branch, sha)))
 }
 
-pub(super) fn patch_ref(desk: &HandlerContext<'_>, branch: &str) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let sha = desk.asked.text("sha")?;
-    let old = desk.room.git.branch(branch);
+pub(super) fn patch_ref(context: &HandlerContext<'_>, branch: &str) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let sha = context.asked.text("sha")?;
+    let old = context.room.git.branch(branch);
     let old = old.ok_or_else(|| Answer::error(422, "Reference does not exist"))?;
-    if desk.room.git.kind(sha).as_deref() != Some("commit") {
+    if context.room.git.kind(sha).as_deref() != Some("commit") {
         return Err(Answer::error(422, "Object does not exist"));
     }
-    if desk.asked.json["force"] != true && !desk.room.git.is_ancestor(&old, sha) {
+    if context.asked.json["force"] != true && !context.room.git.is_ancestor(&old, sha) {
         return Err(Answer::error(422, "Update is not a fast forward"));
     }
-    desk.room.git.set_branch(branch, sha).map_err(broken)?;
-    Ok(Answer::json(200, &reference(desk, branch, sha)))
+    context.room.git.set_branch(branch, sha).map_err(broken)?;
+    Ok(Answer::json(200, &reference(context, branch, sha)))
 }
 
-pub(super) fn delete_ref(desk: &HandlerContext<'_>, branch: &str) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    if desk.room.git.branch(branch).is_none() {
+pub(super) fn delete_ref(context: &HandlerContext<'_>, branch: &str) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    if context.room.git.branch(branch).is_none() {
         return Err(Answer::error(422, "Reference does not exist"));
     }
-    desk.room.git.delete_branch(branch).map_err(broken)?;
+    context.room.git.delete_branch(branch).map_err(broken)?;
     Ok(Answer::empty(204))
 }

@@ -270,15 +270,15 @@ fn line(output: Output) -> io::Result<String> {
 fn read_entry(bytes: &[u8]) -> io::Result<Entry> {
     let text = String::from_utf8_lossy(bytes);
     let parts = text.split_once('\t').map(|(about, path)| {
-        let words: Vec<&str> = about.split_whitespace().collect();
-        (words, path)
+        let fields: Vec<&str> = about.split_whitespace().collect();
+        (fields, path)
     });
     match parts {
-        Some((words, path)) if words.len() == 4 => Ok(Entry {
-            mode: words[0].to_owned(),
-            kind: words[1].to_owned(),
-            sha: words[2].to_owned(),
-            size: words[3].parse().ok(),
+        Some((fields, path)) if fields.len() == 4 => Ok(Entry {
+            mode: fields[0].to_owned(),
+            kind: fields[1].to_owned(),
+            sha: fields[2].to_owned(),
+            size: fields[3].parse().ok(),
             path: path.to_owned(),
         }),
         _ => Err(io::Error::other("git ls-tree wrote something else")),

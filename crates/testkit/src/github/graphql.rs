@@ -8,30 +8,30 @@ use super::{
     state::{Level, now},
 };
 
-pub(super) fn answer(desk: &mut HandlerContext<'_>) -> Answered {
-    let query = desk.asked.text("query")?;
+pub(super) fn answer(context: &mut HandlerContext<'_>) -> Answered {
+    let query = context.asked.text("query")?;
     let draft = if query.contains("markPullRequestReadyForReview") {
         false
     } else if query.contains("convertPullRequestToDraft") {
         true
     } else if query.contains("viewer") {
-        return data(&json!({"viewer": {"login": desk.who.login}}));
+        return data(&json!({"viewer": {"login": context.who.login}}));
     } else {
         return error("undefinedField", "the fake knows no such query");
     };
-    if desk.who.level < Level::Write {
+    if context.who.level < Level::Write {
         return error(
             "FORBIDDEN",
             "Resource not accessible by personal access token",
         );
     }
-    let id = desk.asked.json["variables"]["id"]
+    let id = context.asked.json["variables"]["id"]
         .as_str()
         .unwrap_or_default();
     let number = id
         .strip_prefix("PR_")
         .and_then(|number| number.parse().ok());
-    let Some(pull) = number.and_then(|number| desk.state.pull(number)) else {
+    let Some(pull) = number.and_then(|number| context.state.pull(number)) else {
         return error(
             "NOT_FOUND",
             &format!("Could not resolve to a node with the global id of '{id}'"),

@@ -33,8 +33,8 @@ impl Standing {
     }
 }
 
-pub(super) fn standing(desk: &HandlerContext<'_>, pull: &Pull) -> Result<Standing, Answer> {
-    let git = &desk.room.git;
+pub(super) fn standing(context: &HandlerContext<'_>, pull: &Pull) -> Result<Standing, Answer> {
+    let git = &context.room.git;
     if let Joined::Conflict = git
         .join(None, &pull.base_sha, &pull.head_sha)
         .map_err(broken)?
@@ -45,22 +45,22 @@ pub(super) fn standing(desk: &HandlerContext<'_>, pull: &Pull) -> Result<Standin
         return Ok(Standing::Draft);
     }
     let approved = || {
-        let mut reviews = desk.state.reviews.iter();
+        let mut reviews = context.state.reviews.iter();
         reviews.any(|review| review.pull == pull.number && review.state == "APPROVED")
     };
-    match desk.state.rules.get(&pull.base) {
+    match context.state.rules.get(&pull.base) {
         Some(BranchRule::Approval) if !approved() => return Ok(Standing::Blocked),
         Some(BranchRule::UpToDate) if !git.is_ancestor(&pull.base_sha, &pull.head_sha) => {
             return Ok(Standing::Behind);
         }
         _ => {}
     }
-    let runs = desk
+    let runs = context
         .state
         .check_runs
         .iter()
         .filter(|run| run.commit == pull.head_sha);
-    let statuses = desk
+    let statuses = context
         .state
         .statuses
         .iter()
@@ -76,12 +76,17 @@ pub(super) fn standing(desk: &HandlerContext<'_>, pull: &Pull) -> Result<Standin
     })
 }
 
-pub(super) fn merge(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
-    desk.needs(Level::Write, "contents=write")?;
-    let Some(pull) = desk.state.pulls.iter().find(|pull| pull.number == number) else {
+pub(super) fn merge(context: &mut HandlerContext<'_>, number: u64) -> Answered {
+    context.needs(Level::Write, "contents=write")?;
+    let Some(pull) = context
+        .state
+        .pulls
+        .iter()
+        .find(|pull| pull.number == number)
+    else {
         return Err(not_found());
     };
-    let asked = &desk.asked.json;
+    let asked = &context.asked.json;
     let method = asked["merge_method"].as_str().unwrap_or("merge");
     let refused = |message: &str| Err(Answer::error(405, message));
     if !pull.open {
@@ -94,7 +99,7 @@ pub(super) fn merge(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
         let message = "Head branch was modified. Review and try the merge again.";
         return Err(Answer::error(409, message));
     }
-    let methods = desk.state.merge_methods;
+    let methods = context.state.merge_methods;
     match method {
         "merge" if !methods.merge => {
             return refused("Merge commits are not allowed on this repository.");
@@ -113,7 +118,7 @@ pub(super) fn merge(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
             ));
         }
     }
-    match standing(desk, pull)? {
+    match standing(context, pull)? {
         Standing::Dirty => return refused("Pull Request is not mergeable"),
         Standing::Draft => return refused("Pull Request is still a draft"),
         Standing::Blocked => {
@@ -126,11 +131,15 @@ pub(super) fn merge(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
     }
     let title = asked["commit_title"].as_str();
     let sha = match method {
-        "rebase" => replay(desk, pull)?,
-        _ => join(desk, pull, method, title)?,
+        "rebase" => replay(context, pull)?,
+        _ => join(context, pull, method, title)?,
     };
-    desk.room.git.set_branch(&pull.base, &sha).map_err(broken)?;
-    if let Some(pull) = desk.state.pull(number) {
+    context
+        .room
+        .git
+        .set_branch(&pull.base, &sha)
+        .map_err(broken)?;
+    if let Some(pull) = context.state.pull(number) {
         pull.open = false;
         pull.merged = Some((sha.clone(), now()));
         pull.closed_at = Some(now());
@@ -141,12 +150,12 @@ pub(super) fn merge(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
 }
 
 fn join(
-    desk: &HandlerContext<'_>,
+    context: &HandlerContext<'_>,
     pull: &Pull,
     method: &str,
     title: Option<&str>,
 ) -> Result<String, Answer> {
-    let git = &desk.room.git;
+    let git = &context.room.git;
     let Joined::Tree(tree) = git
         .join(None, &pull.base_sha, &pull.head_sha)
         .map_err(broken)?
@@ -161,7 +170,7 @@ fn join(
     } else {
         let title = format!(
             "Merge pull request #{} from {}/{}",
-            pull.number, desk.room.owner, pull.head
+            pull.number, context.room.owner, pull.head
         );
         (vec![pull.base_sha.clone(), pull.head_sha.clone()], title)
     };
@@ -171,8 +180,8 @@ fn join(
 }
 
 /// One by one on top of the base.
-fn replay(desk: &HandlerContext<'_>, pull: &Pull) -> Result<String, Answer> {
-    let git = &desk.room.git;
+fn replay(context: &HandlerContext<'_>, pull: &Pull) -> Result<String, Answer> {
+    let git = &context.room.git;
     let range = format!("{}..{}", pull.base_sha, pull.head_sha);
     let commits = git
         .log(&range, &["--reverse", "--topo-order"])

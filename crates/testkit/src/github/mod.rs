@@ -15,7 +15,7 @@
 //! ```
 //!
 //! It answers as GitHub does: status codes, headers, pages with `Link`, `ETag` and 304, limits,
-//! validation errors, «mergeable» that is not known at first. What tests set up (checks, levels,
+//! validation errors, `mergeable` that is not known at first. What tests set up (checks, levels,
 //! rules, faults) is set through [`FakeGitHub`]. Cloning and fetching go to `clone_url` with a
 //! token as the password.
 
@@ -176,7 +176,7 @@ impl FakeGitHub {
         self.change(|state| state.diff_limit = bytes);
     }
 
-    /// How often «mergeable» is not known before it is.
+    /// How often `mergeable` is not known before it is.
     pub fn set_mergeable_delay(&self, times: u32) {
         self.change(|state| state.mergeable_delay = times);
     }

@@ -15,9 +15,9 @@ use super::{
 const WRITE: &str = "pull_requests=write";
 
 /// Follows the branches of an open one; an error if there is none.
-pub(super) fn refresh(desk: &mut HandlerContext<'_>, number: u64) -> Result<(), Answer> {
-    let branches = desk.room.git.branches().map_err(broken)?;
-    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+pub(super) fn refresh(context: &mut HandlerContext<'_>, number: u64) -> Result<(), Answer> {
+    let branches = context.room.git.branches().map_err(broken)?;
+    let pull = context.state.pull(number).ok_or_else(not_found)?;
     follow(pull, &branches);
     Ok(())
 }
@@ -38,18 +38,18 @@ fn follow(pull: &mut Pull, branches: &HashMap<String, String>) {
     }
 }
 
-fn side(desk: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
+fn side(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     json!({
-        "label": format!("{}:{branch}", desk.room.owner),
+        "label": format!("{}:{branch}", context.room.owner),
         "ref": branch,
         "sha": sha,
-        "user": shapes::user(&desk.room.owner),
-        "repo": shapes::repo(desk.room, desk.state, desk.who.level),
+        "user": shapes::user(&context.room.owner),
+        "repo": shapes::repo(context.room, context.state, context.who.level),
     })
 }
 
 /// As lists tell it.
-pub(super) fn pull_json(desk: &HandlerContext<'_>, pull: &Pull) -> Value {
+pub(super) fn pull_json(context: &HandlerContext<'_>, pull: &Pull) -> Value {
     let number = pull.number;
     json!({
         "id": 5000 + number,
@@ -61,11 +61,11 @@ pub(super) fn pull_json(desk: &HandlerContext<'_>, pull: &Pull) -> Value {
         "body": pull.body,
         "draft": pull.draft,
         "user": shapes::user(&pull.author),
-        "head": side(desk, &pull.head, &pull.head_sha),
-        "base": side(desk, &pull.base, &pull.base_sha),
-        "url": desk.room.api(&format!("/pulls/{number}")),
-        "html_url": desk.room.page(&format!("/pull/{number}")),
-        "diff_url": desk.room.page(&format!("/pull/{number}.diff")),
+        "head": side(context, &pull.head, &pull.head_sha),
+        "base": side(context, &pull.base, &pull.base_sha),
+        "url": context.room.api(&format!("/pulls/{number}")),
+        "html_url": context.room.page(&format!("/pull/{number}")),
+        "diff_url": context.room.page(&format!("/pull/{number}.diff")),
         "created_at": pull.created_at.to_string(),
         "updated_at": pull.updated_at.to_string(),
         "closed_at": pull.closed_at.map(|at| at.to_string()),
@@ -75,23 +75,28 @@ pub(super) fn pull_json(desk: &HandlerContext<'_>, pull: &Pull) -> Value {
 }
 
 /// As one alone is told: also whether it can be merged, once that is known.
-fn full_json(desk: &mut HandlerContext<'_>, number: u64) -> Result<Value, Answer> {
-    let delay = desk.state.mergeable_delay;
-    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+fn full_json(context: &mut HandlerContext<'_>, number: u64) -> Result<Value, Answer> {
+    let delay = context.state.mergeable_delay;
+    let pull = context.state.pull(number).ok_or_else(not_found)?;
     let (head, base, asked) = &mut pull.judged;
     if (&*head, &*base) != (&pull.head_sha, &pull.base_sha) {
         (*head, *base, *asked) = (pull.head_sha.clone(), pull.base_sha.clone(), 0);
     }
     *asked += 1;
     let known = *asked > delay && pull.open;
-    let Some(pull) = desk.state.pulls.iter().find(|pull| pull.number == number) else {
+    let Some(pull) = context
+        .state
+        .pulls
+        .iter()
+        .find(|pull| pull.number == number)
+    else {
         return Err(not_found());
     };
-    let standing = standing(desk, pull)?;
-    let mut json = pull_json(desk, pull);
+    let standing = standing(context, pull)?;
+    let mut json = pull_json(context, pull);
     json["merged"] = pull.merged.is_some().into();
     json["comments"] = 0.into();
-    json["commits"] = desk
+    json["commits"] = context
         .room
         .git
         .count_between(&pull.base_sha, &pull.head_sha)
@@ -105,12 +110,12 @@ fn full_json(desk: &mut HandlerContext<'_>, number: u64) -> Result<Value, Answer
     Ok(json)
 }
 
-pub(super) fn get(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
-    if !desk.asked.accepts("diff") {
-        return Ok(Answer::json(200, &full_json(desk, number)?));
+pub(super) fn get(context: &mut HandlerContext<'_>, number: u64) -> Answered {
+    if !context.asked.accepts("diff") {
+        return Ok(Answer::json(200, &full_json(context, number)?));
     }
-    let diff = diff(desk, number, &[])?;
-    if diff.len() > desk.state.diff_limit {
+    let diff = diff(context, number, &[])?;
+    if diff.len() > context.state.diff_limit {
         let errors = json!([{"resource": "PullRequest", "field": "diff", "code": "too_large"}]);
         let mut refused = Answer::invalid(
             "Sorry, the diff exceeded the maximum number of lines (20000)",
@@ -127,36 +132,36 @@ pub(super) fn get(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
 }
 
 pub(super) fn diff(
-    desk: &mut HandlerContext<'_>,
+    context: &mut HandlerContext<'_>,
     number: u64,
     more: &[&str],
 ) -> Result<Vec<u8>, Answer> {
-    let git = &desk.room.git;
-    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+    let git = &context.room.git;
+    let pull = context.state.pull(number).ok_or_else(not_found)?;
     git.diff(&pull.base_sha, &pull.head_sha, more)
         .map_err(broken)
 }
 
-pub(super) fn list(desk: &mut HandlerContext<'_>) -> Answered {
-    let branches = desk.room.git.branches().map_err(broken)?;
-    for pull in &mut desk.state.pulls {
+pub(super) fn list(context: &mut HandlerContext<'_>) -> Answered {
+    let branches = context.room.git.branches().map_err(broken)?;
+    for pull in &mut context.state.pulls {
         follow(pull, &branches);
     }
-    let asked = desk.asked;
+    let asked = context.asked;
     let state = asked.query("state").unwrap_or("open");
     let head = asked.query("head").filter(|head| head.contains(':'));
     let fits = |pull: &&Pull| {
         let state_fits = state == "all" || pull.open == (state == "open");
-        let label = format!("{}:{}", desk.room.owner, pull.head);
+        let label = format!("{}:{}", context.room.owner, pull.head);
         let base_fits = asked.query("base").is_none_or(|base| pull.base == base);
         state_fits && base_fits && head.is_none_or(|head| head == label)
     };
-    let mut all: Vec<Value> = desk
+    let mut all: Vec<Value> = context
         .state
         .pulls
         .iter()
         .filter(fits)
-        .map(|pull| pull_json(desk, pull))
+        .map(|pull| pull_json(context, pull))
         .collect();
     let created = asked.query("sort").unwrap_or("created") == "created";
     if asked.query("direction") == Some("desc") || (created && asked.query("direction").is_none()) {
@@ -170,15 +175,15 @@ fn refused(message: &str) -> Answer {
     Answer::invalid("Validation Failed", &errors)
 }
 
-pub(super) fn open(desk: &mut HandlerContext<'_>) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let asked = desk.asked;
+pub(super) fn open(context: &mut HandlerContext<'_>) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let asked = context.asked;
     let (title, head, base) = (
         asked.text("title")?,
         asked.text("head")?,
         asked.text("base")?,
     );
-    let owner = format!("{}:", desk.room.owner);
+    let owner = format!("{}:", context.room.owner);
     let head = head.strip_prefix(&owner).unwrap_or(head);
     let draft = asked.json["draft"] == true;
     if asked.json["body"]
@@ -187,45 +192,45 @@ pub(super) fn open(desk: &mut HandlerContext<'_>) -> Answered {
     {
         return Err(refused("body is too long (maximum is 65536 characters)"));
     }
-    if draft && desk.state.drafts_refused {
+    if draft && context.state.drafts_refused {
         return Err(refused(
             "Draft pull requests are not supported in this repository.",
         ));
     }
     let commit = |branch: &str, field: &str| {
         let errors = json!([{"resource": "PullRequest", "field": field, "code": "invalid"}]);
-        let found = desk.room.git.branch(branch);
+        let found = context.room.git.branch(branch);
         found.ok_or_else(|| Answer::invalid("Validation Failed", &errors))
     };
     let (head_sha, base_sha) = (commit(head, "head")?, commit(base, "base")?);
     let same = |pull: &&Pull| pull.open && pull.head == head && pull.base == base;
-    if desk.state.pulls.iter().any(|pull| same(&pull)) {
+    if context.state.pulls.iter().any(|pull| same(&pull)) {
         return Err(refused(&format!(
             "A pull request already exists for {owner}{head}."
         )));
     }
-    if desk.room.git.count_between(&base_sha, &head_sha) == 0 {
+    if context.room.git.count_between(&base_sha, &head_sha) == 0 {
         return Err(refused(&format!("No commits between {base} and {head}")));
     }
-    let login = desk.who.login.clone();
-    let pull = desk
+    let login = context.who.login.clone();
+    let pull = context
         .state
         .new_pull(&login, (head, head_sha), (base, base_sha));
     let number = pull.number;
-    desk.state.pulls.push(Pull {
+    context.state.pulls.push(Pull {
         title: title.to_owned(),
         body: asked.json["body"].as_str().map(str::to_owned),
         draft,
         ..pull
     });
-    Ok(Answer::json(201, &full_json(desk, number)?))
+    Ok(Answer::json(201, &full_json(context, number)?))
 }
 
-pub(super) fn change(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
-    desk.needs(Level::Write, WRITE)?;
-    let asked = desk.asked;
-    let git = &desk.room.git;
-    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+pub(super) fn change(context: &mut HandlerContext<'_>, number: u64) -> Answered {
+    context.needs(Level::Write, WRITE)?;
+    let asked = context.asked;
+    let git = &context.room.git;
+    let pull = context.state.pull(number).ok_or_else(not_found)?;
     match asked.json["state"].as_str() {
         None => {}
         Some("closed") => {
@@ -256,25 +261,25 @@ pub(super) fn change(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
         pull.body = Some(body.to_owned());
     }
     pull.updated_at = now();
-    Ok(Answer::json(200, &full_json(desk, number)?))
+    Ok(Answer::json(200, &full_json(context, number)?))
 }
 
-pub(super) fn files(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
-    let named = diff(desk, number, &["--name-status", "-z"])?;
+pub(super) fn files(context: &mut HandlerContext<'_>, number: u64) -> Answered {
+    let named = diff(context, number, &["--name-status", "-z"])?;
     let text = String::from_utf8_lossy(&named).into_owned();
-    let mut words = text.split('\0').filter(|word| !word.is_empty());
+    let mut fields = text.split('\0').filter(|word| !word.is_empty());
     let mut all = Vec::new();
-    while let Some(letter) = words.next() {
+    while let Some(letter) = fields.next() {
         let (status, renamed) = match letter.as_bytes().first() {
             Some(b'A') => ("added", false),
             Some(b'D') => ("removed", false),
             Some(b'R') => ("renamed", true),
             _ => ("modified", false),
         };
-        let before = if renamed { words.next() } else { None };
-        let path = words.next().unwrap_or_default();
+        let before = if renamed { fields.next() } else { None };
+        let path = fields.next().unwrap_or_default();
         let paths: Vec<&str> = ["--"].into_iter().chain(before).chain([path]).collect();
-        let whole = String::from_utf8_lossy(&diff(desk, number, &paths)?).into_owned();
+        let whole = String::from_utf8_lossy(&diff(context, number, &paths)?).into_owned();
         let hunks = whole
             .find("\n@@ ")
             .map(|start| whole[start + 1..].trim_end().to_owned());
@@ -294,5 +299,5 @@ pub(super) fn files(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
         }
         all.push(file);
     }
-    plain_page(desk.asked, &all)
+    plain_page(context.asked, &all)
 }

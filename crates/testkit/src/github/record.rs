@@ -5,7 +5,6 @@ use serde_json::Value;
 /// A request and its answer.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
-    /// The HTTP method.
     pub method: String,
     /// The path as it was sent, without the query.
     pub path: String,

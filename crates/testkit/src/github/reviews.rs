@@ -1,4 +1,4 @@
-//! Reviews, remarks on lines, and talk.
+//! Reviews, remarks on lines, and comments on the pull request itself.
 
 use serde_json::{Value, json};
 
@@ -10,33 +10,33 @@ use super::{
     state::{LineComment, Review, now},
 };
 
-fn review_json(desk: &HandlerContext<'_>, review: &Review) -> Value {
+fn review_json(context: &HandlerContext<'_>, review: &Review) -> Value {
     json!({
         "id": review.id,
         "node_id": format!("PRR_{}", review.id),
         "user": shapes::user(&review.author),
         "body": review.body,
         "state": review.state,
-        "html_url": desk.room.page(&format!("/pull/{}#review-{}", review.pull, review.id)),
-        "pull_request_url": desk.room.api(&format!("/pulls/{}", review.pull)),
+        "html_url": context.room.page(&format!("/pull/{}#review-{}", review.pull, review.id)),
+        "pull_request_url": context.room.api(&format!("/pulls/{}", review.pull)),
         "commit_id": review.commit,
         "submitted_at": review.at.to_string(),
         "author_association": "MEMBER",
     })
 }
 
-pub(super) fn list(desk: &HandlerContext<'_>, number: u64) -> Answered {
-    let of_pull = desk
+pub(super) fn list(context: &HandlerContext<'_>, number: u64) -> Answered {
+    let of_pull = context
         .state
         .reviews
         .iter()
         .filter(|review| review.pull == number);
-    let all: Vec<Value> = of_pull.map(|review| review_json(desk, review)).collect();
-    plain_page(desk.asked, &all)
+    let all: Vec<Value> = of_pull.map(|review| review_json(context, review)).collect();
+    plain_page(context.asked, &all)
 }
 
-pub(super) fn line_comments(desk: &HandlerContext<'_>, number: u64) -> Answered {
-    let of_pull = desk
+pub(super) fn line_comments(context: &HandlerContext<'_>, number: u64) -> Answered {
+    let of_pull = context
         .state
         .reviews
         .iter()
@@ -62,11 +62,11 @@ pub(super) fn line_comments(desk: &HandlerContext<'_>, number: u64) -> Answered 
         .flat_map(|review| review.comments.iter().map(move |comment| (review, comment)))
         .map(comment)
         .collect();
-    plain_page(desk.asked, &all)
+    plain_page(context.asked, &all)
 }
 
-pub(super) fn talk(desk: &HandlerContext<'_>, number: u64) -> Answered {
-    let of_pull = desk
+pub(super) fn issue_comments(context: &HandlerContext<'_>, number: u64) -> Answered {
+    let of_pull = context
         .state
         .comments
         .iter()
@@ -83,15 +83,15 @@ pub(super) fn talk(desk: &HandlerContext<'_>, number: u64) -> Answered {
             })
         })
         .collect();
-    plain_page(desk.asked, &all)
+    plain_page(context.asked, &all)
 }
 
 fn unprocessable(error: &str) -> Answer {
     Answer::invalid("Unprocessable Entity", &json!([error]))
 }
 
-pub(super) fn post(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
-    let asked = &desk.asked.json;
+pub(super) fn post(context: &mut HandlerContext<'_>, number: u64) -> Answered {
+    let asked = &context.asked.json;
     let body = asked["body"].as_str().unwrap_or_default().to_owned();
     let state = match asked["event"].as_str() {
         Some("COMMENT") => "COMMENTED",
@@ -99,8 +99,8 @@ pub(super) fn post(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
         Some("REQUEST_CHANGES") => "CHANGES_REQUESTED",
         _ => "PENDING",
     };
-    let who = desk.who.login.clone();
-    let pull = desk.state.pull(number).ok_or_else(not_found)?;
+    let who = context.who.login.clone();
+    let pull = context.state.pull(number).ok_or_else(not_found)?;
     let own = pull.author == who;
     let head = pull.head_sha.clone();
     match state {
@@ -116,15 +116,15 @@ pub(super) fn post(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
         _ => {}
     }
     let commit = asked["commit_id"].as_str().unwrap_or(&head).to_owned();
-    if desk.room.git.kind(&commit).as_deref() != Some("commit") {
+    if context.room.git.kind(&commit).as_deref() != Some("commit") {
         return Err(unprocessable("The commit is not part of the pull request"));
     }
     let mut comments = Vec::new();
     for comment in asked["comments"].as_array().cloned().unwrap_or_default() {
-        comments.push(line_comment(desk, number, &comment)?);
+        comments.push(line_comment(context, number, &comment)?);
     }
     let review = Review {
-        id: desk.state.next_id(),
+        id: context.state.next_id(),
         pull: number,
         author: who,
         body,
@@ -133,20 +133,20 @@ pub(super) fn post(desk: &mut HandlerContext<'_>, number: u64) -> Answered {
         at: now(),
         comments,
     };
-    let answer = review_json(desk, &review);
-    desk.state.reviews.push(review);
+    let answer = review_json(context, &review);
+    context.state.reviews.push(review);
     Ok(Answer::json(200, &answer))
 }
 
 /// A line that the diff shows on its new side, or an error.
 fn line_comment(
-    desk: &mut HandlerContext<'_>,
+    context: &mut HandlerContext<'_>,
     number: u64,
     comment: &Value,
 ) -> Result<LineComment, Answer> {
     let path = comment["path"].as_str().unwrap_or_default();
     let line = comment["line"].as_u64().unwrap_or_default();
-    let diff = pulls::diff(desk, number, &["--", path])?;
+    let diff = pulls::diff(context, number, &["--", path])?;
     let diff = String::from_utf8_lossy(&diff);
     if diff.is_empty() {
         return Err(unprocessable("Path could not be resolved"));
@@ -165,7 +165,7 @@ fn line_comment(
         return Err(unprocessable("Line could not be resolved"));
     }
     Ok(LineComment {
-        id: desk.state.next_id(),
+        id: context.state.next_id(),
         path: path.to_owned(),
         line,
         body: comment["body"].as_str().unwrap_or_default().to_owned(),

@@ -197,30 +197,30 @@ fn admitted(room: &Room, state: &mut State, asked: &Asked) -> Answered {
     if matches!(asked.method.as_str(), "POST" | "PATCH" | "PUT") && !has_json {
         return Err(Answer::error(400, "Problems parsing JSON"));
     }
-    let mut desk = HandlerContext {
+    let mut context = HandlerContext {
         room,
         state,
         asked,
         who,
     };
     if asked.path == graphql_path(&room.api_path) {
-        return graphql::answer(&mut desk);
+        return graphql::answer(&mut context);
     }
     let parts = asked.parts(&room.api_path).ok_or_else(not_found)?;
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match (asked.method.as_str(), &parts[..]) {
-        ("GET", ["user"]) if desk.who.kind == TokenKind::App => {
+        ("GET", ["user"]) if context.who.kind == TokenKind::App => {
             Err(Answer::error(403, "Resource not accessible by integration"))
         }
-        ("GET", ["user"]) => Ok(Answer::json(200, &shapes::user(&desk.who.login))),
-        ("GET", ["search", "code"]) => commits::search(&desk),
+        ("GET", ["user"]) => Ok(Answer::json(200, &shapes::user(&context.who.login))),
+        ("GET", ["search", "code"]) => commits::search(&context),
         (_, ["repos", owner, name, rest @ ..])
             if (*owner, *name) == (room.owner.as_str(), room.name.as_str())
-                && desk.who.level > Level::None =>
+                && context.who.level > Level::None =>
         {
-            dispatch(&mut desk, rest)
+            dispatch(&mut context, rest)
         }
-        (method, ["repos", _, name, ..]) if desk.state.former_name.as_deref() == Some(*name) => {
+        (method, ["repos", _, name, ..]) if context.state.former_name.as_deref() == Some(*name) => {
             let status = if method == "GET" { 301 } else { 307 };
             let moved = Answer::error(status, "Moved Permanently");
             Ok(moved.header("Location", moved_url(room, asked, name)))
@@ -244,53 +244,53 @@ fn graphql_path(api_path: &str) -> String {
     )
 }
 
-fn dispatch(desk: &mut HandlerContext<'_>, parts: &[&str]) -> Answered {
-    match (desk.asked.method.as_str(), parts) {
+fn dispatch(context: &mut HandlerContext<'_>, parts: &[&str]) -> Answered {
+    match (context.asked.method.as_str(), parts) {
         ("GET", []) => Ok(Answer::json(
             200,
-            &shapes::repo(desk.room, desk.state, desk.who.level),
+            &shapes::repo(context.room, context.state, context.who.level),
         )),
-        ("GET", ["git", "ref", "heads", branch @ ..]) => data::get_ref(desk, &branch.join("/")),
-        ("GET", ["git", "commits", sha]) => data::get_commit(desk, sha),
-        ("GET", ["git", "trees", sha]) => data::get_tree(desk, sha),
-        ("GET", ["git", "blobs", sha]) => data::get_blob(desk, sha),
-        ("POST", ["git", "blobs"]) => data::post_blob(desk),
-        ("POST", ["git", "trees"]) => data::post_tree(desk),
-        ("POST", ["git", "commits"]) => data::post_commit(desk),
-        ("POST", ["git", "refs"]) => data::post_ref(desk),
+        ("GET", ["git", "ref", "heads", branch @ ..]) => data::get_ref(context, &branch.join("/")),
+        ("GET", ["git", "commits", sha]) => data::get_commit(context, sha),
+        ("GET", ["git", "trees", sha]) => data::get_tree(context, sha),
+        ("GET", ["git", "blobs", sha]) => data::get_blob(context, sha),
+        ("POST", ["git", "blobs"]) => data::post_blob(context),
+        ("POST", ["git", "trees"]) => data::post_tree(context),
+        ("POST", ["git", "commits"]) => data::post_commit(context),
+        ("POST", ["git", "refs"]) => data::post_ref(context),
         ("PATCH", ["git", "refs", "heads", branch @ ..]) => {
-            data::patch_ref(desk, &branch.join("/"))
+            data::patch_ref(context, &branch.join("/"))
         }
         ("DELETE", ["git", "refs", "heads", branch @ ..]) => {
-            data::delete_ref(desk, &branch.join("/"))
+            data::delete_ref(context, &branch.join("/"))
         }
-        ("GET", ["commits"]) => commits::list(desk),
-        ("GET", ["commits", sha, "check-runs"]) => checks::runs(desk, sha),
-        ("GET", ["commits", sha, "status"]) => checks::combined(desk, sha),
-        ("GET", ["collaborators", login, "permission"]) => checks::permission(desk, login),
-        ("GET", ["pulls"]) => pulls::list(desk),
-        ("POST", ["pulls"]) => pulls::open(desk),
+        ("GET", ["commits"]) => commits::list(context),
+        ("GET", ["commits", sha, "check-runs"]) => checks::runs(context, sha),
+        ("GET", ["commits", sha, "status"]) => checks::combined(context, sha),
+        ("GET", ["collaborators", login, "permission"]) => checks::permission(context, login),
+        ("GET", ["pulls"]) => pulls::list(context),
+        ("POST", ["pulls"]) => pulls::open(context),
         (_, ["pulls", number, rest @ ..]) => {
             let number = number.parse().map_err(|_| not_found())?;
-            pulls::refresh(desk, number)?;
-            of_pull(desk, number, rest)
+            pulls::refresh(context, number)?;
+            of_pull(context, number, rest)
         }
         ("GET", ["issues", number, "comments"]) => {
-            reviews::talk(desk, number.parse().map_err(|_| not_found())?)
+            reviews::issue_comments(context, number.parse().map_err(|_| not_found())?)
         }
         _ => Err(not_found()),
     }
 }
 
-fn of_pull(desk: &mut HandlerContext<'_>, number: u64, parts: &[&str]) -> Answered {
-    match (desk.asked.method.as_str(), parts) {
-        ("GET", []) => pulls::get(desk, number),
-        ("PATCH", []) => pulls::change(desk, number),
-        ("GET", ["files"]) => pulls::files(desk, number),
-        ("GET", ["reviews"]) => reviews::list(desk, number),
-        ("POST", ["reviews"]) => reviews::post(desk, number),
-        ("GET", ["comments"]) => reviews::line_comments(desk, number),
-        ("PUT", ["merge"]) => merge::merge(desk, number),
+fn of_pull(context: &mut HandlerContext<'_>, number: u64, parts: &[&str]) -> Answered {
+    match (context.asked.method.as_str(), parts) {
+        ("GET", []) => pulls::get(context, number),
+        ("PATCH", []) => pulls::change(context, number),
+        ("GET", ["files"]) => pulls::files(context, number),
+        ("GET", ["reviews"]) => reviews::list(context, number),
+        ("POST", ["reviews"]) => reviews::post(context, number),
+        ("GET", ["comments"]) => reviews::line_comments(context, number),
+        ("PUT", ["merge"]) => merge::merge(context, number),
         _ => Err(not_found()),
     }
 }

@@ -40,7 +40,6 @@ pub enum TokenKind {
 /// Someone with a token.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// The name.
     pub login: String,
     pub token: String,
     /// What they may do.

@@ -65,8 +65,8 @@ impl Host {
     /// A server that obeys its control file from now on.
     pub fn start(setup: HostSetup) -> std::io::Result<Arc<Self>> {
         if let Some(file) = setup.refuse.as_deref().filter(|file| file.exists()) {
-            let words = format!("refusing to start: {} is there", file.display());
-            return Err(std::io::Error::other(words));
+            let message = format!("refusing to start: {} is there", file.display());
+            return Err(std::io::Error::other(message));
         }
         let host = Arc::new(Self {
             setup,

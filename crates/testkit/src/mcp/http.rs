@@ -24,12 +24,12 @@ pub(super) fn serve(host: &Arc<Host>, port: u16, ready: impl FnOnce(String)) -> 
     for stream in listener.incoming() {
         let (host, stream) = (host.clone(), stream?);
         // A client that goes away is no concern of the others.
-        thread::spawn(move || talk(&host, stream));
+        thread::spawn(move || handle_connection(&host, stream));
     }
     Ok(())
 }
 
-fn talk(host: &Host, stream: TcpStream) -> io::Result<()> {
+fn handle_connection(host: &Host, stream: TcpStream) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let Some(request) = read(&mut reader)? else {
         return Ok(());

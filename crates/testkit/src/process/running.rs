@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// How long output is waited for after the end of a process: one that it leaves behind may hold
 /// the pipe open for ever.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// A process under way. Its output is read all the time, so that it never waits for a reader.
 /// Dropping it kills it.
@@ -144,7 +144,7 @@ impl Running {
     fn finished(&self, status: ExitStatus) -> Finished {
         let begin = Instant::now();
         while !(self.stdout.is_complete() && self.stderr.is_complete())
-            && begin.elapsed() < LAST_WORDS
+            && begin.elapsed() < OUTPUT_GRACE
         {
             thread::sleep(Duration::from_millis(1));
         }

@@ -17,11 +17,11 @@ pub fn processes_with_env(key: &str, value: &str) -> io::Result<Vec<u32>> {
 pub fn processes_with_cmdline(text: &str) -> io::Result<Vec<u32>> {
     let own = std::process::id();
     let mut found = processes("cmdline", |line| {
-        let words: Vec<_> = line
+        let arguments: Vec<_> = line
             .split(|byte| *byte == 0)
             .map(String::from_utf8_lossy)
             .collect();
-        words.join(" ").contains(text)
+        arguments.join(" ").contains(text)
     })?;
     found.retain(|process| *process != own);
     Ok(found)

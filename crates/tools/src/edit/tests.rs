@@ -59,11 +59,11 @@ async fn bytes_and_mode_of_the_rest_stay() {
 #[tokio::test]
 async fn a_loose_match_is_told() {
     let bench = read_bench("if x {\n\tgo();\n}\n").await;
-    let words = bench
+    let output = bench
         .run(&Edit, edit("    go();\n}", "    stop();\n}"))
         .await;
     assert_eq!(
-        words,
+        output,
         "Edited a.txt (found with tabs and spaces of the indentation equivalent):\n1\tif x {\n2\t\tstop();\n3\t}"
     );
     assert_eq!(bench.text("a.txt"), "if x {\n\tstop();\n}\n");
@@ -74,8 +74,8 @@ async fn all_occurrences_are_replaced_when_asked() {
     let bench = read_bench("a b a\n").await;
     let input =
         json!({"file_path": "a.txt", "old_string": "a", "new_string": "c", "replace_all": true});
-    let words = bench.run(&Edit, input).await;
-    assert_eq!(words, "Edited a.txt in 2 places, the first:\n1\tc b c");
+    let output = bench.run(&Edit, input).await;
+    assert_eq!(output, "Edited a.txt in 2 places, the first:\n1\tc b c");
 }
 
 #[tokio::test]
@@ -149,13 +149,13 @@ async fn a_mark_is_not_written_in_place_of_a_secret() {
     bench.run(&Edit, both).await;
     let kept = format!("key = '{TOKEN}'\nport = 2\n");
     assert_eq!(bench.text("a.txt"), kept);
-    let words = bench
+    let error = bench
         .fail(&Edit, edit("port = 2", "again = '[redacted]'"))
         .await;
-    assert!(words.contains("a secret that was not shown"), "{words}");
+    assert!(error.contains("a secret that was not shown"), "{error}");
     let whole = json!({"file_path": "a.txt", "content": "key = '[redacted]'\n"});
-    let words = bench.fail(&crate::write::Write, whole).await;
-    assert!(words.contains("would take its place; use Edit"), "{words}");
+    let error = bench.fail(&crate::write::Write, whole).await;
+    assert!(error.contains("would take its place; use Edit"), "{error}");
     assert_eq!(bench.text("a.txt"), kept);
     bench.run(&Edit, edit("key = '[redacted]'\n", "")).await;
     assert_eq!(bench.text("a.txt"), "port = 2\n");

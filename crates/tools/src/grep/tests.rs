@@ -79,9 +79,9 @@ async fn a_search_gives(#[case] mut input: Value, #[case] expected: &str) {
 #[case::a_missing_path(json!({"pattern": "a", "path": "scr"}), "scr does not exist. Did you mean src?")]
 #[case::an_unknown_mode(json!({"pattern": "a", "output_mode": "lines"}), "`output_mode` must be one of \"files_with_matches\", \"content\", \"count\"")]
 #[tokio::test]
-async fn a_search_is_refused(#[case] input: Value, #[case] words: &str) {
+async fn a_search_is_refused(#[case] input: Value, #[case] expected: &str) {
     let refusal = tree().fail(&Grep, input).await;
-    assert!(refusal.contains(words), "{refusal}");
+    assert!(refusal.contains(expected), "{refusal}");
 }
 
 #[tokio::test]

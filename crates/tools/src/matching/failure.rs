@@ -47,7 +47,7 @@ pub struct BlockFailure {
     pub reason: MatchFailure,
 }
 
-/// How many places are named before «and N more».
+/// How many places are named before "and N more".
 const NAMED_PLACES: usize = 10;
 
 impl fmt::Display for MatchFailure {

@@ -397,14 +397,15 @@ fn a_refusal_shows_the_nearest_text_and_what_differs() {
 
 #[test]
 fn a_refusal_notices_line_numbers_and_edits_already_made() {
-    let words = |original, search, replace| one(original, search, replace).unwrap_err().to_string();
-    let numbered = words(
+    let error_of =
+        |original, search, replace| one(original, search, replace).unwrap_err().to_string();
+    let numbered = error_of(
         "let a = 1;\nlet b = 2;\n",
         "1\tlet a = 1;\n2\tlet b = 2;",
         "",
     );
     assert!(numbered.contains("carries line numbers"), "{numbered}");
-    let done = words(
+    let done = error_of(
         "let a = 2;\nlet b = 2;\n",
         "let a = 1;\nlet b = 2;",
         "let a = 2;\nlet b = 2;",

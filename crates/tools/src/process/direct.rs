@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::CommandLine;
 
-use super::{Capture, Ended, Ending, LAST_WORDS, Launch, ProcessError, hold::Hold};
+use super::{Capture, Ended, Ending, Launch, OUTPUT_GRACE, ProcessError, hold::Hold};
 
 /// A command under way.
 pub(super) struct Running {
@@ -112,7 +112,7 @@ impl Running {
     async fn drain(&mut self, capture: &mut Capture) {
         let mut buffer = vec![0; 64 << 10];
         while !self.closed {
-            match timeout(LAST_WORDS, self.output.read(&mut buffer)).await {
+            match timeout(OUTPUT_GRACE, self.output.read(&mut buffer)).await {
                 Ok(Ok(count)) if count > 0 => capture.push(&buffer[..count]),
                 Ok(_) => self.closed = true,
                 Err(_) => return,

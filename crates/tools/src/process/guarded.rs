@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::sandbox::{Guarded, GuardedEnd, Report};
 
-use super::{Capture, Ended, Ending, GRACE, GUARD_GRACE, LAST_WORDS, ProcessError};
+use super::{Capture, Ended, Ending, GRACE, GUARD_GRACE, OUTPUT_GRACE, ProcessError};
 
 /// What the sandbox program says when it fails begins like this.
 const SANDBOX_SAYS: &[u8] = b"bwrap: ";
@@ -91,14 +91,14 @@ impl Running {
         cancel: &CancellationToken,
     ) -> io::Result<Option<Ending>> {
         let mut buffer = vec![0; 64 << 10];
-        let mut words = [0; 4 << 10];
+        let mut chunk = [0; 4 << 10];
         let mut stopped: Option<Ending> = None;
         let mut next = deadline;
         loop {
             tokio::select! {
-                read = self.control.read(&mut words) => match read {
+                read = self.control.read(&mut chunk) => match read {
                     Ok(0) | Err(_) => return Ok(stopped),
-                    Ok(count) => self.report.extend_from_slice(&words[..count]),
+                    Ok(count) => self.report.extend_from_slice(&chunk[..count]),
                 },
                 read = self.output.read(&mut buffer), if !self.closed => match read? {
                     0 => self.closed = true,
@@ -158,7 +158,7 @@ impl Running {
     async fn drain(&mut self, capture: &mut Capture) {
         let mut buffer = vec![0; 64 << 10];
         while !self.closed {
-            match timeout(LAST_WORDS, self.output.read(&mut buffer)).await {
+            match timeout(OUTPUT_GRACE, self.output.read(&mut buffer)).await {
                 Ok(Ok(count)) if count > 0 => self.take(&buffer[..count], capture),
                 Ok(_) => self.closed = true,
                 Err(_) => return,

@@ -36,7 +36,7 @@ pub const GRACE: Duration = Duration::from_secs(5);
 const GUARD_GRACE: Duration = Duration::from_secs(3);
 
 /// How long output of a process that ended may still arrive.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 
 /// A command to run.
 #[derive(Debug, Clone)]

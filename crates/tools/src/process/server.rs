@@ -22,7 +22,7 @@ use tokio::{
 use crate::sandbox::{CommandLine, SERVER_COMMAND};
 
 /// How much of what it said on its standard error is kept.
-const LAST_WORDS: usize = 4 << 10;
+const STDERR_TAIL: usize = 4 << 10;
 /// How long it may take to end once its input is closed.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// How long its guard may take to kill everything.
@@ -138,14 +138,14 @@ async fn listen(mut errors: UnixStream, said: Arc<Mutex<Vec<u8>>>) {
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
         let mut said = said.lock();
         said.extend_from_slice(&buffer[..count]);
-        let surplus = said.len().saturating_sub(LAST_WORDS);
+        let surplus = said.len().saturating_sub(STDERR_TAIL);
         said.drain(..surplus);
     }
 }
 
 impl ServerHold {
     /// The end of what it said on its standard error.
-    pub fn last_words(&self) -> String {
+    pub fn stderr_tail(&self) -> String {
         String::from_utf8_lossy(&self.said.lock()).trim().to_owned()
     }
 

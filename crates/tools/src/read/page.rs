@@ -17,7 +17,6 @@ const CHUNK: usize = 64 * 1024;
 pub(super) struct Window {
     /// The first, from 1.
     pub(super) first: usize,
-    /// How many.
     pub(super) limit: usize,
 }
 

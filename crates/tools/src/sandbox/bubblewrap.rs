@@ -88,54 +88,54 @@ impl Bubblewrap {
         line: &CommandLine,
         cwd: &Path,
     ) -> Vec<OsString> {
-        let mut words = Words::default();
-        words.add(["--ro-bind", "/", "/", "--dev", "/dev"]);
-        words.scratch(policy, Path::new("/dev/shm"));
+        let mut arguments = Arguments::default();
+        arguments.add(["--ro-bind", "/", "/", "--dev", "/dev"]);
+        arguments.scratch(policy, Path::new("/dev/shm"));
         match self.proc_view {
             // Root could write to `/proc/sys`.
-            ProcView::Own => words.add(["--proc", "/proc", "--remount-ro", "/proc"]),
+            ProcView::Own => arguments.add(["--proc", "/proc", "--remount-ro", "/proc"]),
             ProcView::Shared => {}
         }
-        words.add(["--unshare-pid", "--unshare-ipc"]);
+        arguments.add(["--unshare-pid", "--unshare-ipc"]);
         if policy.network != Network::Allowed {
-            words.add(["--unshare-net"]);
+            arguments.add(["--unshare-net"]);
         }
-        words.add(["--cap-drop", "ALL"]);
+        arguments.add(["--cap-drop", "ALL"]);
         if self.privileges == Privileges::Files {
             for capability in ROOT_CAPABILITIES {
-                words.add(["--cap-add", capability]);
+                arguments.add(["--cap-add", capability]);
             }
         }
         for (path, mount) in &layout.mounts {
             match mount {
-                Mount::Empty => words.scratch(policy, path),
-                Mount::ReadOnly => words.mount("--ro-bind", path, path),
-                Mount::Writable => words.mount("--bind", path, path),
-                Mount::Nothing => words.mount("--ro-bind", Path::new("/dev/null"), path),
+                Mount::Empty => arguments.scratch(policy, path),
+                Mount::ReadOnly => arguments.mount("--ro-bind", path, path),
+                Mount::Writable => arguments.mount("--bind", path, path),
+                Mount::Nothing => arguments.mount("--ro-bind", Path::new("/dev/null"), path),
             }
         }
-        words.add(["--clearenv"]);
+        arguments.add(["--clearenv"]);
         for (name, value) in &line.env {
-            words.push("--setenv");
-            words.push(name);
-            words.push(value);
+            arguments.push("--setenv");
+            arguments.push(name);
+            arguments.push(value);
         }
-        words.push("--chdir");
-        words.push(cwd);
-        words.0
+        arguments.push("--chdir");
+        arguments.push(cwd);
+        arguments.0
     }
 }
 
 #[derive(Default)]
-struct Words(Vec<OsString>);
+struct Arguments(Vec<OsString>);
 
-impl Words {
+impl Arguments {
     fn push(&mut self, word: impl AsRef<OsStr>) {
         self.0.push(word.as_ref().to_owned());
     }
 
-    fn add<const N: usize>(&mut self, words: [&str; N]) {
-        self.0.extend(words.map(OsString::from));
+    fn add<const N: usize>(&mut self, arguments: [&str; N]) {
+        self.0.extend(arguments.map(OsString::from));
     }
 
     fn mount(&mut self, how: &str, source: &Path, target: &Path) {

@@ -100,12 +100,12 @@ impl GuardClient {
         line: &CommandLine,
         patience: Duration,
     ) -> Result<(Report, String), String> {
-        let words = |error: &dyn std::fmt::Display| error.to_string();
-        let guarded = self.start(setup, order, line).map_err(|e| words(&e))?;
+        let message_of = |error: &dyn std::fmt::Display| error.to_string();
+        let guarded = self.start(setup, order, line).map_err(|e| message_of(&e))?;
         let mut control = guarded.control;
         control
             .set_read_timeout(Some(patience))
-            .map_err(|error| words(&error))?;
+            .map_err(|error| message_of(&error))?;
         let mut text = Vec::new();
         control
             .read_to_end(&mut text)

@@ -357,8 +357,8 @@ impl Sandbox {
     /// The kind in force, in words.
     pub fn describe(&self) -> String {
         match self.kind() {
-            SandboxKind::Namespaces => self.probes.namespaces_words(),
-            SandboxKind::Bubblewrap => self.probes.bubblewrap_words(),
+            SandboxKind::Namespaces => self.probes.describe_namespaces(),
+            SandboxKind::Bubblewrap => self.probes.describe_bubblewrap(),
             SandboxKind::Landlock => "Landlock and seccomp".to_owned(),
             SandboxKind::Seatbelt => "Seatbelt".to_owned(),
             SandboxKind::None if self.choice == SandboxChoice::Off => {

@@ -228,7 +228,6 @@ impl Prepared {
         is_ready([self.mount_table(), told])
     }
 
-    /// Starts the command.
     pub(super) fn start(
         mut self,
         policy: &SandboxPolicy,

@@ -60,15 +60,15 @@ pub(crate) struct CommandLine {
 /// Four lengths, the order as JSON, then the words of the command line, each with a NUL after it.
 pub(super) fn encode(order: &impl Serialize, line: &CommandLine) -> Result<Vec<u8>, SandboxError> {
     let json = serde_json::to_vec(order)?;
-    let mut words = Vec::new();
+    let mut strings = Vec::new();
     let mut push = |word: &OsStr| -> Result<(), SandboxError> {
         if word.as_bytes().contains(&0) {
             return Err(SandboxError::NulByte {
                 word: word.to_string_lossy().into_owned(),
             });
         }
-        words.extend_from_slice(word.as_bytes());
-        words.push(0);
+        strings.extend_from_slice(word.as_bytes());
+        strings.push(0);
         Ok(())
     };
     push(&line.program)?;
@@ -81,17 +81,17 @@ pub(super) fn encode(order: &impl Serialize, line: &CommandLine) -> Result<Vec<u
     }
     let lengths = [
         json.len(),
-        words.len(),
+        strings.len(),
         line.arguments.len(),
         line.env.len(),
     ];
-    let mut frame = Vec::with_capacity(16 + json.len() + words.len());
+    let mut frame = Vec::with_capacity(16 + json.len() + strings.len());
     for length in lengths {
         let length = u32::try_from(length).map_err(|_| SandboxError::TooLong)?;
         frame.extend_from_slice(&length.to_le_bytes());
     }
     frame.extend_from_slice(&json);
-    frame.extend_from_slice(&words);
+    frame.extend_from_slice(&strings);
     Ok(frame)
 }
 
@@ -106,20 +106,20 @@ pub(super) fn decode<T: DeserializeOwned>(mut source: impl Read) -> io::Result<(
         usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX)
     });
     let mut next = || lengths.next().unwrap_or(usize::MAX);
-    let (json, words, arguments, env) = (next(), next(), next(), next());
-    if json.saturating_add(words) > LONGEST {
+    let (json, strings, arguments, env) = (next(), next(), next(), next());
+    if json.saturating_add(strings) > LONGEST {
         return Err(malformed("the order is too long"));
     }
     let mut text = vec![0; json];
     source.read_exact(&mut text)?;
     let order = serde_json::from_slice(&text)?;
-    let mut bytes = vec![0; words];
+    let mut bytes = vec![0; strings];
     source.read_exact(&mut bytes)?;
-    let mut words = bytes
+    let mut strings = bytes
         .split(|byte| *byte == 0)
         .map(|word| OsString::from_vec(word.to_vec()));
     let mut word = || {
-        words
+        strings
             .next()
             .ok_or_else(|| malformed("the order is cut off"))
     };

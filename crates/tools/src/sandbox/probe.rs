@@ -70,29 +70,29 @@ impl Probes {
         found.ok().copied()
     }
 
-    pub(super) fn namespaces_words(&self) -> String {
+    pub(super) fn describe_namespaces(&self) -> String {
         let proc_view = self.namespaces().map(|found| found.proc_view);
-        format!("namespaces{}", proc_words(proc_view))
+        format!("namespaces{}", describe_proc(proc_view))
     }
 
     pub(super) fn bubblewrap(&self) -> Option<&super::bubblewrap::Bubblewrap> {
         self.bubblewrap.get().and_then(|found| found.as_ref().ok())
     }
 
-    pub(super) fn bubblewrap_words(&self) -> String {
+    pub(super) fn describe_bubblewrap(&self) -> String {
         let Some(found) = self.bubblewrap() else {
             return "bubblewrap".to_owned();
         };
         let program = found.program.display();
         format!(
             "bubblewrap ({program}){}",
-            proc_words(Some(found.proc_view))
+            describe_proc(Some(found.proc_view))
         )
     }
 }
 
 #[cfg(target_os = "linux")]
-fn proc_words(proc_view: Option<ProcView>) -> &'static str {
+fn describe_proc(proc_view: Option<ProcView>) -> &'static str {
     match proc_view {
         Some(ProcView::Shared) => ", with the machine's /proc: another cannot be mounted here",
         Some(ProcView::Own) | None => "",
@@ -116,11 +116,11 @@ impl Probes {
         }
     }
 
-    pub(super) fn namespaces_words(&self) -> String {
+    pub(super) fn describe_namespaces(&self) -> String {
         "namespaces".to_owned()
     }
 
-    pub(super) fn bubblewrap_words(&self) -> String {
+    pub(super) fn describe_bubblewrap(&self) -> String {
         "bubblewrap".to_owned()
     }
 }

@@ -382,9 +382,9 @@ fn anonymous(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-fn nul_separated(words: &[OsString]) -> io::Result<File> {
+fn nul_separated(arguments: &[OsString]) -> io::Result<File> {
     let mut bytes = Vec::new();
-    for word in words {
+    for word in arguments {
         bytes.extend_from_slice(word.as_bytes());
         bytes.push(0);
     }

@@ -152,11 +152,11 @@ mod tests {
     #[test]
     fn without_a_sandbox_only_what_a_person_approved_is_run() {
         let refused = wrap(SandboxChoice::Auto, Approval::Rules).err().unwrap();
-        let words = refused.to_string();
-        assert!(words.starts_with("no sandbox works here"), "{words}");
+        let message = refused.to_string();
+        assert!(message.starts_with("no sandbox works here"), "{message}");
         assert!(
-            words.contains("Install the package `bubblewrap`"),
-            "{words}"
+            message.contains("Install the package `bubblewrap`"),
+            "{message}"
         );
         assert!(wrap(SandboxChoice::Bubblewrap, Approval::Rules).is_err());
         assert!(wrap(SandboxChoice::Auto, Approval::Person).is_ok());

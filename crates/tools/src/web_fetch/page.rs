@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 5 << 20;
 const MOST_HOPS: usize = 5;
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// What of a page that says «no» is shown.
+/// What of a page that says "no" is shown.
 const ERROR_CHARS: usize = 2_000;
 
 /// A page as text.

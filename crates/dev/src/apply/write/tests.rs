@@ -152,7 +152,7 @@ fn modes_stay_and_a_new_executable_can_be_run() {
 fn a_file_that_cannot_be_staged_leaves_everything_as_it_was() {
     let dir = tree(&[("a", "1\n"), ("f", "2\n")]);
     let before = listing(dir.path());
-    for (bad, words) in [
+    for (bad, expected) in [
         (added("f/below", "x"), "`f` is no directory"),
         (added("a", "x"), "something is there already"),
         (modified("gone", "x"), "there is no such file any more"),
@@ -162,7 +162,7 @@ fn a_file_that_cannot_be_staged_leaves_everything_as_it_was() {
         let error = write(dir.path(), &changes).unwrap_err();
         assert_eq!(
             (error.reason.as_str(), error.state.as_str()),
-            (words, "nothing was changed")
+            (expected, "nothing was changed")
         );
         assert_eq!(listing(dir.path()), before);
     }

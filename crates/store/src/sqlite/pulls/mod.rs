@@ -14,7 +14,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::{
     SqliteStore, now,
-    rows::{field, words},
+    rows::{field, message_of},
 };
 use crate::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck, StoreError};
 
@@ -102,7 +102,7 @@ fn word_of(value: impl Serialize) -> Result<String, StoreError> {
 }
 
 fn from_word<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, String> {
-    serde_json::from_value(Value::String(field(row, column)?)).map_err(words)
+    serde_json::from_value(Value::String(field(row, column)?)).map_err(message_of)
 }
 
 fn damaged(number: u64) -> impl Fn(String) -> StoreError {

@@ -7,7 +7,7 @@ use sqlx::{SqliteConnection, sqlite::SqliteRow};
 use super::{
     super::{
         failure::Failure,
-        rows::{count, field, int, time, words},
+        rows::{count, field, int, message_of, time},
     },
     damaged, from_word, record, word_of,
 };
@@ -65,7 +65,7 @@ fn read(row: &SqliteRow, number: u64) -> Result<Review, String> {
         author: field(row, "author")?,
         verdict: from_word(row, "verdict")?,
         body: field(row, "body")?,
-        comments: serde_json::from_str(field(row, "comments")?).map_err(words)?,
+        comments: serde_json::from_str(field(row, "comments")?).map_err(message_of)?,
         commit: CommitId(field(row, "commit_id")?),
         at: time(row, "at")?,
     })

@@ -88,12 +88,14 @@ pub(super) async fn give_back_of(
     at: Timestamp,
 ) -> Result<(), Failure> {
     match MemberAddress::of(task) {
-        Some(seat) => give_back(connection, seat.session, seat.team, seat.name, at).await,
+        Some(address) => {
+            give_back(connection, address.session, address.team, address.name, at).await
+        }
         None => Ok(()),
     }
 }
 
-/// Whether there is anything to deal: most of the time there is not, and nobody is kept from
+/// Whether there is anything to assign: most of the time there is not, and nobody is kept from
 /// writing to find that out.
 pub(super) async fn any_free(connection: &mut SqliteConnection) -> Result<bool, Failure> {
     let row = sqlx::query(sql::FREE_ITEMS)
@@ -103,7 +105,7 @@ pub(super) async fn any_free(connection: &mut SqliteConnection) -> Result<bool, 
 }
 
 /// Gives free items to members who have come to their end.
-pub(super) async fn deal(
+pub(super) async fn assign(
     connection: &mut SqliteConnection,
     at: Timestamp,
 ) -> Result<Vec<TaskId>, Failure> {
@@ -154,26 +156,26 @@ pub(super) async fn take(
     at: Timestamp,
 ) -> Result<Option<TaskRecord>, Failure> {
     let found = read::found(connection, member).await?.record;
-    let Some(seat) = MemberAddress::of(&found) else {
+    let Some(address) = MemberAddress::of(&found) else {
         return Ok(None);
     };
-    if !is_member(connection, &seat, member).await? {
+    if !is_member(connection, &address, member).await? {
         return Ok(None);
     }
     let item = match item {
         Some(item) => item.clone(),
-        None => match free_item(connection, &seat).await? {
+        None => match free_item(connection, &address).await? {
             Some(item) => item,
             None => return Ok(None),
         },
     };
     let claim = TaskChange {
-        owner: Some(Some(seat.name.to_owned())),
+        owner: Some(Some(address.name.to_owned())),
         owner_must_be_free: OwnerRule::ClaimFree,
         ..TaskChange::default()
     };
     let taken = change::change(connection, &item, claim, at).await?;
-    mail::send(connection, member, SENDER, &words(&taken), at).await?;
+    mail::send(connection, member, SENDER, &assignment_message(&taken), at).await?;
     Ok(Some(taken))
 }
 
@@ -183,8 +185,8 @@ pub(super) async fn rests(
     task: &TaskRecord,
 ) -> Result<bool, Failure> {
     match MemberAddress::of(task) {
-        Some(seat) if task.status == TaskStatus::Completed => {
-            is_member(connection, &seat, &task.task_id).await
+        Some(address) if task.status == TaskStatus::Completed => {
+            is_member(connection, &address, &task.task_id).await
         }
         _ => Ok(false),
     }
@@ -192,12 +194,12 @@ pub(super) async fn rests(
 
 async fn is_member(
     connection: &mut SqliteConnection,
-    seat: &MemberAddress<'_>,
+    address: &MemberAddress<'_>,
     member: &TaskId,
 ) -> Result<bool, Failure> {
     let is_member = sqlx::query_scalar(sql::IS_MEMBER)
-        .bind(seat.session.to_string())
-        .bind(seat.team)
+        .bind(address.session.to_string())
+        .bind(address.team)
         .bind(member.as_str())
         .fetch_one(connection)
         .await?;
@@ -206,11 +208,11 @@ async fn is_member(
 
 async fn free_item(
     connection: &mut SqliteConnection,
-    seat: &MemberAddress<'_>,
+    address: &MemberAddress<'_>,
 ) -> Result<Option<TaskId>, Failure> {
     let row = sqlx::query(sql::FREE_ITEM)
-        .bind(seat.session.to_string())
-        .bind(list_of(seat.team))
+        .bind(address.session.to_string())
+        .bind(list_of(address.team))
         .fetch_optional(connection)
         .await?;
     let id = row.as_ref().map(|row| task_id(row, "id")).transpose();
@@ -218,12 +220,12 @@ async fn free_item(
 }
 
 /// What a member is told of an item that is now its own.
-fn words(item: &TaskRecord) -> String {
-    let mut words = format!("{} is yours: {}", item.task_id, item.subject);
+fn assignment_message(item: &TaskRecord) -> String {
+    let mut text = format!("{} is yours: {}", item.task_id, item.subject);
     if let Some(more) = &item.description {
-        words += &format!("\n{more}");
+        text += &format!("\n{more}");
     }
-    words += "\nWhen it is done, mark it with TaskUpdate: status `completed`, or `failed` if it \
+    text += "\nWhen it is done, mark it with TaskUpdate: status `completed`, or `failed` if it \
               cannot be done.";
-    words
+    text
 }

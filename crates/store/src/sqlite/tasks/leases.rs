@@ -87,7 +87,7 @@ impl LeaseStore for SqliteStore {
             return Ok(Vec::new());
         }
         let mut work = self.change().await?;
-        let outcome = items::deal(work.connection(), now()).await;
+        let outcome = items::assign(work.connection(), now()).await;
         work.settle(outcome).await
     }
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sqlx::sqlite::SqliteRow;
 
-use super::super::rows::{count, field, time, words};
+use super::super::rows::{count, field, message_of, time};
 use crate::StoreError;
 
 /// A task with what the store alone knows of it. Its dependencies are not filled in.
@@ -73,7 +73,9 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
     let parent: Option<&str> = field(row, "parent_task_id")?;
     Ok(TaskRecord {
         task_id: task_id(row, "id")?,
-        task_type: field::<&str>(row, "task_type")?.parse().map_err(words)?,
+        task_type: field::<&str>(row, "task_type")?
+            .parse()
+            .map_err(message_of)?,
         status: status(row)?,
         subject: field(row, "subject")?,
         description: field(row, "description")?,
@@ -86,7 +88,7 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
             true => OnDependencyFailure::Run,
             false => OnDependencyFailure::Fail,
         },
-        metadata: serde_json::from_str(field(row, "metadata")?).map_err(words)?,
+        metadata: serde_json::from_str(field(row, "metadata")?).map_err(message_of)?,
         blocks: Vec::new(),
         blocked_by: Vec::new(),
         output_file: field(row, "output_file")?,
@@ -95,18 +97,21 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
         started_at: maybe_time(row, "started_at")?,
         ended_at: maybe_time(row, "ended_at")?,
         error: field(row, "error")?,
-        exit_code: exit_code.map(i32::try_from).transpose().map_err(words)?,
-        attempt: u32::try_from(count(row, "attempt")?).map_err(words)?,
+        exit_code: exit_code
+            .map(i32::try_from)
+            .transpose()
+            .map_err(message_of)?,
+        attempt: u32::try_from(count(row, "attempt")?).map_err(message_of)?,
         usage: usage(row)?,
         cost_usd: cost(row)?,
         session_id: session_id
             .map(str::parse::<SessionId>)
             .transpose()
-            .map_err(words)?,
+            .map_err(message_of)?,
         parent_task_id: parent
             .map(str::parse::<TaskId>)
             .transpose()
-            .map_err(words)?,
+            .map_err(message_of)?,
     })
 }
 
@@ -139,15 +144,15 @@ fn maybe_time(row: &SqliteRow, column: &str) -> Result<Option<Timestamp>, String
     let at: Option<i64> = field(row, column)?;
     at.map(Timestamp::from_microsecond)
         .transpose()
-        .map_err(words)
+        .map_err(message_of)
 }
 
 pub(super) fn task_id(row: &SqliteRow, column: &str) -> Result<TaskId, String> {
-    field::<&str>(row, column)?.parse().map_err(words)
+    field::<&str>(row, column)?.parse().map_err(message_of)
 }
 
 pub(super) fn status(row: &SqliteRow) -> Result<TaskStatus, String> {
-    field::<&str>(row, "status")?.parse().map_err(words)
+    field::<&str>(row, "status")?.parse().map_err(message_of)
 }
 
 /// What went wrong with a row that is not a task's own.

@@ -7,7 +7,7 @@ use sqlx::SqliteConnection;
 use super::{
     super::{
         failure::Failure,
-        rows::{field, words},
+        rows::{field, message_of},
     },
     read,
     row::damaged,
@@ -42,7 +42,7 @@ pub(super) async fn of_task(
         .fetch_all(connection)
         .await?;
     let steps = rows.iter().map(|row| {
-        let result = serde_json::from_str(field(row, "result")?).map_err(words)?;
+        let result = serde_json::from_str(field(row, "result")?).map_err(message_of)?;
         Ok((field(row, "step")?, result))
     });
     let steps: Result<_, String> = steps.collect();

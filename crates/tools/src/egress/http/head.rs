@@ -139,9 +139,9 @@ struct Minor(u8);
 fn request_line(line: &[u8]) -> Result<(String, String, Minor), BadRequest> {
     let bad = BadRequest("the request line is not `METHOD target HTTP/1.1`");
     let line = std::str::from_utf8(line).map_err(|_| bad)?;
-    let mut words = line.split(' ');
+    let mut parts = line.split(' ');
     let (Some(method), Some(target), Some(version), None) =
-        (words.next(), words.next(), words.next(), words.next())
+        (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(bad);
     };

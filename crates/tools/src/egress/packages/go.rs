@@ -22,8 +22,8 @@ fn add(said: &str, found: &mut PackageHosts) -> bool {
     for proxy in proxies.split([',', '|']) {
         any |= found.add(proxy);
     }
-    let mut words = lines.next().unwrap_or_default().split_whitespace();
-    match (words.next(), words.next()) {
+    let mut fields = lines.next().unwrap_or_default().split_whitespace();
+    match (fields.next(), fields.next()) {
         (_, Some(address)) => {
             found.add(address);
         }

@@ -27,7 +27,6 @@ const LARGEST_FILE: u64 = 1 << 20;
 /// Where configuration is looked for.
 #[derive(Debug, Clone)]
 pub struct PackageConfig {
-    /// The person's home.
     pub home: Option<PathBuf>,
     /// The environment of this process.
     pub vars: Vec<(OsString, OsString)>,

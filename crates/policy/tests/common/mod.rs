@@ -1,4 +1,4 @@
-//! The ground that the tests of decisions stand on.
+//! What the tests of decisions share: rules, scopes, shorthands.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Small words.
+//! Small helpers for text.
 
 /// `1 file`, `2 files`.
 pub(crate) fn counted(number: usize, thing: &str) -> String {

@@ -1,5 +1,13 @@
 //! What happens is told in order, to this process and to others.
 
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
 mod tasks_common;
 
 use std::{sync::Arc, time::Duration};
@@ -183,7 +191,7 @@ async fn a_question_is_asked_once_and_answered_once() {
         .unwrap();
     assert_eq!(asked, again);
     let open = store.questions(QuestionFilter::Open).await.unwrap();
-    assert_eq!(open, [asked.clone()]);
+    assert_eq!(open, std::slice::from_ref(&asked));
 
     let refused = store.answer_question(&asked.id, &Answer::Always, "x").await;
     assert!(

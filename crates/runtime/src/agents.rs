@@ -15,6 +15,7 @@ use codespar_tasks::{
     TeamInbox, TeamMember, ToolSet, subagent_tools, task_tools, teammate_tools,
 };
 use codespar_tools::{Registry, standard_tools, worktree::Worktree};
+use tokio::sync::OnceCell;
 
 use crate::{
     Project, Session, Surface,
@@ -183,6 +184,7 @@ impl Make<'_> {
             task: Some(task.clone()),
             sink: self.sink.clone(),
             at_end: AtEnd::Wait,
+            expects_earlier: OnceCell::new(),
         };
         let Some(member) = TeamMember::of(&self.control.record) else {
             return Ok((Arc::new(inbox), None));

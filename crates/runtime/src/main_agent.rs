@@ -9,6 +9,7 @@ use codespar_agent::{Agent, RunLimits, Sink, TreeShare};
 use codespar_policy::Lifetime;
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Caller, TaskInbox, coordinator_prompt};
+use tokio::sync::OnceCell;
 
 use crate::{Project, RuntimeError, Session, Surface, agent_setup::AgentSetup};
 
@@ -36,6 +37,7 @@ impl Project {
             task: None,
             sink: surface.sink.clone(),
             at_end,
+            expects_earlier: OnceCell::new(),
         };
         let setup = AgentSetup {
             role,

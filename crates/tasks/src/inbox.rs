@@ -8,6 +8,7 @@ use codespar_protocol::{
     EntryBody, Event, Message, NoticeLevel, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
 };
 use codespar_store::{ChangeKind, StoreChange, StoreError, TaskFilter};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::TaskHub;
@@ -27,6 +28,8 @@ pub struct TaskInbox {
     pub sink: Sink,
     /// What the agent does when it has no more to do.
     pub at_end: AtEnd,
+    /// Whether tasks of earlier processes may still tell the session something, once that is known.
+    pub expects_earlier: OnceCell<bool>,
 }
 
 /// What an agent does at its end while tasks of its own are under way.
@@ -82,6 +85,9 @@ impl Inbox for TaskInbox {
 
 impl TaskInbox {
     async fn notifications(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
+        if !self.may_be_notified().await? {
+            return Ok(false);
+        }
         let store = self.hub.store();
         let waiting = store.notifications(self.session).await?;
         if waiting.is_empty() {
@@ -110,6 +116,23 @@ impl TaskInbox {
             }
         }
         Ok(true)
+    }
+
+    /// A session without tasks need not ask the store in every turn.
+    async fn may_be_notified(&self) -> Result<bool, StoreError> {
+        if self.hub.scheduler().is_running() {
+            return Ok(true);
+        }
+        let look = || async {
+            let store = self.hub.store();
+            let filter = TaskFilter {
+                session_id: Some(self.session),
+                limit: Some(1),
+                ..TaskFilter::default()
+            };
+            Ok(!store.tasks(filter).await?.is_empty())
+        };
+        self.expects_earlier.get_or_try_init(look).await.copied()
     }
 
     async fn mail(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {

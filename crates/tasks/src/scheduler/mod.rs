@@ -287,6 +287,11 @@ impl Scheduler {
         }
     }
 
+    /// Whether it takes tasks. While it does not, this process has made none.
+    pub fn is_running(&self) -> bool {
+        self.is_started.load(Ordering::SeqCst)
+    }
+
     /// Hears at once of work that other processes make. The first call counts.
     pub fn follow(&self, changes: ChangeFeed) {
         let _ = self.changes.set(changes);

@@ -32,8 +32,9 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// Answer once and exit (headless). The prompt comes from here, from the words after the
-    /// options, or from standard input; text on standard input is added below a prompt.
+    /// Answer once and exit (headless). The prompt comes from here, from the
+    /// arguments after the options, or from standard input; if there is a prompt, standard input is
+    /// appended to it.
     #[arg(short, long, value_name = "PROMPT", num_args = 0..=1, default_missing_value = "")]
     pub(crate) print: Option<String>,
 
@@ -41,7 +42,8 @@ pub(crate) struct Cli {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 
-    /// What a headless run prints: the final text, one JSON object, or JSON lines as it goes.
+    /// What a headless run prints: the final text, one JSON object, or JSON lines
+    /// during the run.
     #[arg(long, value_enum, default_value_t = OutputFormat::Text, requires = "print", value_name = "FORMAT")]
     pub(crate) output_format: OutputFormat,
 
@@ -157,7 +159,7 @@ pub(crate) enum OutputFormat {
     Text,
     /// One JSON object at the end.
     Json,
-    /// JSON lines as things happen.
+    /// One JSON object per line, during the run.
     StreamJson,
 }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 use codespar_runtime::Settings;
 
-/// Apply the blocks of an answer to a working tree: all of them, or none.
+/// Apply the edit blocks of a model's answer to a working tree: all of them, or none.
 ///
 /// The answer comes from FILE or from standard input. Exit code 0: applied; 2: refused, with the
 /// reason for every block, and nothing is written; 1: it could not be written, and everything is
@@ -30,7 +30,7 @@ use codespar_runtime::Settings;
 /// Example: codespar apply --root ~/project --check < answer.txt
 #[derive(Args)]
 #[command(after_help = "An answer:
-  Words outside the blocks are the summary.
+  Text outside the blocks is the summary.
 
   ===FILE: src/new.rs===
   the whole content of a new file

@@ -28,15 +28,15 @@ use codespar_runtime::{
 ///
 /// Finds the files, writes the change, proves it by the project's tests in a throw-away copy, and
 /// opens a pull request: on GitHub where the origin is there and GITHUB_TOKEN is set, otherwise as
-/// a record beside the local repository (`codespar pr list`). Your working tree and your current
-/// branch stay as they are. Without a model's key the run is simulated: everything but the change.
+/// a local record (`codespar pr list`). Your working tree and your current branch stay as they are.
+/// Without an API key the run is simulated: every step runs, but nothing is changed.
 ///
-/// The run is a durable task: killed at any moment, it goes on with `codespar dev --resume ID` or
-/// in any codespar process on the same state directory.
+/// The run is a durable task: if it is killed, `codespar dev --resume ID` or a `codespar worker`
+/// on the same state directory continues it.
 ///
-/// Exit code 0: the pull request is there and its tests pass, or there were none to run. 1: the run
-/// failed. 2: wrong arguments. 3: the pull request is there, but its tests do not pass. 130: stopped
-/// by Ctrl-C.
+/// Exit code 0: the pull request was opened or updated and its tests pass, or there were none to
+/// run. 1: the run failed. 2: wrong arguments. 3: the pull request was opened or updated, but its
+/// tests do not pass. 130: stopped by Ctrl-C.
 ///
 /// Examples:
 ///   codespar dev "fix the auth timeout in login.ts: sessions expire too fast"
@@ -66,7 +66,7 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "FILE")]
     image: Vec<PathBuf>,
 
-    /// The command that proves the change; found by the project's files by default.
+    /// The test command; by default chosen by the project's files (Cargo.toml, package.json …).
     #[arg(long, value_name = "CMD", conflicts_with = "no_verify")]
     verify: Option<String>,
 

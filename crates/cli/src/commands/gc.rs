@@ -23,9 +23,9 @@ const DEFAULT_DAYS: u32 = 30;
 
 /// Remove old sessions, tasks and outputs.
 ///
-/// The time is 30 days, or `cleanupPeriodDays` of your own settings. A session in use is left
-/// alone. Sessions and workers do the same by themselves, once a day.
-/// Indexes, clones and test results of the dev agent go too when they were not used for so long.
+/// Removes what has not been used for 30 days (`cleanupPeriodDays` in your settings), including
+/// indexes, clones and test results of the dev agent. A session in use is left alone. Sessions and
+/// workers do the same once a day.
 ///
 /// Example: codespar gc --days 7
 #[derive(Args)]

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{error::CommandError, printer::plain, style};
 use codespar_runtime::{ProjectDir, RepositoryLinker, Settings, requester, which};
 
-/// List, show, merge and close pull requests, on GitHub or beside a local repository.
+/// List, show, merge and close pull requests, on GitHub or recorded locally.
 ///
 /// Example: codespar pr list --state all
 #[derive(Args)]
@@ -52,7 +52,6 @@ enum Verb {
         #[command(flatten)]
         at: At,
     },
-    /// Merge a pull request if nothing blocks it.
     Merge(MergeArgs),
     /// Close a pull request without merging it.
     ///
@@ -87,9 +86,10 @@ enum StateName {
 /// Merge a pull request if nothing blocks it.
 ///
 /// Refused, with all reasons, for a draft, a check that failed or is still running, a conflict, a
-/// requester who may not write, and a head that moved. A branch of CodeSpar is deleted after.
+/// requester without write access, or a head that changed since it was checked. A `codespar/…`
+/// branch is deleted after the merge.
 ///
-/// JSON: `number`, `commit`, `strategy`, `base`, `unchecked` (no check has looked at the head) and
+/// JSON: `number`, `commit`, `strategy`, `base`, `unchecked` (no check has run on the head) and
 /// `deleted_branch` or `kept_branch`.
 ///
 /// Example: codespar merge 12 --squash

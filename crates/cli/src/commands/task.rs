@@ -51,8 +51,8 @@ enum Verb {
         /// Only pending, running, completed, failed or killed ones.
         #[arg(long)]
         status: Option<TaskStatus>,
-        /// The newest this many.
-        #[arg(short = 'n', long, default_value_t = 100)]
+        /// Show only the newest N tasks.
+        #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
         limit: u32,
         /// Print JSON: `tasks`, each with the fields of `task get`.
         #[arg(long)]
@@ -108,8 +108,8 @@ pub(super) struct CreateArgs {
     /// When one of these does not complete: fail with it, or run all the same.
     #[arg(long, value_name = "fail|run", default_value = "fail")]
     on_dependency_failure: OnDependencyFailure,
-    /// What it may do at most, whoever runs it: default, acceptEdits, plan, dontAsk or
-    /// bypassPermissions. Without, as the settings say.
+    /// The most permissive mode the task may run in, whichever process runs it: default,
+    /// acceptEdits, plan, dontAsk or bypassPermissions. Default: the mode in the settings.
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(super) permission_mode: Option<Mode>,
     /// Allow an agent these tools without asking: `"Bash(git log *),Read"`. May be repeated.
@@ -149,7 +149,7 @@ struct UpdateArgs {
     /// Ids of further tasks that must complete first.
     #[arg(long, value_name = "ID", num_args = 1..)]
     add_blocked_by: Vec<String>,
-    /// Who takes it; refused if somebody has it. Empty gives it back.
+    /// Assign the task to this owner; refused if it has one. An empty value releases it.
     #[arg(long)]
     owner: Option<String>,
     /// Print the record as JSON, with the fields of `task get`.

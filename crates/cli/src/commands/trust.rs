@@ -33,12 +33,12 @@ enum Verb {
         /// The project; the one around this directory by default.
         dir: Option<PathBuf>,
     },
-    /// Remove the decision about a project.
+    /// Remove the stored trust decision of a project.
     Remove {
         /// The project; the one around this directory by default.
         dir: Option<PathBuf>,
     },
-    /// List the projects that were decided about.
+    /// List projects with a stored trust decision.
     List {
         /// Print JSON: `projects`, each with `path`, `decided_at` and `files` (`name`, `sha256`,
         /// `trusted`).

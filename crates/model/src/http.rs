@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
+pub(crate) use codespar_protocol::error_chain as chain;
 use parking_lot::Mutex;
 use url::Url;
 
@@ -127,19 +128,4 @@ fn builder(options: &HttpOptions) -> Result<reqwest::ClientBuilder, SetupError> 
         message: format!("proxy: {}", chain(&error.without_url())),
     })?;
     Ok(builder.proxy(proxy))
-}
-
-/// An error and what caused it, in one line.
-pub(crate) fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.ends_with(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
 }

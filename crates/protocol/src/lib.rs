@@ -6,6 +6,7 @@ mod change;
 mod content;
 mod cost;
 mod dev_order;
+mod error_chain;
 mod event;
 mod ids;
 mod message;
@@ -32,6 +33,7 @@ pub use dev_order::{
     Consent, DevLimits, DevOrder, Engine, FollowOrder, ImageRef, OnFailure, RepositoryRef,
     VerifyChoice,
 };
+pub use error_chain::error_chain;
 pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult, retry_text};
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};

@@ -1,19 +1,6 @@
 //! Texts: what errors say, and texts that must fit.
 
-/// An error and what caused it, in one line.
-pub(super) fn chain(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.ends_with(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
-}
+pub(super) use codespar_protocol::error_chain as chain;
 
 /// At most so many characters; what is cut says so.
 pub(super) fn shortened(text: &str, most: usize) -> String {

@@ -64,9 +64,10 @@ pub trait Store: Send + Sync {
 
     /// Adds entries in order, in one transaction, and gives them ids, places and times. `after`
     /// is the last place the caller knows (0 for an empty session): when the session has moved
-    /// on, nothing is written and the error says so. Sums of the session (usage, cost, time of
-    /// last use) and its title (the first line of the first `User` entry that is not synthetic)
-    /// follow in the same transaction. Costs the same however long the session is.
+    /// on, nothing is written and the error says so. Sums of the session (usage, cost), its time of
+    /// last use (that of the newest `User` entry or a later one, to the second) and its title
+    /// (the first line of the first `User` entry that is not synthetic) follow in the same
+    /// transaction. Costs the same however long the session is.
     async fn append(
         &self,
         id: SessionId,

@@ -118,6 +118,8 @@ fn call_in(body: &EntryBody) -> Option<(&str, &Usage, Cost)> {
 #[derive(Default)]
 struct Sums {
     title: Option<String>,
+    /// Prompts tell the sessions that somebody uses apart, so their time is exact.
+    has_prompt: bool,
     tokens: [u64; 5],
     cost: Cost,
 }
@@ -127,6 +129,7 @@ impl Sums {
         let mut sums = Self::default();
         for draft in drafts {
             let body = &draft.entry.body;
+            sums.has_prompt |= matches!(body, EntryBody::User { .. });
             if sums.title.is_none() {
                 sums.title = title_of(body);
             }
@@ -181,7 +184,11 @@ impl Part<'_> {
                 script.usage();
             }
         }
-        if self.sums.is_some() {
+        if let Some(sums) = self.sums {
+            match sums.has_prompt {
+                true => script.exact_use_time(),
+                false => script.use_time(),
+            }
             script.end();
             if self.frame == Frame::Own {
                 script.commit();

@@ -60,6 +60,18 @@ impl AppendScript {
         );
     }
 
+    /// The time of the last use, where it is not the same second: two indexes follow it, which
+    /// would be most of what an append writes.
+    pub(super) fn use_time(&mut self) {
+        self.text += "UPDATE sessions SET updated_at = $3 WHERE id = $1 AND last_seq = $2 \
+                      AND updated_at NOT BETWEEN $3 - 999999 AND $3; ";
+    }
+
+    /// The exact time of the last use.
+    pub(super) fn exact_use_time(&mut self) {
+        self.text += "UPDATE sessions SET updated_at = $3 WHERE id = $1 AND last_seq = $2; ";
+    }
+
     /// The end; its arguments are the title, the five counts of `Usage`, the cost and whether
     /// that is unknown. A row comes back when the append took place.
     pub(super) fn end(&mut self) {
@@ -83,7 +95,7 @@ impl AppendScript {
         ];
         let (sums, place) = (sums.join(", "), self.place);
         self.text += &format!(
-            "UPDATE sessions SET title = COALESCE(title, ${title}), updated_at = $3, \
+            "UPDATE sessions SET title = COALESCE(title, ${title}), \
              last_seq = last_seq + {place}, {sums}, cost_unknown = cost_unknown OR ${unknown} \
              WHERE id = $1 AND last_seq = $2 RETURNING last_seq"
         );

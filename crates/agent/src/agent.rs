@@ -8,7 +8,7 @@ use codespar_model::{
 use codespar_policy::{Mode, Redactor, RuleSet, Scope};
 use codespar_protocol::{
     ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, PermissionDenial,
-    RunResult, SessionId, StopReason, ToolUse, Usage,
+    RunResult, SessionId, StopReason, Usage,
 };
 use codespar_tools::{Context, Registry, Tool};
 use parking_lot::RwLock;
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     AgentError, Approver, Briefing, HandOver, Inbox, RunLimits, SideCalls, Transcript, TreeShare,
-    WriteGate, limits::Reached, stop::Stop, tally::Tally,
+    WriteGate, dispatch::Calls, limits::Reached, permit::Permitted, stop::Stop, tally::Tally,
 };
 
 /// How often in a row an answer that reached the limit on output is asked to go on.
@@ -196,7 +196,11 @@ impl Agent {
         // Calls that waited for a person's answer when another process was lost.
         let waiting = self.transcript.unanswered();
         if !waiting.is_empty() {
-            self.run_tools(waiting, tally, stop).await?;
+            let calls = Calls {
+                started: None,
+                rest: waiting,
+            };
+            self.run_tools(calls, tally, stop).await?;
         }
         if let Some(ending) = self.begin(prompt, stop).await? {
             return Ok(ending);
@@ -216,7 +220,7 @@ impl Agent {
             }
             self.compact_when_full(stop).await?;
             let answered = self.ask_with_room(tally, stop).await?;
-            let (calls, reason) = self.record(answered, tally, &mut answer).await?;
+            let (calls, reason) = self.record(answered, tally, &mut answer, stop).await?;
             let is_cut_off = matches!(
                 reason,
                 StopReason::MaxTokens | StopReason::ContextWindowExceeded
@@ -311,7 +315,8 @@ impl Agent {
         answered: Answered,
         tally: &mut Tally,
         answer: &mut String,
-    ) -> Result<(Vec<ToolUse>, StopReason), AgentError> {
+        stop: &Stop,
+    ) -> Result<(Calls, StopReason), AgentError> {
         let Answered {
             response,
             cost,
@@ -326,24 +331,24 @@ impl Agent {
         } = response;
         tally.stop_reason = Some(stop_reason.clone());
         answer.push_str(&message.text());
-        let calls = message.tool_uses().cloned().collect();
-        let entry = self
-            .transcript
-            .append(EntryBody::Assistant {
-                message: message.clone(),
-                message_id: id.clone(),
-                model: model.clone(),
-                stop_reason: stop_reason.clone(),
-                usage,
-                cost,
-            })
-            .await?;
+        let mut rest = message.tool_uses().cloned().collect();
+        let started = self.first_by_rules(&mut rest, stop);
+        let body = EntryBody::Assistant {
+            message: message.clone(),
+            message_id: id.clone(),
+            model: model.clone(),
+            stop_reason: stop_reason.clone(),
+            usage,
+            cost,
+        };
+        let marker = started.as_ref().map(Permitted::marker);
+        let entry = self.transcript.append_with(body, marker).await?;
         self.context_tokens = match counted {
             Counted::ByProvider => usage.total_tokens(),
             // What is booked is the most that it can be, and would have turns summarised early.
             Counted::Estimated => self.estimate_context(),
         };
-        let stop = stop_reason.clone();
+        let reason = stop_reason.clone();
         self.emit(Event::Assistant {
             id: entry.id,
             message_id: id,
@@ -353,7 +358,7 @@ impl Agent {
             usage,
             cost,
         });
-        Ok((calls, stop))
+        Ok((Calls { started, rest }, reason))
     }
 
     /// Words put in on the person's side.

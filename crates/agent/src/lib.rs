@@ -18,6 +18,7 @@ mod limits;
 pub mod mcp;
 mod memory;
 mod nested;
+mod permit;
 mod side_call;
 mod stop;
 mod tally;

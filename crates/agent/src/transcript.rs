@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    iter,
     sync::Arc,
 };
 
@@ -122,24 +123,44 @@ impl Transcript {
 
     /// Adds one entry, durably, and to the conversation.
     pub async fn append(&mut self, body: EntryBody) -> Result<Entry, StoreError> {
-        let mut entries = self
+        self.append_with(body, None).await
+    }
+
+    /// Adds an entry and one that follows from it, in one transaction. Gives back the first.
+    pub(crate) async fn append_with(
+        &mut self,
+        body: EntryBody,
+        next: Option<EntryBody>,
+    ) -> Result<Entry, StoreError> {
+        let bodies = iter::once(body).chain(next).collect();
+        let entries = self
             .store
-            .append(self.session, self.last_seq, vec![body])
+            .append(self.session, self.last_seq, bodies)
             .await?;
-        let Some(entry) = entries.pop() else {
+        let mut entries = entries.into_iter();
+        let Some(entry) = entries.next() else {
             return Err(StoreError::Database(
                 "an append came back without its entry".to_owned(),
             ));
         };
+        self.take_in(&entry).await?;
+        for next in entries {
+            self.take_in(&next).await?;
+        }
+        Ok(entry)
+    }
+
+    /// Makes an entry that is on record part of the conversation.
+    async fn take_in(&mut self, entry: &Entry) -> Result<(), StoreError> {
         self.last_seq = entry.seq;
         self.last_entry = Some(entry.id);
         if matches!(entry.body, EntryBody::Compaction { .. }) {
             let all = self.store.entries(self.session, 0).await?;
             self.rebuild(&all);
         } else {
-            self.include(&entry);
+            self.include(entry);
         }
-        Ok(entry)
+        Ok(())
     }
 
     /// Adds entries through `write`, which must put them after the place it is given; for appends
@@ -152,9 +173,7 @@ impl Transcript {
         Written: Future<Output = Result<Vec<Entry>, StoreError>>,
     {
         for entry in write(self.session, self.last_seq).await? {
-            self.last_seq = entry.seq;
-            self.last_entry = Some(entry.id);
-            self.include(&entry);
+            self.take_in(&entry).await?;
         }
         Ok(())
     }

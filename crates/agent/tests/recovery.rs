@@ -10,7 +10,7 @@
 mod common;
 
 use codespar_protocol::{
-    ContentBlock, Cost, EntryBody, Message, Outcome, RawObject, StopReason, ToolUse, Usage,
+    ContentBlock, Cost, Entry, EntryBody, Message, Outcome, RawObject, StopReason, ToolUse, Usage,
 };
 use codespar_store::Store;
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
@@ -106,18 +106,16 @@ async fn older_turns_become_a_summary_and_the_instructions_are_read_anew() {
             ..Usage::default()
         })
     };
-    // After the summary the conversation is shorter, so the same turns come up again; the run
-    // ends by its limit.
+    // After the summary the conversation is shorter, so the same turns come up again, with the
+    // same ids; the run ends by its limit before an id is there twice.
     let script = Script::new()
         .turn(turn(1))
         .turn(turn(2))
         .turn(turn(3))
-        .turn(turn(9))
-        .turn(turn(9))
         .conversation(summary);
     let mut bench = Bench::new(script).await;
     bench.compact_at = 3_000;
-    bench.limits.max_turns = Some(5);
+    bench.limits.max_turns = Some(3);
     std::fs::write(bench.root.join("AGENTS.md"), "rule one\n").unwrap();
     let (mut agent, _) = bench.agent().await;
     std::fs::write(bench.root.join("AGENTS.md"), "rule two\n").unwrap();
@@ -171,4 +169,34 @@ async fn older_turns_become_a_summary_and_the_instructions_are_read_anew() {
         .map(|m| serde_json::to_string(&**m).unwrap())
         .collect();
     assert_eq!(shown, reread);
+}
+
+/// Between an answer and the start of its first call nothing can be lost, and no second
+/// transaction is paid for. A call that somebody has to allow has not begun when it is asked for.
+#[tokio::test]
+async fn the_start_of_a_call_that_the_rules_allow_goes_on_record_with_its_answer() {
+    let script = || {
+        Script::of([
+            Turn::tool("Bash", &json!({"command": "echo one"})),
+            Turn::text("Done."),
+        ])
+    };
+    let mut bench = Bench::new(script()).await;
+    bench.run("go").await;
+    let entries = bench.store.entries(bench.session, 0).await.unwrap();
+    let [_, answer, start, result, ..] = entries.as_slice() else {
+        panic!("{entries:?}");
+    };
+    assert!(matches!(answer.body, EntryBody::Assistant { .. }));
+    assert!(matches!(start.body, EntryBody::ToolStarted { .. }));
+    assert!(matches!(result.body, EntryBody::ToolResult { .. }));
+    assert_eq!(answer.at, start.at, "they are not of one transaction");
+    assert!(result.at > start.at);
+
+    let mut bench = Bench::new(script()).await;
+    bench.allow.clear();
+    bench.run("go").await;
+    let entries = bench.store.entries(bench.session, 0).await.unwrap();
+    let is_start = |entry: &Entry| matches!(entry.body, EntryBody::ToolStarted { .. });
+    assert!(!entries.iter().any(is_start), "{entries:?}");
 }

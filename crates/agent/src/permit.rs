@@ -1,0 +1,263 @@
+//! Whether a call is made: what the rules say, and what a person says where they leave it open.
+
+use std::sync::Arc;
+
+use codespar_policy::{Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide};
+use codespar_protocol::{Answer, EntryBody, Event, PermissionDenial, PermissionRequest, ToolUse};
+use codespar_tools::{Effect, Intent, Tool, ToolOutput, sandbox::Approval};
+
+use crate::{Agent, Transcript, dispatch::not_run, nested, stop::Stop, tally::Tally};
+
+/// A call that may be made.
+pub(crate) struct Permitted {
+    pub(crate) call: ToolUse,
+    pub(crate) tool: Arc<dyn Tool>,
+    /// What the decision was made on.
+    pub(crate) access: Vec<Access>,
+    pub(crate) approval: Approval,
+    /// The call in one line, for people.
+    summary: String,
+}
+
+impl Permitted {
+    /// What listeners are told when the call begins.
+    pub(crate) fn event(&self) -> Event {
+        Event::ToolStarted {
+            tool_use_id: self.call.id.clone(),
+            tool: self.tool.name().to_owned(),
+            summary: self.summary.clone(),
+            input: serde_json::from_str(self.call.input.get()).unwrap_or_default(),
+        }
+    }
+
+    /// What is on record before the call begins: from then on its outcome is unknown until it
+    /// has a result.
+    pub(crate) fn marker(&self) -> EntryBody {
+        let tool_use_id = self.call.id.clone();
+        EntryBody::ToolStarted { tool_use_id }
+    }
+}
+
+impl Agent {
+    /// The first of these calls, taken from them, if it is to run alone and the rules allow it:
+    /// nobody has to be asked before it starts.
+    pub(crate) fn first_by_rules(
+        &self,
+        calls: &mut Vec<ToolUse>,
+        stop: &Stop,
+    ) -> Option<Permitted> {
+        let call = calls.first()?;
+        let tool = self.parts.tools.get(&call.name)?;
+        let is_over = stop.token().is_cancelled() || self.hand_over.is_asked();
+        // The holder of a file is asked in the store, which is another transaction.
+        if is_over || tool.effect() != Effect::Changes || self.parts.gate.is_some() {
+            return None;
+        }
+        if is_cut_off(call) {
+            return None;
+        }
+        let intent = tool.inspect(&call.input, &self.parts.context).ok()?;
+        let Decision::Allow { .. } = self.decide(&*tool, &intent) else {
+            return None;
+        };
+        Some(Permitted {
+            call: calls.remove(0),
+            tool,
+            access: intent.access,
+            approval: Approval::Rules,
+            summary: intent.summary,
+        })
+    }
+
+    /// Decides whether a call is made; if not, what is answered instead.
+    pub(crate) async fn permit(
+        &self,
+        call: ToolUse,
+        tool: Option<Arc<dyn Tool>>,
+        tally: &mut Tally,
+        stop: &Stop,
+    ) -> Result<Permitted, (ToolUse, ToolOutput)> {
+        if stop.token().is_cancelled() {
+            return Err((call, not_run(stop)));
+        }
+        let Some(tool) = tool else {
+            let known = self.parts.tools.names().join(", ");
+            let message = format!("there is no tool `{}` here; there are: {known}", call.name);
+            return Err((call, ToolOutput::error(message)));
+        };
+        if is_cut_off(&call) {
+            return Err((
+                call,
+                ToolOutput::error(
+                    "not run: the call was cut off at the limit on the answer's length. Make it \
+                 shorter, for example by writing a long file in several edits.",
+                ),
+            ));
+        }
+        let intent = match tool.inspect(&call.input, &self.parts.context) {
+            Ok(intent) => intent,
+            Err(error) => return Err((call, error.into())),
+        };
+        match self.allowed(&call, &*tool, &intent, stop).await {
+            Ok(approval) => {
+                if let Err(holder) = self.claim_writes(&intent).await {
+                    return Err((call, ToolOutput::error(holder)));
+                }
+                Ok(Permitted {
+                    call,
+                    tool,
+                    access: intent.access,
+                    approval,
+                    summary: intent.summary,
+                })
+            }
+            Err(reason) => {
+                let denial = PermissionDenial {
+                    tool_name: tool.name().to_owned(),
+                    tool_use_id: call.id.clone(),
+                    tool_input: serde_json::from_str(call.input.get()).unwrap_or_default(),
+                    reason: reason.clone(),
+                };
+                tally.denials.push(denial.clone());
+                if let Some(tree) = &self.parts.limits.tree {
+                    tree.tree().deny(denial.clone());
+                }
+                self.emit(Event::PermissionDenied(denial));
+                Err((
+                    call,
+                    ToolOutput::error(format!("permission denied: {reason}")),
+                ))
+            }
+        }
+    }
+
+    /// Where several agents work on the same files, each file has one writer.
+    async fn claim_writes(&self, intent: &Intent) -> Result<(), String> {
+        let Some(gate) = &self.parts.gate else {
+            return Ok(());
+        };
+        for access in &intent.access {
+            if let Access::Write(path) = access {
+                gate.claim(path).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn allowed(
+        &self,
+        call: &ToolUse,
+        tool: &dyn Tool,
+        intent: &Intent,
+        stop: &Stop,
+    ) -> Result<Approval, String> {
+        let (reason, suggested) = match self.decide(tool, intent) {
+            Decision::Allow { .. } => return Ok(Approval::Rules),
+            Decision::Deny { reason } => return Err(reason),
+            Decision::Ask { reason, suggested } => (reason, suggested),
+        };
+        let question = PermissionRequest {
+            tool_use_id: call.id.clone(),
+            tool: tool.name().to_owned(),
+            summary: intent.summary.clone(),
+            input: serde_json::from_str(call.input.get()).unwrap_or_default(),
+            preview: preview(&call.input),
+            reason: reason.clone(),
+            suggested_rules: suggested.iter().map(ToString::to_string).collect(),
+        };
+        self.emit(Event::PermissionAsked {
+            question: question.clone(),
+        });
+        let key = Transcript::question_key(self.transcript.last_answer_place(), &call.id);
+        let answer = tokio::select! {
+            answer = self.parts.approver.ask(&key, question) => answer,
+            () = stop.token().cancelled() => {
+                // Another process asks again, and waits for the same answer.
+                if !self.hand_over.now.is_cancelled() {
+                    self.parts.approver.withdraw(&call.id).await;
+                }
+                Answer::No { reason: Some("interrupted".to_owned()) }
+            }
+        };
+        match answer {
+            Answer::Once => Ok(Approval::Person),
+            Answer::Always => {
+                let source = RuleSource::named("the answer `always` in this session");
+                let mut rules = self.parts.rules.write();
+                for rule in suggested {
+                    rules.add(RuleKind::Allow, rule, &source);
+                }
+                Ok(Approval::Person)
+            }
+            Answer::No { reason: None } => Err(format!("the user declined ({reason})")),
+            // The store lets no such answer through.
+            Answer::Text { .. } | Answer::Form { .. } => Err(reason),
+            Answer::No { reason: Some(note) } => Err(format!("{reason}; {note}")),
+        }
+    }
+
+    /// What the rules say about a call.
+    fn decide(&self, tool: &dyn Tool, intent: &Intent) -> Decision {
+        let request = AccessRequest {
+            tool: tool.name(),
+            read_only: tool.effect() != Effect::Changes,
+            access: &intent.access,
+        };
+        let scope = self.scope(intent);
+        decide(&request, &self.parts.rules.read(), self.parts.mode, &scope)
+    }
+
+    /// Where the agent stands now. Whether a sandbox works is found out only when a command is
+    /// about to need it.
+    fn scope(&self, intent: &Intent) -> Scope {
+        let mut scope = Scope {
+            cwd: self.parts.context.cwd(),
+            ..self.parts.scope.clone()
+        };
+        if intent
+            .access
+            .iter()
+            .any(|access| matches!(access, Access::Command(_)))
+        {
+            scope.sandbox_state = self.parts.context.sandbox().sandbox_state();
+            scope.repository = nested::repository(&scope.cwd, &scope.workspace);
+        }
+        scope
+    }
+}
+
+/// The answer ended within this call: what there is of it is kept as a JSON string.
+fn is_cut_off(call: &ToolUse) -> bool {
+    !call.input.get().starts_with('{')
+}
+
+/// How many lines of each side of a change a question shows.
+const PREVIEW_LINES: usize = 12;
+
+/// The change that a call would make, as far as its input tells: enough for a person to judge.
+fn preview(input: &serde_json::value::RawValue) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Change {
+        content: Option<String>,
+        old_string: Option<String>,
+        new_string: Option<String>,
+    }
+    let change: Change = serde_json::from_str(input.get()).ok()?;
+    let mut lines = Vec::new();
+    for (mark, text) in [
+        ('-', change.old_string),
+        ('+', change.new_string.or(change.content)),
+    ] {
+        let Some(text) = text else { continue };
+        lines.extend(
+            text.lines()
+                .take(PREVIEW_LINES)
+                .map(|line| format!("{mark} {line}")),
+        );
+        let left = text.lines().count().saturating_sub(PREVIEW_LINES);
+        if left > 0 {
+            lines.push(format!("{mark} … {left} more lines"));
+        }
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}

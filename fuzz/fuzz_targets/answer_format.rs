@@ -5,7 +5,7 @@
 use codespar_protocol::RepoPath;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let Ok(answer) = codespar_dev::answer::parse(text) else {
+    let Ok(answer) = codespar_change::answer::parse(text) else {
         return;
     };
     assert!(answer.title().is_none_or(|title| title.chars().count() <= 72));

@@ -2,7 +2,7 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let read = codespar_dev::fuzzing::diff(text);
+    let read = codespar_pulls::fuzzing::diff(text);
     let shown = codespar_forge::fuzzing::shown_lines(text);
     // The readers may differ in what they make of a diff that no git prints; a line that both
     // know is in the same file.

@@ -1,4 +1,8 @@
 //! Which crate may depend on which: only those of the layers above it.
+//!
+//! The table is the one of docs/architecture.md in code. A crate may use what its dependencies may
+//! use: the list of each is extended by those of the crates in it. A crate that is not in the table
+//! fails the check, so that whoever adds one decides where it belongs.
 
 use crate::metadata::Package;
 
@@ -15,7 +19,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("agent", &["model", "policy", "store", "tools"]),
     ("tasks", &["agent"]),
     ("forge", &["protocol", "store", "git"]),
-    ("dev", &["tasks", "locate", "forge"]),
+    ("change", &["tasks"]),
+    ("pulls", &["change", "forge"]),
+    ("dev", &["pulls", "locate"]),
     ("runtime", &["dev"]),
     ("cli", &["runtime"]),
     (TESTKIT, &["protocol", "store"]),
@@ -25,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// For tests alone, and for the benchmarks of the xtask.
 const TESTKIT: &str = "testkit";
 
+/// The test kit is allowed everywhere as a dev-dependency.
 pub(crate) fn problems(package: &Package) -> Vec<String> {
     let Some(layer) = layer_of(&package.name) else {
         return Vec::new();
@@ -49,6 +56,7 @@ pub(crate) fn problems(package: &Package) -> Vec<String> {
     problems
 }
 
+/// `None` for packages from outside, which the layers do not concern.
 fn layer_of(package: &str) -> Option<&str> {
     match package {
         "codespar" => Some("cli"),

@@ -1,5 +1,19 @@
 //! The agent: the loop, its context and compaction, the files it reads about a project, and the
 //! definitions of custom agents.
+//!
+//! `Agent` runs the loop on one session. It is made from `AgentParts`, which the runtime puts
+//! together, and a `Transcript`, which holds the session. A run goes through these modules:
+//!
+//! ```text
+//! agent        the loop and its endings        limits, stop, hand_over   what ends a run
+//! ask          the request to the model        compaction                room in the context
+//! dispatch     tool calls to results           permit, approver, gate    whether a call is made
+//! transcript   the record of all of it         inbox                     what comes from outside
+//! ```
+//!
+//! `Briefing` with `ContextFiles` makes the system prompt; `AgentDefinitions` reads custom agents;
+//! `mcp` connects servers and offers their tools. Nothing here reads the environment, starts a task
+//! or knows what kind of surface listens: events go to a `Sink`, questions to an `Approver`.
 
 mod agent;
 mod approver;
@@ -15,6 +29,7 @@ mod gate;
 mod hand_over;
 mod inbox;
 mod limits;
+mod long_answer;
 pub mod mcp;
 mod memory;
 mod nested;
@@ -28,6 +43,8 @@ mod tree;
 pub use agent::{Agent, AgentParts, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};
 pub use briefing::Briefing;
+pub use codespar_model::{Budget, Catalogue, Model, ModelError, ModelEvent};
+pub use codespar_policy::Redactor;
 pub use context_files::{ContextFile, ContextFiles, ContextProblem};
 pub use definition::{
     AgentDefinition, AgentDefinitions, DefinitionFile, DefinitionProblem, DefinitionSource,
@@ -39,6 +56,7 @@ pub use gate::WriteGate;
 pub use hand_over::HandOver;
 pub use inbox::{Inbox, NoInbox};
 pub use limits::RunLimits;
+pub use long_answer::{AskError, Asked, Asking, Bill};
 pub use side_call::{ModelPageReader, SideCalls};
 pub use stop::Stop;
 pub use transcript::{Recovered, Transcript};

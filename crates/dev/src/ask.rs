@@ -2,16 +2,11 @@
 
 use std::sync::Arc;
 
-use codespar_agent::Stop;
-use codespar_model::{Budget, Catalogue, Model};
-use codespar_policy::Redactor;
+use codespar_agent::{Asking, Bill, Budget, Catalogue, Model, Redactor, Stop};
+use codespar_change::answer;
 use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 
-use crate::{
-    Failure, ImageRef,
-    asking::{Asking, Bill},
-    images,
-};
+use crate::{Failure, ImageRef, images};
 
 const SYSTEM: &str = include_str!("prompts/ask.md");
 const MOST_ROUNDS: u32 = 4;
@@ -58,6 +53,7 @@ pub async fn ask(question: AskRequest<'_>, stop: &Stop) -> Result<Reply, Failure
         id: question.model_id,
         max_tokens: question.max_tokens,
         max_rounds: MOST_ROUNDS,
+        join: answer::join,
         watch: &|_| {},
     };
     let mut message = Message::user(question.text);

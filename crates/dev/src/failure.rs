@@ -1,9 +1,9 @@
 //! Why a run came to nothing.
 
-use codespar_forge::ForgeError;
-use codespar_model::ModelError;
-use codespar_store::StoreError;
-use codespar_tasks::LedgerError;
+use codespar_agent::{AskError, ModelError};
+use codespar_change::TreeError;
+use codespar_pulls::ForgeError;
+use codespar_tasks::{LedgerError, StoreError};
 
 /// Why the dev agent published nothing, or did not get further.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,28 @@ pub enum Failure {
     /// Something of our own is not as it must be.
     #[error("{0}")]
     Broken(String),
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Model(error) => Self::Model(error),
+            AskError::Budget(message) => Self::Budget(message),
+            AskError::OutOfTime(message) => Self::OutOfTime(message),
+            AskError::Stopped => Self::Stopped,
+            AskError::Refused(message) => Self::Refused(message),
+        }
+    }
+}
+
+impl From<TreeError> for Failure {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Stopped => Self::Stopped,
+            TreeError::Refused(message) => Self::NotApplied(message),
+            TreeError::Broken(message) => Self::Broken(message),
+        }
+    }
 }
 
 impl From<LedgerError> for Failure {

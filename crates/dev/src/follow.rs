@@ -5,11 +5,11 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use codespar_forge::{Activity, Forge, ForgeError};
 use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
-use codespar_store::{Notify, StoreError, TaskFilter};
+use codespar_pulls::{Activity, Forge, ForgeError};
 use codespar_tasks::{
-    Caller, Control, HubError, StepLedger, TaskExtra, TaskHub, TaskOutcome, TaskStopReason,
+    Caller, Control, HubError, Notify, StepLedger, StoreError, TaskExtra, TaskFilter, TaskHub,
+    TaskOutcome, TaskStopReason,
 };
 use serde::{Deserialize, Serialize};
 

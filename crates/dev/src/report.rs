@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
+use codespar_change::verify::Evidence;
 use codespar_protocol::{CommitId, FileChange, TaskId, TaskRecord, TaskStatus, Usd};
-use codespar_store::{StoreError, TaskStore};
+use codespar_pulls::Risk;
+use codespar_tasks::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Evidence, Risk,
     run::{Run, dollars},
     steps::{Base, Located, Proven, Published, Written},
 };

@@ -2,21 +2,15 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use codespar_agent::Stop;
-use codespar_model::{Budget, ModelEvent};
+use codespar_agent::{Asked, Asking, Bill, Budget, ModelEvent, Stop};
+use codespar_change::{answer, verify::has_commit};
 use codespar_protocol::{
     CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd, retry_text,
 };
 use codespar_tasks::{Control, QuestionSource, StepLedger, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
-use crate::{
-    DevOrder, DevSetup, Failure, Link,
-    asking::{Asked, Asking, Bill},
-    ledger,
-    steps::blocking,
-    verify::has_commit,
-};
+use crate::{DevOrder, DevSetup, Failure, Link, ledger, steps::blocking};
 
 /// The step after which the change and its proof are settled.
 pub(crate) const PROVEN: &str = "proven";
@@ -187,7 +181,7 @@ impl Run {
             return Ok(true);
         };
         let commit = commit.clone();
-        blocking(move || has_commit(&clone, &commit)).await
+        blocking(move || Ok(has_commit(&clone, &commit)?)).await
     }
 
     /// Whether no model is there to be asked.
@@ -228,6 +222,7 @@ impl Run {
             id: (self.setup.names)(model),
             max_tokens: self.order.limits.max_tokens,
             max_rounds: self.order.limits.max_rounds,
+            join: answer::join,
             watch: &|event| self.tell_retry(event),
         };
         let step = format!("{ANSWER}{step}");
@@ -240,9 +235,9 @@ impl Run {
                 self.ledger.record(&step, &asked).await?;
                 Ok(asked)
             }
-            Err(failure) => {
+            Err(error) => {
                 self.note_bill(&step, &bill, asking.id).await;
-                Err(failure)
+                Err(error.into())
             }
         }
     }

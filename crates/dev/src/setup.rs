@@ -3,12 +3,12 @@
 use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
-use codespar_git::Trust;
-use codespar_model::{Catalogue, Model};
-use codespar_policy::Redactor;
+use codespar_agent::{Catalogue, Model, Redactor};
+use codespar_change::Trust;
+use codespar_pulls::Publisher;
 use codespar_tasks::{ShellSetup, StepHook};
 
-use crate::{Publisher, RepositoryRef};
+use crate::RepositoryRef;
 
 /// A repository within reach.
 #[derive(Clone)]

@@ -1,4 +1,9 @@
 //! Makes the agents of tasks: their tools, prompt, model, directory and limits.
+//!
+//! Called by the runner of agents for each attempt, in any process. The order matters: permissions
+//! first, since they decide on everything else; then the place to work in, since a worktree can
+//! fail; then the session, whose lock tells that no other process has the agent. A retried call
+//! finds what an earlier one left: the same worktree, the same session.
 
 use std::{
     path::{Path, PathBuf},
@@ -35,6 +40,8 @@ pub(crate) struct ProjectAgents(pub(crate) Weak<Project>);
 
 #[async_trait]
 impl AgentMaker for ProjectAgents {
+    /// MCP servers are waited for only if the kind can use their tools. `Busy` means that another
+    /// process still has the session, for example one that is ending.
     async fn make(
         &self,
         spec: &AgentSpec,
@@ -67,7 +74,7 @@ struct Make<'a> {
     sink: Sink,
 }
 
-/// Where an agent works.
+/// Where an agent works. Its own worktree, or the tree of its parent.
 struct Place {
     root: PathBuf,
     cwd: PathBuf,
@@ -75,6 +82,8 @@ struct Place {
 }
 
 impl Make<'_> {
+    /// `after` removes the temporary files and settles the worktree, which is kept with its branch
+    /// if there are changes in it. It must not run when another process goes on with the agent.
     async fn run(self) -> Result<MadeAgent, MakeError> {
         let (project, spec) = (self.project, self.spec);
         let place = self.place().await?;
@@ -121,6 +130,8 @@ impl Make<'_> {
         Ok(MadeAgent { agent, after })
     }
 
+    /// Path and branch are named after the task, so a resumed agent finds its worktree again. If
+    /// none can be made the agent is not started: it must not write to the user's tree instead.
     async fn place(&self) -> Result<Place, String> {
         let spec = self.spec;
         let Some(Isolation::Worktree) = spec.isolation else {
@@ -145,6 +156,7 @@ impl Make<'_> {
         })
     }
 
+    /// Calls that a crash left open are closed here, before the agent runs.
     async fn session(&self) -> Result<Session, MakeError> {
         let store: Arc<dyn Store> = self.project.store.clone();
         let (transcript, recovered) = Transcript::open(store, self.spec.agent_session).await?;
@@ -156,6 +168,7 @@ impl Make<'_> {
         })
     }
 
+    /// Tasks that the agent makes work in its own tree and have no more authority than it has.
     fn caller(&self, root: &Path) -> Caller {
         Caller {
             session: self.spec.agent_session,
@@ -167,7 +180,8 @@ impl Make<'_> {
         }
     }
 
-    /// Where the workers of the same coordinator share what they learn.
+    /// Where the workers of the same coordinator share what they learn. None if the parent is no
+    /// coordinator.
     fn scratchpad(&self) -> Option<PathBuf> {
         let parent = self.control.record.session_id?;
         let pads = self.project.dir.state().join("scratchpads");
@@ -195,6 +209,9 @@ impl Make<'_> {
         Ok((Arc::new(inbox), Some((member, note))))
     }
 
+    /// In this order: the prompt of the kind, the scratchpad, a note about LFS files that are only
+    /// pointers, its skills, its team. A skill that does not exist is an error, not left out in
+    /// silence.
     async fn role(
         &self,
         place: &Place,
@@ -205,7 +222,9 @@ impl Make<'_> {
         let mut parts = vec![kind.prompt.clone()];
         parts.extend(scratchpad.map(|pad| format!("Scratchpad: {}", pad.display())));
         if let Some(worktree) = &place.worktree {
-            parts.extend(codespar_dev::lfs_note(&worktree.lfs_pointers().await));
+            parts.extend(codespar_change::verify::lfs_note(
+                &worktree.lfs_pointers().await,
+            ));
         }
         for skill in &kind.skills {
             let text = self.project.skill_text(skill);
@@ -216,6 +235,9 @@ impl Make<'_> {
         Ok(parts.join("\n\n"))
     }
 
+    /// The tools of a teammate replace those of the same name, as far as its kind has them; the
+    /// ones without which it could not work are added after the filter. What is denied is taken
+    /// away last, from all.
     fn tools(&self, caller: &Caller, member: Option<&TeamMember>) -> Registry {
         let hub: &Arc<TaskHub> = &self.project.hub;
         let kind = &self.permissions.kind;
@@ -246,6 +268,7 @@ impl Make<'_> {
         with_aliases(all.filtered(None, &denied))
     }
 
+    /// The call names a model, else the kind, else it is that of the session.
     fn choice(&self) -> ModelChoice {
         let kind: &AgentKind = &self.permissions.kind;
         let wanted = self.spec.model.as_deref().or(kind.model.as_deref());
@@ -253,6 +276,7 @@ impl Make<'_> {
         project.provider.choice_for(wanted, &project.settings)
     }
 
+    /// The runner sets `turns_before` afterwards. Wall time counts for each attempt.
     async fn limits(&self) -> Result<RunLimits, String> {
         let usual = self.permissions.kind.max_turns;
         Ok(RunLimits {
@@ -278,6 +302,7 @@ impl Make<'_> {
     }
 }
 
+/// In a tree that is thrown away afterwards everything that the sandbox confines is free.
 fn lifetime(project: &Project, place: &Place) -> Lifetime {
     match place.worktree.is_some() || dev::is_throw_away(&project.dir, &place.root) {
         true => Lifetime::ThrowAway,
@@ -295,7 +320,8 @@ fn gate(project: &Project, place: &Place, task: &TaskId) -> Option<Arc<dyn Write
     })
 }
 
-/// Files have one writer among the agents of a state directory.
+/// Files have one writer among the agents of a state directory. A claim lasts until the attempt
+/// ends; a second writer is refused with the holder named.
 struct PathGate {
     hub: Arc<TaskHub>,
     task: TaskId,

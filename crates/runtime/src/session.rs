@@ -5,11 +5,12 @@ use std::sync::Arc;
 use codespar_agent::{Recovered, Transcript};
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_store::{NewSession, SessionFilter, Store};
+use codespar_tasks::agent_sessions;
 
 use crate::{Project, RuntimeError, session_dirs::find_session};
 
 /// How many sessions are looked at for one to continue.
-const RECENT: u32 = 50;
+const RECENT: u32 = 1_000;
 
 /// Which session to open.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Session {
 }
 
 impl Project {
+    /// Fails if another process has the session open. A new one is recorded before it is opened, so
+    /// it has an id even if nothing is ever said in it.
     pub async fn open_session(&self, which: &WhichSession) -> Result<Session, RuntimeError> {
         let existing = match which {
             WhichSession::New => None,
@@ -71,8 +74,11 @@ impl Project {
             limit: Some(RECENT),
         };
         let recent = self.store.sessions(filter).await?;
+        let of_agents = agent_sessions(&*self.store).await?;
         // One in which nothing was said has nothing to go on with.
-        let last = recent.into_iter().find(|session| session.last_seq > 0);
+        let last = recent
+            .into_iter()
+            .find(|session| session.last_seq > 0 && !of_agents.contains(&session.id));
         last.map(|session| session.id).ok_or_else(|| {
             RuntimeError::Usage(format!(
                 "there is no session in {} to continue",

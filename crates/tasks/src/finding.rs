@@ -1,7 +1,12 @@
 //! Tasks by id, or by the beginning of one.
+//!
+//! A prefix is looked for only if the text has the form of one, so that the name of an agent, such
+//! as `a-team`, is not taken for an id.
+
+use std::collections::HashSet;
 
 use codespar_protocol::{SessionId, TaskId, TaskType};
-use codespar_store::{TaskFilter, TaskStore};
+use codespar_store::{StoreError, TaskFilter, TaskStore};
 
 use crate::HubError;
 
@@ -10,6 +15,10 @@ const NAMED: usize = 8;
 
 /// A task by its id or a beginning that only one id has; of one tree of sessions, or of all.
 /// `None` if the text is neither.
+///
+/// A whole id that no task has is the error of the store; a prefix that no id has is `None`, so
+/// that the caller can try the text as a name. A whole id is not checked against `tree`: callers
+/// that care look at the authority of the task.
 pub async fn find_task(
     store: &dyn TaskStore,
     text: &str,
@@ -48,7 +57,8 @@ pub async fn find_task(
     }
 }
 
-/// A letter of a type, `-`, and some hexadecimal digits.
+/// A letter of a type, `-`, and one to seven hexadecimal digits in lower case. Eight are a whole
+/// id.
 fn is_beginning(text: &str) -> bool {
     let is_letter = |letter: &str| {
         TaskType::ALL
@@ -74,4 +84,22 @@ mod tests {
             assert!(!is_beginning(text), "{text}");
         }
     }
+}
+
+/// Conversations of agents. They are in the same directories as those that a user began, and
+/// nobody means them by "the last session": their results are in the session that started them.
+pub async fn agent_sessions(tasks: &dyn TaskStore) -> Result<HashSet<SessionId>, StoreError> {
+    let mut found = HashSet::new();
+    for task_type in TaskType::ALL.into_iter().filter(|kind| kind.is_agent()) {
+        let filter = TaskFilter {
+            task_type: Some(task_type),
+            ..TaskFilter::default()
+        };
+        for task in tasks.tasks(filter).await? {
+            if let Some(agent) = task.agent() {
+                found.insert(agent.agent_session);
+            }
+        }
+    }
+    Ok(found)
 }

@@ -1,5 +1,19 @@
 //! Work that runs beside the conversation: durable tasks and who runs them, subagents, the
 //! coordinator's tools.
+//!
+//! A task is a row in the store: a spec (what runs), an authority (what it may do), a status and a
+//! result. It outlives the process that made it. A call walks through the crate like this:
+//!
+//! ```text
+//! tool or command → TaskHub (making.rs)   records the task, never runs it
+//! Scheduler (scheduler/)                  claims it under a lease, starts an attempt
+//! Runner (one per task type)              does the work, returns a TaskOutcome
+//! Scheduler                               records the end and the notification in one transaction
+//! TaskInbox (inbox.rs)                    puts the notification into the parent's conversation
+//! ```
+//!
+//! Nothing here reads settings or the environment. The models, rules and directories that runners
+//! need are passed in by the crate that builds them (`AgentMaker`, `ShellSetup`, `ServerSource`).
 
 mod agent_runner;
 mod authority;
@@ -23,8 +37,9 @@ mod workflow;
 
 pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent, MakeError};
 pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
+pub use codespar_store::{Notify, StoreError, TaskFilter, TaskStore};
 pub use dream::{DreamRunner, dream_kind};
-pub use finding::find_task;
+pub use finding::{agent_sessions, find_task};
 pub use hub::{
     AgentLaunch, AgentLimits, AuthoritySource, Caller, HubError, TaskExtra, TaskHub, Waited,
 };

@@ -1,4 +1,7 @@
 //! `codespar agents`.
+//!
+//! `list` shows what would be used here: agents of an untrusted project are missing, their mistakes
+//! are not. `check` looks at all files, trusted or not.
 
 use std::process::ExitCode;
 
@@ -101,6 +104,7 @@ fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// The first line of the description; the model gets all of it.
 fn row(
     name: &str,
     description: &str,

@@ -1,4 +1,7 @@
 //! `codespar apply`.
+//!
+//! The apply step of the dev agent on a working tree, without a model, git or database. The rules
+//! are the same: all blocks or none, no path out of the root, protected files only with a flag.
 
 use std::{
     io::{IsTerminal, Read},
@@ -7,7 +10,7 @@ use std::{
 };
 
 use clap::Args;
-use codespar_dev::{
+use codespar_change::{
     answer::{self, ParsedAnswer},
     apply::{self, BlockOutcome, BlockReport, ProtectedFiles, Refusal, Rules, WorkTree},
 };
@@ -72,6 +75,8 @@ pub(crate) struct ApplyArgs {
 /// The most that an answer may have.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
+/// The settings of the tree say which files are protected; an untrusted project can only add to
+/// them. With `--check` everything is done but the writing.
 pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
     if !args.root.is_dir() {
         return Err(CommandError::Usage(format!(
@@ -107,6 +112,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
     report(args, &applied.changes, &applied.blocks)
 }
 
+/// At most one byte more than allowed is read from a pipe, so a stream without end is refused.
 fn read(file: Option<&Path>) -> Result<String, CommandError> {
     let file = file.filter(|file| *file != Path::new("-"));
     let (bytes, name) = match file {
@@ -136,6 +142,8 @@ fn read(file: Option<&Path>) -> Result<String, CommandError> {
         .map_err(|error| CommandError::Usage(format!("{name} is not UTF-8 text: {error}")))
 }
 
+/// An answer without a block is refused like one that does not fit: a script must not take it for
+/// success.
 fn no_changes(args: &ApplyArgs, answer: &ParsedAnswer) -> Result<ExitCode, CommandError> {
     if args.json {
         super::print_json(&outcome(false, &[], &ChangeSet::default()))?;
@@ -148,6 +156,7 @@ fn no_changes(args: &ApplyArgs, answer: &ParsedAnswer) -> Result<ExitCode, Comma
     Ok(ExitCode::from(EXIT_USAGE))
 }
 
+/// All blocks are reported, also those that would have fitted.
 fn refused(args: &ApplyArgs, refusal: &Refusal) -> Result<ExitCode, CommandError> {
     if args.json {
         super::print_json(&outcome(false, &refusal.blocks, &ChangeSet::default()))?;
@@ -165,6 +174,8 @@ fn refused(args: &ApplyArgs, refusal: &Refusal) -> Result<ExitCode, CommandError
     Ok(ExitCode::from(EXIT_USAGE))
 }
 
+/// Blocks that change nothing are named on standard error; standard output has the changed files
+/// alone.
 fn report(
     args: &ApplyArgs,
     changes: &ChangeSet,
@@ -193,6 +204,7 @@ fn report(
     Ok(ExitCode::SUCCESS)
 }
 
+/// The same shape whether it was applied, checked or refused.
 fn outcome(applied: bool, blocks: &[BlockReport], changes: &ChangeSet) -> Value {
     let file = |change: &FileChange| {
         let mut file = json!({ "path": change.path(), "change": change.word() });

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{args::dollars, error::CommandError, signals::Signals};
 use codespar_runtime::{OneCall, ProjectDir, one_call};
 
+/// As for one response of the dev agent.
 const MOST_TOKENS: u32 = 4_096;
 
 /// Ask the model one question; no files are read or written.

@@ -1,4 +1,8 @@
 //! `codespar demo`.
+//!
+//! The demo goes through the same functions as the commands it shows; only the model is a
+//! recording. State, settings and keys of the user are kept out by an environment of its own in a
+//! temporary directory, which is removed at the end unless `--keep` is given.
 
 use std::{
     io::Write,
@@ -10,12 +14,12 @@ use std::{
 use clap::Args;
 use codespar_agent::Stop;
 use codespar_dev::{
-    Consent, DevLimits, DevOrder, Engine, Linker, OnFailure, RepositoryRef, Reviewer, VerifyChoice,
-    merge,
+    Consent, DevLimits, DevOrder, Engine, Linker, OnFailure, RepositoryRef, VerifyChoice,
 };
 use codespar_forge::Forge;
 use codespar_git::{GitError, Repository, RepositoryKind, Trust};
 use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
+use codespar_pulls::{Reviewer, merge};
 use codespar_store::Notify;
 use codespar_tasks::{Attendance, Caller, TaskExtra, Waited};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +30,8 @@ use codespar_runtime::{
     Runtime,
 };
 
+/// A program in shell script with a wrong median and a test that shows it. Shell needs nothing
+/// installed.
 const FILES: [(&str, &str); 5] = [
     ("README.md", include_str!("../demo/sample/README.md")),
     ("csv.sh", include_str!("../demo/sample/csv.sh")),
@@ -33,8 +39,11 @@ const FILES: [(&str, &str); 5] = [
     ("stats.sh", include_str!("../demo/sample/stats.sh")),
     ("test.sh", include_str!("../demo/sample/test.sh")),
 ];
+/// A cassette that is matched by turn, not by the text of the request.
 const ANSWERS: &str = include_str!("../demo/answers.jsonl");
+/// Does not name the file, so that locating it is part of the demo.
 const INSTRUCTION: &str = "the median is wrong for some numbers, find out why and fix it";
+/// Run by the dev agent in the sandbox, before and after the change.
 const TESTS: &str = "sh test.sh";
 
 /// Run an offline demo: an instruction becomes a verified, reviewed and merged change.
@@ -51,6 +60,7 @@ pub(crate) struct DemoArgs {
     keep: bool,
 }
 
+/// The runtime is closed before an error is reported: the directory can then be removed.
 pub(crate) async fn run(
     args: &DemoArgs,
     project_dir: &ProjectDir,
@@ -83,7 +93,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// From the failing test to the merged change.
+/// From the failing test to the merged change. Each heading is the command that a user would type.
 async fn tell(
     project: &Arc<Project>,
     repo: &Path,
@@ -144,7 +154,8 @@ fn head(text: &str) -> Result<(), CommandError> {
     super::print(format_args!("{}\n", style::strong(text)))
 }
 
-/// The dev agent's run, as `codespar dev` makes it.
+/// The dev agent's run, as `codespar dev` makes it. Listening begins before the task exists, so
+/// that no step is missed.
 async fn change(
     project: &Arc<Project>,
     repo: &Path,
@@ -212,6 +223,7 @@ async fn change(
     }
 }
 
+/// Says what was scripted and what was real, so that nobody takes the recording for a model.
 fn closing(args: &DemoArgs, repo: &Path) -> String {
     let kept = if args.keep {
         format!("\nThe sample is in {}", repo.display())
@@ -230,6 +242,7 @@ fn closing(args: &DemoArgs, repo: &Path) -> String {
     )
 }
 
+/// Runs outside of the sandbox: the script and the change to it are part of this program.
 fn outcome_of_tests(repo: &Path) -> Result<String, CommandError> {
     let output = Command::new("sh")
         .arg("test.sh")
@@ -238,6 +251,7 @@ fn outcome_of_tests(repo: &Path) -> Result<String, CommandError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// The commits of the demo have an author of their own.
 fn write_sample(repo: &Path) -> Result<(), CommandError> {
     std::fs::create_dir_all(repo)?;
     for (name, text) in FILES {
@@ -254,6 +268,7 @@ fn write_sample(repo: &Path) -> Result<(), CommandError> {
     Ok(())
 }
 
+/// Read as untrusted, as any repository would be.
 fn history(repo: &Path) -> Result<String, CommandError> {
     let repository = Repository::find(repo, Trust::Untrusted).map_err(failed)?;
     let git = repository.git().map_err(failed)?;
@@ -266,7 +281,8 @@ fn failed(error: GitError) -> CommandError {
     CommandError::Failed(format!("the demo needs git: {error}"))
 }
 
-/// A world of its own: no settings, no state and no key of the person's.
+/// A world of its own: no settings, no state and no key of the person's. `PATH` and the like stay:
+/// git and the shell are those of the machine.
 fn demo_dir(
     project_dir: &ProjectDir,
     dir: &Path,

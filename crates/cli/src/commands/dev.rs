@@ -1,14 +1,19 @@
 //! `codespar dev`.
+//!
+//! The command records a task and follows it; the work is done by the runner of the dev agent in
+//! this process. It could as well be done by another: what is printed comes from events and the
+//! store. Ctrl-C stops the run; a signal to terminate leaves it for another process.
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
+use codespar_change::verify::detect as detect_tests;
 use codespar_dev::{
-    Consent, DevOrder, Engine, Linker, VerifyChoice, detect_tests, headline, keep_images,
-    recorded_base, recorded_report,
+    Consent, DevOrder, Engine, Linker, VerifyChoice, keep_images, recorded_base, recorded_report,
 };
 use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
+use codespar_pulls::headline;
 use codespar_store::Notify;
 use codespar_tasks::{Attendance, Caller, TaskExtra, Waited, find_task};
 use tokio_util::sync::CancellationToken;
@@ -177,7 +182,7 @@ async fn attend(
     })
 }
 
-/// A run that this process attends.
+/// A run that this process attends. The working tree as it was when this process began to attend.
 struct Started {
     id: TaskId,
     working_tree: Option<WorkingTree>,
@@ -210,6 +215,7 @@ async fn begin(
     Ok(Started { id, working_tree })
 }
 
+/// The task belongs to a tree of its own; the fresh session id stands for it.
 async fn record_task(
     project: &Arc<Project>,
     id: &TaskId,
@@ -243,6 +249,9 @@ async fn record_task(
     Ok(())
 }
 
+/// A run that is over is shown again. One that failed or was stopped is started as a new task that
+/// takes over the recorded steps of the old one. One that is pending or running is followed, and
+/// run here if nobody has it.
 async fn resume(
     project: &Arc<Project>,
     text: &str,
@@ -299,12 +308,15 @@ async fn resume(
     })
 }
 
+/// The run of another process has no events here; its steps are then not shown.
 fn listen(project: &Arc<Project>, id: &TaskId, session: SessionId, progress: &Progress) {
     let progress = progress.clone();
     let show = Arc::new(move |event| progress.event(&event));
     project.hub.follow(id, session, show);
 }
 
+/// Flags win over variables, variables over settings. Images are copied, since the run may go on
+/// when the original files are gone.
 async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrder, CommandError> {
     let instruction = args.instruction.join(" ");
     if args
@@ -377,6 +389,7 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
     })
 }
 
+/// Consent is part of the order on record, so a resumed run has it too.
 fn leave(granted: bool) -> Consent {
     if granted {
         Consent::Granted

@@ -1,4 +1,8 @@
 //! `codespar doctor`.
+//!
+//! Each check gives findings and none stops the others: a broken settings file leaves out only what
+//! depends on it. An error is what would keep a run from working, a warning what makes it different
+//! from what was probably meant.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -36,6 +40,7 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
+/// Only `Error` makes the command fail.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Health {
@@ -44,6 +49,7 @@ enum Health {
     Error,
 }
 
+/// An empty name continues the finding above.
 #[derive(Serialize)]
 struct Finding {
     name: &'static str,
@@ -51,6 +57,7 @@ struct Finding {
     says: String,
 }
 
+/// Trust comes before settings, because it decides which of them count.
 pub(crate) async fn run(
     args: &DoctorArgs,
     session: &SessionArgs,
@@ -120,6 +127,7 @@ pub(crate) async fn run(
     })
 }
 
+/// Opens the database, so that a state directory that cannot be written is noticed.
 async fn state(project_dir: &ProjectDir) -> Finding {
     let looked = async {
         let store = project_dir.environment.open_database().await?;
@@ -144,7 +152,8 @@ async fn state(project_dir: &ProjectDir) -> Finding {
     }
 }
 
-/// Whether the project's files count, where there are any that grant something.
+/// Whether the project's files count, where there are any that grant something. `None` where no
+/// file would grant anything. Ignored files are a warning: the run works without them.
 fn trust(project_dir: &ProjectDir) -> Option<Finding> {
     let files = project_dir.trust.files().iter();
     let trusted: Vec<String> = files
@@ -163,6 +172,7 @@ fn trust(project_dir: &ProjectDir) -> Option<Finding> {
     })
 }
 
+/// Only files that exist, in the order in which they were read: later ones win.
 fn files(settings: &Settings, project_dir: &ProjectDir) -> Finding {
     let files: Vec<String> = settings
         .files
@@ -182,6 +192,8 @@ fn files(settings: &Settings, project_dir: &ProjectDir) -> Finding {
 }
 
 /// Who answers, where, and with --online whether it does.
+///
+/// Retries are off: with `--online` the first answer is what the user wants to know.
 async fn provider(
     args: &DoctorArgs,
     project_dir: &ProjectDir,
@@ -225,6 +237,7 @@ async fn provider(
     findings
 }
 
+/// No key is a warning and not an error: simulation works.
 fn model(provider: &Provider) -> Finding {
     let prices = provider.catalogue.resolve(&provider.choice.id).entry;
     let price = match prices.and_then(|entry| entry.prices.as_ref()) {
@@ -250,6 +263,8 @@ fn model(provider: &Provider) -> Finding {
     }
 }
 
+/// Each kind that was tried is reported with why it does not work. No working sandbox is an error,
+/// since unattended commands are then refused; switching it off is the user's decision.
 fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
     let sandbox = match codespar_runtime::sandbox(project_dir, settings) {
         Ok(sandbox) => sandbox,
@@ -306,7 +321,8 @@ async fn network(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> 
         .collect()
 }
 
-/// What is configured; `codespar mcp list` connects.
+/// What is configured; `codespar mcp list` connects. Nothing is started: a server of the repository
+/// may not be approved yet.
 fn servers(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
     let finding = |health, says| Finding {
         name: "mcp",
@@ -333,6 +349,8 @@ fn servers(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
         .collect()
 }
 
+/// Definitions that cannot be used are warnings; `codespar agents check` exits with an error for
+/// them.
 fn agents(project_dir: &ProjectDir) -> Vec<Finding> {
     let found = codespar_runtime::definitions(project_dir, TrustFilter::Needed);
     let names: Vec<&str> = found.agents.keys().map(String::as_str).collect();
@@ -354,6 +372,7 @@ fn agents(project_dir: &ProjectDir) -> Vec<Finding> {
     findings
 }
 
+/// Only repositories need it.
 fn git() -> Finding {
     match codespar_git::version() {
         Ok(says) => Finding {

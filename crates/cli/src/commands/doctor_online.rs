@@ -1,4 +1,7 @@
 //! The one request of `codespar doctor --online`: whether key, base URL and model work.
+//!
+//! The request goes through the same code as any other, so it also proves proxy, headers and
+//! streaming. Errors of the provider are shown as they are, followed by what can be done.
 
 use std::{
     sync::Arc,
@@ -14,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 const MAX_TOKENS: u32 = 16;
 
 /// Sends one small request. What is wrong is said with what to do about it.
+///
+/// Nothing is sent if the provider is simulated or replayed; that is an error, since it was asked
+/// for. The time limit covers the whole answer.
 pub(crate) async fn probe(provider: &Provider, limit: Duration) -> Result<String, String> {
     let Some(base_url) = &provider.base_url else {
         return Err(format!("nothing was requested: {}", provider.why));
@@ -60,7 +66,8 @@ pub(crate) async fn probe(provider: &Provider, limit: Duration) -> Result<String
     }
 }
 
-/// What to do, where the error does not say it itself.
+/// What to do, where the error does not say it itself. `None` if the text of the error already says
+/// it.
 fn advice(provider: &Provider, error: &ModelError) -> Option<String> {
     let variable = base_url_variable(provider);
     match error {
@@ -91,6 +98,7 @@ fn advice(provider: &Provider, error: &ModelError) -> Option<String> {
     }
 }
 
+/// Named in the advice; a replayed provider does not come here.
 fn base_url_variable(provider: &Provider) -> &'static str {
     match provider.model.provider() {
         "openai" => "OPENAI_BASE_URL",

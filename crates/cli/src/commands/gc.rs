@@ -1,4 +1,14 @@
 //! `codespar gc`, and the same once a day by itself.
+//!
+//! ```text
+//! sessions, tasks            in the database, by their last use
+//! outputs, tmp, scratchpads  of sessions that are gone
+//! tmp, dev/runs              of tasks that are over, or that a kill left behind
+//! dev/index, before, clones  not written to for as long; made again when needed
+//! ```
+//!
+//! Everything is safe beside other processes: what is held by one is skipped. A file that cannot be
+//! removed is left for the next time, without an error.
 
 mod daily;
 
@@ -41,6 +51,7 @@ pub(crate) struct GcArgs {
     json: bool,
 }
 
+/// A dry run counts sessions only: sizes are known when things are removed.
 pub(crate) async fn run(args: &GcArgs, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(project_dir)?;
     let days = args.days.unwrap_or_else(|| days_of(&settings));
@@ -70,6 +81,9 @@ fn limit(days: u32) -> Timestamp {
 }
 
 /// Removes what is older; gives the sessions that are gone and the bytes they and the rest took.
+///
+/// The database comes first. If the process is killed in between, directories without session are
+/// found by the next run.
 async fn collect(
     store: &dyn Database,
     project_dir: &ProjectDir,
@@ -135,6 +149,7 @@ fn report(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Empty for a directory that does not exist.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten();
     entries
@@ -143,7 +158,8 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Outputs of tasks, in the directories of their trees and, of earlier versions, beside them.
+/// Outputs of tasks, in the directories of their trees and, of earlier versions, beside them. A
+/// directory of a tree is removed when its last output is.
 fn remove_outputs(dir: &Path, tasks: &[TaskId]) -> u64 {
     let names: HashSet<String> = tasks.iter().map(|id| format!("{id}.txt")).collect();
     if names.is_empty() {
@@ -169,7 +185,8 @@ fn remove_outputs(dir: &Path, tasks: &[TaskId]) -> u64 {
     bytes
 }
 
-/// Directories of sessions that are no longer there.
+/// Directories of sessions that are no longer there. A name that is no session id is not ours to
+/// remove.
 fn remove_strays(dirs: &[PathBuf], known: &[SessionId]) -> u64 {
     let strays = dirs.iter().filter(|dir| {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
@@ -179,7 +196,8 @@ fn remove_strays(dirs: &[PathBuf], known: &[SessionId]) -> u64 {
     strays.map(|dir| remove_dir(dir)).sum()
 }
 
-/// Temporary files of sessions that no process holds: left by a kill.
+/// Temporary files of sessions that no process holds: left by a kill. Holding the session proves
+/// that no process uses it, and keeps one from starting meanwhile.
 async fn remove_dead_temps(
     project_dir: &ProjectDir,
     store: &dyn Database,
@@ -197,7 +215,8 @@ async fn remove_dead_temps(
     bytes
 }
 
-/// The same of tasks that are not needed any more or forgotten.
+/// The same of tasks that are not needed any more or forgotten. A task that cannot be read counts
+/// as forgotten.
 async fn remove_task_temps(
     dir: &Path,
     store: &dyn Database,
@@ -246,6 +265,7 @@ fn remove_older(dir: &Path, days: u32) -> u64 {
     bytes
 }
 
+/// By age alone: such a directory belongs to a test run and has no record.
 fn remove_verify_temps(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;
@@ -270,6 +290,7 @@ fn remove_file(path: &Path) -> u64 {
     }
 }
 
+/// The bytes that were freed; 0 if it could not be removed completely.
 fn remove_dir(dir: &Path) -> u64 {
     let bytes = size(dir);
     match std::fs::remove_dir_all(dir) {
@@ -278,6 +299,7 @@ fn remove_dir(dir: &Path) -> u64 {
     }
 }
 
+/// Links are not followed.
 fn size(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;

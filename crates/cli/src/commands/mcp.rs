@@ -1,4 +1,7 @@
 //! `codespar mcp`.
+//!
+//! Unlike `doctor` it starts the servers, with the same guard and environment as a session, and
+//! ends them again. Servers that need approval are listed and not started.
 
 use std::process::ExitCode;
 
@@ -29,6 +32,7 @@ enum Verb {
     },
 }
 
+/// A problem in a file is a failure too, even if all servers connect.
 pub(crate) async fn run(
     args: &McpCommand,
     project_dir: &ProjectDir,
@@ -76,6 +80,9 @@ pub(crate) async fn run(
     })
 }
 
+/// The rows are those of the JSON output, so that both say the same.
+///
+/// The status is coloured by what the user has to do: nothing, look at an error, or approve.
 fn show(rows: &[serde_json::Value], problems: &[String]) -> Result<(), CommandError> {
     if rows.is_empty() && problems.is_empty() {
         super::print(format_args!(

@@ -1,4 +1,7 @@
 //! One file per command; the doc comment of its arguments is its help.
+//!
+//! A command gets its arguments and the project directory, and gives an exit code. Text for people
+//! goes through `print`, JSON through `print_json`; an error is returned and not printed.
 
 pub(crate) mod agents;
 pub(crate) mod apply;

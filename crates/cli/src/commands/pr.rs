@@ -1,11 +1,16 @@
 //! `codespar pr`, and `codespar merge`.
+//!
+//! The same commands for pull requests on GitHub and for local ones, which are records in the
+//! database. All of them reach the forge through a publisher, so text that is written is checked
+//! for secrets.
 
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand, ValueEnum};
-use codespar_dev::{Linker, Publisher, merge};
+use codespar_dev::Linker;
 use codespar_forge::{Forge, PullRequestChange};
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
+use codespar_pulls::{Publisher, merge};
 use codespar_store::Database;
 use serde_json::json;
 
@@ -123,7 +128,8 @@ pub(crate) async fn run(
     }
 }
 
-/// A forge, and the store that must be closed after.
+/// A forge, and the store that must be closed after. The database must be closed for what was
+/// written to be safe.
 pub(crate) struct Reached {
     forge: Arc<Publisher>,
     store: Arc<dyn Database>,
@@ -192,6 +198,7 @@ async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Title and branches come from others, so they are escaped before they are styled.
 fn line(pull: &PullRequest) -> String {
     let state = match (pull.state, pull.draft) {
         (PullRequestState::Open, true) => style::warning("draft"),
@@ -327,6 +334,9 @@ async fn close(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCod
 }
 
 /// Runs `codespar merge` and `codespar pr merge`.
+///
+/// The database is closed before an error is reported. All reasons against a merge are given at
+/// once.
 pub(crate) async fn merge_one(
     args: &MergeArgs,
     project_dir: &ProjectDir,

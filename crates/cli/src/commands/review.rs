@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use codespar_dev::{Reviewed, Reviewer};
 use codespar_protocol::Usd;
+use codespar_pulls::{Reviewed, Reviewer};
 use tokio_util::sync::CancellationToken;
 
 use super::pr::{At, failed, reach, shown};

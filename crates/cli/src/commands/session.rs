@@ -1,4 +1,7 @@
 //! `codespar session`.
+//!
+//! Reads the database directly: sessions of all projects are shown, whichever directory it is. The
+//! only change is `rm`, which refuses a session that a process has open.
 
 use std::process::ExitCode;
 
@@ -64,6 +67,8 @@ enum ExportFormat {
     Markdown,
 }
 
+/// `rm` stops at the first id that cannot be removed; those before it are gone. Files are removed
+/// after the record.
 pub(crate) async fn run(
     args: SessionCommand,
     project_dir: &ProjectDir,
@@ -123,6 +128,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Directories in the home directory are shown with `~`.
 fn list(
     sessions: &[SessionRecord],
     project_dir: &ProjectDir,
@@ -156,6 +162,7 @@ fn list(
     Ok(())
 }
 
+/// The header of a session; the transcript follows as markdown.
 fn show(session: &SessionRecord, project_dir: &ProjectDir) -> Result<(), CommandError> {
     let usage = session.usage;
     super::print(format_args!(
@@ -178,7 +185,8 @@ fn show(session: &SessionRecord, project_dir: &ProjectDir) -> Result<(), Command
     ))
 }
 
-/// A transcript to read.
+/// A transcript to read. Tool calls and results are included, thinking is not. Messages that were
+/// not typed are quoted.
 fn markdown(entries: &[Entry]) -> String {
     let mut text = String::new();
     for entry in entries {
@@ -219,6 +227,7 @@ fn markdown(entries: &[Entry]) -> String {
     text
 }
 
+/// Images and blocks that we do not know are left out; the JSON export has them.
 fn blocks(message: &Message, text: &mut String) {
     for block in &message.content {
         match block {
@@ -236,7 +245,8 @@ fn blocks(message: &Message, text: &mut String) {
     }
 }
 
-/// A fence longer than any run of backticks inside.
+/// A fence longer than any run of backticks inside. Text of a tool cannot end the block that it is
+/// shown in.
 fn fenced(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);

@@ -17,8 +17,10 @@ use super::{
 use crate::{args::mode, error::CommandError, style};
 use codespar_runtime::{ProjectDir, Settings, tasks_disabled};
 
-/// A stop whose runner died takes a lease's time.
+/// A runner out of sight counts as silent after ten heartbeats, about ten seconds; only then
+/// another one acts on the stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of output that `watch` reads at a time.
 const OUTPUT_LIMIT: usize = 1 << 20;
 
 /// Create, watch and stop background tasks.
@@ -239,6 +241,7 @@ async fn find_all(store: &dyn Database, texts: &[String]) -> Result<Vec<TaskId>,
     Ok(ids)
 }
 
+/// Nobody runs it in this process: a worker is started if none is there.
 async fn create(
     args: CreateArgs,
     project_dir: &ProjectDir,
@@ -295,6 +298,7 @@ fn output_file(project_dir: &ProjectDir, tree: SessionId, id: &TaskId) -> PathBu
     dir.join(format!("{id}.txt"))
 }
 
+/// An owner is claimed only if there is none; an empty one gives the task back.
 async fn update(args: UpdateArgs, store: &dyn Database) -> Result<ExitCode, CommandError> {
     let change = TaskChange {
         status: args.status,
@@ -318,6 +322,7 @@ async fn update(args: UpdateArgs, store: &dyn Database) -> Result<ExitCode, Comm
     )
 }
 
+/// Returns when the task has ended, or after the patience with the record as it is.
 async fn stop(
     id: &TaskId,
     reason: &str,
@@ -359,6 +364,7 @@ async fn output(
     Ok(ExitCode::SUCCESS)
 }
 
+/// Everything that was written before is shown first. Ctrl-C ends the watching, not the task.
 async fn watch(
     id: &TaskId,
     project_dir: &ProjectDir,

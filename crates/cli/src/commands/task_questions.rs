@@ -133,6 +133,8 @@ pub(super) fn hint(question: &Question) -> String {
     )
 }
 
+/// A prefix is looked for among open questions; a whole id finds answered ones too, whose error is
+/// clearer.
 async fn find(store: &dyn Database, text: &str) -> Result<Question, CommandError> {
     if let Ok(id) = text.parse::<QuestionId>() {
         return Ok(store.question(&id).await?);

@@ -16,7 +16,8 @@ const OUTPUT: Duration = Duration::from_millis(150);
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Waiting for a task, with an eye on whether anybody is there to bring it to its end: a runner
-/// that died is replaced.
+/// that died is replaced. Changes of the record are heard of at once; the output is a file, so it
+/// is looked at in between.
 pub(super) struct Vigil<'a> {
     project_dir: &'a ProjectDir,
     store: &'a dyn Database,

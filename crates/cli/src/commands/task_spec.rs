@@ -1,4 +1,8 @@
 //! What a task of `codespar task create` runs, and what it may do.
+//!
+//! The same checks as for tasks that an agent makes, with the user in place of an agent: the
+//! workflow must be trusted, a monitor's server approved, a flag must fit the type. The spec is
+//! complete; a worker that runs it later reads no file to find out what to do.
 
 use std::path::Path;
 
@@ -22,6 +26,8 @@ use codespar_runtime::{
 const DEPTH: u32 = 1;
 
 /// What to run. Whatever is wrong with it is said before there is a task.
+///
+/// The conversation of an agent is created here, before the task.
 pub(super) async fn of(
     args: &CreateArgs,
     project_dir: &ProjectDir,
@@ -91,6 +97,7 @@ fn check_flags(args: &CreateArgs) -> Result<(), CommandError> {
     }
 }
 
+/// A kind that does not exist is noticed when the task runs.
 fn subagent_type(args: &CreateArgs) -> &str {
     let mut metadata = args.metadata.iter();
     metadata
@@ -99,6 +106,7 @@ fn subagent_type(args: &CreateArgs) -> &str {
         .unwrap_or("general-purpose")
 }
 
+/// The model of the session is left empty: the process that runs the agent chooses it.
 async fn agent(
     prompt: String,
     kind: &str,
@@ -129,6 +137,7 @@ async fn agent(
     })
 }
 
+/// Steps may name built-in kinds and those of trusted definitions.
 fn workflow(name: &str, project_dir: &ProjectDir) -> Result<TaskSpec, CommandError> {
     let file =
         find_workflow(name, &project_dir.root, &project_dir.cwd).map_err(CommandError::Usage)?;
@@ -151,7 +160,8 @@ fn workflow(name: &str, project_dir: &ProjectDir) -> Result<TaskSpec, CommandErr
     }))
 }
 
-/// The server must be there, and allowed: whoever runs the task cannot ask.
+/// The server must be there, and allowed: whoever runs the task cannot ask. `connectable` starts
+/// nothing; only the configuration is looked at.
 fn monitor(args: &CreateArgs, project_dir: &ProjectDir) -> Result<TaskSpec, CommandError> {
     let metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
     let monitor = monitor_spec(&metadata, &project_dir.root).map_err(CommandError::Usage)?;
@@ -169,7 +179,7 @@ fn monitor(args: &CreateArgs, project_dir: &ProjectDir) -> Result<TaskSpec, Comm
     }
 }
 
-/// Where agents of a custom kind work.
+/// Where agents of a custom kind work. Built-in kinds have none.
 fn isolation(kind: &str, project_dir: &ProjectDir) -> Option<Isolation> {
     definitions(project_dir, TrustFilter::Needed)
         .agents
@@ -177,7 +187,8 @@ fn isolation(kind: &str, project_dir: &ProjectDir) -> Option<Isolation> {
         .isolation
 }
 
-/// What the person allows it here; whoever runs it cannot allow more.
+/// What the person allows it here; whoever runs it cannot allow more. The tree is a fresh id: the
+/// task is the top of its own tree, with its own output directory.
 pub(super) fn authority(
     args: &CreateArgs,
     settings: &Settings,

@@ -1,4 +1,7 @@
 //! `codespar trust`.
+//!
+//! `add` records the texts that were read at the start of the command, the same that `show` prints.
+//! Nothing of the project is loaded by any of these commands.
 
 use std::{
     path::{Path, PathBuf},
@@ -72,6 +75,7 @@ fn at(dir: Option<&Path>, project_dir: &ProjectDir) -> Result<ProjectDir, Comman
     }
 }
 
+/// A file that cannot be read stops it: nobody could have looked at it.
 fn add(project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let project = &project_dir.trust;
     if let Some((file, error)) = unreadable(project.files()) {
@@ -104,6 +108,7 @@ fn unreadable(files: &[ProjectFile]) -> Option<(&ProjectFile, &String)> {
         .find_map(|file| Some((file, file.text.as_ref().err()?)))
 }
 
+/// A project that is gone is found by its path as it was recorded.
 fn remove(dir: Option<&Path>, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     // A project that is gone can be forgotten too.
     let root = match dir {
@@ -148,6 +153,7 @@ fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// The texts themselves are left out.
 fn row(record: &TrustRecord) -> serde_json::Value {
     let files = record.files.iter();
     let files = files.map(|(name, decided)| {
@@ -191,6 +197,7 @@ fn show(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> 
     Ok(ExitCode::SUCCESS)
 }
 
+/// Part of the JSON output; never renamed.
 fn word(standing: &Standing) -> &'static str {
     match standing {
         Standing::NeedsNone => "needs-none",

@@ -1,4 +1,8 @@
 //! `codespar worker`.
+//!
+//! A worker takes tasks of every project of the state directory, each by the settings and the trust
+//! of its own project. It can be started by hand or by `codespar task create`, which starts one
+//! with `--until-idle`.
 
 use std::{process::ExitCode, time::Duration};
 

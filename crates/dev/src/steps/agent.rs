@@ -6,23 +6,22 @@ use std::{
     sync::Arc,
 };
 
-use codespar_git::{Checkout, Git, Staged, Trust, zero_separated};
+use codespar_agent::Asked;
+use codespar_change::verify::{Tree, collect};
 use codespar_protocol::{
-    Bytes, ChangeSet, CommitId, FileChange, FileMode, RepoPath, SessionId, TaskId, TaskRecord,
-    TaskStatus, TaskType, ToolUseId, Usd,
+    ChangeSet, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId, Usd,
 };
-use codespar_store::{Notify, TaskFilter};
-use codespar_tasks::{AgentLaunch, Caller, HubError, TaskExtra, WORKER, Waited};
+use codespar_pulls::shorten;
+use codespar_tasks::{
+    AgentLaunch, Caller, HubError, Notify, TaskExtra, TaskFilter, WORKER, Waited,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Base, Located, Written, blocking};
 use crate::{
     Failure,
-    asking::Asked,
-    pull_text::shorten,
     run::{ANSWER, Run},
-    verify::{SUBMODULE, Tree, broken},
 };
 
 const PROMPT: &str = include_str!("../prompts/agent.md");
@@ -76,7 +75,7 @@ impl Run {
             )));
         }
         let (tree, commit, trust) = (path.clone(), base.commit.clone(), self.link.trust);
-        let changes = blocking(move || collect(&tree, &commit, trust)).await?;
+        let changes = blocking(move || Ok(collect(&tree, &commit, trust)?)).await?;
         if changes.is_empty() {
             return Err(Failure::NoChanges(said));
         }
@@ -91,7 +90,7 @@ impl Run {
         };
         self.ledger.record("agent", &written).await?;
         blocking(move || {
-            Checkout::remove(&path);
+            Tree::remove(&path);
             Ok(())
         })
         .await?;
@@ -261,79 +260,4 @@ impl Run {
             .map_err(|error| Failure::Broken(error.to_string()))?;
         Ok(record.task_id)
     }
-}
-
-/// What differs between the files and the commit. Nothing that the agent left in the tree is run,
-/// and its own `.git` is not looked at.
-fn collect(tree: &Path, commit: &CommitId, trust: Trust) -> Result<ChangeSet, Failure> {
-    let checkout = Checkout::open(tree, trust).map_err(broken)?;
-    match checkout.stage_all().map_err(broken)? {
-        Staged::All => {}
-        Staged::Nested(name) => {
-            return Err(Failure::NotApplied(format!(
-                "`{name}`: is a repository of its own"
-            )));
-        }
-        Staged::TooLarge(name) => {
-            return Err(Failure::NotApplied(format!(
-                "`{name}`: is too large for a change; list it in `.gitignore` or remove it"
-            )));
-        }
-    }
-    let git = checkout.git();
-    let args = [
-        "diff-index",
-        "--cached",
-        "--raw",
-        "--no-renames",
-        "--no-abbrev",
-        "-z",
-        &commit.0,
-    ];
-    let listed = git.run(args).map_err(broken)?;
-    let mut fields = zero_separated(&listed.out);
-    let mut changes = Vec::new();
-    while let (Some(head), Some(name)) = (fields.next(), fields.next()) {
-        changes.push(change(git, head, name)?);
-    }
-    Ok(ChangeSet(changes))
-}
-
-/// `:<old mode> <new mode> <old object> <new object> <letter>` and a name.
-fn change(git: &Git, head: &[u8], name: &[u8]) -> Result<FileChange, Failure> {
-    let bad = |reason: &str| {
-        let name = String::from_utf8_lossy(name);
-        Failure::NotApplied(format!("`{name}`: {reason}"))
-    };
-    let name = std::str::from_utf8(name).map_err(|_| bad("its name is not UTF-8"))?;
-    let path = RepoPath::new(name).map_err(|error| bad(error.reason))?;
-    let head = String::from_utf8_lossy(head);
-    let fields: Vec<&str> = head.trim_start_matches(':').split(' ').collect();
-    let [old, new, _, object, ..] = fields[..] else {
-        return Err(Failure::Broken(format!("git diff said `{head}`")));
-    };
-    if old == SUBMODULE {
-        return Err(bad("is a repository of its own"));
-    }
-    if new == "000000" {
-        return Ok(FileChange::Deleted { path });
-    }
-    let mode = FileMode::from_git(new)
-        .filter(|mode| *mode != FileMode::Symlink)
-        .ok_or_else(|| bad("is a link or a repository of its own"))?;
-    // As git keeps it: on disk it may have other line ends, or be what a pointer stands for.
-    let content = Bytes(git.run(["cat-file", "blob", object]).map_err(broken)?.out);
-    Ok(if old == "000000" {
-        FileChange::Added {
-            path,
-            content,
-            mode,
-        }
-    } else {
-        FileChange::Modified {
-            path,
-            content,
-            mode,
-        }
-    })
 }

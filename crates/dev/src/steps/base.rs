@@ -1,16 +1,13 @@
 //! Which commit the change stands on. It is fixed before anything is read.
 
-use codespar_forge::Forge;
 use codespar_protocol::{CommitId, PullRequestState, TaskRecord, TaskSpec};
-use codespar_store::{StoreError, TaskStore};
+use codespar_pulls::{Forge, OWN_BRANCHES};
+use codespar_tasks::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, run::Run};
 
 const STEP: &str = "base";
-
-/// Branches that are ours to add to.
-pub(crate) const OWN_BRANCHES: &str = "codespar/";
 
 /// Where the change goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,7 +89,7 @@ impl Run {
             None => forge.default_branch().await?,
         };
         // Git would take `main~1` and the like for a commit; no branch has such a name.
-        let commit = match codespar_git::is_branch_name(&base) {
+        let commit = match codespar_change::is_branch_name(&base) {
             true => forge.head(&base).await?,
             false => None,
         };

@@ -1,11 +1,11 @@
 //! Locate: at most a handful of files, by name, by the picker, by the index, by search.
 
-use codespar_forge::Forge;
 use codespar_locate::{Locator, by_path, keywords, named_paths};
+use codespar_pulls::{Forge, counted};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, blocking};
-use crate::{Failure, images, picking, run::Run, text::counted};
+use crate::{Failure, images, picking, run::Run};
 
 /// The whole tree is shown to the picker up to this many paths.
 const WHOLE_TREE: usize = 4_000;

@@ -8,7 +8,7 @@ mod publish;
 mod read;
 mod write;
 
-pub(crate) use base::{Base, OWN_BRANCHES};
+pub(crate) use base::Base;
 pub use base::{RecordedBase, recorded_base};
 pub(crate) use locate::Located;
 pub(crate) use prove::{Proven, blocking};

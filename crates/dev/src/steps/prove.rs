@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use codespar_change::verify::{self, Evidence, TestRun, Tree, before, detect};
 use codespar_protocol::ChangeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, Written};
 use crate::{
-    Evidence, Failure, Link, OnFailure, VerifyChoice,
+    Failure, Link, OnFailure, VerifyChoice,
     run::{Conversation, Run},
-    verify::{self, TestRun, Tree, before, detect},
 };
 
 const REPAIR: &str = include_str!("../prompts/repair_tests.md");
@@ -66,7 +66,7 @@ impl LazyTree<'_> {
     async fn set(&mut self, changes: ChangeSet) -> Result<std::sync::Arc<Tree>, Failure> {
         let tree = self.get().await?;
         let same = tree.clone();
-        blocking(move || same.set(&changes)).await?;
+        blocking(move || Ok(same.set(&changes)?)).await?;
         Ok(tree)
     }
 

@@ -1,17 +1,15 @@
 //! One commit on a branch of its own, and one pull request; found again after a crash.
 
-use codespar_forge::{Draft, Forge, NewCommit, NewPullRequest, PullRequestChange};
 use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
+use codespar_pulls::{
+    self as pulls, Draft, Forge, NewCommit, NewPullRequest, Proof, PullRequestChange, PullText,
+    Risk, RiskLevel, Verified, commit_message, risk, shorten, touched, without_mentions,
+};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Located, Proven, Written};
 use crate::{
-    Consent, DevOrder, Failure, Risk, RiskLevel,
-    diff_stat::touched,
-    markdown::without_mentions,
-    publisher,
-    pull_text::{PullText, Verified, commit_message, shorten},
-    risk::{Proof, risk},
+    Consent, DevOrder, Failure,
     run::{Run, dollars},
 };
 
@@ -74,9 +72,9 @@ impl Run {
         let pull = self.new_pull(base, written, proven, risk);
         let check = check_of(proven).and_then(|check| check.summary);
         let texts = [
-            (publisher::TITLE, pull.title.as_str()),
-            (publisher::BODY, &pull.body),
-            (publisher::CHECK, check.as_deref().unwrap_or_default()),
+            (pulls::TITLE, pull.title.as_str()),
+            (pulls::BODY, &pull.body),
+            (pulls::CHECK, check.as_deref().unwrap_or_default()),
         ];
         let commit = self.new_commit(base, written);
         Ok(self.link.forge.examine(&commit, &texts).await?)

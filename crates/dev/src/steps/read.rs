@@ -2,9 +2,9 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use codespar_forge::Forge;
 use codespar_locate::{Excerpt, regions};
 use codespar_protocol::{FileMode, RepoPath};
+use codespar_pulls::Forge;
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Located};

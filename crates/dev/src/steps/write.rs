@@ -1,17 +1,18 @@
 //! Generate and apply: the model's answer becomes a change that fits the files, or nothing.
 
-use codespar_forge::Forge;
+use codespar_change::{
+    answer,
+    apply::{self, MapSource, ProtectedFiles, Refusal, Rules, SourceFile},
+    verify::submodules,
+};
 use codespar_protocol::{Answer, ChangeSet, ClarificationRequest, QuestionRequest, RepoPath};
+use codespar_pulls::{Forge, shorten};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, blocking};
 use crate::{
-    Consent, Failure, answer,
-    apply::{self, MapSource, ProtectedFiles, Refusal, Rules, SourceFile},
-    images,
-    pull_text::shorten,
+    Consent, Failure, images,
     run::{Conversation, Run},
-    verify::submodules,
 };
 
 const SYSTEM: &str = include_str!("../prompts/generate.md");
@@ -208,7 +209,7 @@ impl Run {
         // The forge leaves them out, and a file below one would take its place.
         if let Some(clone) = self.link.clone.clone() {
             let commit = base.commit.clone();
-            for path in blocking(move || submodules(&clone, &commit)).await? {
+            for path in blocking(move || Ok(submodules(&clone, &commit)?)).await? {
                 if let Ok(path) = RepoPath::new(&path) {
                     source.insert_repository(path);
                 }

@@ -1,5 +1,16 @@
 //! Reaches repositories: local ones as they are, those on GitHub with a clone in the state
 //! directory.
+//!
+//! A forge is where pull requests are; a clone is where files are read. A local repository is both.
+//! One on GitHub is read from a bare clone that is brought up to date each time it is linked, and
+//! shared by all runs:
+//!
+//! ```text
+//! <state>/clones/<owner>+<name>.git
+//! <state>/clones/<owner>+<name>.lock   held while one process fetches
+//! ```
+//!
+//! The token goes to git as a header of one call and is written to no file.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,9 +19,10 @@ use std::{
 
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
-use codespar_dev::{Link, Linker, Publisher, RepositoryRef};
+use codespar_dev::{Link, Linker, RepositoryRef};
 use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
 use codespar_git::{Fetch, GitError, Repository, RepositoryKind, Trust};
+use codespar_pulls::Publisher;
 use codespar_store::Database;
 use secrecy::SecretString;
 
@@ -37,6 +49,8 @@ impl RepositoryLinker {
 
 #[async_trait]
 impl Linker for RepositoryLinker {
+    /// Every forge is wrapped in a publisher, so text that leaves through it is checked for
+    /// secrets.
     async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<Publisher>, String> {
         let forge: Arc<dyn Forge> = match repository {
             RepositoryRef::Local { path } => {
@@ -50,6 +64,8 @@ impl Linker for RepositoryLinker {
         Ok(Arc::new(Publisher::new(forge, redactor)))
     }
 
+    /// A clone that fails is not an error: the link has none, and files are read through the API of
+    /// the forge.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String> {
         let forge = self.forge(repository).await?;
         let (clone, key) = match repository {
@@ -76,6 +92,7 @@ impl Linker for RepositoryLinker {
 }
 
 impl RepositoryLinker {
+    /// `GITHUB_API_URL` wins over the address that follows from the server.
     fn github(&self, owner: &str, name: &str) -> Result<GitHubForge, String> {
         let token = token(&self.project_dir).ok_or("GITHUB_TOKEN is not set")?;
         let api = self
@@ -99,7 +116,8 @@ impl RepositoryLinker {
         GitHubForge::new(setup).map_err(|error| error.to_string())
     }
 
-    /// A bare clone, brought up to date.
+    /// A bare clone, brought up to date. Runs on a thread for blocking work, since fetching takes
+    /// as long as the network does.
     async fn clone_of(&self, owner: &str, name: &str) -> Result<PathBuf, String> {
         let dir = self
             .project_dir
@@ -137,7 +155,8 @@ fn api_of(server: &str) -> String {
 }
 
 /// One process at a time: two that fetch at once would be in each other's way, and the one that
-/// loses would have no clone.
+/// loses would have no clone. A lock file of git that a killed process left is removed and the
+/// fetch tried again: while our own lock is held, no other fetch is under way.
 fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
     let parent = dir.parent().unwrap_or(Path::new("."));
     let message = |error: std::io::Error| error.to_string();
@@ -169,7 +188,8 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
     }
 }
 
-/// The lock file of git's that is in the way, if it is below `dir`.
+/// The lock file of git's that is in the way, if it is below `dir`. Found in the message, because
+/// git has no other way to name it.
 fn left_lock(dir: &Path, message: &str) -> Option<PathBuf> {
     let (_, rest) = message.split_once("Unable to create '")?;
     let (path, _) = rest.split_once("': File exists")?;

@@ -1,8 +1,13 @@
 //! The dev agent's surroundings: which repository, how it is reached, what the settings say.
+//!
+//! The dev agent itself knows no settings and no environment: it gets a `DevSetup` with all it
+//! needs. What only a process can know (tokens, directories, the provider) is found here. Commands
+//! that make a single model call without a project, such as `ask`, use [`one_call`].
 
 mod link;
 mod repository;
 mod settings;
+mod subscriptions;
 
 pub use link::RepositoryLinker;
 pub use repository::{requester, which};
@@ -15,12 +20,13 @@ use std::{
 };
 
 use codespar_agent::Stop;
-use codespar_dev::{DevSetup, RepositoryRef, Subscriptions};
+use codespar_dev::{DevSetup, RepositoryRef};
 use codespar_policy::Redactor;
 use codespar_tasks::Caller;
 use codespar_tools::{Tool, sandbox::Network};
 use tokio_util::sync::CancellationToken;
 
+use self::subscriptions::Subscriptions;
 use crate::{
     configuration,
     error::RuntimeError,
@@ -31,6 +37,9 @@ use crate::{
 };
 
 /// What this process lends to the dev agent.
+///
+/// Tests may get a sandbox of their own, with the network, while other commands of the project stay
+/// without. The model is left out in simulation.
 pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
     let names = weak.clone();
     let sandbox = match project.settings.verify.network {
@@ -58,7 +67,8 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
     }
 }
 
-/// Whether a directory is a tree that the dev agent made for one run.
+/// Whether a directory is a tree that the dev agent made for one run. Compared with and without
+/// links, since the state directory may be reached through one.
 pub(crate) fn is_throw_away(project_dir: &ProjectDir, root: &Path) -> bool {
     let runs = project_dir.state().join("dev").join("runs");
     let real = runs.canonicalize();
@@ -68,7 +78,7 @@ pub(crate) fn is_throw_away(project_dir: &ProjectDir, root: &Path) -> bool {
         .any(|runs| root != runs && root.starts_with(runs))
 }
 
-/// What a command that asks once works with.
+/// What a command that asks once works with. No database, no scheduler, no session.
 pub struct OneCall {
     /// Who answers.
     pub provider: Provider,
@@ -79,6 +89,9 @@ pub struct OneCall {
 }
 
 /// For a command that asks once, until `cancel`.
+///
+/// The model is `model`, else `TASK_MODEL`, else `dev.taskModel` of the settings, else the usual
+/// one.
 pub fn one_call(
     project_dir: &ProjectDir,
     model: Option<&str>,
@@ -101,7 +114,8 @@ const LOCAL_POLL: Duration = Duration::from_secs(2);
 /// How often GitHub is asked; unchanged answers cost nothing there.
 const GITHUB_POLL: Duration = Duration::from_secs(30);
 
-/// The tools that follow pull requests, where the directory is in a repository.
+/// The tools that follow pull requests, where the directory is in a repository. None for a
+/// repository that cannot be determined; the tools would only fail.
 pub(crate) fn subscriptions(project: &Arc<Project>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     let git = project.dir.root.join(".git");
     if !git.is_file() && !git.join("HEAD").exists() {

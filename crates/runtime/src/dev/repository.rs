@@ -1,4 +1,8 @@
 //! Which repository a command speaks of, and who asks.
+//!
+//! `--repo` names a directory or `owner/name`. Without it the repository is the one around the
+//! working directory; it counts as one on GitHub if its origin is there and a token is set. Nothing
+//! is asked over the network.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +14,9 @@ use super::ForgeName;
 use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
 
 /// The repository of `--repo`, or the one we are in.
+///
+/// A directory wins over `owner/name` of the same text. With `forge = "github"` a missing origin or
+/// token is an error; with `auto` the pull requests are local.
 pub fn which(
     project_dir: &ProjectDir,
     settings: &Settings,
@@ -41,6 +48,7 @@ pub fn which(
     }
 }
 
+/// The characters are checked, because owner and name become part of a path and of a URL.
 fn at_github(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, RuntimeError> {
     let known = |part: &str| {
         !part.is_empty()
@@ -84,6 +92,7 @@ pub(super) fn server(project_dir: &ProjectDir) -> String {
         .to_owned()
 }
 
+/// Read as untrusted: only the value is needed, and nothing that the configuration names is run.
 fn origin(dir: &Path) -> Option<String> {
     let repository = Repository::find(dir, Trust::Untrusted).ok()?;
     repository.setting("remote.origin.url").ok()?
@@ -105,7 +114,8 @@ fn github_name(url: &str, server: &str) -> Option<(String, String)> {
     (!name.contains('/')).then(|| (owner.to_owned(), name.to_owned()))
 }
 
-/// Who asks, as the forge knows them.
+/// Who asks, as the forge knows them. Never an error: the name is for the record, and permissions
+/// are checked by the forge.
 pub async fn requester(project_dir: &ProjectDir, forge: &dyn Forge) -> String {
     match forge.whoami().await {
         Ok(name) if !name.is_empty() => name,

@@ -59,7 +59,7 @@ impl DevSettings {
         if let Some(globs) = later.protected {
             if is_project {
                 self.protected
-                    .get_or_insert_with(codespar_dev::apply::Rules::default_patterns)
+                    .get_or_insert_with(codespar_change::apply::Rules::default_patterns)
                     .extend(globs);
             } else {
                 self.protected = Some(globs);

@@ -1,19 +1,34 @@
 //! What recent sessions of a project were about, in a few pages.
+//!
+//! For each session its title, the first prompt of the user and the last answer that has text. Tool
+//! calls and results are left out: they are long, and mostly about the state of files at that time.
+//! Sessions of agents are left out as well.
+//!
+//! ```text
+//! ## <title> (<last change>)
+//! First asked: <at most 500 characters>
+//! Last answered: <at most 1,200 characters>
+//! ```
 
-use std::{collections::HashSet, fmt::Write as _};
+use std::fmt::Write as _;
 
-use codespar_protocol::{AgentSpec, Entry, EntryBody, TaskType, escape_xml};
-use codespar_store::{SessionFilter, SessionRecord, Store, StoreError, TaskFilter, TaskStore};
+use codespar_protocol::{AgentSpec, Entry, EntryBody, escape_xml};
+use codespar_store::{SessionFilter, SessionRecord, Store, StoreError, TaskStore};
+
+use crate::agent_sessions;
 
 const SESSIONS: usize = 10;
 /// How many are looked through: many are conversations of subagents.
 const LOOKED_AT: u32 = 400;
+/// For the whole digest; it is part of the first request of the agent.
 const MAX_BYTES: usize = 20 * 1024;
 const PROMPT_CHARS: usize = 500;
 const ANSWER_CHARS: usize = 1_200;
+/// Room for it is kept, so that the digest never ends without saying that it was cut.
 const CUT: &str = "[… more sessions were left out here]\n";
 
-/// Titles, first prompts and last answers of the latest sessions in the agent's directory.
+/// Titles, first prompts and last answers of the latest sessions in the agent's directory. The
+/// newest come first. The dream's own session and those in which nothing was said do not count.
 pub(super) async fn of(
     sessions: &dyn Store,
     tasks: &dyn TaskStore,
@@ -25,11 +40,10 @@ pub(super) async fn of(
         limit: Some(LOOKED_AT),
     };
     let mut digest = String::new();
-    let own = agent.agent_session.to_string();
+    let own = agent.agent_session;
     let found = sessions.sessions(filter).await?.into_iter();
     let people = found.filter(|session| {
-        let id = session.id.to_string();
-        id != own && !of_agents.contains(&id) && session.last_seq > 0
+        session.id != own && !of_agents.contains(&session.id) && session.last_seq > 0
     });
     for session in people.take(SESSIONS) {
         let entries = sessions.entries(session.id, 0).await?;
@@ -46,23 +60,7 @@ pub(super) async fn of(
     Ok(digest)
 }
 
-/// Conversations of agents: their results are in those of the people who started them.
-async fn agent_sessions(tasks: &dyn TaskStore) -> Result<HashSet<String>, StoreError> {
-    let mut found = HashSet::new();
-    for task_type in TaskType::ALL.into_iter().filter(|kind| kind.is_agent()) {
-        let filter = TaskFilter {
-            task_type: Some(task_type),
-            ..TaskFilter::default()
-        };
-        for task in tasks.tasks(filter).await? {
-            if let Some(agent) = task.agent() {
-                found.insert(agent.agent_session.to_string());
-            }
-        }
-    }
-    Ok(found)
-}
-
+/// `escape_xml` keeps text of a session from ending the tag around the digest.
 fn part(session: &SessionRecord, entries: &[Entry]) -> String {
     let first = entries.iter().find_map(|entry| match &entry.body {
         EntryBody::User {
@@ -107,6 +105,7 @@ fn beginning(text: &str, chars: usize) -> String {
 mod tests {
     use std::path::Path;
 
+    use codespar_protocol::TaskType;
     use codespar_protocol::{
         Authority, Cost, Message, OnDependencyFailure, SessionId, SessionMode, StopReason, TaskId,
         TaskSpec, Usage,

@@ -1,5 +1,10 @@
 //! `dream`: an agent that reads, thinks about recent sessions, and leaves a note in the project's
 //! memory.
+//!
+//! The sessions are given to it as a digest in its prompt; it cannot read the store itself. The
+//! note is written by the runner and not by the model, so the agent needs no tool that writes. A
+//! dream that is killed or fails leaves no note; one that is resumed gets a fresh digest only if
+//! its conversation is still empty.
 
 mod digest;
 mod notes;
@@ -50,6 +55,8 @@ impl Runner for DreamRunner {
 }
 
 impl DreamRunner {
+    /// The note is written before the end of the task is recorded; a later attempt replaces the
+    /// same file.
     async fn dream(&self, control: &Control) -> Result<TaskOutcome, String> {
         let TaskSpec::Dream(agent) = control.spec()? else {
             return Err(control.wrong_kind());
@@ -72,6 +79,8 @@ impl DreamRunner {
     }
 }
 
+/// The digest comes first and is escaped, so that text of a session cannot close the tag and pass
+/// for the order.
 fn prompt(digest: &str, wish: &str) -> String {
     let wish = match wish.trim() {
         "" => "Write the note.",

@@ -1,4 +1,7 @@
 //! The note of a dream in the project's memory.
+//!
+//! The file is named by the day the task was made and its id, so one task has one file over all its
+//! attempts. It is written to a temporary file beside it and renamed.
 
 use std::{
     io::Write as _,
@@ -27,6 +30,7 @@ pub(super) fn write(root: &Path, task: &TaskRecord, text: &str) -> Result<PathBu
 }
 
 /// A repository could come with a link in place of the directory; nothing is written outside.
+/// Checked are `.codespar` and `memory` as far as they exist.
 fn directory(root: &Path) -> Result<PathBuf, String> {
     let dir = root.join(DIR);
     let refused = |error: std::io::Error| format!("{}: {error}", dir.display());

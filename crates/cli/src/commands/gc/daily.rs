@@ -67,7 +67,8 @@ pub(crate) fn daily(project_dir: &ProjectDir, settings: &Settings) {
     });
 }
 
-/// On a thread of its own: removing many files takes a while.
+/// On a thread of its own: removing many files takes a while. The future of the handle may be
+/// dropped; the work goes on until the process ends.
 fn start(project_dir: ProjectDir, days: u32) -> JoinHandle<()> {
     // Taken before the work, so that processes that start together do not all do it.
     note(&project_dir);

@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use codespar_protocol::{ChangeSet, Cost, FileChange, TaskId};
+use codespar_change::verify::Evidence;
+use codespar_protocol::{ChangeSet, Cost, DevOrder, FileChange, TaskId};
 
 use crate::{
-    DevOrder, Evidence, Risk,
+    Risk,
     markdown::{self, code},
 };
 
@@ -14,7 +15,7 @@ const MOST_TITLE: usize = 72;
 const MOST_FILES: usize = 200;
 
 /// How the change was proved, for the text.
-pub(crate) enum Verified<'a> {
+pub enum Verified<'a> {
     /// By this.
     By(&'a Evidence),
     /// Not at all, for this reason.
@@ -22,22 +23,22 @@ pub(crate) enum Verified<'a> {
 }
 
 /// What a pull request is written from.
-pub(crate) struct PullText<'a> {
-    pub(crate) order: &'a DevOrder,
-    pub(crate) task: &'a TaskId,
-    pub(crate) summary: &'a str,
-    pub(crate) changes: &'a ChangeSet,
-    pub(crate) verified: Verified<'a>,
-    pub(crate) risk: &'a Risk,
-    pub(crate) model: &'a str,
-    pub(crate) cost: Cost,
-    pub(crate) is_simulated: bool,
+pub struct PullText<'a> {
+    pub order: &'a DevOrder,
+    pub task: &'a TaskId,
+    pub summary: &'a str,
+    pub changes: &'a ChangeSet,
+    pub verified: Verified<'a>,
+    pub risk: &'a Risk,
+    pub model: &'a str,
+    pub cost: Cost,
+    pub is_simulated: bool,
     /// Files that were read.
-    pub(crate) located: &'a [String],
+    pub located: &'a [String],
 }
 
 /// At most 72 characters, cut between words.
-pub(crate) fn shorten(title: &str) -> String {
+pub fn shorten(title: &str) -> String {
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.chars().count() <= MOST_TITLE {
         return title;
@@ -56,7 +57,7 @@ pub fn headline(order: &DevOrder) -> String {
 }
 
 /// The commit's message with its trailers.
-pub(crate) fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
+pub fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
     // A trailer is one line, whatever a name is made of.
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
@@ -75,7 +76,7 @@ fn shorten_to(text: &str, most: usize) -> String {
 
 impl PullText<'_> {
     /// The body, at most this many characters.
-    pub(crate) fn body(&self, most: usize) -> String {
+    pub fn body(&self, most: usize) -> String {
         let whole = self.render(usize::MAX);
         if whole.chars().count() <= most {
             return whole;
@@ -223,9 +224,9 @@ mod tests {
     use codespar_protocol::{RepoPath, TaskType, Usd};
 
     use super::*;
-    use crate::{
-        Consent, DevLimits, Engine, OnFailure, RepositoryRef, RiskLevel, TestRun, VerifyChoice,
-    };
+    use crate::RiskLevel;
+    use codespar_change::verify::TestRun;
+    use codespar_protocol::{Consent, DevLimits, Engine, OnFailure, RepositoryRef, VerifyChoice};
 
     fn run(exit_code: i32) -> TestRun {
         TestRun {

@@ -56,7 +56,7 @@ pub(crate) fn line(text: &str) -> String {
 }
 
 /// For a commit, which is plain text in which mentions count all the same.
-pub(crate) fn without_mentions(text: &str) -> String {
+pub fn without_mentions(text: &str) -> String {
     let mut result = String::with_capacity(text.len() + 4);
     let mut before = [' '; 2];
     for c in text.chars().filter(|c| !is_hidden(*c)) {

@@ -21,7 +21,7 @@ use codespar_tools::matching::{BlockFailure, MatchFailure};
 
 pub use map_source::MapSource;
 pub use report::{BlockOutcome, BlockReport, Refusal};
-pub(crate) use restore::restored;
+pub use restore::restored;
 pub use rules::{BadPattern, ProtectedFiles, Rules};
 pub use source::{Source, SourceEntry, SourceError, SourceFile};
 pub use work_tree::WorkTree;

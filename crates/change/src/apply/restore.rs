@@ -16,7 +16,7 @@ const NEW_MARK: &str = "it has `[redacted]`, which stands for a secret that was 
                         file; read it from where it is configured, or leave it out";
 
 /// The answer as it is meant for the files of `source`, which the model saw through `redactor`.
-pub(crate) fn restored(
+pub fn restored(
     mut answer: ParsedAnswer,
     source: &dyn Source,
     redactor: &Redactor,

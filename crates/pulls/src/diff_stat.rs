@@ -6,10 +6,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::risk::Touched;
 
 /// Counts lines, given the files as they were.
-pub(crate) fn touched(
-    changes: &ChangeSet,
-    before: impl Fn(&str) -> Option<Vec<u8>>,
-) -> Vec<Touched> {
+pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<Touched> {
     changes
         .0
         .iter()

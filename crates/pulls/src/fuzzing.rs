@@ -1,9 +1,6 @@
 //! Entry points for fuzz targets. Each checks what must hold for any text.
 
-use crate::{
-    diff, markdown,
-    verify::{counts, failing},
-};
+use crate::{diff, markdown};
 
 /// Reads a unified diff: per file its name and the lines of the new side that it shows.
 pub fn diff(text: &str) -> Vec<(String, Vec<u32>)> {
@@ -17,17 +14,6 @@ pub fn diff(text: &str) -> Vec<(String, Vec<u32>)> {
     pairs
         .map(|file| (file.path, file.shown.into_iter().collect()))
         .collect()
-}
-
-/// Reads what a test program printed. Names of tests carry nothing but what a name is made of.
-pub fn test_output(text: &str) {
-    let _ = counts(text);
-    let names = failing(text);
-    assert!(names.len() <= 20);
-    for name in names {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./-: ›".contains(c);
-        assert!(name.chars().all(is_plain), "{name:?}");
-    }
 }
 
 /// Puts foreign text into markdown of ours: nobody is mentioned, no tag or image is left, and a

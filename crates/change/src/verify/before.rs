@@ -10,7 +10,7 @@ use codespar_protocol::CommitId;
 use super::TestRun;
 
 /// Where such a result is kept.
-pub(crate) fn place(dir: &Path, repository: &str, commit: &CommitId, command: &str) -> PathBuf {
+pub fn place(dir: &Path, repository: &str, commit: &CommitId, command: &str) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     (repository, command).hash(&mut hasher);
     dir.join("before")
@@ -18,14 +18,14 @@ pub(crate) fn place(dir: &Path, repository: &str, commit: &CommitId, command: &s
 }
 
 /// A result of an earlier run, if there is one that can be read.
-pub(crate) fn known(path: &Path) -> Option<TestRun> {
+pub fn known(path: &Path) -> Option<TestRun> {
     let mut run: TestRun = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
     run.from_cache = true;
     Some(run)
 }
 
 /// Keeps a result that came to an exit code. Failing to keep it costs a run, no more.
-pub(crate) fn keep(path: &Path, run: &TestRun) {
+pub fn keep(path: &Path, run: &TestRun) {
     if run.exit_code.is_none() || run.was_not_run() {
         return;
     }

@@ -1,4 +1,7 @@
 //! `subscribe_pr_activity` and `unsubscribe_pr_activity`, for agents that direct others.
+//!
+//! A subscription is a task that looks at the pull request at intervals and reports what is new; it
+//! survives the process like any other task. The tools only start and stop it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,25 +13,25 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Failure, Linker, RepositoryRef, follow};
+use codespar_dev::{Failure, Linker, RepositoryRef, subscribe, unsubscribe};
 
 /// Which pull requests the tools speak of, and for whom.
 #[derive(Clone)]
-pub struct Subscriptions {
+pub(super) struct Subscriptions {
     /// Makes and stops the tasks that wait for news.
-    pub hub: Arc<TaskHub>,
+    pub(super) hub: Arc<TaskHub>,
     /// Who is told.
-    pub caller: Caller,
+    pub(super) caller: Caller,
     /// Reaches the repository.
-    pub linker: Arc<dyn Linker>,
-    pub repository: RepositoryRef,
+    pub(super) linker: Arc<dyn Linker>,
+    pub(super) repository: RepositoryRef,
     /// How often the forge is asked.
     pub interval: Duration,
 }
 
 impl Subscriptions {
     /// The two tools.
-    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+    pub(super) fn tools(&self) -> Vec<Arc<dyn Tool>> {
         vec![
             Arc::new(PrTool {
                 subscriptions: self.clone(),
@@ -41,6 +44,7 @@ impl Subscriptions {
         ]
     }
 
+    /// Subscribing again to the same pull request gives the task that exists.
     async fn act(&self, verb: Verb, number: u64) -> Result<String, Failure> {
         match verb {
             Verb::Subscribe => {
@@ -49,7 +53,7 @@ impl Subscriptions {
                     .forge(&self.repository)
                     .await
                     .map_err(Failure::Refused)?;
-                let task = follow::subscribe(
+                let task = subscribe(
                     &self.hub,
                     &self.caller,
                     &*forge,
@@ -65,8 +69,7 @@ impl Subscriptions {
                 ))
             }
             Verb::Unsubscribe => {
-                let ended =
-                    follow::unsubscribe(&self.hub, &self.caller, &self.repository, number).await?;
+                let ended = unsubscribe(&self.hub, &self.caller, &self.repository, number).await?;
                 Ok(match ended {
                     Some(_) => format!("Unsubscribed from #{number}."),
                     None => format!("There was no subscription to #{number}."),
@@ -82,6 +85,7 @@ enum Verb {
     Unsubscribe,
 }
 
+/// Both tools have the same input, so one type serves them.
 struct PrTool {
     subscriptions: Subscriptions,
     verb: Verb,

@@ -1,15 +1,16 @@
 //! The proof: the project's tests before and after the change, in a throw-away tree, in the sandbox.
 
-pub(crate) mod before;
+pub mod before;
+mod collect;
 mod counts;
 mod detect;
 mod failing;
 mod tree;
 
+pub use collect::collect;
 pub use counts::Counts;
 pub use detect::detect;
-pub use tree::lfs_note;
-pub(crate) use tree::{SUBMODULE, Tree, broken, has_commit, submodules};
+pub use tree::{Tree, has_commit, lfs_note, submodules};
 #[cfg(feature = "fuzzing")]
 pub(crate) use {counts::counts, failing::failing};
 
@@ -25,7 +26,7 @@ use codespar_tools::{
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::Failure;
+use crate::TreeError;
 
 /// How much of the end of the output is kept for people and for repairs.
 const TAIL: usize = 6_000;
@@ -131,15 +132,15 @@ impl Evidence {
 }
 
 /// Runs a command in a tree.
-pub(crate) async fn run(
+pub async fn run(
     shell: &ShellSetup,
     temp_dir: &Path,
     tree: &Path,
     command: &str,
     limit: Duration,
     cancel: &CancellationToken,
-) -> Result<TestRun, Failure> {
-    let broken = |error: &dyn std::fmt::Display| Failure::Broken(format!("`{command}`: {error}"));
+) -> Result<TestRun, TreeError> {
+    let broken = |error: &dyn std::fmt::Display| TreeError::Broken(format!("`{command}`: {error}"));
     let temp = tempfile::Builder::new()
         .prefix("verify-")
         .tempdir_in(made(temp_dir)?)
@@ -177,7 +178,7 @@ pub(crate) async fn run(
                 limit.as_secs()
             )),
         ),
-        Ending::Cancelled => return Err(Failure::Stopped),
+        Ending::Cancelled => return Err(TreeError::Stopped),
     };
     let text = std::fs::read(&output).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -193,9 +194,9 @@ pub(crate) async fn run(
     })
 }
 
-fn made(dir: &Path) -> Result<&Path, Failure> {
+fn made(dir: &Path) -> Result<&Path, TreeError> {
     std::fs::create_dir_all(dir)
-        .map_err(|error| Failure::Broken(format!("{}: {error}", dir.display())))?;
+        .map_err(|error| TreeError::Broken(format!("{}: {error}", dir.display())))?;
     Ok(dir)
 }
 

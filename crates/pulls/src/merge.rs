@@ -6,7 +6,8 @@ use codespar_protocol::{
 };
 use serde::Serialize;
 
-use crate::steps::OWN_BRANCHES;
+/// Branches that are ours: a run may add to them, and a merge removes them.
+pub const OWN_BRANCHES: &str = "codespar/";
 
 /// What a merge came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

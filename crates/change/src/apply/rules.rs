@@ -104,7 +104,7 @@ impl Rules {
     }
 
     /// Why a change may not touch `path`, if so.
-    pub(crate) fn protects(&self, path: &RepoPath) -> Option<Guard<'_>> {
+    pub fn protects(&self, path: &RepoPath) -> Option<Guard<'_>> {
         match protected(Path::new(path.as_str()), None) {
             // Whether these may change is for the patterns to say.
             None | Some(Protection::Ci) => {}
@@ -121,7 +121,7 @@ impl Rules {
 
 /// Why a change may not touch a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Guard<'a> {
+pub enum Guard<'a> {
     /// Nobody can allow it: it would decide what runs or what is permitted.
     Always(Protection),
     /// A pattern protects it; the person who asks can allow it.

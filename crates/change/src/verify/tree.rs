@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use codespar_git::{Checkout, GitError, Repository, Trust, zero_separated};
 use codespar_protocol::{ChangeSet, CommitId};
 
-use crate::{Failure, apply};
+use crate::{TreeError, apply};
 
 /// The mode of a repository within another, as git writes it.
-pub(crate) const SUBMODULE: &str = "160000";
+pub(super) const SUBMODULE: &str = "160000";
 
 /// The copy. It goes when this is dropped.
-pub(crate) struct Tree {
+pub struct Tree {
     path: PathBuf,
     checkout: Checkout,
     commit: CommitId,
@@ -20,12 +20,12 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Makes it, in place of one that an earlier attempt left.
-    pub(crate) fn open(
+    pub fn open(
         clone: &Path,
         path: &Path,
         commit: &CommitId,
         trust: Trust,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, TreeError> {
         let repository = Repository::find(clone, trust).map_err(broken)?;
         let made = Checkout::create(&repository, path, &commit.0);
         if made.is_err() {
@@ -40,25 +40,30 @@ impl Tree {
     }
 
     /// Says which of its files are not there, but only pointers to them.
-    pub(crate) fn lfs_note(&self) -> Option<String> {
+    pub fn lfs_note(&self) -> Option<String> {
         // Whoever cannot be asked about them has nothing to say of them.
         lfs_note(&self.checkout.git().lfs_pointers().unwrap_or_default())
     }
 
     /// Leaves it there for whoever works in it.
-    pub(crate) fn keep(mut self) {
+    pub fn keep(mut self) {
         self.stays = true;
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Removes a copy that was kept, and git's record of it.
+    pub fn remove(path: &Path) {
+        Checkout::remove(path);
+    }
+
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Puts the files to the commit with these changes; what is ignored (build output) stays.
-    pub(crate) fn set(&self, changes: &ChangeSet) -> Result<(), Failure> {
+    pub fn set(&self, changes: &ChangeSet) -> Result<(), TreeError> {
         self.checkout.reset(&self.commit.0).map_err(broken)?;
         apply::write(&self.path, changes)
-            .map_err(|error| Failure::Broken(format!("the throw-away tree: {error}")))
+            .map_err(|error| TreeError::Broken(format!("the throw-away tree: {error}")))
     }
 }
 
@@ -84,19 +89,19 @@ pub fn lfs_note(pointers: &[String]) -> Option<String> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for `map_err`")]
-pub(crate) fn broken(error: GitError) -> Failure {
-    Failure::Broken(error.to_string())
+pub(super) fn broken(error: GitError) -> TreeError {
+    TreeError::Broken(error.to_string())
 }
 
 /// Whether a clone has a commit.
-pub(crate) fn has_commit(clone: &Path, commit: &CommitId) -> Result<bool, Failure> {
+pub fn has_commit(clone: &Path, commit: &CommitId) -> Result<bool, TreeError> {
     let repository = Repository::find(clone, Trust::Untrusted).map_err(broken)?;
     let git = repository.git().map_err(broken)?;
     Ok(git.commit_id(&commit.0).map_err(broken)?.is_some())
 }
 
 /// The repositories within a commit.
-pub(crate) fn submodules(clone: &Path, commit: &CommitId) -> Result<Vec<String>, Failure> {
+pub fn submodules(clone: &Path, commit: &CommitId) -> Result<Vec<String>, TreeError> {
     let repository = Repository::find(clone, Trust::Untrusted).map_err(broken)?;
     let git = repository.git().map_err(broken)?;
     git.check_size(&commit.0).map_err(broken)?;

@@ -15,9 +15,9 @@ use codespar_protocol::{
 };
 
 const COMMIT_MESSAGE: &str = "commit message";
-pub(crate) const TITLE: &str = "title of the pull request";
-pub(crate) const BODY: &str = "body of the pull request";
-pub(crate) const CHECK: &str = "summary of the check";
+pub const TITLE: &str = "title of the pull request";
+pub const BODY: &str = "body of the pull request";
+pub const CHECK: &str = "summary of the check";
 
 /// A forge that publishes no secrets.
 ///
@@ -36,7 +36,7 @@ impl Publisher {
 
     /// Refuses what would be refused later, before anything of it is outside: a commit, and texts
     /// that are to follow it, each with what it is.
-    pub(crate) async fn examine(
+    pub async fn examine(
         &self,
         commit: &NewCommit,
         texts: &[(&str, &str)],

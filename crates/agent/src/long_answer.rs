@@ -1,8 +1,11 @@
 //! One answer, however many calls it takes: going on where it was cut, with all of them on the bill.
+//!
+//! For whoever asks a model once and has no conversation with it: the dev agent, a review, a plain
+//! question. The loop ([`Agent`](crate::Agent)) does not use it: its answers may end in tool calls,
+//! and each of them is an entry of a transcript.
 
 use std::sync::Arc;
 
-use codespar_agent::Stop;
 use codespar_model::{
     Answered, Asker, Budget, Catalogue, Exchange, Meter, Model, ModelError, ModelEvent, Request,
 };
@@ -10,26 +13,48 @@ use codespar_policy::Redactor;
 use codespar_protocol::{ContentBlock, Cost, Message, Role, StopReason, Usage, Usd};
 use serde::{Deserialize, Serialize};
 
-use crate::{Failure, answer};
+use crate::Stop;
 
 const CONTINUE: &str = include_str!("prompts/continue.md");
 
-/// A whole answer and what it cost.
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The provider failed for good: retries are over, or would not help.
+    #[error(transparent)]
+    Model(ModelError),
+    /// The call would cost more than what is left of the budget.
+    #[error("{0}")]
+    Budget(String),
+    /// The limit on wall time was reached during the call.
+    #[error("{0}")]
+    OutOfTime(String),
+    /// The user or the process stopped it.
+    #[error("stopped")]
+    Stopped,
+    /// The model declined, or did not come to an end within its limits.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A whole answer and what it cost. It is recorded as a step, so that an answer that was paid for
+/// is not asked for again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
-    pub(crate) text: String,
-    pub(crate) model: String,
-    pub(crate) usage: Usage,
+pub struct Asked {
+    pub text: String,
+    pub model: String,
+    pub usage: Usage,
     /// In dollars; the part that is known.
-    pub(crate) usd: Usd,
+    pub usd: Usd,
     /// Whether that is all of it.
-    pub(crate) is_priced: bool,
+    pub is_priced: bool,
     /// How many calls it took.
-    pub(crate) rounds: u32,
+    pub rounds: u32,
 }
 
 impl Asked {
-    pub(crate) fn cost(&self) -> Cost {
+    /// What it cost; unknown where the model has no price, with the part that is known.
+    pub fn cost(&self) -> Cost {
         if self.is_priced {
             Cost::Known(self.usd)
         } else {
@@ -40,10 +65,12 @@ impl Asked {
 
 /// What calls have come to, whether or not they led to an answer.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Bill {
-    pub(crate) usage: Usage,
-    pub(crate) cost: Cost,
-    pub(crate) rounds: u32,
+pub struct Bill {
+    /// Tokens of all calls, also of those that failed after they were counted.
+    pub usage: Usage,
+    pub cost: Cost,
+    /// Calls that came to an answer or a part of one.
+    pub rounds: u32,
 }
 
 impl Bill {
@@ -53,12 +80,12 @@ impl Bill {
     }
 
     /// Whether something was paid for.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.rounds == 0 && self.usage.total_tokens() == 0
     }
 
     /// As an answer of this model.
-    pub(crate) fn answer(&self, text: String, model: String) -> Asked {
+    pub fn answer(&self, text: String, model: String) -> Asked {
         Asked {
             text,
             model,
@@ -71,31 +98,34 @@ impl Bill {
 }
 
 /// A model that is asked for an answer of any length.
-pub(crate) struct Asking<'a> {
-    pub(crate) model: &'a dyn Model,
-    pub(crate) catalogue: &'a Catalogue,
-    pub(crate) budget: &'a Arc<Budget>,
+pub struct Asking<'a> {
+    pub model: &'a dyn Model,
+    pub catalogue: &'a Catalogue,
+    pub budget: &'a Arc<Budget>,
     /// Ends a call under way.
-    pub(crate) stop: &'a Stop,
+    pub stop: &'a Stop,
     /// Takes secrets out of all that the model is told.
-    pub(crate) redactor: &'a Redactor,
+    pub redactor: &'a Redactor,
     /// The provider's id.
-    pub(crate) id: String,
-    pub(crate) max_tokens: u32,
-    pub(crate) max_rounds: u32,
+    pub id: String,
+    pub max_tokens: u32,
+    pub max_rounds: u32,
+    /// Makes one text of the parts of an answer that was cut at its limit. Where two parts meet
+    /// depends on the format of the answer: a model may repeat the line it stopped in.
+    pub join: fn(&[String]) -> String,
     /// Hears of what happens during a call: retries, among others.
-    pub(crate) watch: &'a (dyn Fn(ModelEvent) + Send + Sync),
+    pub watch: &'a (dyn Fn(ModelEvent) + Send + Sync),
 }
 
 impl Asking<'_> {
     /// Asks, and joins the parts of an answer that was cut. What it cost is on the bill in any
     /// case.
-    pub(crate) async fn ask(
+    pub async fn ask(
         &self,
         system: &str,
         messages: Vec<Message>,
         bill: &mut Bill,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<Asked, AskError> {
         let system: Arc<str> = self.redactor.redact(system).into();
         let told = messages.into_iter().map(|message| self.told(message));
         let mut messages: Vec<Arc<Message>> = told.map(Arc::new).collect();
@@ -115,13 +145,13 @@ impl Asking<'_> {
             let (rounds, text) = (bill.rounds, response.message.text());
             match response.stop_reason {
                 StopReason::Refusal => {
-                    return Err(Failure::Refused(format!(
+                    return Err(AskError::Refused(format!(
                         "the model declined to answer: {text}"
                     )));
                 }
                 StopReason::MaxTokens if rounds < self.max_rounds && !text.is_empty() => {}
                 StopReason::MaxTokens => {
-                    return Err(Failure::Refused(format!(
+                    return Err(AskError::Refused(format!(
                         "the answer was not complete after {rounds} parts of {} tokens; ask for less \
                          at once, or raise `dev.maxTokens`",
                         self.max_tokens
@@ -138,7 +168,7 @@ impl Asking<'_> {
             messages.push(Arc::new(Message::user(CONTINUE.trim())));
             parts.push(text);
         };
-        Ok(bill.answer(answer::join(&parts), model))
+        Ok(bill.answer((self.join)(&parts), model))
     }
 
     /// A message without secrets; what the model said itself stays as it is.
@@ -163,14 +193,14 @@ impl Asking<'_> {
         }
     }
 
-    fn failure(&self, error: ModelError) -> Failure {
+    fn failure(&self, error: ModelError) -> AskError {
         match error {
-            ModelError::BudgetExceeded { message } => Failure::Budget(message),
+            ModelError::BudgetExceeded { message } => AskError::Budget(message),
             ModelError::Cancelled => self
                 .stop
                 .out_of_time()
-                .map_or(Failure::Stopped, Failure::OutOfTime),
-            other => Failure::Model(other),
+                .map_or(AskError::Stopped, AskError::OutOfTime),
+            other => AskError::Model(other),
         }
     }
 

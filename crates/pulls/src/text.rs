@@ -1,7 +1,7 @@
 //! Small helpers for text.
 
 /// `1 file`, `2 files`.
-pub(crate) fn counted(number: usize, thing: &str) -> String {
+pub fn counted(number: usize, thing: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {thing}{plural}")
 }

@@ -2,10 +2,9 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use codespar_agent::Stop;
-use codespar_forge::{Forge, NewReview};
-use codespar_model::{Budget, Catalogue, Model};
-use codespar_policy::Redactor;
+use codespar_agent::{AskError, Asking, Bill, Budget, Catalogue, Model, Redactor, Stop};
+use codespar_change::answer;
+use codespar_forge::{Forge, ForgeError, NewReview};
 use codespar_protocol::{
     CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict,
 };
@@ -13,14 +12,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Failure, Risk,
-    asking::{Asking, Bill},
+    Risk,
     diff::{self, DiffFile},
     diff_stat::touched_by_diff,
     markdown,
     risk::{Proof, risk},
     text::counted,
 };
+
+/// Why a pull request was not reviewed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    #[error(transparent)]
+    Forge(#[from] ForgeError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The pull request or the model's answer cannot be used; the text says why.
+    #[error("{0}")]
+    Refused(String),
+}
 
 const SYSTEM: &str = include_str!("prompts/review.md");
 const MOST_TOKENS: u32 = 8_192;
@@ -138,7 +148,7 @@ impl Reviewer<'_> {
         forge: &dyn Forge,
         number: u64,
         stop: &Stop,
-    ) -> Result<Reviewed, Failure> {
+    ) -> Result<Reviewed, ReviewError> {
         let pull = forge.pull_request(number).await?;
         let diff = forge.diff(number).await?;
         let files = diff::parse(&diff);
@@ -201,7 +211,7 @@ impl Reviewer<'_> {
         forge: &dyn Forge,
         pull: &PullRequest,
         risk: &Risk,
-    ) -> Result<Option<Reviewed>, Failure> {
+    ) -> Result<Option<Reviewed>, ReviewError> {
         let mut keys = vec![(key_of(pull), false)];
         if self.model.is_none() {
             keys.push((simulated_key(pull), true));
@@ -235,7 +245,7 @@ impl Reviewer<'_> {
         forge: &dyn Forge,
         pull: &PullRequest,
         diff: &str,
-    ) -> Result<Risk, Failure> {
+    ) -> Result<Risk, ReviewError> {
         let checks = forge.checks(&pull.head_commit).await?;
         let proof = if checks
             .iter()
@@ -260,7 +270,7 @@ impl Reviewer<'_> {
         pull: &PullRequest,
         diff: &str,
         stop: &Stop,
-    ) -> Result<(Said, Cost), Failure> {
+    ) -> Result<(Said, Cost), ReviewError> {
         let budget = Arc::new(Budget::new(self.max_budget, None));
         let asking = Asking {
             model: &**model,
@@ -271,6 +281,7 @@ impl Reviewer<'_> {
             id: self.model_id.clone(),
             max_tokens: MOST_TOKENS,
             max_rounds: MOST_ROUNDS,
+            join: answer::join,
             watch: &|_| {},
         };
         // Cut after that: part of a secret would not be known for one.
@@ -296,7 +307,7 @@ impl Reviewer<'_> {
             )
             .await?;
         let said = read(&asked.text).ok_or_else(|| {
-            Failure::Refused(format!(
+            ReviewError::Refused(format!(
                 "the review is not in the form that was asked for; nothing was posted. The model said:\n\n{}",
                 asked.text
             ))

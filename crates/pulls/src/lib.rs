@@ -1,0 +1,30 @@
+//! Pull requests: how they are published, described, judged, reviewed and merged.
+//!
+//! [`Publisher`] is the only way to a forge for everything above this crate: it passes reads on,
+//! takes known secrets out of every text that would be published, and refuses what still holds a
+//! likely one. [`PullText`] writes the body of a pull request, [`risk()`] judges a change without a
+//! model, [`Reviewer`] asks one for findings, and [`merge()`] merges only what nothing blocks.
+
+mod diff;
+mod diff_stat;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod markdown;
+mod merge;
+mod publisher;
+mod pull_text;
+mod review;
+mod risk;
+mod text;
+
+pub use codespar_forge::{
+    Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
+};
+pub use diff_stat::touched;
+pub use markdown::without_mentions;
+pub use merge::{MergeRefusal, Merged, OWN_BRANCHES, merge};
+pub use publisher::{BODY, CHECK, Publisher, TITLE};
+pub use pull_text::{PullText, Verified, commit_message, headline, shorten};
+pub use review::{Finding, ReviewError, Reviewed, Reviewer, Severity};
+pub use risk::{Proof, Risk, RiskLevel, Touched, risk};
+pub use text::counted;

@@ -266,6 +266,39 @@ async fn a_workspace_that_is_the_home_directory_keeps_its_hidden_files(
     );
 }
 
+/// Repositories in the home are like those of any workspace: what git would run is not planted,
+/// and commits still work.
+#[rstest]
+#[tokio::test]
+async fn a_workspace_that_is_the_home_directory_keeps_its_repositories(
+    #[values(NAMESPACES, BUBBLEWRAP, LANDLOCK)] choice: SandboxChoice,
+) {
+    let bench = Bench::in_dir(directory(), "home", Sandbox::probe(choice, guard()), None);
+    let project = bench.home.join("project");
+    fs::create_dir(&project).unwrap();
+    git(
+        &project,
+        "git init -q . && git config user.name n && git config user.email e",
+    );
+    let config = fs::read_to_string(project.join(".git/config")).unwrap();
+    for attempt in [
+        "printf '[core]\\n\\tfsmonitor = touch x\\n' >> project/.git/config",
+        "git -C project config core.fsmonitor 'touch x'",
+        "printf '#!/bin/sh\\n' > project/.git/hooks/pre-commit; chmod +x project/.git/hooks/pre-commit",
+        "git init -q new && git -C new config core.fsmonitor 'touch x'",
+    ] {
+        bench.bash(attempt).await;
+    }
+    let after = fs::read_to_string(project.join(".git/config")).unwrap();
+    assert_eq!(after, config);
+    assert!(!project.join(".git/hooks/pre-commit").exists());
+    let new = fs::read_to_string(bench.home.join("new/.git/config")).unwrap_or_default();
+    assert!(!new.contains("fsmonitor"), "{new}");
+    bench
+        .ok("cd project && echo x > x && git add x && git commit -q -m x")
+        .await;
+}
+
 fn git(root: &Path, script: &str) {
     let status = Command::new("sh")
         .args(["-c", script])

@@ -1,11 +1,16 @@
 //! Just enough of git's configuration format to see where it leads.
+//!
+//! Used to find what a configuration names: paths to protect, and programs that git would run.
+//! Subsections are ignored and conditions of `includeIf` count as true, so more is found than git
+//! would use.
 
-use std::{fs::File, io::Read, path::Path};
+use std::path::Path;
 
-/// Configuration longer than this is not looked at.
-const LONGEST: u64 = 1 << 20;
+/// A configuration that is longer than this is not read at all: a part of it would hide what comes
+/// later.
+const LONGEST: u64 = 16 << 20;
 
-/// One setting: `section` and `key` in lower case.
+/// One setting: `section` and `key` in lower case. A key may occur any number of times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) section: String,
@@ -13,25 +18,16 @@ pub(super) struct Setting {
     pub(super) value: String,
 }
 
-/// The settings of a file; none if it cannot be read.
-pub(super) fn read(path: &Path) -> Vec<Setting> {
-    let mut text = Vec::new();
-    let is_plain = std::fs::metadata(path).is_ok_and(|kind| kind.is_file());
-    let Ok(file) = File::open(path).and_then(|file| {
-        if is_plain {
-            Ok(file)
-        } else {
-            Err(std::io::ErrorKind::InvalidInput.into())
-        }
-    }) else {
-        return Vec::new();
-    };
-    let _ = file.take(LONGEST).read_to_end(&mut text);
-    parse(&String::from_utf8_lossy(&text))
+/// The settings of a file. `None` if there is none that can be read whole: it is absent, no regular
+/// file (a fifo would hold us up), or too long.
+pub(super) fn read(path: &Path) -> Option<Vec<Setting>> {
+    let text = codespar_files::read_real(path, LONGEST).ok()?;
+    Some(parse(&String::from_utf8_lossy(&text)))
 }
 
 /// Lines that are not understood are passed over, as the question is only where a reader of the
-/// file could be led.
+/// file could be led. A key without a value is `true`, and a backslash at the end of a line joins
+/// it with the next.
 pub(super) fn parse(text: &str) -> Vec<Setting> {
     let joined = text.replace("\\\r\n", "").replace("\\\n", "");
     let mut section = String::new();

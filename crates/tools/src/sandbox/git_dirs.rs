@@ -1,5 +1,10 @@
-//! Where git keeps a workspace's repository, believed only as far as it can be checked, and what
-//! in it can run commands or lead elsewhere.
+//! Where git keeps a workspace's repository, believed only as far as it can be checked, and what in
+//! it can run commands or lead elsewhere.
+//!
+//! Git obeys what it finds: `.git` may be a file that names another directory, a directory may
+//! share the configuration of a third (`commondir`), and configuration may include files from
+//! anywhere. Each of these could be written by a command to lead our protection elsewhere, so it is
+//! followed only to find more to protect, or where the place it names points back.
 
 use std::{
     collections::BTreeSet,
@@ -12,11 +17,12 @@ use super::{
     policy::{Absent, Neutral, Protected},
 };
 
-/// Files that other files lead to are followed this far.
-const DEEPEST: usize = 5;
+/// Files that other files lead to are followed this far, which is as far as git follows them.
+const DEEPEST: usize = 10;
 
 /// In a repository: what runs commands or leads elsewhere. `index`, `refs` and `objects` are not
-/// among them, so that a command can commit.
+/// among them, so that a command can commit. The first three get a placeholder where they are
+/// absent, the others are checked after the command.
 const PROTECTED: &[(&str, Absent)] = &[
     ("config", Absent::Text(Neutral::Empty)),
     ("commondir", Absent::Text(Neutral::SameDirectory)),
@@ -32,17 +38,20 @@ const PROTECTED: &[(&str, Absent)] = &[
 /// In the private directory of a linked worktree.
 const IN_WORKTREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
-/// What git needs of a workspace and what it must not lose.
+/// What git needs of a workspace and what it must not lose. For one directory of the workspace.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Git {
-    /// Repositories that commits write to.
+    /// Repositories that commits write to. Empty for a `.git` that is not believed: git then cannot
+    /// commit, and nothing elsewhere is opened.
     pub(super) writable: Vec<PathBuf>,
     pub(super) protected: Vec<Protected>,
 }
 
 /// What a workspace directory has of git. A plain repository has its own `.git`. A linked worktree
 /// has a `.git` *file*, which a command could have rewritten to name any place: it counts only if
-/// that place, under `<repository>/worktrees`, points back to this workspace.
+/// that place, under `<repository>/worktrees`, points back to this workspace. A directory without
+/// any gets a placeholder for `.git`, so that no command makes a repository of it with hooks of its
+/// own.
 pub(super) fn of_workspace(directory: &Path, home: Option<&Path>) -> Git {
     let dot_git = directory.join(".git");
     let mut git = Git::default();
@@ -69,14 +78,15 @@ pub(super) fn of_workspace(directory: &Path, home: Option<&Path>) -> Git {
     git
 }
 
-/// Whether git would take a directory for a repository.
+/// Whether git would take a directory for a repository. By the same three names that git looks for.
 pub(super) fn is_bare(directory: &Path) -> bool {
     directory.join("HEAD").symlink_metadata().is_ok()
         && directory.join("objects").is_dir()
         && directory.join("refs").is_dir()
 }
 
-/// What is protected of one repository, whose work tree is `directory`.
+/// What is protected of one repository, whose work tree is `directory`. What leads elsewhere in the
+/// private directories of its linked worktrees is included.
 pub(super) fn of_repository(
     git_dir: &Path,
     directory: &Path,
@@ -95,7 +105,9 @@ pub(super) fn of_repository(
     found
 }
 
-/// What the configuration leads to: hooks elsewhere and files that are part of it.
+/// What the configuration leads to: hooks elsewhere and files that are part of it. The user's own
+/// configuration counts too, as it can name a relative path such as `.githooks`, which is one of
+/// this work tree. Paths outside of the writable trees are found as well and dropped later.
 fn led_to(git_dir: &Path, directory: &Path, home: Option<&Path>) -> Vec<Protected> {
     let own = ["config", "config.worktree"].map(|name| git_dir.join(name));
     let of_person = home
@@ -109,7 +121,7 @@ fn led_to(git_dir: &Path, directory: &Path, home: Option<&Path>) -> Vec<Protecte
         if !seen.insert(file.clone()) || depth > DEEPEST {
             continue;
         }
-        for setting in git_config::read(&file) {
+        for setting in git_config::read(&file).unwrap_or_default() {
             let around = file.parent().unwrap_or(git_dir);
             let path = |base: &Path| match (setting.value.strip_prefix("~/"), home) {
                 (Some(rest), Some(home)) => home.join(rest),
@@ -133,6 +145,7 @@ fn protected(path: PathBuf, absent: Absent) -> Protected {
     Protected { path, absent }
 }
 
+/// The repository of a linked worktree whose `.git` file this is; `None` if it is not believed.
 fn linked(dot_git: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(dot_git).ok()?;
     let named = text.strip_prefix("gitdir:")?.trim();

@@ -1,8 +1,12 @@
 //! The sandbox: what commands run in, which kind works on this machine, and why not the others.
 //!
 //! Every command runs under a guard (this binary, re-executed once), so that nothing it starts
-//! outlives it or us. Namespaces that we make ourselves are preferred, those of bubblewrap are next,
-//! Landlock with seccomp is last. What it does not cover is said in `landlock`.
+//! outlives it or us. Namespaces that we make ourselves are preferred, those of bubblewrap are
+//! next, Landlock with seccomp is last. What it does not cover is said in `landlock`.
+//!
+//! [`Sandbox::policy`] computes what a command may touch, `wrap` decides whether it may run at all
+//! and sends the order to the guard (`client`, `guard`). A watcher (`spare`, `watch`) confines it,
+//! follows it and reports once nothing of it runs any more and protected paths are as they were.
 
 #[cfg(target_os = "linux")]
 mod bubblewrap;
@@ -201,6 +205,7 @@ type Guard = PathBuf;
 /// How commands are run. Which kind works is found out at first use, once.
 pub struct Sandbox {
     choice: SandboxChoice,
+    /// `None`: nothing can be confined, and what a command leaves behind may not be found.
     guard: Option<Guard>,
     probes: Probes,
     kind: OnceLock<SandboxKind>,
@@ -209,7 +214,9 @@ pub struct Sandbox {
     limits: ResourceLimits,
     reads: Reads,
     extra_writable: Vec<PathBuf>,
+    /// Protected files that we wrote ourselves, with what we wrote: see [`Sandbox::vouch_for`].
     own_writes: Mutex<HashMap<PathBuf, Vec<u8>>>,
+    /// The other repositories in each tree, and when they were looked for.
     nested: Mutex<HashMap<PathBuf, (Instant, Vec<PathBuf>)>>,
 }
 
@@ -407,6 +414,7 @@ impl Sandbox {
         found
     }
 
+    /// Where placeholders are on record; without a state directory none are made.
     fn registry(&self) -> Option<PathBuf> {
         let state = self.reads.state.as_deref()?;
         Some(state.join("sandbox"))
@@ -426,7 +434,8 @@ impl Sandbox {
         self.own_writes.lock().insert(path, content);
     }
 
-    /// Writes again what we had vouched for; the rest was changed by the command.
+    /// Writes again what we had vouched for; the rest was changed by the command. What could not be
+    /// written again stays in the list.
     pub(crate) fn sort_out(&self, restored: Vec<Restored>) -> Vec<Restored> {
         let own = self.own_writes.lock();
         restored

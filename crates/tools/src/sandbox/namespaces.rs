@@ -1,14 +1,22 @@
-//! Namespaces that we set up ourselves: of processes, mounts, IPC and network, and of users where we
-//! are not root.
+//! Namespaces that we set up ourselves: of processes, mounts, IPC and network, and of users where
+//! we are not root.
 //!
 //! This does what bubblewrap does for us, with the same view of the disk and the same filters, in a
 //! third of the time: no program has to be started for it, and mounting needs no look at all other
 //! mounts. Where the system lets only chosen programs make user namespaces, bubblewrap still works.
 //!
-//! The first process inside is a fork of the watcher, made before its command is known where it can be
-//! (see `spare`). It lays out the disk, starts the command, tells how it ended, and stays until the
-//! last of its processes has gone. It keeps its privileges, which is why the command cannot look into
-//! it: it is not dumpable and has no descriptors but one.
+//! The first process inside is a fork of the watcher, made before its command is known where it can
+//! be (see `spare`). It lays out the disk, starts the command, tells how it ended, and stays until
+//! the last of its processes has gone. It keeps its privileges, which is why the command cannot
+//! look into it: it is not dumpable, and besides the standard streams it has one descriptor, the
+//! pipe it tells the end by.
+//!
+//! ```text
+//! watcher                        first process inside
+//! Prepared::make                 user map, loopback device, own mounts, /dev, /proc
+//! Prepared::start  -- order -->  proxy's port, layout of the disk, fork and execution
+//!                  <-- Told ---  exit code or signal; ends with its last process
+//! ```
 
 use std::{
     convert::Infallible,
@@ -82,16 +90,19 @@ pub(super) const VARIANTS: [Namespaces; 2] = [
     },
 ];
 
-/// The first process inside, and where it tells how the command ended.
+/// The first process inside, and where it tells how the command ended. The watcher follows `init`
+/// like any other child; when it is killed, the kernel kills everything in its namespace of
+/// processes.
 pub(super) struct Started {
     pub(super) init: Pid,
     pub(super) told: File,
 }
 
-/// What the first process has to say.
+/// What the first process has to say. Only the first message counts: a command that cannot be
+/// executed is told as `Failed` by its own process, and then as exited with 125.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// The command exited.
+    /// The command exited. What it has left in the background may still run.
     Exited(i32),
     /// A signal ended it.
     Signalled(i32),
@@ -116,11 +127,14 @@ impl Told {
     }
 }
 
-/// What namespaces are made for, as far as it has to be known before the command.
+/// What namespaces are made for, as far as it has to be known before the command. Namespaces that
+/// are ready fit a command exactly if their purpose is the same as its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Purpose {
     namespaces: Namespaces,
+    /// Also with a proxy, which is reached through the loopback device.
     has_own_network: bool,
+    /// Size of the file systems that are mounted before the command is known.
     scratch: Option<u64>,
 }
 
@@ -133,6 +147,7 @@ impl Purpose {
         }
     }
 
+    /// Root needs no namespace of users, and is limited by its capabilities instead.
     fn flags(&self, owner: &Owner) -> libc::c_int {
         let mut flags = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC;
         if self.has_own_network {
@@ -154,7 +169,8 @@ struct InitOrder {
     cwd: PathBuf,
 }
 
-/// Namespaces with their first process, which waits for a command.
+/// Namespaces with their first process, which waits for a command. Dropped, it closes `orders`,
+/// upon which the first process exits; [`Prepared::discard`] waits for that.
 pub(super) struct Prepared {
     purpose: Purpose,
     init: Pid,
@@ -165,7 +181,8 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Makes them. The calling process must have one thread.
+    /// Makes them. The calling process must have one thread. The error is the kernel's refusal to
+    /// make namespaces. What fails inside later is told by the first process, see [`Told::Failed`].
     #[allow(unsafe_code)]
     pub(super) fn make(purpose: Purpose) -> io::Result<Self> {
         let mount_table = File::open("/proc/self/mountinfo")?;
@@ -228,6 +245,7 @@ impl Prepared {
         is_ready([self.mount_table(), told])
     }
 
+    /// Sends the command to the first process, and does not wait for it to be executed.
     pub(super) fn start(
         mut self,
         policy: &SandboxPolicy,
@@ -257,7 +275,13 @@ impl Prepared {
     }
 }
 
-/// The first process inside.
+/// The first process inside. Everything up to the receipt of the output is done ahead of the
+/// command.
+///
+/// The order of the rest matters: the proxy's port is handed out while the whole disk is in sight,
+/// as the socket for it lies in our state directory, which the layout hides; the limit on open
+/// files is the usual one again before the command is forked. Returns without a command when nobody
+/// sends one.
 fn init(purpose: &Purpose, owner: &Owner, orders: &UnixStream, tell: &File) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     rustix::process::setsid()?;
@@ -302,7 +326,7 @@ fn with_many_files() -> io::Result<Rlimit> {
     Ok(usual)
 }
 
-/// Who starts the command.
+/// Who starts the command. The command keeps these ids, so its files belong to the user.
 struct Owner {
     user: rustix::process::Uid,
     group: rustix::process::Gid,
@@ -332,7 +356,8 @@ impl Owner {
     }
 }
 
-/// Starts the command itself.
+/// Starts the command itself. Its filters differ with the network: without a namespace for it,
+/// local sockets of the machine would be in reach.
 #[allow(unsafe_code)]
 fn start(order: &InitOrder, command: Command, tell: &File) -> io::Result<Pid> {
     let sockets = match order.network {
@@ -349,10 +374,14 @@ fn start(order: &InitOrder, command: Command, tell: &File) -> io::Result<Pid> {
             // SAFETY: ends the process without running what the guard has registered.
             unsafe { libc::_exit(FAILED) }
         }
+        // `from_raw` would take it for a process.
+        ..0 => Err(io::Error::last_os_error()),
         pid => Pid::from_raw(pid).ok_or_else(io::Error::last_os_error),
     }
 }
 
+/// Becomes the command; returns only if that fails. The filters come last: they need
+/// `no_new_privs`, without which only a privileged process may set any.
 #[allow(unsafe_code)]
 fn execute(
     limits: &ResourceLimits,
@@ -378,7 +407,8 @@ fn execute(
     Err(io::Error::new(error.kind(), format!("{program}: {error}")))
 }
 
-/// Only root keeps any; it gets them anew from the bounding set when the command is executed.
+/// Only root keeps any; it gets them anew from the bounding set when the command is executed. The
+/// bounding set is limited first, which itself takes a privilege.
 fn drop_privileges() -> io::Result<()> {
     let kept = if rustix::process::geteuid().is_root() {
         ROOT_KEEPS
@@ -428,7 +458,8 @@ pub(super) fn close_descriptors(first: u32, last: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Collects every process of the sandbox until none is left.
+/// Collects every process of the sandbox until none is left. Then the first process exits, and the
+/// namespaces end with it.
 fn reap(main: Pid, tell: &File) -> io::Result<()> {
     loop {
         match rustix::process::wait(WaitOptions::empty()) {

@@ -1,8 +1,12 @@
 //! Repositories inside the workspace besides its own: submodules, clones, ones a command makes.
 //!
-//! Those that exist have their configuration and hooks protected like the workspace's own. One that
-//! a command makes stays if nothing in it runs a command; otherwise what would is moved away, before
-//! somebody calls git in it.
+//! Those that exist have their configuration and hooks protected like the workspace's own
+//! ([`find`], before a command). One that a command makes stays if nothing in it runs a command;
+//! otherwise what would is moved away ([`defuse`], after it), before somebody calls git in it.
+//!
+//! Configuration is judged by a list of what is known to be harmless: git gains new settings that
+//! name programs, and an unknown one counts as harmful. What was there before the command is not
+//! touched; only files whose change time is later than its start are looked at.
 
 use std::{
     fs, io,
@@ -13,7 +17,7 @@ use std::{
 
 use super::{git_config, git_dirs, keep::move_away, order::Restored, policy::Neutral};
 
-/// Sections in which nothing runs a command.
+/// Sections in which nothing runs a command. All their keys, but for [`HARMFUL_KEYS`].
 const HARMLESS_SECTIONS: &[&str] = &[
     "advice",
     "branch",
@@ -65,7 +69,8 @@ const HARMFUL_KEYS: &[(&str, &str)] = &[
 /// in them; the workspace's own git does only if its index says so.
 const FILLED_BY_TOOLS: &[&str] = &["node_modules", "target", ".venv", "venv", "__pycache__"];
 
-/// How much is looked at.
+/// How much is looked at. A walk of everything is slow in a tree with dependencies, so it is made
+/// only when the index was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Search {
     /// Not what tools fill.
@@ -75,6 +80,9 @@ pub(super) enum Search {
 }
 
 /// Every `.git` below a tree but its own, and directories that are a repository without one.
+/// Sorted. Symlinks are not followed, and a repository without a work tree is not searched further;
+/// names are compared without case, as file systems without it would find `.GIT` too. Entries that
+/// vanish meanwhile and directories that cannot be read are passed over.
 pub(super) fn find(tree: &Path, search: Search) -> Vec<PathBuf> {
     let is_skipped = |name: &std::ffi::OsStr| {
         search == Search::Usual && FILLED_BY_TOOLS.iter().any(|skipped| name == *skipped)
@@ -115,6 +123,8 @@ pub(super) fn find(tree: &Path, search: Search) -> Vec<PathBuf> {
 }
 
 /// Moves away what commands since `since` have put into nested repositories and git would run.
+/// Returns what was moved and where to. An error leaves the rest in place; the caller makes the
+/// command fail for it.
 pub(super) fn defuse(
     trees: &[PathBuf],
     since: SystemTime,
@@ -123,7 +133,7 @@ pub(super) fn defuse(
     let mut moved = Vec::new();
     for tree in trees {
         // Through an entry of the index, git status in the workspace goes into any directory.
-        let index = fs::symlink_metadata(tree.join(".git/index"));
+        let index = fs::symlink_metadata(git_dir_of(tree).join("index"));
         let search = match index {
             Ok(index) if is_new(&index, since) => Search::Everything,
             Ok(_) | Err(_) => Search::Usual,
@@ -141,7 +151,22 @@ pub(super) fn defuse(
     Ok(moved)
 }
 
-/// What in a repository was changed since and would run or lead elsewhere.
+/// The directory that holds the index of a tree. For a linked worktree `.git` is a file that names
+/// it; the file is protected, so no command has changed it.
+fn git_dir_of(tree: &Path) -> PathBuf {
+    let dot_git = tree.join(".git");
+    let text = codespar_files::read(&dot_git, 4096).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    match text.strip_prefix("gitdir:") {
+        Some(named) => tree.join(named.trim()),
+        None => dot_git,
+    }
+}
+
+/// What in a repository was changed since and would run or lead elsewhere. For a directory, the
+/// files in it that would. A file or link in the place of `.git` is harmful as a whole if it leads
+/// out of the workspace, to a worktree that its repository does not know, or to a directory with
+/// something harmful in it.
 fn harmful_in(repository: &Path, trees: &[PathBuf], since: SystemTime) -> Vec<PathBuf> {
     let Ok(kind) = fs::symlink_metadata(repository) else {
         return Vec::new();
@@ -178,6 +203,8 @@ fn harmful_in(repository: &Path, trees: &[PathBuf], since: SystemTime) -> Vec<Pa
     }
 }
 
+/// Configuration that is no plain file is harmful without being read. Hooks count if they are
+/// executable and not one of git's samples.
 fn harmful_in_directory(git_dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     let is_changed =
         |path: &Path| fs::symlink_metadata(path).is_ok_and(|kind| is_new(&kind, since));
@@ -186,7 +213,8 @@ fn harmful_in_directory(git_dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     for name in ["config", "config.worktree"] {
         let path = git_dir.join(name);
         let is_plain = fs::symlink_metadata(&path).is_ok_and(|kind| kind.is_file());
-        let runs = || git_config::read(&path).iter().any(is_harmful);
+        // One that cannot be read whole may hold anything.
+        let runs = || git_config::read(&path).is_none_or(|all| all.iter().any(is_harmful));
         if is_changed(&path) && (!is_plain || runs()) {
             harmful.push(path);
         }
@@ -216,6 +244,7 @@ fn harmful_in_directory(git_dir: &Path, since: SystemTime) -> Vec<PathBuf> {
     harmful
 }
 
+/// Whether a setting may name a program or lead to another file.
 fn is_harmful(setting: &git_config::Setting) -> bool {
     let pair = (setting.section.as_str(), setting.key.as_str());
     let is_known = HARMLESS_SECTIONS.contains(&pair.0) || HARMLESS_KEYS.contains(&pair);
@@ -301,6 +330,45 @@ mod tests {
         let moved: Vec<PathBuf> = moved.into_iter().map(|one| one.path).collect();
         assert_eq!(moved, expected.map(|name| root.join(name)));
         assert!(root.join("good/.git/config").exists());
+    }
+
+    #[test]
+    fn a_configuration_that_cannot_be_read_whole_is_taken_away() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        let (root, aside) = (base.join("w"), base.join("aside"));
+        fs::create_dir_all(&aside).unwrap();
+        let begun = SystemTime::now() - Duration::from_secs(60);
+        // What git would run stands after more than is worth reading.
+        let filler = "# nothing to see here\n".repeat((17 << 20) / 22);
+        repository(&root.join("long/.git"), &format!("{PLAIN}{filler}{EVIL}"));
+        // One that a careless reader would wait for without end.
+        repository(&root.join("fifo/.git"), PLAIN);
+        let config = root.join("fifo/.git/config");
+        fs::remove_file(&config).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&config).status();
+        assert!(made.unwrap().success());
+        let moved = defuse(&[root.clone()], begun, &aside).unwrap();
+        let moved: Vec<&Path> = moved.iter().map(|one| one.path.as_path()).collect();
+        assert_eq!(moved, [config, root.join("long/.git/config")]);
+    }
+
+    #[test]
+    fn a_new_index_of_a_linked_worktree_has_everything_searched() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().canonicalize().unwrap();
+        let (root, aside) = (base.join("w"), base.join("aside"));
+        let private = base.join("main/.git/worktrees/w");
+        fs::create_dir_all(&aside).unwrap();
+        write(
+            &root.join(".git"),
+            &format!("gitdir: {}\n", private.display()),
+        );
+        write(&private.join("index"), "entries");
+        repository(&root.join("node_modules/x/.git"), EVIL);
+        let begun = SystemTime::now() - Duration::from_secs(60);
+        let moved = defuse(&[root.clone()], begun, &aside).unwrap();
+        assert_eq!(moved[0].path, root.join("node_modules/x/.git/config"));
     }
 
     #[test]

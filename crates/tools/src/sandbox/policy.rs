@@ -120,7 +120,9 @@ impl SandboxPolicy {
                 policy
                     .writable
                     .extend(protected::without_dot_files(&directory, home));
-                policy.visible.push(directory);
+                policy.visible.push(directory.clone());
+                // Repositories in it are protected and searched like those of any workspace.
+                policy.workspace.push(directory);
                 continue;
             }
             let found = protected::in_directory(&directory, home.as_deref());

@@ -1,7 +1,11 @@
 //! go: the proxies of its modules, and the database of their checksums.
+//!
+//! `go env` is asked in any case: it alone knows how its file, its variables and its defaults
+//! combine.
 
-use super::{PackageConfig, PackageHosts};
+use super::{PackageConfig, PackageHosts, without_credentials};
 
+/// Without `go` on the search path nothing is added.
 pub(super) async fn find(config: &PackageConfig, found: &mut PackageHosts) {
     if config.program("go").is_none() {
         return;
@@ -14,14 +18,21 @@ pub(super) async fn find(config: &PackageConfig, found: &mut PackageHosts) {
 }
 
 /// The first line is a list of proxies, the second a database: a name, or a key and an address.
+/// `direct` and `off` are no addresses and add nothing. The list goes to commands in `GOPROXY`,
+/// without user names and passwords. Returns whether there is a proxy.
 fn add(said: &str, found: &mut PackageHosts) -> bool {
     let mut lines = said.lines();
     let proxies = lines.next().unwrap_or_default();
-    found.variables.push(("GOPROXY", proxies.to_owned()));
     let mut any = false;
-    for proxy in proxies.split([',', '|']) {
+    let mut told = String::new();
+    // The sign after a proxy says when the next one is tried.
+    for part in proxies.split_inclusive([',', '|']) {
+        let proxy = part.trim_end_matches([',', '|']);
         any |= found.add(proxy);
+        told.push_str(&without_credentials(proxy).unwrap_or_else(|| proxy.to_owned()));
+        told.push_str(&part[proxy.len()..]);
     }
+    found.variables.push(("GOPROXY", told));
     let mut fields = lines.next().unwrap_or_default().split_whitespace();
     match (fields.next(), fields.next()) {
         (_, Some(address)) => {
@@ -39,6 +50,15 @@ fn add(said: &str, found: &mut PackageHosts) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_told_of_proxies_without_passwords() {
+        let mut found = PackageHosts::default();
+        let said = "https://ann:s3cret@a.example/go|https://b.example,direct\nsum.example\n";
+        assert!(add(said, &mut found));
+        let told = "https://a.example/go|https://b.example/,direct".to_owned();
+        assert_eq!(found.variables, [("GOPROXY", told)]);
+    }
 
     #[test]
     fn proxies_and_the_checksum_database_are_read() {

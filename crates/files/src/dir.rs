@@ -1,4 +1,9 @@
 //! A directory held open; everything below it is reached without following links.
+//!
+//! `openat2` with `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS` resolves a whole relative path in the
+//! kernel. Where it is missing, the path is opened component by component, each with `O_NOFOLLOW`
+//! relative to the one before. Both give the same answers: `..`, an absolute path or a symbolic
+//! link in any component is an error, also a link that stays inside.
 
 use std::{
     ffi::OsStr,
@@ -16,6 +21,8 @@ use rustix::{
 use crate::Place;
 
 /// A directory held open. What happens to its path afterwards does not matter.
+///
+/// Clones share one descriptor, so a [`Place`] can keep its directory alive at no cost.
 #[derive(Debug, Clone)]
 pub struct Dir(Arc<OwnedFd>);
 
@@ -27,7 +34,7 @@ impl Dir {
         Ok(Self(Arc::new(fd)))
     }
 
-    /// The directory below this one.
+    /// The directory below this one. An empty path or `.` is this directory itself.
     pub fn below(&self, relative: &Path) -> io::Result<Self> {
         let names = names(relative)?;
         if names.is_empty() {
@@ -39,8 +46,9 @@ impl Dir {
         }
     }
 
-    /// One system call for the whole way; `None` where the kernel does not have it, or a filter
-    /// of system calls denies it.
+    /// One system call for the whole way; `None` where the kernel does not have it, or a filter of
+    /// system calls denies it. `EAGAIN` is the kernel's answer to a rename elsewhere during
+    /// resolution; it falls back too.
     #[cfg(target_os = "linux")]
     fn at_once(&self, relative: &Path) -> Option<Result<OwnedFd, Errno>> {
         use rustix::fs::{ResolveFlags, openat2};
@@ -71,6 +79,9 @@ impl Dir {
 
     /// The directory below this one; missing ones are made. Gives back those that were, outer
     /// ones first.
+    ///
+    /// On failure the directories made so far stay. One that another process makes at the same time
+    /// is used and not listed.
     pub fn make_below(&self, relative: &Path) -> io::Result<(Self, Vec<Place>)> {
         let mut dir = self.clone();
         let mut made = Vec::new();
@@ -97,7 +108,9 @@ impl Dir {
         Ok(Place::new(&self.below(parent)?, name))
     }
 
-    /// The same, making missing directories.
+    /// The same, making missing directories. The directories that were made come second, outer ones
+    /// first, so that a caller can remove them in reverse order when it gives up. Nothing is made
+    /// at the name itself.
     pub fn make_place(&self, relative: &Path) -> io::Result<(Place, Vec<Place>)> {
         let (parent, name) = split(relative)?;
         let (dir, made) = match self.below(parent) {
@@ -107,7 +120,9 @@ impl Dir {
         Ok((Place::new(&dir, name), made))
     }
 
-    /// The names in it, without `.` and `..`; at most `limit` of them.
+    /// The names in it, without `.` and `..`; at most `limit` of them. The order is that of the
+    /// file system. The directory is opened again as `.`, because a handle with `O_PATH` cannot be
+    /// listed; this is where a directory must be readable.
     pub fn names(&self, limit: usize) -> io::Result<Vec<std::ffi::OsString>> {
         use std::os::unix::ffi::OsStrExt as _;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -149,6 +164,8 @@ fn split(relative: &Path) -> io::Result<(&Path, &OsStr)> {
     }
 }
 
+/// The components of a relative path. `..` and a root are errors before the kernel sees them, so
+/// that both ways down refuse them alike.
 fn names(relative: &Path) -> io::Result<Vec<&OsStr>> {
     let mut names = Vec::new();
     for component in relative.components() {

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::read;
 
 /// Files in which a walk looks for patterns.
-const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+pub const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".git/info/exclude"];
+/// A larger ignore file makes its directory not plain; it is never read in part.
 const IGNORE_BYTES: u64 = 1 << 20;
 const MOST_LINES: usize = 20_000;
 const PATTERN_BYTES: usize = 4 << 10;

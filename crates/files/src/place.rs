@@ -14,6 +14,9 @@ use rustix::{
 use crate::Dir;
 
 /// A name in a directory that is held open.
+///
+/// Nothing need exist under the name. What is there can change between two calls; each method looks
+/// again, and only [`Place::open`] ties its answer to one file.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub(crate) dir: Dir,
@@ -74,7 +77,7 @@ impl From<Errno> for OpenError {
     }
 }
 
-/// A regular file, open for reading.
+/// A regular file, open for reading. It stays this file when its name is given to another one.
 #[derive(Debug)]
 pub struct RegularFile {
     pub file: File,
@@ -114,7 +117,7 @@ impl Place {
         Self::new(&self.dir, name)
     }
 
-    /// What is there.
+    /// What is there. No link is followed: a dangling link is [`EntryKind::Symlink`], not nothing.
     pub fn kind(&self) -> io::Result<EntryKind> {
         let stat = match statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(EntryKind::Nothing),
@@ -129,6 +132,9 @@ impl Place {
     }
 
     /// Opens the regular file that is there. Nothing else is opened, not even for a look.
+    ///
+    /// Opening a device or a pipe can have effects or wait, so the kind is checked by name first;
+    /// and once more on the open file, because another process can exchange it in between.
     pub fn open(&self) -> Result<RegularFile, OpenError> {
         match self.kind()? {
             EntryKind::File => {}
@@ -155,7 +161,9 @@ impl Place {
         self.dir.below(self.name.as_ref())
     }
 
-    /// Whether both are names of one file.
+    /// Whether both are names of one file. `false` when either is missing. Used for renames that
+    /// change only the case of a name, where the old and the new name are one file on some file
+    /// systems.
     pub fn is_same_file(&self, other: &Self) -> bool {
         let stat = |place: &Self| {
             let flags = AtFlags::SYMLINK_NOFOLLOW;

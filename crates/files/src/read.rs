@@ -1,4 +1,11 @@
 //! Files by path: resolved first, then opened at the real path with no link followed.
+//!
+//! Three kinds of callers, by who chose the path:
+//!
+//! - [`open`], [`read`], [`place`]: the path was resolved and judged before, so a link in it now
+//!   means that it was exchanged in between;
+//! - [`read_real`], [`read_text`]: the user named the path, links and all;
+//! - [`read_inside`]: a repository holds the file, and must not lead us out of itself.
 
 use std::{io, path::Path};
 

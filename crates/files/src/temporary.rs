@@ -1,4 +1,8 @@
 //! A file that takes another's place whole or not at all.
+//!
+//! The content goes to a new file in the same directory, which is then renamed: a reader sees the
+//! old file or the new one, and a crash of the process leaves at most a file whose name begins with
+//! `.codespar-`. Nothing is synced to disk here.
 
 use std::{
     ffi::OsString,
@@ -17,7 +21,8 @@ use crate::{OpenError, Place};
 /// What temporary names begin with.
 const PREFIX: &str = ".codespar-";
 
-/// Names are tried this often before the directory counts as hopeless.
+/// Names are tried this often before the directory counts as hopeless. A name has 64 random bits,
+/// so a second attempt is already unlikely.
 const MOST_NAMES: u64 = 100;
 
 /// A temporary name in a held directory. Unless it is moved to its place, it goes when this is
@@ -26,7 +31,8 @@ const MOST_NAMES: u64 = 100;
 pub struct Temporary(Option<Place>);
 
 impl Temporary {
-    /// A new file beside `place`, with this content and the mode of any new file.
+    /// A new file beside `place`, with this content and the mode of any new file. The open file
+    /// comes with it, for setting another mode before it is moved.
     pub fn beside(place: &Place, content: &[u8]) -> io::Result<(Self, File)> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -40,7 +46,7 @@ impl Temporary {
     }
 
     /// A second name for the file at `place`, which keeps it when the place is taken; a copy where
-    /// a file cannot have two names.
+    /// a file cannot have two names. Persisting it later puts the old file back.
     pub fn second_name(place: &Place) -> Result<Self, OpenError> {
         let linked = free_name(place, |name| {
             let flags = AtFlags::empty();

@@ -2,7 +2,9 @@
 
 use codespar_protocol::CommitId;
 
-/// Why a forge did not do it.
+/// Why a forge did not do it. Callers distinguish the variants: [`ForgeError::Unavailable`] and
+/// [`ForgeError::RateLimited`] are worth another try, the others need a change first. The texts are
+/// shown to users as they are and never contain the token.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
     /// There is no such thing.

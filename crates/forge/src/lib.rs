@@ -1,5 +1,20 @@
 //! Where repositories and their pull requests are kept: one trait, `Forge`, with local git and
 //! GitHub behind it. This is the part that can write to the outside; it does not think.
+//!
+//! Two implementations: [`LocalForge`] works on a repository of this machine and keeps pull
+//! requests in the store; [`GitHubForge`] uses the REST API. Code that uses a forge sees only the
+//! trait.
+//!
+//! What always holds, for both:
+//!
+//! - Branches are created or moved forward from a known commit, never forced.
+//! - A commit is atomic: all files of a change set, or none.
+//! - A repeated call finds what an earlier one made: a commit by its key in the message, a pull
+//!   request by its head branch, a review by its key, a merge by the head it merged. A caller that
+//!   crashed between the call and its own record just calls again.
+//! - A merge names the head it expects; if the head has moved, nothing is merged.
+//!
+//! Text and files are not searched for secrets here; that is the caller's duty.
 
 mod error;
 #[cfg(feature = "fuzzing")]

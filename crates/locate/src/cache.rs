@@ -1,4 +1,14 @@
 //! Keeps an index on disk; whatever does not fit is as if it were not there.
+//!
+//! ```text
+//! "csplocat"  8 bytes
+//! version     8 bytes, little endian
+//! checksum    8 bytes, of all that follows
+//! index       see `Index::put_into`
+//! ```
+//!
+//! There is one file for each repository and way of reading it (work tree or commit); a newer index
+//! replaces the older one by a rename.
 
 use std::{
     fs,
@@ -8,11 +18,12 @@ use std::{
 
 use crate::{codec::Take, index::Index, words};
 
-/// Changes whenever the bytes or the way terms are made change.
+/// Changes whenever the bytes or the way terms are made change. An index of another version is not
+/// converted: it is made anew.
 const VERSION: u64 = 2;
 const MAGIC: &[u8; 8] = b"csplocat";
 
-/// Where the index of a repository is kept.
+/// Where the index of a repository is kept. Without a directory it loads and stores nothing.
 pub(crate) struct Cache {
     file: Option<PathBuf>,
 }
@@ -69,7 +80,9 @@ fn write(file: &Path, index: &Index) -> io::Result<()> {
     renamed
 }
 
-/// Four lanes, since it goes over all bytes each time.
+/// Four lanes, since it goes over all bytes each time. It finds damage, not tampering: who can
+/// write the cache can also write a matching sum. What is read is therefore checked again where it
+/// is used.
 fn checksum(bytes: &[u8]) -> u64 {
     const K: u64 = 0x9fb2_1c65_1e98_df25;
     let mut lanes = [1u64, 2, 3, 4];

@@ -1,4 +1,9 @@
 //! Numbers and text as bytes, and back without trust.
+//!
+//! A number takes seven bits a byte, the lowest first; the high bit says that another byte follows.
+//! Bytes are preceded by their length. Every read is checked against what is left, and nothing is
+//! allocated for a length before that many bytes are there, so a damaged file cannot ask for
+//! memory.
 
 /// Appends to a buffer.
 pub(crate) trait Put {
@@ -31,6 +36,7 @@ impl<'b> Take<'b> {
         Some(*first)
     }
 
+    /// `None` when it is cut off or has more bytes than 64 bits can need.
     pub(crate) fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         let mut shift = 0;
@@ -58,13 +64,15 @@ impl<'b> Take<'b> {
         Some(taken)
     }
 
+    /// Eight bytes, little endian: for hashes, which a variable length would make longer.
     pub(crate) fn fixed(&mut self) -> Option<u64> {
         let (taken, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
         Some(u64::from_le_bytes(*taken))
     }
 
-    /// A number of things that follow, each at least a byte long.
+    /// A number of things that follow, each at least a byte long. One larger than the bytes left is
+    /// refused, so that it can be used to reserve memory.
     pub(crate) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.number()?).ok()?;
         (count <= self.0.len()).then_some(count)

@@ -1,4 +1,7 @@
 //! The files of a commit, read from git without a checkout.
+//!
+//! The stamp of a file is the hash of its object's name, so a file that two commits share is not
+//! read again for the second.
 
 use std::collections::HashMap;
 
@@ -13,6 +16,7 @@ use crate::{
 /// A commit that is read.
 pub(crate) struct CommitTree<'g> {
     git: &'g Git,
+    /// From a path to the name of its object.
     objects: HashMap<String, String>,
 }
 

@@ -17,7 +17,8 @@ const LENGTH: f32 = 0.4;
 /// The same as the first for definitions.
 const SYMBOL_SATURATION: f32 = 0.5;
 
-/// What speaks for a file. Each is at most one once they are [`normalised`].
+/// What speaks for a file. Each is at most one once they are brought to a common scale by
+/// [`normalise`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Evidence {
     /// The terms in the text.

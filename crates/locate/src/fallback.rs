@@ -11,6 +11,10 @@ use crate::{
 
 /// The `n` files of a tree that an instruction is about as far as their paths tell: code first,
 /// and whatever else the instruction speaks of; then those below `src/`, then the shallow ones.
+///
+/// Files of other kinds (tests, documents, data) are left out unless the first line speaks of their
+/// kind. A word in the base name counts twice as much as one in a directory. All sources are in the
+/// result if `n` allows, also those that share nothing with the instruction.
 pub fn by_path<'p, P: AsRef<str>>(instruction: &str, paths: &'p [P], n: usize) -> Vec<&'p str> {
     let query = Query::read(instruction);
     let weights: HashMap<Term, f32> = query.terms.iter().map(|w| (w.term, w.weight)).collect();

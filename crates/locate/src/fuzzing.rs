@@ -1,4 +1,6 @@
 //! Entry points for fuzz targets. Each checks what must hold for any bytes.
+//!
+//! Compiled with the feature `fuzzing` only.
 
 use crate::{codec::Take, git, history, index::Index};
 
@@ -16,7 +18,7 @@ pub fn git_output(bytes: &[u8]) {
     assert!(seen <= bytes.len());
 }
 
-/// Reads an index that was kept on disk. What is read is written as it was.
+/// Reads an index that was kept on disk. What is read can be written and read again.
 pub fn index(bytes: &[u8]) {
     let Some(index) = Index::take(&mut Take(bytes)) else {
         return;

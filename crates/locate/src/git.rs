@@ -1,4 +1,8 @@
 //! Asks git: trees, texts and history.
+//!
+//! Only trees, blobs and commit messages are read, and only by object name, so the configuration of
+//! the repository has no say. A name is turned into a full commit name once; all later calls use
+//! that.
 
 use std::{
     io::{self, BufRead, BufReader, Read},
@@ -11,7 +15,8 @@ use codespar_git::{GitError, GitLimits, Repository, Trust, zero_separated};
 
 use crate::LocateError;
 
-/// The list of a commit's files: some ten times the largest repositories that are worked on.
+/// The list of a commit's files: some ten times the largest repositories that are worked on. The
+/// list is held in memory as a whole.
 const LIST: GitLimits = GitLimits {
     bytes: 256 << 20,
     time: Duration::from_secs(60),
@@ -19,7 +24,8 @@ const LIST: GitLimits = GitLimits {
 };
 /// More files than this are not ranked.
 const MOST_FILES: usize = 2_000_000;
-/// The texts of a commit's files.
+/// The texts of a commit's files. They come one at a time and are cut, so the bytes are not held in
+/// memory.
 const TEXTS: GitLimits = GitLimits {
     bytes: 16 << 30,
     time: Duration::from_secs(300),
@@ -32,7 +38,8 @@ const LOG: GitLimits = GitLimits {
     memory: 512 << 20,
 };
 
-/// A repository: a work tree, a directory in one, or a git directory without one.
+/// A repository: a work tree, a directory in one, or a git directory without one. Making it starts
+/// nothing and cannot fail: a directory without git is indexed too, without history.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     root: PathBuf,
@@ -102,6 +109,8 @@ impl Git {
             .ok_or_else(unknown)
     }
 
+    /// `false` also when git cannot tell, for example because the older commit is gone: then the
+    /// history is read from the beginning.
     pub(crate) fn is_ancestor(&self, older: &str, newer: &str) -> bool {
         self.output(&["merge-base", "--is-ancestor", older, newer], LOG)
             .is_ok()
@@ -123,6 +132,9 @@ impl Git {
 
     /// Calls `visit` with the number and the text of each object that is there; a text is
     /// cut at `limit`.
+    ///
+    /// One `git cat-file --batch` serves all objects of a call. An object that is missing is
+    /// skipped, not an error: in a partial clone it is not fetched.
     pub(crate) fn texts(
         &self,
         objects: &[&str],
@@ -193,6 +205,12 @@ impl Git {
     }
 }
 
+/// A row of `ls-tree`. Modes that begin with `100` are regular files; links (`120000`) and
+/// submodules (`160000`) are not:
+///
+/// ```text
+/// 100644 blob <object>\t<path>
+/// ```
 pub(crate) fn blob(row: &[u8]) -> Option<Blob> {
     let row = std::str::from_utf8(row).ok()?;
     let (facts, path) = row.split_once('\t')?;
@@ -205,6 +223,14 @@ pub(crate) fn blob(row: &[u8]) -> Option<Blob> {
     })
 }
 
+/// The answers of `cat-file --batch`, in the order of the request; the number passed to `visit` is
+/// that of the request. What is beyond `limit` is read and dropped, because the next header comes
+/// after it:
+///
+/// ```text
+/// <object> <type> <size>\n<content>\n
+/// <object> missing\n
+/// ```
 pub(crate) fn read_batch(
     mut from: impl BufRead,
     limit: usize,

@@ -1,4 +1,7 @@
 //! What past commits said and which files they changed.
+//!
+//! Kept as hashes: the words of a message and the paths it changed. A path that was renamed since
+//! matches no file of the index and counts for nothing.
 
 use crate::{
     LocateError,
@@ -7,7 +10,7 @@ use crate::{
     words::{self, Term},
 };
 
-/// How many commits are looked at.
+/// How many commits are looked at. This also bounds what one `git log` costs.
 pub(crate) const DEPTH: usize = 2000;
 /// A commit that changes more files says little about each.
 const WIDEST: usize = 40;
@@ -32,6 +35,9 @@ pub(crate) struct History {
 
 impl History {
     /// Reads the commits that `old` does not have yet. Only what is reachable from `tip` counts.
+    ///
+    /// If `old` is of an ancestor, only the commits in between are read and put in front of it;
+    /// otherwise, as after a rebase or a switch of branches, everything is read anew.
     pub(crate) fn read(git: &Git, tip: &str, old: &Self) -> Result<Self, LocateError> {
         if old.tip == tip {
             return Ok(old.clone());
@@ -83,7 +89,8 @@ fn hashes(from: &mut Take) -> Option<Vec<u64>> {
     (0..count).map(|_| from.fixed()).collect()
 }
 
-/// `\x01 message \x02 path \0 path \0`, again and again.
+/// `\x01 message \x02 path \0 path \0`, again and again. Commits without a file in scope, or with
+/// more than `WIDEST`, are left out.
 pub(crate) fn records(log: &[u8]) -> impl Iterator<Item = Commit> {
     log.split(|byte| *byte == 1).filter_map(|record| {
         let end = memchr::memchr(2, record)?;

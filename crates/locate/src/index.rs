@@ -1,4 +1,18 @@
 //! The index of a repository: its files, their terms, its history.
+//!
+//! The files of an index are never changed in place. [`Index::refreshed`] makes a new one from the
+//! old one and a list of the files that are there now: unchanged files keep their postings under a
+//! new number, only the others are read. The result is the same as that of an index made from
+//! nothing.
+//!
+//! On disk, in this order:
+//!
+//! ```text
+//! files        count, then each: path, stamp (8 bytes), kind (1), length, base length (1)
+//! directories  count, then each: path, stamp (8 bytes)
+//! postings     see `postings.rs`
+//! history      tip, count, then each commit: hashes of its terms, hashes of its paths
+//! ```
 
 use std::{
     collections::HashMap,
@@ -14,10 +28,11 @@ use crate::{
     document::{Reader, Summary},
     history::History,
     kind::FileKind,
-    postings::{Postings, ServerList},
+    postings::{GatheredPostings, Postings},
 };
 
-/// A file that is there, with what tells whether it changed.
+/// A file that is there, with what tells whether it changed. The path is relative to the root and
+/// has forward slashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) path: String,
@@ -25,9 +40,13 @@ pub(crate) struct Listed {
     pub(crate) stamp: u64,
 }
 
-/// Gives the texts of files.
+/// Gives the texts of files. Several threads ask at the same time, each for its own part of the
+/// files.
 pub(crate) trait Texts: Sync {
     /// Calls `visit` with the place in `wanted` and the text of each file that can be read.
+    ///
+    /// Texts may come in any order, and may be cut. A file that is not visited counts as empty; an
+    /// error is for what concerns all files, and ends the indexing.
     fn each(
         &self,
         wanted: &[&Listed],
@@ -42,17 +61,20 @@ pub(crate) struct Indexed {
     pub(crate) summary: Summary,
 }
 
-/// All that is known of a repository.
+/// All that is known of a repository. The number of a file is its place in `files`; postings and
+/// everything in the ranking use that number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Index {
     /// In the order of their paths.
     pub(crate) files: Vec<Indexed>,
-    /// The directories that were walked; none for a commit.
+    /// The directories that were walked; none for a commit. Their stamps tell at the next opening
+    /// whether the walk can be skipped.
     pub(crate) directories: Vec<Listed>,
     pub(crate) postings: Postings,
     pub(crate) history: History,
 }
 
+/// The summaries of files that were read, by their numbers.
 type Read = Vec<(u32, Summary)>;
 
 impl Index {
@@ -137,6 +159,8 @@ impl Index {
         self.history.put_into(buffer);
     }
 
+    /// The counterpart of [`Index::put_into`]. Postings of a damaged cache may name files that are
+    /// not there; whoever uses them checks the number.
     pub(crate) fn take(from: &mut Take) -> Option<Self> {
         let count = from.count()?;
         let files = (0..count).map(|_| take_file(from)).collect::<Option<_>>()?;
@@ -180,23 +204,26 @@ pub(crate) fn threads() -> usize {
 }
 
 /// Reads the fresh ones of the files on all processors.
+///
+/// Threads take the next part as they finish one, because parts differ in size. An error does not
+/// stop the other parts; the last one is returned.
 fn read(
     listed: &[Listed],
     fresh: &[usize],
     texts: &dyn Texts,
-) -> Result<(ServerList, Read), LocateError> {
+) -> Result<(GatheredPostings, Read), LocateError> {
     let threads = threads();
     // Few enough parts that a process a part costs nothing, enough that none waits long.
     let size = fresh.len().div_ceil(threads * 4).max(64);
     let parts: Vec<&[usize]> = fresh.chunks(size).collect();
     let next = AtomicUsize::new(0);
-    let done = Mutex::new((ServerList::new(), Vec::new()));
+    let done = Mutex::new((GatheredPostings::new(), Vec::new()));
     let outcome = Mutex::new(Ok(()));
     std::thread::scope(|scope| {
         for _ in 0..threads.min(parts.len()) {
             scope.spawn(|| {
                 let mut reader = Reader::new();
-                let mut gathered = ServerList::new();
+                let mut gathered = GatheredPostings::new();
                 let mut summaries = Vec::new();
                 while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let read = read_part(listed, part, texts, &mut reader, |summary, postings| {
@@ -220,6 +247,8 @@ fn read(
         .unwrap_or_else(|poison| poison.into_inner()))
 }
 
+/// Files of a kind whose text is not read are not asked for at all; they have the terms of their
+/// path.
 fn read_part(
     listed: &[Listed],
     part: &[usize],

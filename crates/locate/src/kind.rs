@@ -1,7 +1,13 @@
 //! What a file is for, by its path: most instructions are about source.
+//!
+//! The first rule that fits decides, in the order of [`FileKind::of`]: a lock file in a test
+//! directory is a lock file, and a test in a vendored directory is generated. Paths are compared in
+//! lower case. The index corrects the kind by content where that tells more (`Reader::read`).
 
 use crate::words;
 
+/// What a file is for. An index on disk holds the place of the variant, so a new one goes to the
+/// end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileKind {
     /// Code that the project is made of.
@@ -31,7 +37,8 @@ impl FileKind {
         Self::Binary,
     ];
 
-    /// How much of a file of this kind is read into the index, in bytes.
+    /// How much of a file of this kind is read into the index, in bytes. Lock files and binaries
+    /// are found by their path alone.
     pub(crate) fn readable_bytes(self) -> usize {
         match self {
             Self::Source | Self::Test => 1 << 20,
@@ -79,7 +86,8 @@ pub(crate) fn is_code(extension: &str) -> bool {
     CODE.contains(&extension)
 }
 
-/// Whether files of this extension are known at all.
+/// Whether files of this extension are known at all. Only such an ending is cut off a name: in
+/// `v1.2` or `obj.method` the dot does not begin an extension.
 pub(crate) fn is_known(extension: &str) -> bool {
     is_code(extension) || PROSE.contains(&extension) || TEXT.contains(&extension)
 }
@@ -94,6 +102,7 @@ fn is_lock(base: &str) -> bool {
         )
 }
 
+/// Directories that hold the code of other projects or the output of builds.
 fn is_foreign(directories: &str) -> bool {
     directories
         .split('/')
@@ -140,7 +149,8 @@ fn is_prose(base: &str, extension: &str) -> bool {
         ) && !is_code(extension)
 }
 
-/// By the name of the file alone: `test_x.py`, `x_test.go`, `x.spec.ts`, `XTest.java`.
+/// By the name of the file alone: `test_x.py`, `x_test.go`, `x.spec.ts`, `XTest.java`. `base` is in
+/// lower case, `path` is not: the last form needs the capital, which tells `FooTest` from `Latest`.
 fn is_test(path: &str, base: &str) -> bool {
     let name = base.split('.').next().unwrap_or(base);
     let middle = base.split('.').rev().skip(1);
@@ -159,6 +169,7 @@ fn is_test(path: &str, base: &str) -> bool {
         || (own.len() > last.len() && matches!(last, b"Test" | b"Tests" | b"TestCase"))
 }
 
+/// Templates, build scripts, queries and schemas count as code.
 #[rustfmt::skip]
 const CODE: &[&str] = &[
     "ts", "js", "tsx", "jsx", "py", "go", "rs", "java", "rb", "php", "mjs", "cjs", "mts", "cts",

@@ -3,6 +3,22 @@
 //! A [`Locator`] indexes a work tree or a commit and ranks its files by what their text, their
 //! definitions, their paths and their history have of an instruction. [`keywords`],
 //! [`named_paths`] and [`by_path`] need no index; [`regions`] cuts a long file to what matters.
+//!
+//! The pieces, from bytes to an order:
+//!
+//! ```text
+//! worktree, commit   list files and hand over their texts
+//! words, stem        text -> identifiers -> terms (hashes)
+//! symbols            names that a text defines
+//! document, index    per file: how often and where each term stands
+//! history            messages of past commits and the files they changed
+//! query, named       the instruction: weighted terms, paths written out
+//! evidence, past     what speaks for each file, one number per kind
+//! rank, neighbours   the weighted sum, in order, with reasons
+//! ```
+//!
+//! No grammar and no model is used, so a language that nobody thought of still has words, paths and
+//! history.
 
 mod cache;
 mod codec;

@@ -13,7 +13,8 @@ use crate::{
     worktree::WorkTree,
 };
 
-/// A repository that is indexed.
+/// A repository that is indexed. It does not follow later changes: to see them, open it again,
+/// which costs little with a cache.
 #[derive(Debug)]
 pub struct Locator {
     index: Index,
@@ -122,6 +123,8 @@ fn refreshed(
     Ok(Index { history, ..index? })
 }
 
+/// No tip means no history. One that cannot be read is remembered as empty under its tip, so that
+/// the next opening does not try again.
 fn past_of(git: &Git, tip: &str, old: &History) -> History {
     if tip.is_empty() {
         return History::default();

@@ -1,10 +1,16 @@
 //! Paths and base names that an instruction writes out.
+//!
+//! A word names a file if its last component is the base name of one, and as many components before
+//! it as possible agree from the end. So a full path, the end of one, and a path on another machine
+//! (`/home/me/app/src/login.ts`) all find `src/login.ts`, while `elsewhere/login.ts` finds nothing,
+//! because not even its last directory agrees.
 
 use std::collections::HashMap;
 
 use crate::kind;
 
-/// A name that fits more files than this names none of them.
+/// A name that fits more files than this names none of them. `index.ts` alone says nothing in a
+/// tree that has a dozen of them.
 const MOST: usize = 4;
 
 /// How a file is named, the surest first.
@@ -22,6 +28,7 @@ pub(crate) enum Manner {
 pub(crate) struct Names<'p> {
     paths: Vec<&'p str>,
     by_base: HashMap<&'p str, Vec<usize>>,
+    /// Without a known extension: for names such as `src/auth/login`.
     by_stem: HashMap<&'p str, Vec<usize>>,
 }
 

@@ -39,7 +39,8 @@ pub(crate) fn raise(
     }
 }
 
-/// The scores of the files that mention a name, for as much as it says.
+/// The scores of the files that mention a name, for as much as it says. The fewer files mention it,
+/// the more it counts.
 fn mentions(index: &Index, name: Term, first: &[(f32, usize)]) -> f32 {
     let mut having = 0;
     let mut scores = 0.0;

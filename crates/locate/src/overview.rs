@@ -1,4 +1,13 @@
 //! A tree in few lines: its directories, and what is in them.
+//!
+//! For a model that chooses files from a tree too large to list. Each file is counted once, in the
+//! deepest directory shown above it:
+//!
+//! ```text
+//! ./ 2 files (md)
+//! src/ 3 files (ts)
+//! web/ 2 files (css, html)
+//! ```
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,6 +18,9 @@ use crate::kind;
 
 /// The directories of a tree, one a line with the number of files below and their usual
 /// extensions, as deep as `max_lines` allow.
+///
+/// The depth is the largest, up to 12, at which all directories fit; a level is shown as a whole or
+/// not at all.
 pub(crate) fn overview<'p>(
     paths: &(impl Iterator<Item = &'p str> + Clone),
     max_lines: usize,

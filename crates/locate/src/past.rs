@@ -1,4 +1,9 @@
 //! What the history says: which files similar commits changed, and which change anyway.
+//!
+//! A commit whose message has rare words in common with the instruction speaks for the files it
+//! changed, the less the more files it changed. Besides, files that change often or changed lately
+//! are somewhat more likely to change again; this never makes a candidate of a file for which
+//! nothing else speaks.
 
 use std::collections::HashMap;
 
@@ -11,7 +16,8 @@ use crate::{
     words::{self, Term},
 };
 
-/// How many of the commits that are described most alike are heard.
+/// How many of the commits that are described most alike are heard. The others share little with
+/// the instruction, but there are many of them.
 const HEARD: usize = 30;
 /// After so many commits a change counts half, for how often,
 const BUSY_AGE: f32 = 1000.0;

@@ -1,4 +1,15 @@
 //! The inverted index: from a term to the files it stands in, as compact bytes.
+//!
+//! The postings of a term are in the order of their files, and each is written like this:
+//!
+//! ```text
+//! gap      variable   file number minus that of the posting before
+//! flags    1 byte     bits 0-1: place in the path, 2: has symbols, 3: has body,
+//!                     4-7: count in the body, 15 for that many or more
+//! symbols  1 byte     if bit 2 is set
+//! body     variable   if bit 3 is set and bits 4-7 are 15
+//! blocks   variable   if bit 3 is set
+//! ```
 
 use std::sync::Mutex;
 
@@ -11,10 +22,12 @@ use crate::{
 /// Postings are gathered by the first byte of their term, so that each part sorts quickly.
 const BUCKETS: usize = 256;
 
-/// Postings in no order, on their way into an index.
-pub(crate) struct ServerList(Vec<Vec<Posting>>);
+/// Postings in no order, on their way into an index. Each thread fills one of its own; they are
+/// appended to each other, then sorted bucket by bucket. Term hashes are spread evenly, so the
+/// buckets are of about equal size.
+pub(crate) struct GatheredPostings(Vec<Vec<Posting>>);
 
-impl ServerList {
+impl GatheredPostings {
     pub(crate) fn new() -> Self {
         Self(vec![Vec::new(); BUCKETS])
     }
@@ -30,7 +43,8 @@ impl ServerList {
     }
 }
 
-/// The terms in order, and their postings.
+/// The terms in order, and their postings. A lookup is a binary search over `terms` and a decoding
+/// of a few bytes; nothing is expanded in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Postings {
     /// Each term with the end of its bytes; they begin where those of the term before end.
@@ -39,8 +53,10 @@ pub(crate) struct Postings {
 }
 
 impl Postings {
-    /// Sorts what was gathered, on all of `threads`.
-    pub(crate) fn of(gathered: ServerList, threads: usize) -> Self {
+    /// Sorts what was gathered, on all of `threads`. The buckets are joined in their order, which
+    /// is that of the terms, so no second sort is needed. The result does not depend on the number
+    /// of threads.
+    pub(crate) fn of(gathered: GatheredPostings, threads: usize) -> Self {
         let work = Mutex::new(gathered.0.into_iter().enumerate());
         let done = Mutex::new(vec![Self::default(); BUCKETS]);
         std::thread::scope(|scope| {
@@ -85,7 +101,8 @@ impl Postings {
         part
     }
 
-    /// The files of a term.
+    /// The files of a term. Empty if no file has it. Numbers may be out of range when the bytes
+    /// come from a damaged cache.
     pub(crate) fn get(&self, term: Term) -> impl Iterator<Item = Posting> {
         let found = self.terms.binary_search_by_key(&term, |(term, _)| *term);
         let bytes = found.map_or(&[][..], |place| self.bytes_at(place));
@@ -98,6 +115,7 @@ impl Postings {
         terms.flat_map(|(place, (term, _))| decode(*term, self.bytes_at(place)))
     }
 
+    /// Empty where the ends make no sense, as they may in a damaged cache.
     fn bytes_at(&self, place: usize) -> &[u8] {
         let start = match place {
             0 => 0,
@@ -138,6 +156,7 @@ fn next<T>(work: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
 
 const HAS_SYMBOLS: u8 = 4;
 const HAS_BODY: u8 = 8;
+/// A count from here on follows as a number; smaller ones are in the flags.
 const MANY: u8 = 15;
 
 fn put(bytes: &mut Vec<u8>, posting: &Posting, gap: u32) {
@@ -162,6 +181,7 @@ fn put(bytes: &mut Vec<u8>, posting: &Posting, gap: u32) {
     }
 }
 
+/// Ends at the first posting that is cut off.
 fn decode(term: Term, bytes: &[u8]) -> impl Iterator<Item = Posting> {
     let mut take = Take(bytes);
     let mut file = 0u32;
@@ -210,7 +230,7 @@ mod tests {
             posting(1, 900, 4000, 7),
             posting(u64::MAX, 0, 0, 1),
         ];
-        let mut gathered = ServerList::new();
+        let mut gathered = GatheredPostings::new();
         all.iter().rev().for_each(|one| gathered.push(*one));
         let postings = Postings::of(gathered, 2);
         assert_eq!(postings.iter().collect::<Vec<_>>(), all);

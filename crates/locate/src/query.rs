@@ -1,4 +1,9 @@
 //! Reads an instruction: which terms it holds, and how much each counts.
+//!
+//! The weight of a term is what its occurrences add up to, each by where it stands and how it is
+//! written; then the square root, so that a word which is repeated in a long report does not drown
+//! the others. How rare a term is in the repository is not known here; the ranking multiplies it
+//! in.
 
 use std::collections::HashMap;
 
@@ -11,7 +16,8 @@ use crate::{
 /// What an instruction says beyond this is hardly about the place.
 const READ_BYTES: usize = 24_000;
 
-/// A term of an instruction.
+/// A term of an instruction. Each term is there once, in the order in which the instruction first
+/// has it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Wanted {
     pub(crate) term: Term,
@@ -25,7 +31,8 @@ pub(crate) struct Wanted {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Query {
     pub(crate) terms: Vec<Wanted>,
-    /// Kinds of files, beside source, that the first line speaks of.
+    /// Kinds of files, beside source, that the first line speaks of. Files of these kinds weigh at
+    /// least half of what source files do.
     pub(crate) kinds: Vec<FileKind>,
 }
 
@@ -41,6 +48,8 @@ const NAME: f32 = 2.0;
 const WHOLE: f32 = 1.5;
 
 impl Query {
+    /// Blank lines, HTML comments and the fences of code blocks are skipped; the first line that is
+    /// left is the title, also if it is inside a code block.
     pub(crate) fn read(instruction: &str) -> Self {
         let text = &instruction[..instruction.floor_char_boundary(READ_BYTES)];
         let mut reading = Reading::default();
@@ -95,7 +104,8 @@ impl Reading {
         }
     }
 
-    /// A run of characters without space.
+    /// A run of characters without space. Stop words are dropped from prose and code blocks, but
+    /// kept between backticks: `get` may be the name of something there.
     fn run(&mut self, run: &str, place: f32, style: Style) {
         for (start, identifier) in words::identifiers(run.as_bytes()) {
             let after = run.as_bytes().get(start + identifier.len());
@@ -171,6 +181,7 @@ fn local_part(run: &str) -> Option<&str> {
     Some(path.split(['#', '?', ')']).next().unwrap_or(path))
 }
 
+/// Whether it is spelled like a name of the code: `getOrderBy`, `order_by`.
 fn is_compound(identifier: &[u8]) -> bool {
     words::parts(identifier).nth(1).is_some()
 }

@@ -30,7 +30,7 @@ const WEIGHTS: Evidence = Evidence {
     busy: 0.1,
     recent: 0.1,
 };
-/// How many files are looked at closely.
+/// How many files are looked at closely. Windows are computed for these alone.
 const CANDIDATES: usize = 200;
 /// So many stand on their own; behind them come their neighbours.
 const FIRST: usize = 5;
@@ -131,7 +131,8 @@ pub(crate) fn rank(index: &Index, instruction: &str, n: usize) -> Vec<Ranked> {
     ranked.collect()
 }
 
-/// Files for which something speaks with their scores, the best first, then by path.
+/// Files for which something speaks with their scores, the best first, then by path. Being changed
+/// often or lately alone makes no file a candidate.
 fn in_order(all: &[Evidence], priors: &[f32], n: usize) -> Vec<(f32, usize)> {
     let speaks = |one: &Evidence| {
         one.body + one.symbols + one.directory + one.base + one.written + one.traced + one.similar

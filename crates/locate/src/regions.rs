@@ -1,4 +1,8 @@
 //! Cuts a long text to the regions that an instruction is about.
+//!
+//! Lines are scored like files: by the terms of the instruction, rare ones more. The score of a
+//! line fades over its neighbours, so that the lines chosen form regions with some context instead
+//! of single lines. Then as many of the best lines are kept as fit.
 
 use std::{collections::HashMap, fmt::Write};
 
@@ -110,6 +114,8 @@ fn faded(mut scores: Vec<f32>) -> Vec<f32> {
     scores
 }
 
+/// The chosen lines in their order. A marker stands for every gap longer than `SMALL_GAP`; a
+/// shorter one is filled with its lines.
 fn render(lines: &[&str], chosen: &[usize]) -> String {
     let mut kept: Vec<usize> = chosen.to_vec();
     kept.sort_unstable();

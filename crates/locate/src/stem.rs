@@ -1,4 +1,9 @@
 //! A light stemmer: brings the forms of an English word together, in place.
+//!
+//! Not one of the published stemmers: it has fewer rules and is applied to every identifier part of
+//! a repository, so it has to be fast. Two words that share a stem by mistake cost a little
+//! precision; a rule that is missing costs a match. An index holds hashes of stems, so a change of
+//! a rule needs a new version of the cache.
 
 const VOWELS: &[u8] = b"aeiouy";
 
@@ -22,10 +27,12 @@ pub(crate) fn stem(word: &mut [u8]) -> usize {
     n
 }
 
+/// Whether the first `n` bytes end so and at least `rest` bytes remain before it.
 fn ends(word: &[u8], n: usize, suffix: &[u8], rest: usize) -> bool {
     n >= suffix.len() + rest && word[..n].ends_with(suffix)
 }
 
+/// `classes`, `queries`, `boxes`, `sessions`; but not `status`, `this` or `class`.
 fn singular(word: &mut [u8], n: usize) -> usize {
     if ends(word, n, b"sses", 2) {
         n - 2
@@ -41,6 +48,8 @@ fn singular(word: &mut [u8], n: usize) -> usize {
     }
 }
 
+/// `running` becomes `run`: a doubled letter loses one, except for `l`, `s` and `z`, which words
+/// such as `call` and `pass` have themselves. What remains needs a vowel: `string` stays.
 fn without_tense(word: &mut [u8], n: usize) -> usize {
     for suffix in [b"ing".as_slice(), b"ed"] {
         if !ends(word, n, suffix, 3) {
@@ -59,6 +68,8 @@ fn without_tense(word: &mut [u8], n: usize) -> usize {
     n
 }
 
+/// The first suffix that fits is removed, so longer ones come before their own ends. `at` and `iz`
+/// are what `without_tense` leaves of `generated` and `normalizing`.
 fn without_derivation(word: &[u8], n: usize) -> usize {
     const SUFFIXES: &[(&[u8], usize)] = &[
         (b"ization", 3),

@@ -1,4 +1,10 @@
 //! Words that say nothing about where to look.
+//!
+//! Two uses with different lists. Keywords are shown and searched for, so task verbs (`fix`, `add`)
+//! have to go. In ranking most of them stay, since they may be names in the code; instead the
+//! phrases of bug reports go, whose rareness in code would give them a high weight.
+//!
+//! The lists are sorted, for binary search.
 
 /// Function words and vague words of degree.
 #[rustfmt::skip]

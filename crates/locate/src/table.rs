@@ -1,8 +1,14 @@
 //! A small hash table that is emptied without touching its memory.
+//!
+//! Indexing counts the terms of every file in a table of its own. A map from the standard library
+//! would have to be cleared or allocated for each; here a slot belongs to the current file only if
+//! it carries the current round, so clearing is one addition. Keys are hashes already and are used
+//! as they are, with linear probing.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// For keys that are hashes already.
+/// For keys that are hashes already. A repository whose words collide on purpose can slow its own
+/// indexing down, and nothing else.
 #[derive(Default)]
 pub(crate) struct Identity(u64);
 
@@ -31,9 +37,11 @@ struct Slot {
     value: u32,
 }
 
-/// From hashes to numbers, for one file after the other.
+/// From hashes to numbers, for one file after the other. The number of slots is a power of two and
+/// about twice that of the keys or more.
 pub(crate) struct Table {
     slots: Vec<Slot>,
+    /// Slots of another round are free. Never 0, which is what new slots have.
     round: u32,
     used: usize,
 }

@@ -1,4 +1,14 @@
 //! From text to terms: identifiers, their parts, stems, hashes.
+//!
+//! ```text
+//! getOrderBy2  ->  identifier
+//! get Order By2  ->  parts, in lower case and stemmed: one term each
+//! getorderby2  ->  the whole, without separators: one term more
+//! ```
+//!
+//! `getOrderBy` and `get_order_by` thus share all their terms, and so does `get-order-by` in
+//! instructions and paths. Strings are not kept: two words with the same 64-bit hash would be one,
+//! which for the vocabulary of a repository does not happen in practice.
 
 use std::collections::HashMap;
 
@@ -20,7 +30,8 @@ const LONGEST: usize = 80;
 /// Keeps whole identifiers apart from stems that are spelled alike.
 const WHOLE: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A hash that is quick on short keys and the same on every machine.
+/// A hash that is quick on short keys and the same on every machine. It is in caches on disk, so it
+/// must not change without a new cache version. It does not resist chosen collisions.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     const K: u64 = 0xff51_afd7_ed55_8ccd;
     let mut state = (bytes.len() as u64).wrapping_mul(WHOLE);
@@ -55,7 +66,8 @@ pub(crate) fn is_word(byte: u8) -> bool {
     WORD[usize::from(byte)]
 }
 
-/// The identifiers of a text, with their places.
+/// The identifiers of a text, with their places. Those of one byte or of more than `LONGEST` are
+/// left out.
 pub(crate) fn identifiers(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -98,6 +110,7 @@ pub(crate) fn expand(identifier: &[u8], mut each: impl FnMut(Term, Extent)) {
     }
 }
 
+/// The term of a single word: its stem in lower case. Only ASCII letters change case.
 pub(crate) fn term(word: &[u8]) -> Term {
     let mut room = [0u8; LONGEST];
     let length = word.len().min(LONGEST);
@@ -155,7 +168,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The terms of an identifier whose hash is at hand.
+    /// The terms of an identifier whose hash is at hand. The hash alone is compared.
     pub(crate) fn terms(&mut self, hash: u64, identifier: &[u8]) -> &[(Term, Extent)] {
         let (from, count) = match self.known.get(&hash) {
             Some(place) => *place,

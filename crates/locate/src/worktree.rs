@@ -1,4 +1,12 @@
 //! A directory as it is now: what is in it, without what git ignores.
+//!
+//! A walk reads every directory and its ignore files. To avoid it, the time of each directory is
+//! kept with the index: adding, removing or renaming an entry changes the time of its directory. If
+//! all are as they were, only the files are looked at again, by one `stat` each. A change of an
+//! ignore file alone, written in place, is not noticed this way until a directory changes.
+//!
+//! Nothing here trusts the tree: links are not followed, ignore files are checked before they are
+//! compiled, and texts are opened below a held root as regular files only.
 
 use std::{
     fs::{self, Metadata},
@@ -11,7 +19,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use codespar_files::{Dir, has_plain_ignore_files};
+use codespar_files::{Dir, IGNORE_FILES, has_plain_ignore_files};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::{
@@ -21,7 +29,8 @@ use crate::{
     words,
 };
 
-/// More files and directories than this are not walked.
+/// More files and directories than this are not walked. It is an error, not a shorter list: ranking
+/// part of a tree would look like an answer.
 const MOST_ENTRIES: usize = 2_000_000;
 
 /// A directory that is walked, inside a git work tree or not.
@@ -36,10 +45,11 @@ impl WorkTree {
         }
     }
 
-    /// The files and directories, in the order of their paths. Links are not followed; what
-    /// cannot be read or has a name that is not UTF-8 is left out.
+    /// The files and directories, in the order of their paths. Links are not followed; what cannot
+    /// be read or has a name that is not UTF-8 is left out.
     ///
-    /// If no directory of `known` changed, neither did the set of files: then none is walked.
+    /// If no directory of `known` changed, no entry was added or removed: then none is walked, and
+    /// the files are those of `known` with new stamps.
     pub(crate) fn list(&self, known: &Index) -> Result<(Vec<Listed>, Vec<Listed>), LocateError> {
         match self.look_again(known) {
             Some(files) => Ok((files, known.directories.clone())),
@@ -47,7 +57,8 @@ impl WorkTree {
         }
     }
 
-    /// The known files with the stamps of now, or `None` if there may be others.
+    /// The known files with the stamps of now, or `None` if there may be others. A known file that
+    /// is gone or no longer a regular file also ends it, and so does an ignore file that changed.
     fn look_again(&self, known: &Index) -> Option<Vec<Listed>> {
         if known.directories.is_empty() {
             return None;
@@ -60,13 +71,22 @@ impl WorkTree {
         in_parallel(&known.files, |old| {
             let path = &old.listed.path;
             let facts = fs::symlink_metadata(self.root.join(path)).ok()?;
+            let stamp = file_stamp(&facts)?;
+            let name = path.rsplit('/').next().unwrap_or(path);
+            // Other patterns may let other files in.
+            if IGNORE_FILES.contains(&name) && stamp != old.listed.stamp {
+                return None;
+            }
             Some(Listed {
                 path: path.clone(),
-                stamp: file_stamp(&facts)?,
+                stamp,
             })
         })
     }
 
+    /// Lists everything, on several threads. Hidden files count, `.git` does not. Ignore files
+    /// apply without a repository too. A directory whose ignore files are not plain is left out
+    /// with all that is in it; for the root that is an error.
     fn walk(&self) -> Result<(Vec<Listed>, Vec<Listed>), LocateError> {
         fs::read_dir(&self.root).map_err(|source| LocateError::Root {
             path: self.root.clone(),
@@ -140,7 +160,8 @@ impl WorkTree {
     }
 }
 
-/// Changes when a file is written; nothing for what is not a file.
+/// Changes when a file is written; nothing for what is not a file. A write that keeps both size and
+/// time is not seen.
 fn file_stamp(facts: &Metadata) -> Option<u64> {
     let nanos = modified(facts)?.as_nanos() as u64;
     let mut state = [0; 16];
@@ -182,7 +203,8 @@ fn in_parallel<T: Sync, R: Send>(
     })
 }
 
-/// The finds of one thread, handed over when it ends.
+/// The finds of one thread, handed over when it ends. The walk gives its threads no end to return
+/// something from, so `Drop` does it.
 struct Found<'a> {
     files: Vec<Listed>,
     directories: Vec<Listed>,

@@ -553,3 +553,20 @@ fn ignore_files_that_never_end_are_not_read() {
         }
     }
 }
+
+#[test]
+fn an_ignore_file_that_is_edited_in_place_counts_at_once() {
+    let repository = Repository::new();
+    repository.write(".gitignore", "hidden.rs\n");
+    repository.write("shown.rs", "fn alpha() {}\n");
+    repository.write("hidden.rs", "fn beta() {}\n");
+    let paths = || -> Vec<String> {
+        let locator = repository.open();
+        let paths = locator.paths().map(str::to_owned);
+        paths.filter(|path| path.ends_with(".rs")).collect()
+    };
+    assert_eq!(paths(), ["shown.rs"]);
+    // The directory does not change by this.
+    repository.write(".gitignore", "shown.rs\n# not the other\n");
+    assert_eq!(paths(), ["hidden.rs"]);
+}

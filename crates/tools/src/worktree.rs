@@ -2,6 +2,10 @@
 //!
 //! The agent may write what it likes in its worktree, also a `.git` file that leads elsewhere. So
 //! ours is found by the repository's own record, and nothing in the tree is run.
+//!
+//! The worktree is made when the agent starts and settled when it ends: removed with its branch if
+//! nothing came of it, otherwise left for the user. Path and branch are chosen by the caller from
+//! the task's id, so an agent that is resumed in another process opens the same one again.
 
 use std::{
     io,
@@ -10,10 +14,12 @@ use std::{
 
 use codespar_git::{Git, GitError, Repository, Trust, is_branch_name, zero_separated};
 
-/// A worktree on a branch.
+/// A worktree on a branch. Dropping it removes nothing.
 #[derive(Debug)]
 pub struct Worktree {
+    /// The user's repository.
     repository: Repository,
+    /// The same repository seen from the worktree: its own `HEAD` and index.
     tree: Repository,
     path: PathBuf,
     branch: String,
@@ -22,7 +28,8 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Makes the worktree at `path` from the repository's current commit, or opens it again.
+    /// Makes the worktree at `path` from the repository's current commit, or opens it again. The
+    /// files of an existing one stay as they are.
     pub async fn open(
         repository: &Path,
         path: &Path,
@@ -57,7 +64,8 @@ impl Worktree {
         }
     }
 
-    /// Removes it if nothing was changed or committed; otherwise says where the work is.
+    /// Removes it if nothing was changed or committed; otherwise says where the work is. When that
+    /// cannot be told, it stays. Ignored files do not count as changes.
     pub async fn settle(self) -> Option<String> {
         let place = format!(
             "The work is on branch {} in {}.",
@@ -71,6 +79,8 @@ impl Worktree {
         }
     }
 
+    /// The branch is deleted last, and only if it is still where it began: a commit that is made in
+    /// between is not lost.
     fn remove_if_unchanged(&self) -> Result<bool, GitError> {
         let files = self.tree.git_with_files()?;
         let still = files.commit_id("HEAD")?.as_ref() == Some(&self.base);
@@ -117,8 +127,9 @@ fn make(dir: &Path, path: PathBuf, branch: String, trust: Trust) -> io::Result<W
     })
 }
 
-/// A branch that is there is where an earlier attempt began: nothing was committed to it yet, or
-/// the worktree would be there.
+/// Makes the branch and the worktree on it. A branch of that name that has commits of its own is
+/// not taken over; one without is what a crash left between the two steps. If the worktree cannot
+/// be made, the branch is removed again.
 fn add(
     repository: &Repository,
     git: &Git,
@@ -129,7 +140,17 @@ fn add(
     // What a crash left half made.
     repository.remove_work_tree(path)?;
     let name = format!("refs/heads/{branch}");
-    git.call(["update-ref", "--no-deref", &name, head, ""])
+    let left = git.commit_id(&name)?;
+    let has_own = match &left {
+        Some(left) => {
+            let query = ["merge-base", "--is-ancestor", left, head];
+            git.call(query).run()?.code != Some(0)
+        }
+        None => false,
+    };
+    // Git refuses the change where the branch is not as it was seen here.
+    let before = left.filter(|_| !has_own).unwrap_or_default();
+    git.call(["update-ref", "--no-deref", &name, head, &before])
         .env("GIT_COMMITTER_NAME", "CodeSpar")
         .env("GIT_COMMITTER_EMAIL", "codespar@localhost")
         .run()?
@@ -229,6 +250,32 @@ mod tests {
         assert!(again.settle().await.unwrap().contains("codespar/one"));
         assert!(path.join("new.txt").exists() && !root.join("new.txt").exists());
         drop(tree);
+    }
+
+    #[tokio::test]
+    async fn a_branch_that_a_crash_left_alone_is_used_unless_it_has_commits() {
+        let (dir, root) = repository();
+        let path = dir.path().canonicalize().unwrap().join("trees/one");
+        // The branch was made, then the process was killed, then somebody committed.
+        git(&root, &["branch", "codespar/one"]);
+        git(&root, &["commit", "-q", "--allow-empty", "-m", "later"]);
+        let head = git(&root, &["rev-parse", "HEAD"]);
+        let tree = open(&root, &path).await;
+        assert_eq!(git(&path, &["rev-parse", "HEAD"]), head);
+        assert_eq!(tree.settle().await, None);
+
+        git(&root, &["switch", "-q", "-c", "codespar/one"]);
+        git(
+            &root,
+            &["commit", "-q", "--allow-empty", "-m", "somebody's"],
+        );
+        git(&root, &["switch", "-q", "-"]);
+        let refused = Worktree::open(&root, &path, "codespar/one", Trust::Untrusted).await;
+        assert!(refused.is_err());
+        assert_eq!(
+            git(&root, &["log", "-1", "--format=%s", "codespar/one"]),
+            "somebody's"
+        );
     }
 
     /// How often other work of this single-threaded runtime was polled while `work` went on.

@@ -1,5 +1,16 @@
 //! What happens on a pull request, for those who follow it. Each list comes from the kept answers
 //! while it does not change.
+//!
+//! The whole history is listed on each call, and the caller remembers which keys it has seen. That
+//! needs no cursor on our side and loses nothing if a call fails. A key contains what may change
+//! about a thing (the state of a review, the two commits of a conflict), so that the change is an
+//! event of its own.
+//!
+//! ```text
+//! review:<id>:<state>   line-comment:<id>   comment:<id>
+//! check:<id>            status:<id>         conflict:<head>:<base>
+//! merged:<time>         closed:<time>
+//! ```
 
 use codespar_protocol::{CheckState, CommitId, PullRequestState, Verdict};
 use jiff::Timestamp;
@@ -17,6 +28,8 @@ use crate::{Activity, ForgeError, Mergeability};
 type Dated = (Timestamp, Activity);
 
 impl GitHubForge {
+    /// The conflict and the end have no useful time and come last. Checks are those of the current
+    /// head only.
     pub(super) async fn list_activity(&self, number: u64) -> Result<Vec<Activity>, ForgeError> {
         let pull = self.pull(number).await?;
         let head = CommitId(pull.head.sha.clone());
@@ -61,6 +74,8 @@ fn activity(key: String, text: String) -> Activity {
     Activity { key, text }
 }
 
+/// `None` for a review that was not submitted, and for one that is only a container for remarks on
+/// lines.
 fn of_review(review: &wire::PullReview) -> Option<Dated> {
     let verdict = verdict_of(&review.state);
     // A review without words is there for its remarks; those come by themselves.

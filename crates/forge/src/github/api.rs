@@ -1,4 +1,20 @@
 //! Sends requests to the API: headers, tries, limits, pages, kept answers.
+//!
+//! One call passes through these functions, outermost first:
+//!
+//! ```text
+//! make     for requests that create something: after a lost answer, look before sending again
+//! send     waits while a limit is in force, repeats what may be repeated
+//! follow   redirects, to the same host only
+//! once     one HTTP exchange, with If-None-Match for kept answers
+//! ```
+//!
+//! Whether a failed request may be repeated depends on what may have happened. A connection that
+//! was never made had no effect; an answer that got lost, or a 5xx, may follow an effect. The first
+//! is always repeated, the second only where repeating does no harm ([`Repeat`]).
+//!
+//! Dropping the future cancels the request. GitHub may still carry it out, which is the same case
+//! as a lost answer.
 
 use std::{fmt, time::Duration};
 
@@ -25,15 +41,20 @@ use super::{
 };
 use crate::ForgeError;
 
+/// Sent with each request, so that GitHub does not change the format of its answers under us.
 const API_VERSION: &str = "2022-11-28";
+/// Exchanges for one call, the first included.
 const MOST_REDIRECTS: usize = 3;
 pub(super) const JSON: &str = "application/vnd.github+json";
 
-/// A request, and how to speak of it.
+/// A request, and how to speak of it. `what` and `needs` exist for error messages only: they let a
+/// refusal say which object it is about and which permission the token probably lacks.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) method: Method,
     pub(super) url: Url,
+    /// The media type; GitHub gives the same address as JSON, as a diff or as raw bytes. Part of
+    /// the key under which an answer is kept.
     pub(super) accept: &'static str,
     pub(super) body: Option<Value>,
     /// What it is about: `pull request #7 of owner/name`.
@@ -46,9 +67,11 @@ pub(super) struct Call {
 /// Whether a request that may have had its effect is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repeat {
-    /// It changes nothing the second time.
+    /// It changes nothing the second time. Reads, updates to a fixed value, deletions, and new git
+    /// objects, which nothing refers to yet.
     Free,
-    /// The caller looks for its result first.
+    /// The caller looks for its result first. [`Api::send`] does not repeat it after a lost answer;
+    /// [`Api::make`] does.
     AfterLooking,
 }
 
@@ -89,12 +112,14 @@ impl Call {
         self
     }
 
+    /// Marks a call that must not have its effect twice. Use it with [`Api::make`].
     pub(super) fn once(mut self) -> Self {
         self.repeat = Repeat::AfterLooking;
         self
     }
 
-    /// The limit that it counts against.
+    /// The limit that it counts against. GitHub counts several budgets of requests. The name is the
+    /// one that it uses in `x-ratelimit-resource`.
     fn kind(&self) -> &'static str {
         let path = self.url.path();
         if path.ends_with("/graphql") {
@@ -114,7 +139,7 @@ impl Call {
     }
 }
 
-/// A good answer.
+/// A good answer. The body is shared, not copied, when it comes from the kept answers.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) body: Bytes,
@@ -130,14 +155,15 @@ impl Answer {
     }
 }
 
-/// What came of a request that makes something.
+/// What came of a request that makes something. `T` is whatever the caller's search returns.
 pub(super) enum Made<T> {
     Now(Answer),
     /// An earlier try had made it.
     Before(T),
 }
 
-/// The API of a host.
+/// The API of a host. Holds the token as a header value marked sensitive, so that it does not
+/// appear in debug output.
 pub(super) struct Api {
     pub(super) base: Url,
     pub(super) graphql: Url,
@@ -149,6 +175,8 @@ pub(super) struct Api {
 }
 
 impl Api {
+    /// Fails with [`ForgeError::Refused`] for a token that is empty or cannot be a header value,
+    /// and for an address with another scheme than `http` or `https`.
     pub(super) fn new(
         base: Url,
         token: &SecretString,
@@ -190,7 +218,8 @@ impl Api {
         self.ask(call).await?.read(call)
     }
 
-    /// The same, with `None` for "not found".
+    /// The same, with `None` for "not found". GitHub also answers 404 where the token may not see
+    /// the object.
     pub(super) async fn find<T: DeserializeOwned>(
         &self,
         call: &Call,
@@ -202,7 +231,9 @@ impl Api {
         }
     }
 
-    /// All pages of a list, until there are no more or `enough` have come.
+    /// All pages of a list, until there are no more or `enough` have come. `items` extracts the
+    /// list from one page. The address of the next page comes from the answer and must be on the
+    /// same host, since the token is sent there.
     pub(super) async fn pages<P, T>(
         &self,
         call: &Call,
@@ -235,7 +266,9 @@ impl Api {
     }
 
     /// Sends something that makes a thing; after an answer that was lost it looks for the thing
-    /// before it sends again.
+    /// before it sends again. `look` is the caller's search for the thing, by key or by name. It
+    /// also runs after the last try, so a lost answer becomes an error only if the thing is really
+    /// not there. The call must be marked with [`Call::once`].
     pub(super) async fn make<T, L, F>(&self, call: &Call, look: L) -> Result<Made<T>, Failure>
     where
         L: Fn() -> F,
@@ -265,7 +298,9 @@ impl Api {
         }
     }
 
-    /// Sends it as often as it may and should be.
+    /// Sends it as often as it may and should be. Waiting for a limit does not count as a try but
+    /// adds up over the call; beyond `longest_limit_wait` the call fails with [`Failure::Limited`].
+    /// If a limit is known to be used up, nothing is sent before it is lifted.
     pub(super) async fn send(&self, call: &Call) -> Result<Answer, Failure> {
         let mut waited = Duration::ZERO;
         let mut tries = 1;
@@ -312,6 +347,8 @@ impl Api {
             .into())
     }
 
+    /// Scheme, host and port must be those of the API. Otherwise an answer could make us send the
+    /// token elsewhere.
     fn same_host(&self, call: &Call, url: Url) -> Result<Url, ForgeError> {
         if url.origin() == self.base.origin() {
             return Ok(url);
@@ -322,6 +359,8 @@ impl Api {
         )))
     }
 
+    /// A GET for which an answer is kept asks with its tag; `304` gives the kept answer and costs
+    /// nothing of the limit. The limits are noted for every status.
     async fn once(&self, call: &Call) -> Result<Outcome, Failure> {
         let key = (call.url.to_string(), call.accept);
         let kept = (call.method == Method::GET)
@@ -363,11 +402,15 @@ impl Api {
     }
 }
 
+/// Of one exchange that is no failure.
 enum Outcome {
     Answered(Answer),
     Elsewhere(Url),
 }
 
+/// Sorts a status that is no success. Limits are recognised first, because GitHub uses 403 for them
+/// as well as for missing permissions. 301 and 302 are followed for GET only, since HTTP does not
+/// keep other methods there.
 fn refusal(call: &Call, status: u16, headers: &HeaderMap, body: &[u8]) -> Result<Outcome, Failure> {
     let message = message_of(body);
     if let Some(until) = refused_until(status, headers, &message) {

@@ -1,4 +1,8 @@
 //! Checks and statuses: the two ways in which others say how a commit does.
+//!
+//! Check runs come from apps, statuses from older integrations; a commit may have both. They are
+//! listed together, runs first. A run that is not completed is pending; a conclusion or state that
+//! is not known counts as a failure.
 
 use codespar_protocol::{Check, CheckState, CommitId};
 
@@ -6,6 +10,8 @@ use super::{GitHubForge, api::Call, wire};
 use crate::ForgeError;
 
 impl GitHubForge {
+    /// All pages of both lists. A repository without any checks gives an empty list, which is not
+    /// the same as success.
     pub(super) async fn list_checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
         let runs = self.check_runs(commit).await?;
         let statuses = self.statuses(commit).await?;
@@ -48,6 +54,8 @@ impl GitHubForge {
 }
 
 impl wire::CheckRun {
+    /// Neutral and skipped runs count as success, as they do for GitHub's own branch rules.
+    /// Cancelled, timed out and stale runs are failures.
     pub(super) fn standing(&self) -> CheckState {
         match (self.status.as_str(), self.conclusion.as_deref()) {
             ("completed", Some("success" | "neutral" | "skipped")) => CheckState::Success,

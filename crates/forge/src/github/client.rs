@@ -1,4 +1,7 @@
 //! A client for GitHub: ring for TLS, the system's certificates, no redirects.
+//!
+//! The proxy is an explicit value. Environment variables are not consulted, since libraries do not
+//! read the environment.
 
 use std::time::Duration;
 

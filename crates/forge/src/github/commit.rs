@@ -1,4 +1,14 @@
 //! One commit with many files, all of it or nothing: blobs, tree, commit, then the branch.
+//!
+//! Objects are created first and are visible to nobody. Creating or advancing the branch is the
+//! single step that publishes them. A crash before it leaves objects that nothing refers to; a
+//! crash after it is found by the key in the commit's message.
+//!
+//! ```text
+//! branch absent          create it at the new commit
+//! branch at the parent   advance it, without force
+//! branch elsewhere       our own commit is among the last ones: return it; else Moved
+//! ```
 
 use std::collections::HashSet;
 
@@ -18,6 +28,8 @@ use crate::{ForgeError, NewCommit};
 const NEEDS: &str = "Contents: write";
 
 impl GitHubForge {
+    /// Two calls with the same key at the same time may both create a commit object, but only one
+    /// of them becomes part of the branch; the other call finds it in `settle`.
     pub(super) async fn make_commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError> {
         let head = self.find_head(&new.branch).await?;
         if let Some(head) = &head
@@ -41,7 +53,9 @@ impl GitHubForge {
         }
     }
 
-    /// Our commit among the last ones of the branch.
+    /// Our commit among the last ones of the branch. Looks at the last 100 commits, up to the
+    /// parent. The key alone is not enough: the commit must also stand directly on the expected
+    /// parent.
     async fn own_commit(
         &self,
         head: &CommitId,
@@ -70,6 +84,9 @@ impl GitHubForge {
         Ok(own.map(|commit| CommitId(commit.sha)))
     }
 
+    /// The id of the new tree. Content travels as base64, so that any bytes are possible. GitHub
+    /// applies the entries to the parent's tree; unchanged files are not sent. An empty change set
+    /// gives the parent's own tree.
     async fn make_tree(&self, new: &NewCommit) -> Result<String, ForgeError> {
         let url = self.repo_url(&["git", "commits", &new.parent.0])?;
         let what = format!("commit {} of {}", new.parent.short(), self.full_name());
@@ -91,6 +108,8 @@ impl GitHubForge {
         self.make_object("trees", body, new).await
     }
 
+    /// The id of the new object. An object that is created twice does no harm, since nothing refers
+    /// to it yet, hence the call may be repeated freely.
     async fn make_object(
         &self,
         kind: &str,
@@ -102,6 +121,8 @@ impl GitHubForge {
         Ok(object.sha)
     }
 
+    /// The update is an assignment of a fixed value without force: GitHub refuses it unless the
+    /// branch is an ancestor of the commit.
     async fn advance(&self, new: &NewCommit, commit: CommitId) -> Result<CommitId, ForgeError> {
         let parts: Vec<&str> = ["git", "refs", "heads"]
             .into_iter()
@@ -137,7 +158,7 @@ impl GitHubForge {
     }
 
     /// The branch was refused: because we had done it already, because it has moved, or for
-    /// GitHub's own reason.
+    /// GitHub's own reason. `refusal` is returned if the branch does not explain it.
     async fn settle(&self, new: &NewCommit, refusal: ForgeError) -> Result<CommitId, ForgeError> {
         match self.find_head(&new.branch).await? {
             Some(head) if head != new.parent => match self.own_commit(&head, new).await? {
@@ -159,6 +180,7 @@ impl GitHubForge {
         Ok(Call::with(method, self.repo_url(parts)?, body, what, NEEDS))
     }
 
+    /// Any refusal is fine if the branch is gone afterwards.
     pub(super) async fn remove_branch(&self, branch: &str) -> Result<(), ForgeError> {
         let parts: Vec<&str> = ["git", "refs", "heads"]
             .into_iter()
@@ -186,7 +208,8 @@ fn moved(new: &NewCommit, found: CommitId) -> ForgeError {
     }
 }
 
-/// Names that are gone, unless another file takes them over.
+/// Names that are gone, unless another file takes them over. A null id removes the path from the
+/// base tree.
 fn deletions(changes: &ChangeSet) -> Vec<Value> {
     let taken: HashSet<_> = changes
         .0

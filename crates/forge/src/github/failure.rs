@@ -9,12 +9,15 @@ use crate::ForgeError;
 
 const EXCERPT: usize = 300;
 
-/// A request that did not bring what was asked for.
+/// A request that did not bring what was asked for. It stays inside this module tree, where callers
+/// react to single statuses; [`Failure::explain`] turns it into the error of the trait at the
+/// boundary.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// GitHub said no.
     Said(Said),
-    /// There was no answer, or one that says nothing about what happened.
+    /// There was no answer, or one that says nothing about what happened. A connection error, a
+    /// timeout, or a status 408 or 5xx.
     Lost { reason: String, effect: Effect },
     /// A limit on requests is used up.
     Limited(Timestamp),
@@ -26,6 +29,7 @@ pub(super) enum Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     None,
+    /// Assumed whenever the request may have left this machine.
     Perhaps,
 }
 
@@ -40,6 +44,7 @@ pub(super) struct Said {
 }
 
 impl Said {
+    /// Compares in lower case: `text` must be lower case, and part of the message.
     pub(super) fn is(&self, status: u16, text: &str) -> bool {
         self.status == status && self.message.to_lowercase().contains(text)
     }
@@ -64,6 +69,8 @@ impl Failure {
     }
 }
 
+/// 404 is also what GitHub answers when a token may not see something, so the text mentions both.
+/// The permission named by GitHub is preferred to the one that the call expects.
 fn refused(said: Said, call: &Call) -> ForgeError {
     let what = call.what.clone();
     let Said {
@@ -100,7 +107,8 @@ struct ErrorBody {
     errors: Value,
 }
 
-/// The message of an error's body and its details, in one line.
+/// The message of an error's body and its details, in one line. A body that is no JSON (a proxy's
+/// page) is reduced to its first 300 characters.
 pub(super) fn message_of(body: &[u8]) -> String {
     let Ok(error) = serde_json::from_slice::<ErrorBody>(body) else {
         let text = String::from_utf8_lossy(body);

@@ -1,4 +1,6 @@
 //! What the REST API cannot do: drafts made ready and back, and who an app's token is.
+//!
+//! The queries are constants; values travel as variables, never as part of the text.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -43,6 +45,7 @@ impl GitHubForge {
         Ok(())
     }
 
+    /// Empty if GitHub names nobody.
     pub(super) async fn viewer(&self) -> Result<String, ForgeError> {
         let data = self
             .query(
@@ -58,6 +61,8 @@ impl GitHubForge {
             .to_owned())
     }
 
+    /// Only the first error is reported. Both mutations and the query may be repeated, so the call
+    /// is not marked as one to be sent once.
     async fn query(
         &self,
         query: &str,
@@ -75,7 +80,8 @@ impl GitHubForge {
     }
 }
 
-/// Errors of GraphQL come with status 200.
+/// Errors of GraphQL come with status 200. The type of the first error is mapped to the variants
+/// that the REST calls use, so that callers need not know which API was used.
 fn refused(call: &Call, error: &ReplyError) -> ForgeError {
     let what = call.what.clone();
     let message = &error.message;

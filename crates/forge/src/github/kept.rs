@@ -1,4 +1,8 @@
 //! Answers kept with their `ETag`: asking again for what did not change costs nothing of the limit.
+//!
+//! Following a pull request asks the same questions again and again. With a tag GitHub answers
+//! `304` as long as nothing changed. The answers are bounded by number and size and live in memory
+//! only. They cannot be out of date: each use is confirmed by GitHub first.
 
 use std::collections::HashMap;
 
@@ -8,6 +12,7 @@ use reqwest::header::HeaderValue;
 use super::api::Answer;
 
 const MOST_BYTES: usize = 16 * 1024 * 1024;
+/// Finding the oldest is a linear search, which is fast enough for this number.
 const MOST_ENTRIES: usize = 512;
 /// A larger answer would push all others out.
 const LARGEST: usize = 2 * 1024 * 1024;
@@ -43,7 +48,8 @@ impl Kept {
         Some((entry.tag.clone(), entry.answer.clone()))
     }
 
-    /// Keeps an answer, if it is not too large.
+    /// Keeps an answer, if it is not too large. An answer that replaces an older one for the same
+    /// key is never left beside it, even if the new one is too large to keep.
     pub(super) fn put(&self, key: Key, tag: HeaderValue, answer: Answer) {
         let mut inner = self.0.lock();
         inner.forget(&key);

@@ -1,4 +1,9 @@
 //! Limits on requests: what the headers of an answer say, and until when each kind is shut.
+//!
+//! GitHub has a primary limit for each kind of request, counted by the hour or the minute, and
+//! secondary limits that depend on load. The first is known in advance from headers; the second
+//! only shows in a refusal. While a primary limit is used up, requests of its kind wait without
+//! being sent; after a refusal, only the refused request waits.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -20,7 +25,8 @@ impl Limits {
         (until > Timestamp::now()).then_some(until)
     }
 
-    /// Takes note of what an answer says about its kind.
+    /// Takes note of what an answer says about its kind. The server's name for the kind wins over
+    /// ours.
     pub(super) fn note(&self, asked: &str, headers: &HeaderMap) {
         let kind = text(headers, "x-ratelimit-resource").unwrap_or(asked);
         let mut shut = self.0.lock();
@@ -31,7 +37,8 @@ impl Limits {
     }
 }
 
-/// When an answer that refuses for a limit lets us in again; `None` if it refuses for something else.
+/// When an answer that refuses for a limit lets us in again; `None` if it refuses for another
+/// reason.
 pub(super) fn refused_until(status: u16, headers: &HeaderMap, message: &str) -> Option<Timestamp> {
     if !matches!(status, 403 | 429) {
         return None;
@@ -45,7 +52,9 @@ pub(super) fn refused_until(status: u16, headers: &HeaderMap, message: &str) -> 
     Some(after(wait))
 }
 
-/// How long the primary limit stays used up, by the server's own clock where it tells it.
+/// How long the primary limit stays used up, by the server's own clock where it tells it. The
+/// difference of two times of the server, so that a clock of ours that is wrong does no harm. Zero
+/// if the reset is already past.
 fn used_up(headers: &HeaderMap) -> Option<Duration> {
     if text(headers, "x-ratelimit-remaining")? != "0" {
         return None;

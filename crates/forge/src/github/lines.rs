@@ -1,4 +1,8 @@
 //! Which lines a diff shows: remarks can only be made on those.
+//!
+//! GitHub refuses a whole review if one remark is on a line outside the diff. The parser reads
+//! unified diffs from GitHub and must not panic on any text; a hunk's counts decide where it ends,
+//! not what its lines look like.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,6 +11,8 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct ShownLines(HashMap<String, HashSet<u32>>);
 
 impl ShownLines {
+    /// Added and unchanged lines count, removed ones do not exist on the new side. What is not a
+    /// hunk or a file header is skipped.
     pub(crate) fn of(diff: &str) -> Self {
         let mut shown = Self::default();
         let mut path = String::new();
@@ -89,7 +95,8 @@ fn unquoted(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `-1,4 +1,6 @@ …` as (old lines, new lines, first new line).
+/// `-1,4 +1,6 @@ …` as (old lines, new lines, first new line). `None` for a line that only looks
+/// like the head of a hunk.
 fn hunk(text: &str) -> Option<(i64, i64, u32)> {
     let mut ranges = text.split(' ');
     let (_, old) = range(ranges.next()?.strip_prefix('-')?)?;

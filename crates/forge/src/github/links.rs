@@ -3,6 +3,8 @@
 use reqwest::header::{HeaderMap, LINK};
 use url::Url;
 
+/// `None` on the last page and for a header that cannot be read. The address is not checked here;
+/// whoever follows it compares the host.
 pub(super) fn next_page(headers: &HeaderMap) -> Option<Url> {
     let links = headers.get(LINK)?.to_str().ok()?;
     links.split(',').find_map(|link| {

@@ -1,4 +1,8 @@
 //! Whether a pull request can be merged, and merging it.
+//!
+//! A merge is never sent without the head it is meant for. If the answer is lost, the state of the
+//! pull request tells what happened: merged with that head means done, open means try again, any
+//! other head is [`ForgeError::Moved`].
 
 use codespar_protocol::{CommitId, MergeStrategy, PullRequestState};
 use reqwest::Method;
@@ -14,6 +18,7 @@ use crate::{ForgeError, MergeOrder, Mergeability};
 
 impl GitHubForge {
     /// GitHub works it out when it is asked, in the background: it is asked again a few times.
+    /// [`Mergeability::Unknown`] only if GitHub has no answer after all tries.
     pub(super) async fn wait_for_mergeability(
         &self,
         number: u64,
@@ -29,6 +34,9 @@ impl GitHubForge {
         }
     }
 
+    /// A refusal with 405 or 409 can have several causes. The pull request is read again to tell a
+    /// merge by someone else, a moved head and a conflict apart; what is left is reported in
+    /// GitHub's words. A rebase makes no commit of its own, so it takes no title.
     pub(super) async fn merge_pull(
         &self,
         number: u64,
@@ -94,6 +102,9 @@ impl GitHubForge {
 }
 
 /// In the order in which GitHub's own page tells it.
+///
+/// `unstable`, where checks that are not required have failed, counts as clean: whether checks
+/// suffice is decided elsewhere.
 pub(super) fn judge(pull: &wire::Pull) -> Mergeability {
     let base = &pull.base.branch;
     let blocked = |reason: String| Mergeability::Blocked(reason);

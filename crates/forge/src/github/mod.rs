@@ -1,4 +1,19 @@
 //! GitHub, on github.com or an Enterprise host, through its REST and git data API.
+//!
+//! Each concern is a file with an `impl GitHubForge` block; the implementation of [`Forge`] below
+//! only delegates. All requests go through `api.rs`, which adds headers, waits for limits, retries
+//! and follows pages.
+//!
+//! ```text
+//! commit              POST git/blobs, git/trees, git/commits, then POST or PATCH git/refs
+//! open_pull_request   GET pulls?head=owner:branch, POST pulls
+//! review              GET pulls/N/reviews, POST pulls/N/reviews
+//! merge               GET pulls/N, PUT pulls/N/merge
+//! activity            GET pulls/N, its reviews and comments, checks and statuses of its head
+//! ```
+//!
+//! No work tree and no `git` command are needed. Nothing is stored on disk; answers and trees are
+//! kept in memory for as long as the forge lives.
 
 mod activity;
 mod api;
@@ -41,7 +56,7 @@ use crate::{
 use api::{Api, Call};
 use read::Trees;
 
-/// GitHub refuses longer bodies.
+/// GitHub refuses longer bodies. They are cut to fit before they are sent.
 const MAX_BODY_CHARS: usize = 65_536;
 
 /// All that is needed to work on a repository at GitHub.
@@ -60,12 +75,17 @@ pub struct GitHubSetup {
     pub patience: Patience,
 }
 
-/// A repository at GitHub.
+/// A repository at GitHub. Cheap to make: no request is sent until a method is called. Shared
+/// behind an `Arc`, it can be used by many tasks at once; they share limits, kept answers and
+/// trees.
 pub struct GitHubForge {
     owner: String,
     name: String,
     api: Api,
+    /// Filled by listings; files of a listed commit are then found without further requests for
+    /// trees.
     trees: Trees,
+    /// Asked for once. An error is not kept.
     who: OnceCell<String>,
 }
 
@@ -79,6 +99,10 @@ impl fmt::Debug for GitHubForge {
 
 impl GitHubForge {
     /// Checks the values; asks GitHub nothing.
+    ///
+    /// Owner and name end up in the path of every URL, so only the characters that GitHub itself
+    /// allows are accepted. Errors: [`ForgeError::Refused`] for a name, a token or an address that
+    /// cannot work.
     pub fn new(setup: GitHubSetup) -> Result<Self, ForgeError> {
         let GitHubSetup {
             api,
@@ -113,7 +137,8 @@ impl GitHubForge {
         format!("pull request #{number} of {}", self.full_name())
     }
 
-    /// An address under the API's base, part by part.
+    /// An address under the API's base, part by part. Each part is percent-encoded as one segment,
+    /// so a branch or a user name cannot lead to another endpoint.
     fn url(&self, parts: &[&str]) -> Result<Url, ForgeError> {
         let mut url = self.api.base.clone();
         // A part `..` would be taken as "up".

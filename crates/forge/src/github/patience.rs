@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use codespar_protocol::Backoff;
 
-/// How often and how patiently a request that failed is sent again.
+/// How often and how patiently a request that failed is sent again. With the defaults a request
+/// that keeps failing is given up after five tries and at most 7.5 seconds of waiting, besides the
+/// time that the tries themselves take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Tries in all, the first included.

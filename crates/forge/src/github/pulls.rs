@@ -1,4 +1,8 @@
 //! Pull requests: open, change, list, and what they change.
+//!
+//! GitHub allows one open pull request for each pair of head and base. The head branch is therefore
+//! what a pull request is found by after a crash or a lost answer. A body that is too long is
+//! shortened rather than refused.
 
 use std::fmt::Write as _;
 
@@ -20,6 +24,7 @@ const WRITE: &str = "Pull requests: write";
 const DIFF: &str = "application/vnd.github.diff";
 
 impl wire::Pull {
+    /// GitHub calls a merged pull request `closed` as well; the time of the merge tells them apart.
     pub(super) fn life(&self) -> PullRequestState {
         match (self.merged_at, self.state.as_str()) {
             (Some(_), _) => PullRequestState::Merged,
@@ -63,6 +68,8 @@ impl GitHubForge {
             .await
     }
 
+    /// Where the plan of the repository has no drafts, a draft is opened as an ordinary pull
+    /// request and the log says so; the result shows that it is no draft.
     pub(super) async fn open_pull(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
         if let Some(own) = self.open_pull_of(new).await? {
             return Ok(own.into());
@@ -80,6 +87,8 @@ impl GitHubForge {
         }
     }
 
+    /// A refusal because it exists already leads to the existing one: somebody was faster, perhaps
+    /// an earlier try of ours.
     async fn create_pull(
         &self,
         new: &NewPullRequest,
@@ -106,7 +115,9 @@ impl GitHubForge {
         }
     }
 
-    /// The open one of the head branch; the one for this base, if there are several.
+    /// The open one of the head branch; the one for this base, if there are several. Used before
+    /// opening, after a lost answer and after a refusal, so all three agree on what counts as the
+    /// same pull request.
     async fn open_pull_of(&self, new: &NewPullRequest) -> Result<Option<wire::Pull>, ForgeError> {
         let head = format!("{}:{}", self.owner, new.head);
         let what = format!("pull requests of {}", self.full_name());
@@ -116,12 +127,18 @@ impl GitHubForge {
             ("per_page", "100"),
         ]);
         let mut open: Vec<wire::Pull> = self.api.list(&call).await?;
-        // GitHub ignores a head that it cannot read, and lists everything.
-        open.retain(|pull| pull.head.branch == new.head);
+        // GitHub ignores a head that it cannot read, and lists everything, also from forks.
+        open.retain(|pull| {
+            let label = pull.head.label.as_deref().unwrap_or(&head);
+            pull.head.branch == new.head && label.eq_ignore_ascii_case(&head)
+        });
         let same_base = open.iter().position(|pull| pull.base.branch == new.base);
         Ok((!open.is_empty()).then(|| open.swap_remove(same_base.unwrap_or(0))))
     }
 
+    /// Title, body and state change in one request. The draft flag needs another one, through
+    /// GraphQL, and only if it differs: a failure in between leaves the first part done, and the
+    /// call can be repeated.
     pub(super) async fn change_pull(
         &self,
         number: u64,
@@ -164,6 +181,8 @@ impl GitHubForge {
         }
     }
 
+    /// GitHub knows open and closed only; merged ones are told apart here, after all pages have
+    /// come.
     pub(super) async fn list_pulls(
         &self,
         state: Option<PullRequestState>,
@@ -189,6 +208,8 @@ impl GitHubForge {
             .collect())
     }
 
+    /// GitHub refuses diffs beyond a certain length with 406. They are then put together from the
+    /// list of files.
     pub(super) async fn read_diff(&self, number: u64) -> Result<String, ForgeError> {
         let url = self.pull_url(number, &[])?;
         let call = Call::get(url, self.describe_pull(number), READ).accepting(DIFF);
@@ -200,6 +221,7 @@ impl GitHubForge {
         }
     }
 
+    /// All pages of the list of files, in GitHub's order.
     async fn diff_by_files(&self, number: u64) -> Result<String, ForgeError> {
         let url = self.pull_url(number, &["files"])?;
         let call = Call::get(url, self.describe_pull(number), READ).query(&[("per_page", "100")]);
@@ -208,6 +230,8 @@ impl GitHubForge {
     }
 }
 
+/// In the format of `git diff`, as far as GitHub tells: without modes and object ids. A file
+/// without a patch is shown as binary, although it may just be too large.
 fn diff_of(file: &wire::PullFile) -> String {
     let after = &file.filename;
     let before = file.previous_filename.as_ref().unwrap_or(after);

@@ -1,4 +1,8 @@
 //! What is in the repository: branches, trees, files, and who may do what.
+//!
+//! Trees and blobs are read through the git data API, by object id. That is exact: no symlink is
+//! followed, modes are known, and content comes byte for byte. The id of a commit never changes
+//! meaning, so its tree can be kept without ever being checked again.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -15,7 +19,8 @@ const MAX_QUERY_CHARS: usize = 256;
 const RAW: &str = "application/vnd.github.raw+json";
 const NEEDS: &str = "Contents: read";
 
-/// Whole trees by commit, latest last.
+/// Whole trees by commit, latest last. The oldest listing goes first, whether or not it was used
+/// since.
 #[derive(Default)]
 pub(super) struct Trees(Mutex<VecDeque<(String, Arc<Vec<wire::Entry>>)>>);
 
@@ -46,6 +51,8 @@ impl GitHubForge {
         }
     }
 
+    /// GitHub answers 404 for a missing branch and for a missing repository. A second request tells
+    /// them apart, so that a wrong repository name is an error and not an absent branch.
     pub(super) async fn find_head(&self, branch: &str) -> Result<Option<CommitId>, ForgeError> {
         let parts: Vec<&str> = ["git", "ref", "heads"]
             .into_iter()
@@ -66,6 +73,7 @@ impl GitHubForge {
         }
     }
 
+    /// Files only, sorted by path. Submodules and entries with an unknown mode are left out.
     pub(super) async fn read_tree(&self, commit: &CommitId) -> Result<Vec<TreeEntry>, ForgeError> {
         let tree = self.whole_tree(commit).await?;
         let mut files: Vec<TreeEntry> = tree
@@ -82,8 +90,9 @@ impl GitHubForge {
         Ok(files)
     }
 
-    /// All entries. What is too large for one answer is walked folder by folder, each of them
-    /// whole where it fits.
+    /// All entries. What is too large for one answer is walked folder by folder, each of them whole
+    /// where it fits. A listing without recursion that is truncated too means a single folder with
+    /// too many entries; that is refused. Nothing is kept from a walk that failed.
     async fn whole_tree(&self, commit: &CommitId) -> Result<Arc<Vec<wire::Entry>>, ForgeError> {
         if let Some(tree) = self.trees.get(commit) {
             return Ok(tree);
@@ -154,7 +163,8 @@ impl GitHubForge {
         Ok(Some(FileAt { content, mode }))
     }
 
-    /// Folder by folder.
+    /// Folder by folder. One request for each folder on the way: cheaper than a whole tree when
+    /// only one file is needed. `None` when a part is missing or is not a folder.
     async fn walk_to(
         &self,
         commit: &CommitId,
@@ -174,6 +184,8 @@ impl GitHubForge {
         Ok(None)
     }
 
+    /// In GitHub's order. GitHub searches the default branch only, so the result may not fit
+    /// another commit.
     pub(super) async fn search_code(
         &self,
         words: &[String],
@@ -196,6 +208,7 @@ impl GitHubForge {
         Ok(paths)
     }
 
+    /// A user whom GitHub does not find, and a level that is not known, give [`Permission::None`].
     pub(super) async fn permission_of(&self, user: &str) -> Result<Permission, ForgeError> {
         let what = format!("the permission of {user} in {}", self.full_name());
         let url = self.repo_url(&["collaborators", user, "permission"])?;

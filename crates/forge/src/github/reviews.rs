@@ -1,4 +1,8 @@
 //! Reviews with remarks on lines.
+//!
+//! A review is one request with all its remarks, so it appears as a whole. GitHub refuses it for
+//! reasons that can be worked around: a remark on a line outside the diff, or a verdict on one's
+//! own pull request. The text of the review then carries what the form cannot.
 
 use std::{collections::HashMap, fmt::Write as _};
 
@@ -19,7 +23,8 @@ use crate::{Forge, ForgeError, NewReview};
 const READ: &str = "Pull requests: read";
 const WRITE: &str = "Pull requests: write";
 
-/// A review in the form it is sent.
+/// A review in the form it is sent. It starts as a copy of the order and loses remarks and verdict
+/// to its body as GitHub refuses them.
 struct Draughted {
     verdict: Verdict,
     body: String,
@@ -27,6 +32,8 @@ struct Draughted {
 }
 
 impl GitHubForge {
+    /// Each refusal allows one remedy. The loop ends because a remedy can be applied only a few
+    /// times: the verdict once, the remarks until none is left.
     pub(super) async fn post_review(
         &self,
         number: u64,
@@ -90,7 +97,8 @@ impl GitHubForge {
         }
     }
 
-    /// Ours, by key and writer: anyone can copy a key into a text.
+    /// Ours, by key and writer: anyone can copy a key into a text. The writer is asked for only if
+    /// some review has the mark, which saves a request in the usual case.
     async fn own_review(&self, number: u64, key: &str) -> Result<Option<Review>, ForgeError> {
         let mark = format!("<!-- codespar-key: {key} -->");
         let marked = |review: &Review| review.body.contains(&mark);
@@ -104,6 +112,8 @@ impl GitHubForge {
             .find(|review| marked(review) && review.author == us))
     }
 
+    /// Reviews and remarks are two lists at GitHub; they are joined by the id of the review.
+    /// Remarks outside any review are left out.
     pub(super) async fn list_reviews(&self, number: u64) -> Result<Vec<Review>, ForgeError> {
         let reviews = self.wire_reviews(number).await?;
         if reviews.is_empty() {
@@ -155,12 +165,14 @@ impl GitHubForge {
     }
 }
 
+/// A refusal is a value here, since the caller may have a remedy for it.
 enum Sent {
     Posted(Review),
     Refused(super::failure::Said, Call),
 }
 
 impl Draughted {
+    /// All remarks are on the new side of the diff (`RIGHT`).
     fn to_json(&self, commit: &CommitId) -> Value {
         let comment = |comment: &ReviewComment| json!({"path": comment.path, "line": comment.line, "side": "RIGHT", "body": comment.body});
         let comments: Vec<Value> = self.comments.iter().map(comment).collect();
@@ -208,6 +220,7 @@ impl Draughted {
     }
 }
 
+/// GitHub may leave out the commit and the time; they become empty values rather than an error.
 fn to_review(review: wire::PullReview, comments: Vec<ReviewComment>) -> Review {
     Review {
         id: review.id.to_string(),
@@ -220,6 +233,7 @@ fn to_review(review: wire::PullReview, comments: Vec<ReviewComment>) -> Review {
     }
 }
 
+/// A dismissed review counts as a comment.
 pub(super) fn verdict_of(state: &str) -> Verdict {
     match state {
         "APPROVED" => Verdict::Approve,

@@ -1,12 +1,16 @@
 //! GitHub's answers, as much of them as we read.
+//!
+//! Fields that we do not use are not declared; unknown ones are ignored, so GitHub may add more. A
+//! missing field that is declared without `Option` or a default makes the answer an error that
+//! names the field. The types are never sent: requests are built where they are made.
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
+/// The three flags are absent for tokens that may not push.
 #[derive(Deserialize)]
 pub(super) struct Repo {
     pub(super) default_branch: String,
-    // Only those who may push are told.
     pub(super) allow_merge_commit: Option<bool>,
     pub(super) allow_squash_merge: Option<bool>,
     pub(super) allow_rebase_merge: Option<bool>,
@@ -22,6 +26,7 @@ pub(super) fn login(user: Option<&User>) -> String {
     user.map_or_else(|| "ghost".to_owned(), |user| user.login.clone())
 }
 
+/// Anything that is only a name: the target of a reference, a parent, a new blob.
 #[derive(Deserialize)]
 pub(super) struct Object {
     pub(super) sha: String,
@@ -32,6 +37,7 @@ pub(super) struct Ref {
     pub(super) object: Object,
 }
 
+/// From the git data API; [`ListedCommit`] is the same commit as the list of commits shows it.
 #[derive(Deserialize)]
 pub(super) struct GitCommit {
     pub(super) tree: Object,
@@ -52,6 +58,7 @@ pub(super) struct CommitText {
 #[derive(Deserialize)]
 pub(super) struct Tree {
     pub(super) tree: Vec<Entry>,
+    /// GitHub stopped listing; the entries are incomplete.
     #[serde(default)]
     pub(super) truncated: bool,
 }
@@ -60,6 +67,7 @@ pub(super) struct Tree {
 pub(super) struct Entry {
     pub(super) path: String,
     pub(super) mode: String,
+    /// `blob`, `tree` or `commit` (a submodule).
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) sha: String,
@@ -76,9 +84,11 @@ pub(super) struct FoundFile {
     pub(super) path: String,
 }
 
+/// Both from a single request and from lists.
 #[derive(Deserialize)]
 pub(super) struct Pull {
     pub(super) number: u64,
+    /// The name of the same object in GraphQL.
     pub(super) node_id: String,
     pub(super) title: String,
     pub(super) body: Option<String>,
@@ -93,9 +103,11 @@ pub(super) struct Pull {
     pub(super) updated_at: Timestamp,
     pub(super) closed_at: Option<Timestamp>,
     pub(super) merged_at: Option<Timestamp>,
+    /// Of an open pull request it is a test merge that GitHub made, not a result.
     pub(super) merge_commit_sha: Option<String>,
-    // Lists leave these two out.
+    /// `None` in lists, and while GitHub has not worked it out.
     pub(super) mergeable: Option<bool>,
+    /// `clean`, `dirty`, `blocked`, `behind` and others; absent in lists.
     pub(super) mergeable_state: Option<String>,
 }
 
@@ -104,6 +116,8 @@ pub(super) struct Side {
     #[serde(rename = "ref")]
     pub(super) branch: String,
     pub(super) sha: String,
+    /// `owner:branch`, which tells a branch from that of a fork with the same name.
+    pub(super) label: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +125,7 @@ pub(super) struct PullFile {
     pub(super) filename: String,
     pub(super) status: String,
     pub(super) previous_filename: Option<String>,
+    /// Absent for binary files and for changes that are too large.
     pub(super) patch: Option<String>,
 }
 
@@ -120,6 +135,7 @@ pub(super) struct PullReview {
     pub(super) user: Option<User>,
     #[serde(default)]
     pub(super) body: String,
+    /// `APPROVED`, `CHANGES_REQUESTED`, `COMMENTED`, `DISMISSED` or `PENDING`.
     pub(super) state: String,
     pub(super) commit_id: Option<String>,
     pub(super) submitted_at: Option<Timestamp>,
@@ -130,6 +146,7 @@ pub(super) struct LineComment {
     pub(super) id: u64,
     pub(super) pull_request_review_id: Option<u64>,
     pub(super) path: String,
+    /// `None` once a later commit has changed the place; `original_line` still tells where it was.
     pub(super) line: Option<u32>,
     pub(super) original_line: Option<u32>,
     pub(super) body: String,
@@ -137,6 +154,7 @@ pub(super) struct LineComment {
     pub(super) created_at: Timestamp,
 }
 
+/// On the pull request as a whole. GitHub keeps these with issues.
 #[derive(Deserialize)]
 pub(super) struct Comment {
     pub(super) id: u64,

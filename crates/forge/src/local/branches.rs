@@ -1,4 +1,8 @@
 //! Branches: which is the default, where they are, who has them checked out, moving them.
+//!
+//! A branch is only ever addressed by its full reference name, so that a name such as `-d` or
+//! `@{-1}` cannot be taken for an option or a revision. All updates name the expected old value;
+//! git makes the comparison and the update one step.
 
 use std::path::Path;
 
@@ -19,6 +23,7 @@ pub(super) fn ref_of(branch: &str) -> String {
 }
 
 impl LocalForge {
+    /// A text that cannot be the name of a branch is `None`, without asking git.
     pub(super) async fn branch_head(&self, branch: &str) -> Result<Option<CommitId>, ForgeError> {
         if !is_branch_name(branch) {
             return Ok(None);
@@ -32,6 +37,9 @@ impl LocalForge {
         head.ok_or_else(|| ForgeError::NotFound(format!("branch {branch}")))
     }
 
+    /// The first that exists of: the remote's HEAD, `init.defaultBranch`, `main`, `master`, the
+    /// current branch, the branch with the latest commit. The user's current branch comes late on
+    /// purpose: it may be a topic branch.
     pub(super) async fn find_default_branch(&self) -> Result<String, ForgeError> {
         let origin = self.symbolic("refs/remotes/origin/HEAD").await?;
         let origin = origin
@@ -56,7 +64,9 @@ impl LocalForge {
         self.any_branch().await
     }
 
-    /// The branch with the latest commit; for a detached HEAD and branches of unusual names.
+    /// The branch with the latest commit; for a detached HEAD and branches of unusual names. Our
+    /// own `codespar/` branches never count. Without any branch the error says which command makes
+    /// one.
     async fn any_branch(&self) -> Result<String, ForgeError> {
         let list = [
             "for-each-ref",
@@ -79,6 +89,7 @@ impl LocalForge {
         )))
     }
 
+    /// The reference that a symbolic one points to; `None` if it does not exist or is not symbolic.
     async fn symbolic(&self, name: &str) -> Result<Option<String>, ForgeError> {
         let run = Run::new(["symbolic-ref", "--quiet", name]);
         let ran = self.git.run(run).await?;
@@ -95,7 +106,9 @@ impl LocalForge {
         }
     }
 
-    /// Moves a branch from where it was, or makes it; never from anywhere else.
+    /// Moves a branch from where it was, or makes it; never from anywhere else. `from` is the
+    /// expected value; `None` means that the branch must not exist. [`ForgeError::Moved`] if a
+    /// branch that existed is elsewhere by now.
     pub(super) async fn move_branch(
         &self,
         branch: &str,
@@ -121,7 +134,8 @@ impl LocalForge {
         }
     }
 
-    /// Undoes a move to a commit that turned out to be damaged.
+    /// Undoes a move to a commit that turned out to be damaged. Does nothing but fail if somebody
+    /// has moved the branch on since.
     pub(super) async fn move_back(
         &self,
         branch: &str,
@@ -151,6 +165,8 @@ impl LocalForge {
         Ok(all)
     }
 
+    /// Refused for the default branch and for one that is checked out. Deleting fails if the branch
+    /// moves between the look and the deletion, so no new commit is lost.
     pub(super) async fn remove_branch(&self, branch: &str) -> Result<(), ForgeError> {
         let Some(head) = self.branch_head(branch).await? else {
             return Ok(());

@@ -1,4 +1,15 @@
 //! Making a commit on a branch without a work tree.
+//!
+//! The user's index and files are not involved: a temporary index is read from the parent, changed,
+//! and written as a tree. The order of steps is what makes it safe to be interrupted:
+//!
+//! 1. objects are written apart from the repository
+//! 2. they enter it as a pack that garbage collection leaves alone
+//! 3. the branch moves, if it still is where it was
+//! 4. the commit is checked for missing objects; if some are, the branch moves back
+//!
+//! Before step 3 nothing is visible. After it the key in the message lets a repeated call find the
+//! commit.
 
 use std::collections::BTreeSet;
 
@@ -12,6 +23,9 @@ use super::{
 use crate::{ForgeError, NewCommit};
 
 impl LocalForge {
+    /// Refused for the default branch and for a branch that is checked out somewhere: moving it
+    /// would make the work tree there look changed. Errors: [`ForgeError::Moved`] if the branch is
+    /// at another commit than the parent, [`ForgeError::NotFound`] if the parent does not exist.
     pub(super) async fn make_commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError> {
         self.check_name(&new.branch)?;
         if new.branch == self.find_default_branch().await? {
@@ -61,7 +75,9 @@ impl LocalForge {
         }
     }
 
-    /// The commit of this key on top of the parent, if the branch has it.
+    /// The commit of this key on top of the parent, if the branch has it. All commits between the
+    /// parent and the branch are read. The commit must have the parent as its only parent; with
+    /// other commits on top it is still found.
     async fn made_before(
         &self,
         new: &NewCommit,
@@ -87,7 +103,8 @@ impl LocalForge {
         Ok(made)
     }
 
-    /// The parent's tree with the changes, through an index of its own.
+    /// The parent's tree with the changes, through an index of its own. Returns the id of the tree.
+    /// The index lives in a temporary directory that is removed at the end, also after an error.
     async fn changed_tree(
         &self,
         git: &Place,
@@ -111,7 +128,9 @@ impl LocalForge {
         git.text("write the tree", run).await
     }
 
-    /// What goes, then what comes, so that a file can make room for a directory.
+    /// What goes, then what comes, so that a file can make room for a directory. In the format of
+    /// `git update-index --index-info`: mode 0 removes a path. Content is stored as it is, without
+    /// filters or conversion of line ends.
     async fn index_lines(
         &self,
         git: &Place,
@@ -132,7 +151,9 @@ impl LocalForge {
         Ok(lines)
     }
 
-    /// Git would do as told, and lose files that are in the way.
+    /// Git would do as told, and lose files that are in the way. Each change must fit the parent:
+    /// what is modified or removed must exist, what is added must not, and no file may stand where
+    /// a directory is needed. The change set is refused as a whole.
     async fn check_changes(
         &self,
         parent: &CommitId,
@@ -190,7 +211,8 @@ impl LocalForge {
 }
 
 impl LocalForge {
-    /// Every object of a commit that its parents do not have is there.
+    /// Every object of a commit that its parents do not have is there. Objects that a partial clone
+    /// promises to fetch later may be absent.
     pub(super) async fn check_whole(
         &self,
         commit: &CommitId,
@@ -219,7 +241,9 @@ impl LocalForge {
     }
 }
 
-/// A file and one below it, where the path is one of the two.
+/// A file and one below it, where the path is one of the two. Looks for a file among the
+/// directories of the path, then for a file below the path itself. The names are sorted, so the
+/// second is one lookup.
 fn in_the_way(names: &BTreeSet<Vec<u8>>, path: &str) -> Option<(String, String)> {
     for (at, _) in path.match_indices('/') {
         if names.contains(&path.as_bytes()[..at]) {
@@ -242,7 +266,8 @@ fn moved(new: &NewCommit, found: &CommitId, expected: &CommitId) -> ForgeError {
 
 impl LocalForge {
     /// The highest number that the repository keeps a head for: of another state directory, or of
-    /// the time before it was moved.
+    /// the time before it was moved. A new pull request gets a higher number, so that two databases
+    /// that know the same repository do not give one number twice.
     pub(super) async fn highest_kept(&self) -> Result<u64, ForgeError> {
         let run = Run::new(["for-each-ref", "--format=%(refname)", "refs/codespar/pull/"]);
         let names = self.git.text("list kept heads", run).await?;
@@ -253,7 +278,8 @@ impl LocalForge {
         Ok(names.lines().filter_map(number).max().unwrap_or(0))
     }
 
-    /// Keeps a head's commits from being collected when its branch is gone.
+    /// Keeps a head's commits from being collected when its branch is gone. Overwrites the head
+    /// kept before, if any.
     pub(super) async fn keep_head(&self, number: u64, head: &CommitId) -> Result<(), ForgeError> {
         let name = format!("refs/codespar/pull/{number}/head");
         let run = Run::new(["update-ref", "--no-deref", &name, &head.0]).committer(&self.who);

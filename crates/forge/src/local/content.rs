@@ -1,4 +1,7 @@
 //! Looking at what commits hold: trees, files, words, differences.
+//!
+//! Everything is read from commits by id, not from the work tree. What the user has not committed
+//! is never seen.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +23,9 @@ impl LocalForge {
         Ok(parts(&ran.out).filter_map(entry).collect())
     }
 
+    /// The path is looked up literally and compared with the answer, so a pattern or a directory of
+    /// that name gives `None`. A submodule is `None` as well. For a symlink the content is its
+    /// target.
     pub(super) async fn file_at(
         &self,
         commit: &CommitId,
@@ -48,12 +54,15 @@ impl LocalForge {
         Ok(Some(FileAt { content, mode }))
     }
 
+    /// The full id of a commit that must exist. Also accepts a revision such as `<id>^1`.
     pub(super) async fn known_commit(&self, commit: &CommitId) -> Result<CommitId, ForgeError> {
         let found = self.git.commit_of(&commit.0).await?;
         found.ok_or_else(|| ForgeError::NotFound(format!("commit {commit}")))
     }
 
-    /// Files by how many of the words they have, in their text or their name.
+    /// Files by how many of the words they have, in their text or their name. In the default
+    /// branch, without regard to case. Each word costs one `git grep`; equal words are asked for
+    /// once. Files with equally many words are sorted by name.
     pub(super) async fn find_words(
         &self,
         words: &[String],
@@ -129,7 +138,9 @@ impl LocalForge {
     }
 
     /// From where the branches parted to the head. Of a merged pull request it is what it was
-    /// before: the side of the base is looked for in its merge.
+    /// before: the side of the base is looked for in its merge. Attributes come from the head
+    /// commit, not from files on disk. Renames are detected. Neither external diff programs nor
+    /// text conversions run.
     pub(super) async fn diff_of(&self, pull: &PullRequest) -> Result<String, ForgeError> {
         let base = match (&pull.merge_commit, pull.state) {
             (Some(merge), PullRequestState::Merged) => {
@@ -168,7 +179,7 @@ impl LocalForge {
         Ok(String::from_utf8_lossy(&ran.out).into_owned())
     }
 
-    /// The commit that two have in common.
+    /// The commit that two have in common. `None` for unrelated histories.
     pub(super) async fn parting(
         &self,
         one: &CommitId,
@@ -196,7 +207,8 @@ pub(crate) fn entry(line: &[u8]) -> Option<TreeEntry> {
     })
 }
 
-/// Mode and object of the line, if it is of this file.
+/// Mode and object of the line, if it is of this file. `None` for a directory, a submodule or
+/// another path.
 fn blob(line: &[u8], path: &str) -> Option<(FileMode, String)> {
     let line = std::str::from_utf8(line).ok()?;
     let (about, found) = line.split_once('\t')?;

@@ -1,4 +1,8 @@
 //! Calls of git as the forge makes them, with its errors.
+//!
+//! A thin layer over `codespar-git`: builds the arguments, runs the call without blocking the
+//! executor, and turns its failures into [`ForgeError`]. A process that is still running is ended
+//! when its future is dropped, as `codespar-git` does for all its calls.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -13,14 +17,15 @@ use codespar_protocol::CommitId;
 
 use crate::{Author, ForgeError};
 
-/// One run of git.
+/// One run of git. Arguments are passed as a list, never through a shell.
 pub(super) struct Run {
     args: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
     input: Option<Vec<u8>>,
 }
 
-/// What a run left.
+/// What a run left. Some commands answer a question with their exit code, so a code other than 0 is
+/// not an error yet; [`Ran::checked`] makes it one.
 pub(super) struct Ran {
     /// The exit code; `None` when it was killed.
     pub(super) code: Option<i32>,
@@ -102,6 +107,7 @@ impl Ran {
 pub(super) struct Place(pub(super) Git);
 
 impl Place {
+    /// `Err` only if git could not be run or exceeded a limit; how it ended is in the result.
     pub(super) async fn run(&self, run: Run) -> Result<Ran, ForgeError> {
         let mut call = self.0.call(run.args);
         for (name, value) in run.env {
@@ -118,7 +124,8 @@ impl Place {
         Ok(self.run(run).await?.checked(what)?.text())
     }
 
-    /// The full name of the commit that a name stands for.
+    /// The full name of the commit that a name stands for. `None` when the name is unknown or names
+    /// something other than a commit. Tags are followed to their commit.
     pub(super) async fn commit_of(&self, name: &str) -> Result<Option<CommitId>, ForgeError> {
         let found = self.0.find_commit(name).await.map_err(not_run)?;
         Ok(found.map(CommitId))
@@ -146,7 +153,8 @@ pub(super) fn parts(out: &[u8]) -> impl Iterator<Item = &[u8]> {
     zero_separated(out)
 }
 
-/// Files and processes belong on the pool of blocking threads.
+/// Files and processes belong on the pool of blocking threads. Unlike a call of git, work that has
+/// begun is not ended when the future is dropped.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
 ) -> Result<T, ForgeError> {
@@ -174,7 +182,9 @@ pub(super) async fn find(dir: &Path, trust: Trust) -> Result<Repository, ForgeEr
     }
 }
 
-/// A place where new objects are apart from the repository until a reference needs them.
+/// A place where new objects are apart from the repository until a reference needs them. Objects
+/// that are not kept disappear when this is dropped, so a failed commit or merge leaves nothing
+/// behind. Reading through `git` sees both the new objects and those of the repository.
 pub(super) struct Apart {
     pub(super) git: Place,
     quarantine: Arc<Quarantine>,
@@ -190,7 +200,9 @@ impl Apart {
         })
     }
 
-    /// Brings the objects into the repository, where nobody removes them while this lives.
+    /// Brings the objects into the repository, where nobody removes them while this lives. The
+    /// result must live until a reference leads to the objects; a `git gc` of someone else may
+    /// remove them otherwise.
     pub(super) async fn keep(&self) -> Result<KeptObjects, ForgeError> {
         let quarantine = self.quarantine.clone();
         blocking(move || quarantine.keep()).await

@@ -1,4 +1,8 @@
 //! Moving a base to its merge, with the work tree of whoever has it checked out.
+//!
+//! If no work tree has the branch, only the reference moves. With one, git updates files, index and
+//! branch together, or nothing. With several, there is no way to update all of them at once, so it
+//! is refused.
 
 use std::path::Path;
 
@@ -21,6 +25,8 @@ const UNDER_WAY: &[&str] = &[
 ];
 
 impl LocalForge {
+    /// Errors: [`ForgeError::Moved`] if the branch is not at `from`, [`ForgeError::Refused`] if the
+    /// work tree is in the way, with the files that are.
     pub(super) async fn land(
         &self,
         branch: &str,
@@ -38,8 +44,10 @@ impl LocalForge {
         }
     }
 
-    /// As the person would with `git merge --ff-only`: files that the merge does not touch stay
-    /// as they are, and it is refused where it would lose something.
+    /// As the user would with `git merge --ff-only`: files that the merge does not touch stay as
+    /// they are, and it is refused where it would lose something. What counts is where the branch
+    /// is afterwards, not git's exit code: the user may switch branches or commit at the same
+    /// moment.
     async fn forward(
         &self,
         entry: &WorkTreeEntry,

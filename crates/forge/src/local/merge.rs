@@ -1,4 +1,15 @@
 //! Joining two commits without a work tree, and merging a pull request with it.
+//!
+//! ```text
+//! merged on record with this head            return the recorded merge commit
+//! merge line of this head in the base        record it, return it (the process ended in between)
+//! head already in the base                   record the base's commit as the merge
+//! otherwise                                  merge, move the base, record
+//! ```
+//!
+//! The base may move while a merge is made; then it is made again on the new base, a few times. The
+//! head may not: the order names it. Conflicts are found before anything is written to the
+//! repository.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -12,16 +23,20 @@ use super::{
 };
 use crate::{ForgeError, MergeOrder, Mergeability};
 
-/// How far back the base is looked through for a merge that was not recorded.
+/// How far back the base is looked through for a merge that was not recorded. Of commits with such
+/// a line, along first parents.
 const LOOK_BACK: &str = "--max-count=1000";
 
-/// How often a base that moves under a merge is followed.
+/// How often a base that moves under a merge is followed. Each attempt is a whole merge. The last
+/// one reports the move as an error.
 const ATTEMPTS: usize = 5;
 
-/// Merges by the line that each has in its message.
+/// Merges by the line that each has in its message. If a line occurs twice, the newest commit has
+/// it.
 pub(super) type Landed = HashMap<String, CommitId>;
 
-/// What joining two commits gives.
+/// What joining two commits gives. `Tree` is the id of the merged tree, which is written where
+/// `git` points to.
 pub(super) enum Joined {
     Tree(String),
     /// The files that both sides changed in the same places.
@@ -31,6 +46,8 @@ pub(super) enum Joined {
 }
 
 impl LocalForge {
+    /// Needs no work tree and no index. Merge attributes come from our side's commit; drivers that
+    /// the repository configures are not run.
     pub(super) async fn join(
         &self,
         git: &Place,
@@ -60,6 +77,7 @@ impl LocalForge {
         }
     }
 
+    /// Whether `other` contains the commit in its history. A commit contains itself.
     pub(super) async fn is_within(
         &self,
         commit: &CommitId,
@@ -74,7 +92,8 @@ impl LocalForge {
         }
     }
 
-    /// The answer for two commits stays the same, so it is kept.
+    /// The answer for two commits stays the same, so it is kept. Blocked if the pull request is not
+    /// open or a branch is gone. Drafts and checks are not considered here.
     pub(super) async fn can_merge(&self, pull: &PullRequest) -> Result<Mergeability, ForgeError> {
         let blocked = |reason: String| Ok(Mergeability::Blocked(reason));
         if pull.state != PullRequestState::Open {
@@ -104,6 +123,8 @@ impl LocalForge {
         Ok(answer)
     }
 
+    /// The base moves in the step before the record is written. If writing the record fails, the
+    /// merge stands and the error is returned; a further call finds the merge by its line.
     pub(super) async fn merge_pull(
         &self,
         number: u64,
@@ -136,6 +157,7 @@ impl LocalForge {
         self.note_merged(&pull, &order.expected_head, commit).await
     }
 
+    /// Closed pull requests and drafts are refused with what to do about it.
     async fn check_order(&self, pull: &PullRequest, order: &MergeOrder) -> Result<(), ForgeError> {
         let number = pull.number;
         let refuse = |reason: String| Err(ForgeError::Refused(reason));
@@ -167,7 +189,9 @@ impl LocalForge {
         Ok(merges.get(&merge_line(pull.number, head)).cloned())
     }
 
-    /// The newest merges of ours in a base, by their lines. It is read once for each base.
+    /// The newest merges of ours in a base, by their lines. It is read once for each base. The
+    /// newest 1,000 along first parents, which is where merges into this base are. The result is
+    /// kept for one base, the last one asked for.
     async fn merges_in(&self, base: &CommitId) -> Result<Arc<Landed>, ForgeError> {
         if let Some((known, merges)) = &*self.landed.lock()
             && known == base
@@ -202,6 +226,11 @@ impl LocalForge {
         Ok(merges)
     }
 
+    /// Merges onto the base as it is now, or returns [`ForgeError::Moved`] for the base if that has
+    /// changed by the time it is to move. All strategies begin with joining the two commits: a
+    /// conflict is found before any commit is made.
+    ///
+    /// The new commits are checked for missing objects before the branch leads to them.
     async fn merge_once(
         &self,
         pull: &PullRequest,
@@ -237,6 +266,7 @@ impl LocalForge {
         Ok(merged)
     }
 
+    /// The forge's identity is author and committer of the new commit.
     async fn joining(
         &self,
         git: &Place,
@@ -273,6 +303,8 @@ impl LocalForge {
         with_line(&first, &merge_line(pull.number, &order.expected_head))
     }
 
+    /// The head is kept by a reference first, since its branch is usually deleted next and the diff
+    /// of a merged pull request is still computed from it.
     pub(super) async fn note_merged(
         &self,
         pull: &PullRequest,

@@ -1,4 +1,7 @@
 //! Messages of commits and the lines at their end.
+//!
+//! The lines are ordinary git trailers. They are the only record that is written in the same step
+//! as the change itself, which is why a repeated call looks for them and not in the store.
 
 use codespar_protocol::CommitId;
 

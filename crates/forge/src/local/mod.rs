@@ -1,6 +1,22 @@
 //! A git repository on this machine as a forge: git keeps the branches, the store the pull
-//! requests. The person's work tree, index and current branch are left alone; only a merge into
-//! the branch that is checked out brings the work tree along.
+//! requests. The user's work tree, index and current branch are left alone; only a merge into the
+//! branch that is checked out brings the work tree along.
+//!
+//! What is where:
+//!
+//! ```text
+//! refs/heads/<branch>             branches, in the repository
+//! refs/codespar/pull/<n>/head     the last known head of pull request n, so that gc keeps it
+//! store                           number, title, body, state, reviews, checks
+//! commit messages                 CodeSpar-Key (which commit), CodeSpar-Merge (which merge)
+//! ```
+//!
+//! A merge changes git first and the store second. If the process ends in between, the next read of
+//! the pull request finds the merge in the history of the base and records it.
+//!
+//! Git runs through `codespar-git` only: without hooks, filters or programs that the repository
+//! configures. New objects are written apart from the repository and brought in as one pack before
+//! a reference needs them.
 
 mod branches;
 mod commit;
@@ -37,21 +53,26 @@ use git::{Place, blocking};
 /// As long as on GitHub, so that a body fits wherever it goes.
 const MAX_BODY_CHARS: usize = 65_536;
 
-/// The first version that merges without a work tree.
+/// The first version that merges without a work tree. `git merge-tree --write-tree` came with it. A
+/// version that cannot be read is taken to be new enough.
 const OLDEST_GIT: (u32, u32) = (2, 38);
 
 /// Head and base, and whether the one could be merged into the other.
 type Asked = ((CommitId, CommitId), Mergeability);
 
-/// A repository on this machine.
+/// A repository on this machine. Several processes may have the same repository open; every change
+/// of a branch names the value it expects or is a fast-forward in a work tree, so git decides who
+/// was first.
 pub struct LocalForge {
     dir: PathBuf,
     /// What the store knows the repository by: the path of its git directory.
     key: String,
     repository: Repository,
+    /// Git without a work tree. Only `land` makes one with files.
     git: Place,
     store: Arc<dyn PullStore>,
     who: Author,
+    /// By number of the pull request. An answer is used only while both commits are the same.
     merges: Mutex<HashMap<u64, Asked>>,
     /// Of the base that was looked at last.
     landed: Mutex<Option<(CommitId, Arc<merge::Landed>)>>,
@@ -61,6 +82,9 @@ impl LocalForge {
     /// Opens the repository that `dir` is in; a bare one and a linked work tree will do too.
     /// Without an identity commits are made by whom git's settings name. Of a repository that is
     /// not trusted nothing is run.
+    ///
+    /// Errors: [`ForgeError::NotFound`] without a repository, [`ForgeError::Refused`] for a git
+    /// that is too old or a path that is not UTF-8. Nothing is written.
     pub async fn open(
         dir: &Path,
         trust: Trust,
@@ -115,6 +139,7 @@ async fn check_version() -> Result<(), ForgeError> {
     }
 }
 
+/// Both name and address must be set; one alone is not combined with ours.
 fn configured(settings: &GitSettings) -> Author {
     match (settings.get("user.name"), settings.get("user.email")) {
         (Some(name), Some(email)) => Author {

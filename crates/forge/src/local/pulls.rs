@@ -1,4 +1,14 @@
 //! Pull requests as records of the store, kept in step with their branches.
+//!
+//! A record is brought up to date whenever it is read: nobody tells us when a branch moves. Reading
+//! can therefore write. The store guarantees one open pull request for each head branch.
+//!
+//! Keys of activity:
+//!
+//! ```text
+//! review-<id>              check-<head>-<name>-<state>
+//! conflict-<head>-<base>   merged-<commit>              closed-<head>
+//! ```
 
 use codespar_protocol::{PullRequest, PullRequestState, Review, Verdict};
 use codespar_store::{NewPull, NewPullReview, PullChange};
@@ -9,6 +19,8 @@ use crate::{
 };
 
 impl LocalForge {
+    /// Both branches must exist and the head must have a commit that the base has not. An open pull
+    /// request of the same head is returned as it is, with its own title, body and base.
     pub(super) async fn open_pull(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
         let base = self.known_head(&new.base).await?;
         let head_commit = self.known_head(&new.head).await?;
@@ -34,6 +46,8 @@ impl LocalForge {
         Ok(pull)
     }
 
+    /// Functions that depend on the head read through this or [`LocalForge::fresh_pulls`], so they
+    /// do not see a stale one.
     pub(super) async fn fresh_pull(&self, number: u64) -> Result<PullRequest, ForgeError> {
         let pull = self.store.pull(&self.key, number).await;
         self.in_step(pull.map_err(failed)?).await
@@ -52,7 +66,8 @@ impl LocalForge {
     }
 
     /// An open pull request is at its branch's last commit, unless it was merged and the process
-    /// ended before that was on record.
+    /// ended before that was on record. Closed and merged ones are returned unchanged. If the
+    /// branch is gone, the last known head stays on record.
     async fn in_step(&self, pull: PullRequest) -> Result<PullRequest, ForgeError> {
         if pull.state != PullRequestState::Open {
             return Ok(pull);
@@ -77,6 +92,7 @@ impl LocalForge {
         changed.map_err(failed)
     }
 
+    /// Opening again needs the branch. Merged is a state that only a merge sets.
     pub(super) async fn change_pull(
         &self,
         number: u64,
@@ -103,6 +119,8 @@ impl LocalForge {
         self.in_step(changed.map_err(failed)?).await
     }
 
+    /// The store makes it idempotent by key. The commit is recorded as given, without a check that
+    /// it is still the head.
     pub(super) async fn add_review(
         &self,
         number: u64,
@@ -120,6 +138,8 @@ impl LocalForge {
         review.map_err(failed)
     }
 
+    /// Reviews and checks by time, then the conflict or the end. The state of a check is part of
+    /// its key, so a change of state is an event of its own.
     pub(super) async fn happenings(&self, number: u64) -> Result<Vec<Activity>, ForgeError> {
         let pull = self.fresh_pull(number).await?;
         let reviews = self.store.pull_reviews(&self.key, number).await;
@@ -173,6 +193,7 @@ impl LocalForge {
     }
 }
 
+/// Lines that are HTML comments carry keys and are left out.
 fn of_review(review: &Review) -> Activity {
     let verdict = match review.verdict {
         Verdict::Comment => "commented",

@@ -1,4 +1,8 @@
 //! Rebasing without a work tree: each commit's change is joined onto what came before it.
+//!
+//! `git rebase` needs a work tree, and `git cherry-pick` too. Here each commit's change is merged
+//! onto the tree so far; the new commits are made only when all of them fit. Merge commits are left
+//! out, which is accepted only if the result equals that of merging everything at once.
 
 use codespar_protocol::{CommitId, PullRequest};
 
@@ -10,7 +14,8 @@ use super::{
 };
 use crate::{Author, ForgeError};
 
-/// A commit to be made again.
+/// A commit to be made again. Author, date and message are those of the original. The committer is
+/// the forge's identity.
 struct Replayed {
     tree: String,
     author: Author,
@@ -20,7 +25,9 @@ struct Replayed {
 
 impl LocalForge {
     /// The commits of the head that the base has not, again on top of it. `whole` is what merging
-    /// them at once gives.
+    /// them at once gives. Returns the last new commit, or the base itself if it already has every
+    /// change. Only the last commit gets the line by which the merge is found again. Conflicts are
+    /// reported for the first commit that does not fit, even where a merge at once would succeed.
     pub(super) async fn replay(
         &self,
         git: &Place,
@@ -96,11 +103,13 @@ impl LocalForge {
         self.git.text("look a tree up", run).await
     }
 
+    /// A commit that changes nothing against its first parent.
     async fn is_empty(&self, commit: &CommitId) -> Result<bool, ForgeError> {
         let parent = CommitId(format!("{commit}^1"));
         Ok(self.tree_of(commit).await? == self.tree_of(&parent).await?)
     }
 
+    /// The mail map is not applied: the author stays as recorded.
     async fn read(&self, commit: &CommitId, tree: String) -> Result<Replayed, ForgeError> {
         let format = "--format=%an%x00%ae%x00%ad%x00%B";
         let args = [

@@ -10,12 +10,15 @@ use anyhow::Result;
 
 use crate::{npm, steps, tools::on_path};
 
+/// `test` is the name of an ignored test, unique in the workspace. An ignored test that is not in
+/// the list is never run.
 struct Conditional {
     test: &'static str,
     needs: &'static str,
     is_met: fn(&Path) -> bool,
 }
 
+/// Each is marked `#[ignore]` where it is defined.
 const TESTS: &[Conditional] = &[
     Conditional {
         test: "the_reference_server_is_understood",
@@ -34,7 +37,8 @@ const TESTS: &[Conditional] = &[
     },
 ];
 
-/// Runs those that can run; returns what was skipped, and why.
+/// Runs those that can run; returns what was skipped, and why. A test that can run and fails is a
+/// failure of the step.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     let (met, missing): (Vec<&Conditional>, Vec<&Conditional>) =
         TESTS.iter().partition(|one| (one.is_met)(root));
@@ -61,7 +65,8 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     Ok(skipped.collect())
 }
 
-/// Whether a control group that counts processes can be made here.
+/// Whether a control group that counts processes can be made here. Tried by making one: permissions
+/// and mounts differ too much to be looked up.
 fn can_limit_processes() -> bool {
     let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"].map(PathBuf::from);
     roots.iter().any(|root| {

@@ -1,4 +1,8 @@
-//! `cargo xtask dependencies`: licences, unwanted crates, unused ones, and which room uses which.
+//! `cargo xtask dependencies`: licences, unwanted crates, unused ones, and which crate uses which.
+//!
+//! Licences and unwanted crates are checked for everything in the lock file, layers and unused
+//! dependencies for the crates of the workspace. The checks read `cargo metadata` and sources;
+//! nothing is compiled.
 
 use std::path::Path;
 
@@ -42,6 +46,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
     bail!("{} problems with dependencies", problems.len())
 }
 
+/// Looked for by name in the whole graph, whatever brings them in.
 fn unwanted(metadata: &Metadata) -> Vec<String> {
     let packages = metadata.packages.iter();
     packages

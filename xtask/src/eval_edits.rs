@@ -1,6 +1,10 @@
 //! How well edits are applied: cases from a directory, run through the real binary, and scored.
 //!
 //! Cases over whole lines go through `codespar apply`, those over strings through the Edit tool.
+//!
+//! No edit may be wrong: that fails the command. A refusal only lowers the share of those that are
+//! right. Contested cases, about which the data says that several outcomes can be defended, are
+//! counted apart and fail nothing.
 
 mod case;
 mod lines;
@@ -33,6 +37,7 @@ pub(crate) struct Args {
     results: Option<PathBuf>,
 }
 
+/// Results are written also when an edit is wrong, so that it can be looked at.
 pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     let sets = sets(&args.data)?;
     let codespar = program(root)?;
@@ -56,7 +61,8 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The cases by the name of their file, as it is before the first dot.
+/// The cases by the name of their file, as it is before the first dot. `a_cases.jsonl` and
+/// `a_cases_2.jsonl` are one set.
 fn sets(data: &Path) -> Result<BTreeMap<String, Vec<Case>>> {
     let below = data.join("edits");
     let dir = if below.is_dir() { &below } else { data };
@@ -81,6 +87,7 @@ fn sets(data: &Path) -> Result<BTreeMap<String, Vec<Case>>> {
     Ok(sets)
 }
 
+/// A debug build: what is measured is right or wrong, not fast or slow.
 fn program(root: &Path) -> Result<PathBuf> {
     let args = ["build", "--workspace", "--bins"];
     let done = cargo(root).args(args).status()?;
@@ -94,6 +101,8 @@ fn program(root: &Path) -> Result<PathBuf> {
         .join("debug/codespar"))
 }
 
+/// In the order of the cases. Those over strings share one run of the binary, since each start
+/// would cost a session.
 fn outcomes(codespar: &Path, cases: &[Case]) -> Result<Vec<Outcome>> {
     let of_strings: Vec<&Case> = cases.iter().filter(|case| !case.is_lines()).collect();
     let mut of_strings = strings::run(codespar, &of_strings)?.into_iter();
@@ -107,7 +116,8 @@ fn outcomes(codespar: &Path, cases: &[Case]) -> Result<Vec<Outcome>> {
     cases.iter().map(outcome).collect()
 }
 
-/// Prints the counts of a set; gives how many edits of it are wrong.
+/// Prints the counts of a set; gives how many edits of it are wrong. Refused and wrong cases are
+/// listed by id.
 fn report(name: &str, cases: &[Case], outcomes: &[Outcome]) -> usize {
     let mut wrong = 0;
     for contested in [false, true] {

@@ -1,4 +1,7 @@
 //! Licences of the dependencies, held against those we accept.
+//!
+//! An expression is evaluated: of alternatives one must be accepted, of parts that apply together
+//! all. Anything that cannot be parsed is refused, so a new spelling is looked at by a person once.
 
 use crate::metadata::Package;
 
@@ -20,6 +23,7 @@ const ACCEPTED: &[&str] = &[
     "Zlib",
 ];
 
+/// Of all packages, those of the workspace included.
 pub(crate) fn problems(packages: &[Package]) -> Vec<String> {
     packages.iter().filter_map(problem).collect()
 }
@@ -35,7 +39,8 @@ fn problem(package: &Package) -> Option<String> {
     }
 }
 
-/// An SPDX expression; `/` is an old way to write OR.
+/// An SPDX expression; `/` is an old way to write OR. Words after the end of the expression make it
+/// invalid.
 fn is_accepted(expression: &str) -> bool {
     let spaced = expression
         .replace('/', " OR ")
@@ -47,11 +52,13 @@ fn is_accepted(expression: &str) -> bool {
     accepted && parser.words.is_empty()
 }
 
+/// Recursive descent, one function for each level of precedence: `OR` binds less than `AND`.
 struct Parser<'a> {
     words: &'a [&'a str],
 }
 
 impl Parser<'_> {
+    /// Evaluates all alternatives, also after an accepted one, so that the words are consumed.
     fn either(&mut self) -> bool {
         let mut accepted = self.both();
         while self.take("OR") {
@@ -68,6 +75,8 @@ impl Parser<'_> {
         accepted
     }
 
+    /// A name, a name with an exception, or an expression in parentheses. A missing parenthesis is
+    /// a refusal.
     fn one(&mut self) -> bool {
         if self.take("(") {
             let accepted = self.either();

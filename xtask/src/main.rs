@@ -1,4 +1,16 @@
 //! Project chores, run with `cargo xtask <command>`.
+//!
+//! ```text
+//! test           all checks, as CI runs them
+//! dependencies   licences, unwanted and unused crates, layers
+//! bench          times and memory of the built binary against the bars
+//! eval           quality of locating files and applying edits, on data
+//! figures        sizes, names and documentation of the sources
+//! redteam        attacks on the release binary
+//! ```
+//!
+//! A program in the workspace and not shell scripts: it is compiled, tested and formatted like the
+//! rest, and needs nothing but cargo. `measure` is hidden, because only `bench` calls it.
 
 mod bench;
 mod conditional;
@@ -67,7 +79,8 @@ fn run() -> Result<()> {
     }
 }
 
-/// The root of the workspace: this crate is a folder in it.
+/// The root of the workspace: this crate is a folder in it. Taken from the build and not from the
+/// working directory, so it works from any folder.
 fn root() -> Result<PathBuf> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = own.parent().context("xtask is not inside a workspace")?;

@@ -1,4 +1,7 @@
 //! What `cargo metadata` says, as far as the checks need it.
+//!
+//! The workspace and all packages it depends on, resolved. Fields that no check uses are left out;
+//! serde ignores the rest.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +12,7 @@ use crate::steps::cargo;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
+    /// Those of the workspace and all dependencies, also of other platforms.
     pub(crate) packages: Vec<Package>,
     pub(crate) target_directory: PathBuf,
     workspace_members: Vec<String>,
@@ -19,6 +23,7 @@ pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
+    /// An SPDX expression; `None` if the package names a file instead.
     pub(crate) license: Option<String>,
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
@@ -27,7 +32,9 @@ pub(crate) struct Package {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
+    /// Set if the manifest uses another name for it.
     pub(crate) rename: Option<String>,
+    /// `None` for a usual dependency, else `dev` or `build`.
     pub(crate) kind: Option<String>,
 }
 

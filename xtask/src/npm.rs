@@ -35,7 +35,8 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// Installs them into the target directory, once.
+/// Installs them into the target directory, once. A mark with the version is written after a
+/// complete installation; one that was interrupted is done again.
 pub(crate) fn ensure(root: &Path) -> Result<()> {
     for package in PACKAGES {
         let (name, version) = (package.name, package.version);
@@ -68,6 +69,8 @@ pub(crate) fn is_installed(root: &Path, folder: &str) -> bool {
     })
 }
 
+/// Scripts of the packages are not run. A registry that cannot be reached is an error, which the
+/// caller reports as a skipped test.
 fn install(package: &Package, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let mut npm = Command::new("npm");

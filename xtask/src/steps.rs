@@ -1,4 +1,7 @@
 //! Runs named steps one after the other, with headings and times.
+//!
+//! The first failure ends the run: later steps would often fail for the same reason. Output of a
+//! command goes to the terminal as it is.
 
 use std::{
     path::Path,
@@ -8,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// The steps done so far.
+/// The steps done so far. Only those that passed; there is no list of failures.
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: Vec<(String, Duration)>,
@@ -55,7 +58,8 @@ fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }
 
-/// The cargo that runs us.
+/// The cargo that runs us. The same version as the caller's, also when a toolchain was chosen on
+/// the command line.
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -80,6 +84,8 @@ pub(crate) fn run_quietly(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// The file name of the program without its directory, so that messages are the same on all
+/// machines.
 fn show(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let program = program.file_name().unwrap_or(program.as_os_str());

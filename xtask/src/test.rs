@@ -1,11 +1,15 @@
 //! `cargo xtask test`: everything that must hold, in order.
+//!
+//! Roughly from the quickest check to the slowest: a formatting mistake is known before anything is
+//! compiled. Tests that cannot run on a machine are named at the end, so that nobody takes them for
+//! passed.
 
 use std::{path::Path, process::Command};
 
 use anyhow::Result;
 
 use crate::{
-    conditional, dependencies, npm, redteam,
+    conditional, dependencies, figures, npm, redteam,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -14,6 +18,7 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
+/// Warnings of clippy and of rustdoc are errors. Documentation is built without the dependencies.
 pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     let mut steps = Steps::default();
     let plain = |args: &[&str]| run_command(cargo(root).args(args));
@@ -44,6 +49,9 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
         run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.step("dependencies", || dependencies::check(root))?;
+    steps.step("figures of the code", || {
+        figures::run(&figures::Args::for_tests(), root)
+    })?;
     steps.step("red team", || {
         redteam::run(&redteam::Args::for_tests(), root)
     })?;
@@ -54,7 +62,8 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// nextest runs tests of all crates at once; where it is absent cargo does.
+/// nextest runs tests of all crates at once; where it is absent cargo does. Both go on after a
+/// failing test, so that one run shows all failures.
 fn tests(root: &Path) -> Command {
     let mut command = cargo(root);
     if tools::on_path("cargo-nextest") {

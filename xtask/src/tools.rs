@@ -1,4 +1,7 @@
 //! Programs that the tests need on the machine.
+//!
+//! Kept in one list, so that a new need is installed on every machine that runs the tests. A
+//! missing program is not worked around: the test that needs it fails.
 
 use std::{env, path::Path, process::Command};
 
@@ -6,13 +9,14 @@ use anyhow::Result;
 
 use crate::steps;
 
-/// A program and the Debian package that has it.
+/// A program and the Debian package that has it. A library counts too, if its file can be found.
 struct Tool {
     program: &'static str,
     package: &'static str,
     purpose: &'static str,
 }
 
+/// With the reason that is shown when one is missing.
 const TOOLS: &[Tool] = &[
     Tool {
         program: "bwrap",
@@ -51,8 +55,9 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Installs what is missing where that can be done without asking, else says what to do. Tests
-/// that need a missing program fail on their own, so this is no failure.
+/// Installs what is missing where that can be done without asking, else says what to do. Tests that
+/// need a missing program fail on their own, so this is no failure. It installs only as root on a
+/// system with `apt-get`, as in a container of CI.
 pub(crate) fn ensure() -> Result<()> {
     let missing = missing();
     if missing.is_empty() {
@@ -84,6 +89,7 @@ fn install(packages: &[&str]) -> Result<()> {
     steps::run(apt().args(options).args(packages))
 }
 
+/// Without questions and without its progress output.
 fn apt() -> Command {
     let mut command = Command::new("apt-get");
     command
@@ -105,6 +111,7 @@ fn is_library(name: &str) -> bool {
         .any(|dir| dir.path().join("faketime").join(name).exists())
 }
 
+/// In the order of the list.
 fn missing() -> Vec<&'static Tool> {
     TOOLS.iter().filter(|tool| !is_there(tool)).collect()
 }
@@ -120,6 +127,7 @@ pub(crate) fn on_path(program: &str) -> bool {
     env::split_paths(&path).any(|folder| is_program(&folder.join(program)))
 }
 
+/// A regular file that somebody may execute.
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata()

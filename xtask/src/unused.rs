@@ -1,4 +1,8 @@
 //! Dependencies that a crate declares and never speaks of.
+//!
+//! A text search and not a compiler: a dependency counts as used if some source of the crate names
+//! it as a word. A name in a string counts as a use; a dependency that is there only to enable a
+//! feature is reported.
 
 use std::{
     fs,
@@ -9,6 +13,7 @@ use anyhow::{Context, Result};
 
 use crate::metadata::Package;
 
+/// One line for each dependency of the package, dev and build dependencies included.
 pub(crate) fn problems(package: &Package) -> Result<Vec<String>> {
     let folder = package
         .manifest_path

@@ -46,11 +46,10 @@ pub struct ModelChoice {
 
 /// What an agent is made from.
 pub struct AgentParts {
-    /// Who answers.
     pub model: Arc<dyn Model>,
     /// Which model, and how it is asked.
     pub choice: ModelChoice,
-    /// Prices.
+    /// Prices; a model that is not in it costs `Cost::Unknown`.
     pub catalogue: Arc<Catalogue>,
     /// Tools on offer; nothing else can be called.
     pub tools: Registry,
@@ -63,7 +62,7 @@ pub struct AgentParts {
     pub scope: Scope,
     /// Takes secrets out of what tools give back.
     pub redactor: Arc<Redactor>,
-    /// Who is asked.
+    /// Who is asked where the rules say so.
     pub approver: Arc<dyn Approver>,
     /// Where events go.
     pub sink: Sink,
@@ -71,9 +70,9 @@ pub struct AgentParts {
     pub limits: RunLimits,
     /// What the system prompt is made from.
     pub briefing: Briefing,
-    /// Model calls that tools make.
+    /// Model calls that tools make; not shared with another agent.
     pub side_calls: Arc<SideCalls>,
-    /// What reaches it from outside.
+    /// Notifications and messages, delivered between turns.
     pub inbox: Arc<dyn Inbox>,
     /// Asked before files are written, where others may write too.
     pub gate: Option<Arc<dyn WriteGate>>,
@@ -361,7 +360,7 @@ impl Agent {
         Ok((Calls { started, rest }, reason))
     }
 
-    /// Words put in on the person's side.
+    /// A text put in on the user's side; it gives no title and is marked as synthetic.
     async fn say_for_the_person(&mut self, text: &str) -> Result<Entry, AgentError> {
         let body = EntryBody::User {
             message: Message::user(text),
@@ -485,7 +484,7 @@ impl Agent {
         (self.parts.sink)(event);
     }
 
-    /// Reads the project's and the person's instruction files anew.
+    /// Reads the project's and the user's instruction files anew.
     pub(crate) fn refresh_briefing(&mut self) {
         let (system, problems) = self.parts.briefing.render();
         self.system = self.parts.redactor.redact(&system).into();

@@ -1,4 +1,8 @@
-//! Who is asked when the rules leave a call to a person.
+//! Who is asked when the rules leave a call to the user.
+//!
+//! The agent does not know how a question reaches somebody: on this terminal, from another process
+//! by way of the store, or not at all. It waits for one answer per call. When the run is stopped it
+//! stops waiting and withdraws the question.
 
 use async_trait::async_trait;
 use codespar_protocol::{Answer, PermissionRequest, ToolUseId};
@@ -7,8 +11,10 @@ use codespar_protocol::{Answer, PermissionRequest, ToolUseId};
 /// for later sessions; the running agent adds them to its own.
 #[async_trait]
 pub trait Approver: Send + Sync {
-    /// Asks and waits. `key` tells the question from all others of the session: asked again after
-    /// a crash, the same question is found, with its answer if there is one.
+    /// Asks and waits. `key` tells the question from all others of the session: asked again after a
+    /// crash, the same question is found, with its answer if there is one. Always comes to an
+    /// answer: nobody there, a time limit or an error is an `Answer::No` with the reason. The
+    /// future is dropped when the run is stopped.
     async fn ask(&self, key: &str, request: PermissionRequest) -> Answer;
 
     /// The call was stopped: nobody needs the answer any more.

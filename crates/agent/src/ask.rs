@@ -1,4 +1,9 @@
 //! How the loop asks its model: within the budget, and with room for the conversation.
+//!
+//! Two estimates are at work. `Meter` gives the most that a request can come to, which the budget
+//! reserves before it is sent. `Agent::context_tokens` guesses what it will come to, which decides
+//! about compaction in time. Both are corrected by what the provider counts; where they were too
+//! low, the provider refuses the request and `ask_with_room` makes it shorter.
 
 use std::time::Instant;
 
@@ -11,6 +16,10 @@ use crate::{
 
 impl Agent {
     /// Asks; when the conversation turns out not to fit, makes it shorter until it does.
+    ///
+    /// At most one summary, then up to `MAX_CUTS` cuts to half the size of the one before, then the
+    /// provider's error. Other errors are not handled here: retries are over when one arrives. Each
+    /// attempt counts as a turn.
     pub(crate) async fn ask_with_room(
         &mut self,
         tally: &mut Tally,
@@ -35,6 +44,8 @@ impl Agent {
         }
     }
 
+    /// One turn: the request, its answer, and what was paid for on the way. Attempts that were
+    /// charged and lost are on record before an error is returned.
     async fn ask(&mut self, tally: &mut Tally, stop: &Stop) -> Result<Answered, AgentError> {
         tally.turns += 1;
         self.emit(Event::TurnStarted { turn: tally.turns });
@@ -77,6 +88,7 @@ impl Agent {
         Ok(())
     }
 
+    /// The conversation is shared, not copied: messages are behind `Arc`.
     fn request(&self) -> Request {
         Request {
             model: self.parts.choice.id.clone(),
@@ -91,7 +103,8 @@ impl Agent {
     }
 }
 
-/// Passes on what a call yields as it comes.
+/// Passes on what a call yields as it comes. The whole answer is not among it: it is announced when
+/// it is on record.
 fn show(sink: &Sink, event: ModelEvent) {
     match event {
         ModelEvent::TextDelta(text) => sink(Event::TextDelta { text }),

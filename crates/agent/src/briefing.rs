@@ -1,4 +1,15 @@
 //! The system prompt: who the agent is, where it stands, what the project says.
+//!
+//! Parts that are empty are left out; the others always stand in this order:
+//!
+//! ```text
+//! role (or our own)
+//! Where you are          the facts
+//! Skills                 on offer
+//! <instructions from="PATH">  ...  one for each file, the most general first
+//! <memory from="PATH">        ...  one for each note, the newest first
+//! append
+//! ```
 
 use std::{borrow::Cow, fmt::Write as _, path::PathBuf};
 
@@ -20,7 +31,7 @@ pub struct Briefing {
     pub root: PathBuf,
     /// The working directory.
     pub cwd: PathBuf,
-    /// The person's own directories with instruction files.
+    /// The user's own directories with instruction files.
     pub user_dirs: Vec<PathBuf>,
     /// Skills on offer, one a line.
     pub skills: String,
@@ -77,7 +88,8 @@ impl Briefing {
     }
 }
 
-/// A text that cannot end the tag it stands in, or begin another.
+/// A text that cannot end the tag it stands in, or begin another. A file of the repository could
+/// otherwise close its tag and pretend to be the user's own.
 fn enclosed(text: &str) -> Cow<'_, str> {
     let mut safe = Cow::Borrowed(text);
     for tag in ["instructions", "memory"] {

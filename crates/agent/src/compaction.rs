@@ -1,4 +1,15 @@
 //! When the context nears the window: older turns become a summary, the last ones stay whole.
+//!
+//! The conversation is rewritten only for the model. A `Compaction` entry is appended that holds
+//! the summary and the place from which entries stay whole; nothing is removed from the store.
+//!
+//! There are two ways to it. Before a request, when the guess of its size reaches `compact_at`; and
+//! after a provider has refused a request as too long. What helps is tried in this order: a summary
+//! by the model of the older turns; a summary of their beginning and end, shorter each time;
+//! excerpts without a model; and at last the whole conversation cut to excerpts (`cut`).
+//!
+//! The system prompt is never summarised: instruction files are read anew, and the list of steps is
+//! added to the summary as it stands.
 
 use std::fmt::Write as _;
 
@@ -11,17 +22,21 @@ use tokio_util::sync::CancellationToken;
 use crate::{Agent, AgentError, side_call, stop::Stop};
 
 const COMPACT_PROMPT: &str = include_str!("prompts/compact.md");
+/// The limit on the summary itself.
 const SUMMARY_TOKENS: u32 = 8_192;
-/// The share of the window that stays whole.
+/// One part in so many of the window stays whole.
 const KEPT_SHARE: u64 = 4;
-/// How much of one call or result the summariser sees.
+/// How much of one call or result the summariser sees. In bytes. Long outputs would crowd out what
+/// was said about them.
 const EXCERPT: usize = 2_000;
-/// A text of this size fits any window; when even that is refused, no summary can be had.
+/// A text of this size fits any window; when even that is refused, no summary can be had. In bytes.
 const SHORTEST: usize = 8_000;
 /// How often a conversation that does not fit is cut, each time to half of the size before.
 pub(crate) const MAX_CUTS: u32 = 4;
 
 impl Agent {
+    /// A conversation that cannot be shortened is left alone here; if it does not fit, the provider
+    /// says so.
     pub(crate) async fn compact_when_full(&mut self, stop: &Stop) -> Result<(), AgentError> {
         if self.context_tokens >= self.parts.choice.compact_at {
             self.compact(stop).await?;
@@ -29,11 +44,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Replaces older turns by a summary. False when there is nothing that could be replaced.
+    /// Replaces older turns by a summary. False when there is nothing that could be replaced. At
+    /// the request of the user. Not within a run, so there is no limit on time.
     pub async fn compact_now(&mut self, cancel: &CancellationToken) -> Result<bool, AgentError> {
         self.compact(&Stop::new(cancel, None)).await
     }
 
+    /// False also when the model's summary came back empty. Errors of the call are passed on, and
+    /// the conversation stays as it was.
     pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<bool, AgentError> {
         let Some((keep_from, older)) = self.older_turns() else {
             return Ok(false);
@@ -62,8 +80,9 @@ impl Agent {
         Ok(true)
     }
 
-    /// A summary of the text, or of its ends where all of it is too much for the model. `None`
-    /// when the model refuses even the shortest.
+    /// A summary of the text, or of its ends where all of it is too much for the model. `None` when
+    /// the model refuses even the shortest. Begins with as much text as three bytes for each token
+    /// of the window, and halves it each time the model says that it is too much.
     async fn summarise(&mut self, text: &str, stop: &Stop) -> Result<Option<Answered>, AgentError> {
         let id = self.parts.choice.id.clone();
         let max_tokens = SUMMARY_TOKENS.min(self.parts.choice.max_tokens);
@@ -88,7 +107,8 @@ impl Agent {
     }
 
     /// Replaces the whole conversation by excerpts of it, without a model: the last resort when it
-    /// does not fit and no summary makes it fit.
+    /// does not fit and no summary makes it fit. The size is the window in bytes, halved `times`
+    /// times. Nothing stays whole.
     pub(crate) async fn cut(&mut self, times: u32) -> Result<(), AgentError> {
         let mut text = String::new();
         for message in self.transcript.messages() {
@@ -105,6 +125,7 @@ impl Agent {
         Ok(())
     }
 
+    /// A summary that cost nothing: no model made it.
     fn excerpt_entry(&self, text: &str, size: usize, keep_from: u64) -> EntryBody {
         let summary = format!(
             "[It was too long to be summarised; these are its beginning and its end.]\n\n{}",
@@ -119,6 +140,8 @@ impl Agent {
         }
     }
 
+    /// Puts the summary on record and starts all estimates anew, since none of them fits the new
+    /// conversation.
     async fn replace(&mut self, body: EntryBody) -> Result<(), AgentError> {
         let tokens_before = self.context_tokens;
         self.transcript.append(body).await?;
@@ -134,7 +157,9 @@ impl Agent {
     }
 
     /// Where to cut, and everything before the cut as text. A cut falls before an answer or a
-    /// prompt, never between a call and its result.
+    /// prompt, never between a call and its result. Goes back from the end until the kept part
+    /// would pass its share of the window. `None` when there is nothing before the last turn but
+    /// the first message.
     fn older_turns(&self) -> Option<(u64, String)> {
         let turns: Vec<_> = self.transcript.with_origins().collect();
         let budget = self.parts.choice.context_window / KEPT_SHARE;
@@ -163,7 +188,8 @@ impl Agent {
         Some((keep_from, text))
     }
 
-    /// A guess from sizes, until the provider counts.
+    /// A guess from sizes, until the provider counts. Four bytes a token, without the tools. Where
+    /// it is too low the provider refuses, and `ask_with_room` takes over.
     pub(crate) fn estimate_context(&self) -> u64 {
         let messages: u64 = self
             .transcript
@@ -175,6 +201,7 @@ impl Agent {
     }
 }
 
+/// An answer, or a prompt without results in it.
 fn begins_a_turn(message: &Message) -> bool {
     message.role == Role::Assistant
         || !message
@@ -200,6 +227,7 @@ fn message_tokens(message: &Message) -> u64 {
     bytes as u64 / 4 + 4
 }
 
+/// The conversation as text for the summariser. Thinking and pictures are left out.
 fn render(message: &Message, out: &mut String) {
     let speaker = match message.role {
         Role::User => "person",
@@ -249,6 +277,7 @@ fn ends(text: &str, size: usize) -> String {
     )
 }
 
+/// What stands in place of the older turns, on the side of the user.
 fn summary_message(summary: &str, todos: &[Todo]) -> String {
     let mut text = format!(
         "[Older turns of this conversation were replaced by this summary.]\n\n{}\n",

@@ -1,4 +1,17 @@
-//! Instruction files of the project and the person, with their `@path` imports.
+//! Instruction files of the project and the user, with their `@path` imports.
+//!
+//! These files come with a repository that may not be trusted, and their text goes into the system
+//! prompt, so reading them is bounded in every direction: only regular files, at most 64 KiB each,
+//! each at most once, four imports deep, nothing outside the directory that the file belongs to
+//! (after links are resolved), nothing hidden by a rule, nothing below `.git`.
+//!
+//! A file that breaks a rule is left out and reported with the line that wanted it; the others are
+//! used. An import is put in after its line:
+//!
+//! ```text
+//! See @docs/style.md for the rules.
+//! (the text of docs/style.md)
+//! ```
 
 use std::{
     collections::HashSet,
@@ -12,9 +25,11 @@ use crate::memory;
 
 /// In each directory, in this order.
 const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".codespar/CODESPAR.md"];
-/// In the person's own directories.
+/// In the user's own directories.
 const USER_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CODESPAR.md"];
+/// How deep imports may import.
 const MAX_HOPS: u32 = 4;
+/// Of one file. A larger one is left out whole, not cut.
 const MAX_BYTES: u64 = 64 * 1024;
 
 /// A file and its text, imports put in.
@@ -26,6 +41,8 @@ pub struct ContextFile {
 }
 
 /// A file that could not be used as it wants.
+///
+/// Shown to the user as a warning; none of them stops a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct ContextProblem {
@@ -38,7 +55,7 @@ pub struct ContextProblem {
 /// All instruction files, the most general first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextFiles {
-    /// In order: the person's, then from the root down to the working directory.
+    /// In order: the user's, then from the root down to the working directory.
     pub files: Vec<ContextFile>,
     /// Notes about the project, newest first, cut to a size.
     pub memory: Vec<ContextFile>,
@@ -79,6 +96,7 @@ impl ContextFiles {
     }
 }
 
+/// Only the root if `cwd` is not below it.
 fn from_root_down(root: &Path, cwd: &Path) -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = cwd
         .ancestors()
@@ -93,7 +111,7 @@ fn from_root_down(root: &Path, cwd: &Path) -> Vec<PathBuf> {
 }
 
 /// Reads files and their imports, each at most once, and nothing outside `inside`: a repository
-/// must not be able to pull a person's private files into the prompt.
+/// must not be able to pull the user's private files into the prompt.
 struct Reader<'a> {
     inside: &'a Path,
     hidden: &'a Hidden,
@@ -116,7 +134,9 @@ impl Reader<'_> {
         }
     }
 
-    /// `from` is where the wish for this file stands, for the message when it cannot be met.
+    /// `from` is where the wish for this file stands, for the message when it cannot be met. `None`
+    /// with a problem noted, or without one where the file was read before: a cycle of imports ends
+    /// there, and a file that two others import stands where it is met first.
     fn read(&mut self, path: &Path, hops: u32, from: (&Path, usize)) -> Option<String> {
         let real = match path.canonicalize() {
             Ok(real) => real,
@@ -191,6 +211,7 @@ impl Reader<'_> {
         out
     }
 
+    /// Always `None`, so that a caller can note and return in one step.
     fn problem(&mut self, (path, line): (&Path, usize), message: String) -> Option<String> {
         self.found.problems.push(ContextProblem {
             path: path.to_path_buf(),

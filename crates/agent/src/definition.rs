@@ -1,4 +1,27 @@
 //! Custom agents: markdown files with a frontmatter, checked when they are read.
+//!
+//! One file is one agent:
+//!
+//! ```text
+//! ---
+//! name: reviewer                # lower-case letters, digits, hyphens
+//! description: Reviews a change # when to use it
+//! tools: Read, Grep             # or a YAML list; all tools if absent
+//! disallowedTools: Bash
+//! model: haiku                  # an id or an alias; `inherit` is the same as absent
+//! permissionMode: plan
+//! maxTurns: 10
+//! skills: [style]
+//! isolation: worktree
+//! background: true
+//! color: blue
+//! ---
+//! The system prompt.
+//! ```
+//!
+//! Only `name`, `description` and the prompt are required. An unknown key is an error: a misspelt
+//! `disallowedTools` would otherwise grant what it was to take away. A bad file is reported by path
+//! and line and does not affect the others.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +41,7 @@ pub const MAX_DEFINITION_BYTES: u64 = 256 * 1024;
 #[derive(Debug, Clone)]
 pub struct DefinitionSource {
     pub dir: PathBuf,
-    /// As a person would say it: `project`, `user`.
+    /// As it is shown: `project`, `user`.
     pub origin: &'static str,
     /// The files, where the caller has read them: the directory is not looked at then.
     pub files: Option<Vec<DefinitionFile>>,
@@ -105,6 +128,7 @@ impl AgentDefinitions {
         found
     }
 
+    /// The sources come nearest first, so the first of a name stays.
     fn add(&mut self, agent: AgentDefinition, source: &DefinitionSource) {
         match self.agents.get(&agent.name) {
             // Two of one name in one place is a mistake; a nearer one hiding a farther is not.
@@ -127,6 +151,8 @@ impl AgentDefinitions {
     }
 }
 
+/// Sorted by path. A directory that does not exist has no files; one that cannot be read is a
+/// problem.
 fn markdown_files(dir: &Path, problems: &mut Vec<DefinitionProblem>) -> Vec<DefinitionFile> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -171,6 +197,8 @@ impl From<Names> for Vec<String> {
     }
 }
 
+/// The frontmatter as it is written. A wrong type and an unknown key are errors of the parser, with
+/// its line.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Fields {
@@ -188,6 +216,7 @@ struct Fields {
     color: Option<String>,
 }
 
+/// All that is wrong with the values is reported at once; an error of the parser comes alone.
 fn read(
     DefinitionFile { path, text }: &DefinitionFile,
     origin: &'static str,
@@ -222,6 +251,8 @@ fn read(
     }
 }
 
+/// What the types do not say. Tools of MCP servers are not looked up: their servers may not be
+/// connected yet.
 fn check(agent: &AgentDefinition, text: &str, known_tools: &[&str]) -> Vec<DefinitionProblem> {
     let mut problems = Vec::new();
     let mut complain = |key: &str, message: String| {

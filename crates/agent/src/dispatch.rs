@@ -1,4 +1,20 @@
 //! Tool calls: from the model's wish to a result on record, for every call, whatever happens.
+//!
+//! The way of the calls of one message, in their order:
+//!
+//! ```text
+//! changes things   the collected calls run first; then permit, mark as started, run alone, record
+//! other calls      permit, then collect; run together, each recorded as it ends
+//! refused          the reason is the result, on record at once
+//! ```
+//!
+//! Every call gets exactly one result, also one that is refused, interrupted, unknown or that
+//! panics. After that the model may be asked again. A result is on record before the model sees it,
+//! and a call that may change something is on record as started before it starts; whatever a crash
+//! leaves between the two is answered when the transcript is opened again.
+//!
+//! Results are recorded in the order in which they come; the transcript puts them into the order of
+//! the calls.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -21,6 +37,7 @@ pub(crate) struct Calls {
     /// The first of them where the rules allow it and the others wait for it: its start is on
     /// record already, in one transaction with the message.
     pub(crate) started: Option<Permitted>,
+    /// In the order of the message. Nothing has been decided about them.
     pub(crate) rest: Vec<ToolUse>,
 }
 
@@ -52,7 +69,8 @@ impl Ran {
     }
 }
 
-/// The files that a call may read or write.
+/// The files that a call may read or write. Taken from what the decision was made on. Commands and
+/// addresses are no files and are left out.
 fn touched(access: &[Access]) -> Vec<PathBuf> {
     let paths = access.iter().filter_map(|access| match access {
         Access::Read(path) | Access::Write(path) => Some(path.clone()),
@@ -61,6 +79,8 @@ fn touched(access: &[Access]) -> Vec<PathBuf> {
     paths.collect()
 }
 
+/// What the ledger has about these files after the call: a hash of what was last shown or written.
+/// Files that it does not know are left out.
 fn seen(context: &Context, paths: &[PathBuf]) -> Vec<SeenFile> {
     let ledger = context.ledger();
     paths.iter().filter_map(|path| ledger.seen(path)).collect()
@@ -68,6 +88,10 @@ fn seen(context: &Context, paths: &[PathBuf]) -> Vec<SeenFile> {
 
 impl Agent {
     /// Runs the calls of one message: neighbours that only read side by side, the others alone.
+    ///
+    /// When the run is stopped, calls that have not begun are answered with "not run" instead of
+    /// being dropped. An error means that a result could not be recorded, or that the conversation
+    /// was handed over; then nothing more is run.
     pub(crate) async fn run_tools(
         &mut self,
         calls: Calls,
@@ -109,6 +133,8 @@ impl Agent {
         self.record_side_calls().await
     }
 
+    /// Runs these at the same time and records each result as it comes. Dropping the future stops
+    /// them.
     async fn run_side_by_side(
         &mut self,
         waiting: Vec<Permitted>,
@@ -132,7 +158,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Runs a call whose start is on record.
+    /// Runs a call whose start is on record. Whether the list of steps changed is looked at here,
+    /// because the tool that changes it is never run beside others.
     async fn run_alone(&mut self, permitted: Permitted, stop: &Stop) -> Result<(), AgentError> {
         let todos_before = self.parts.context.todos();
         let ran = self.start(permitted, stop).await;
@@ -145,6 +172,8 @@ impl Agent {
     }
 
     /// The running call, holding nothing of the agent so that results can be recorded meanwhile.
+    /// Its cancellation is a child of the run's. A tool that ignores it is dropped half a second
+    /// after the wall time is over, not before: one that is interrupted by the user is waited for.
     fn start(&self, permitted: Permitted, stop: &Stop) -> impl Future<Output = Ran> + Send + use<> {
         self.emit(permitted.event());
         let Permitted {
@@ -194,6 +223,8 @@ impl Agent {
         }
     }
 
+    /// A hand-over makes it an error before anything is written: the next process finds the call as
+    /// started and gives it a result of its own.
     async fn record_result(&mut self, ran: Ran) -> Result<(), AgentError> {
         // It was broken off, or may have been: whoever goes on says that its outcome is unknown.
         if self.hand_over.now.is_cancelled() {
@@ -229,6 +260,7 @@ impl Agent {
         Ok(())
     }
 
+    /// Text only; pictures are passed on as they are.
     fn redacted(&self, content: ToolResultContent) -> ToolResultContent {
         let redact = |text: String| self.parts.redactor.redact(&text).into_owned();
         match content {
@@ -248,6 +280,7 @@ impl Agent {
         }
     }
 
+    /// What tools asked of models during these calls. The budget has been charged already.
     async fn record_side_calls(&mut self) -> Result<(), AgentError> {
         for call in self.parts.side_calls.take() {
             self.transcript.append(call.entry()).await?;
@@ -255,6 +288,7 @@ impl Agent {
         Ok(())
     }
 
+    /// The results of the message as the model will see them, as one event.
     fn announce_results(&self) {
         if let (Some(id), Some(message)) = (
             self.transcript.last_entry(),
@@ -273,6 +307,8 @@ pub(crate) fn not_run(stop: &Stop) -> ToolOutput {
     ToolOutput::error(format!("not run: {}", stop.reason()))
 }
 
+/// A text that is too long goes to a file, with its ends in the result. Tools that return blocks
+/// bound their own texts.
 fn bounded(output: ToolOutput, context: &Context, tool: &str) -> ToolOutput {
     match output.content {
         ToolResultContent::Text(text) => {

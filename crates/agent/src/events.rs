@@ -1,4 +1,9 @@
 //! What agents do, to any number of listeners in this process.
+//!
+//! Delivery is a plain call on the thread of the agent: there is no queue, so nothing is lost and
+//! nothing piles up. The list of listeners is copied before they are called, so a listener may
+//! subscribe, leave or publish itself. After it was dropped, a listener may still get an event that
+//! was being delivered at that moment.
 
 use std::{
     collections::HashMap,
@@ -15,7 +20,7 @@ use crate::Sink;
 pub struct AgentEvent<'a> {
     /// The conversation; none for tasks that have none.
     pub session: Option<SessionId>,
-    /// None for the agent a person talks to.
+    /// None for the agent that the user talks to.
     pub task: Option<&'a TaskId>,
     pub event: &'a Event,
 }
@@ -32,6 +37,7 @@ pub struct EventBus(Arc<RwLock<Listeners>>);
 struct Listeners {
     next: u64,
     to_all: Vec<(u64, EventListener)>,
+    /// By task; each follower is known by its session.
     to_tasks: HashMap<TaskId, Vec<(SessionId, Sink)>>,
 }
 
@@ -63,7 +69,8 @@ impl EventBus {
         }
     }
 
-    /// Hears one task until it is over. A second time for the same session replaces the first.
+    /// Hears one task until it is over. A second time for the same session replaces the first. Kept
+    /// until `forget_task`, which the scheduler calls at its end.
     pub fn follow_task(&self, id: &TaskId, session: SessionId, sink: Sink) {
         let mut listeners = self.0.write();
         let of_task = listeners.to_tasks.entry(id.clone()).or_default();

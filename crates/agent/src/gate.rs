@@ -1,4 +1,7 @@
 //! Keeps agents that work side by side from writing over each other.
+//!
+//! Only agents that share a working tree have one; an agent in a worktree of its own writes freely.
+//! A claim is asked for when the call is decided on and holds until the agent's attempt ends.
 
 use std::path::Path;
 

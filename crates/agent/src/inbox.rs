@@ -1,4 +1,8 @@
 //! What reaches an agent from outside while it works: notifications, messages.
+//!
+//! The loop asks for deliveries at the top of each turn, where every call has its result, so that
+//! nothing comes between a call and its answer. At the end of its work it waits here: a subagent
+//! that is still under way may have something to say.
 
 use async_trait::async_trait;
 use codespar_store::StoreError;
@@ -10,11 +14,13 @@ use crate::Transcript;
 #[async_trait]
 pub trait Inbox: Send + Sync {
     /// Puts what waits into the conversation, each thing exactly once. Called when every call has
-    /// its result. True if there was something.
+    /// its result. True if there was something. An error ends the run: what cannot be recorded must
+    /// not be acted on.
     async fn deliver(&self, transcript: &mut Transcript) -> Result<bool, StoreError>;
 
     /// The agent has nothing more to do: waits for something to deliver. False when nothing will
-    /// come, so that the run can end.
+    /// come, so that the run can end. Returns false when `cancel` is cancelled. Nothing is
+    /// delivered yet when it returns true.
     async fn wait(&self, cancel: &CancellationToken) -> bool;
 }
 

@@ -10,9 +10,11 @@ use crate::TreeShare;
 /// What a run may use up. `None` means no limit.
 #[derive(Debug, Clone, Default)]
 pub struct RunLimits {
-    /// Model calls.
+    /// Model calls. Every request counts, also one that is sent again because the conversation had
+    /// to be shortened.
     pub max_turns: Option<u32>,
-    /// Model calls of the same run that processes before this one made.
+    /// Model calls of the same run that processes before this one made. A task that is taken over
+    /// goes on counting instead of starting anew.
     pub turns_before: u32,
     /// Money.
     pub max_budget: Option<Usd>,

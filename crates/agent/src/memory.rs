@@ -1,4 +1,9 @@
 //! What is remembered about a project: the notes in `.codespar/memory`.
+//!
+//! Each note is a file that a background agent or the user has written, with names that begin with
+//! a date. They lie in the repository, so they are read with the same care as instruction files:
+//! only regular files that really are in the project, and no more than fits 16 KiB in all, because
+//! they are part of every request.
 
 use std::{
     fs,
@@ -10,10 +15,12 @@ use std::{
 use crate::ContextFile;
 
 const DIR: &str = ".codespar/memory";
+/// Of all notes together.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// The notes of a project, newest first, as many as there is room for. What is left out is said
-/// at the end of the last one.
+/// The notes of a project, newest first, as many as there is room for. What is left out is said at
+/// the end of the last one. The note that does not fit is cut after a whole line; older ones are
+/// only counted. Files that cannot be read are skipped.
 pub(crate) fn gather(root: &Path) -> Vec<ContextFile> {
     let mut notes: Vec<ContextFile> = Vec::new();
     let mut room = MAX_BYTES;
@@ -48,7 +55,8 @@ pub(crate) fn gather(root: &Path) -> Vec<ContextFile> {
     notes
 }
 
-/// Files of the directory that really lie in the project.
+/// Files of the directory that really lie in the project. By time of change, then by name; `*.md`
+/// only.
 fn newest_first(root: &Path) -> Vec<PathBuf> {
     let (Ok(entries), Ok(real_root)) = (fs::read_dir(root.join(DIR)), root.canonicalize()) else {
         return Vec::new();
@@ -69,6 +77,7 @@ fn newest_first(root: &Path) -> Vec<PathBuf> {
     files.into_iter().map(|(_, path)| path).collect()
 }
 
+/// At most `limit` bytes. `None` for anything but a regular file.
 fn beginning(path: &Path, limit: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let opened = codespar_files::open(&path.canonicalize().ok()?).ok()?;

@@ -1,5 +1,9 @@
 //! Whether git, from a directory of the workspace, would find a repository other than the
 //! project's.
+//!
+//! A repository in a subdirectory may have been put there by an earlier command, with a
+//! configuration that makes `git status` run a program. Commands are therefore judged by where git
+//! would look, not only by their words.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,13 @@
-//! Whether a call is made: what the rules say, and what a person says where they leave it open.
+//! Whether a call is made: what the rules say, and what the user says where they leave it open.
+//!
+//! The order of the checks matters. A call of an unknown tool, or one that was cut off, is answered
+//! without asking anybody. Then the tool says what it would access (`inspect`), without doing it;
+//! the rules decide on that; the user is asked if they say so; and the files to be written are
+//! claimed where several agents share them. The tool is later given the very access that was
+//! decided on, so a path cannot change its meaning in between.
+//!
+//! A refusal is a result for the model, with its reason. One by the rules or the user is also kept
+//! in the tally of the run and in the tree of agents, for the report at the end.
 
 use std::sync::Arc;
 
@@ -14,6 +23,7 @@ pub(crate) struct Permitted {
     pub(crate) tool: Arc<dyn Tool>,
     /// What the decision was made on.
     pub(crate) access: Vec<Access>,
+    /// By rules alone a command needs a sandbox; the user's own yes can do without.
     pub(crate) approval: Approval,
     /// The call in one line, for people.
     summary: String,
@@ -40,7 +50,9 @@ impl Permitted {
 
 impl Agent {
     /// The first of these calls, taken from them, if it is to run alone and the rules allow it:
-    /// nobody has to be asked before it starts.
+    /// nobody has to be asked before it starts. Its start is then recorded in one transaction with
+    /// the answer that holds it, instead of in a second one. `None` leaves the calls as they are,
+    /// and `permit` decides on all of them in the usual way.
     pub(crate) fn first_by_rules(
         &self,
         calls: &mut Vec<ToolUse>,
@@ -69,7 +81,9 @@ impl Agent {
         })
     }
 
-    /// Decides whether a call is made; if not, what is answered instead.
+    /// Decides whether a call is made; if not, what is answered instead. `tool` is `None` for a
+    /// name that is not on offer, also if such a tool exists elsewhere: what an agent may not have,
+    /// it cannot call.
     pub(crate) async fn permit(
         &self,
         call: ToolUse,
@@ -131,7 +145,8 @@ impl Agent {
         }
     }
 
-    /// Where several agents work on the same files, each file has one writer.
+    /// Where several agents work on the same files, each file has one writer. Paths claimed before
+    /// one that is refused stay claimed. The error is the message for the model.
     async fn claim_writes(&self, intent: &Intent) -> Result<(), String> {
         let Some(gate) = &self.parts.gate else {
             return Ok(());
@@ -144,6 +159,9 @@ impl Agent {
         Ok(())
     }
 
+    /// The error is the reason of the refusal. Waits for an answer without a limit of its own; when
+    /// the run is stopped the question is withdrawn, except in a hand-over, where the next process
+    /// waits for it.
     async fn allowed(
         &self,
         call: &ToolUse,
@@ -208,7 +226,8 @@ impl Agent {
     }
 
     /// Where the agent stands now. Whether a sandbox works is found out only when a command is
-    /// about to need it.
+    /// about to need it. Also whether git would find a repository other than the project's from
+    /// here, since that one's configuration is not trusted.
     fn scope(&self, intent: &Intent) -> Scope {
         let mut scope = Scope {
             cwd: self.parts.context.cwd(),
@@ -226,7 +245,8 @@ impl Agent {
     }
 }
 
-/// The answer ended within this call: what there is of it is kept as a JSON string.
+/// The answer ended within this call: what there is of it is kept as a JSON string. Such a call
+/// must not be run: it may be a valid command with its end missing.
 fn is_cut_off(call: &ToolUse) -> bool {
     !call.input.get().starts_with('{')
 }
@@ -234,7 +254,9 @@ fn is_cut_off(call: &ToolUse) -> bool {
 /// How many lines of each side of a change a question shows.
 const PREVIEW_LINES: usize = 12;
 
-/// The change that a call would make, as far as its input tells: enough for a person to judge.
+/// The change that a call would make, as far as its input tells: enough for the user to judge. By
+/// the names of fields that tools which edit files use (`content`, `old_string`, `new_string`).
+/// `None` for inputs without them.
 fn preview(input: &serde_json::value::RawValue) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Change {

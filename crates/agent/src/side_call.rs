@@ -1,4 +1,9 @@
 //! Model calls beside the conversation: asked by tools, counted by the loop.
+//!
+//! A tool that asks a model (a fetched page is read by one) cannot append to the transcript: the
+//! loop owns it. It leaves the call here, and the loop records it after the results of the message.
+//! The budget is charged at once, as for any call; only the record comes later. A crash in between
+//! loses the record of the cost, not of the conversation.
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +18,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 const PAGE_PROMPT: &str = include_str!("prompts/page.md");
+/// The limit on what is said about a page.
 const PAGE_ANSWER_TOKENS: u32 = 4_096;
 
 /// Calls made but not yet written to the transcript. Tools add, the loop takes.
@@ -26,6 +32,7 @@ pub struct SideCalls {
 /// One such call.
 #[derive(Debug, Clone)]
 pub(crate) struct SideCall {
+    /// For the record, in words.
     purpose: &'static str,
     model: String,
     usage: Usage,
@@ -64,6 +71,7 @@ impl SideCalls {
         let _ = self.budget.set(budget.clone());
     }
 
+    /// One without limits if no agent was made with these calls.
     fn budget(&self) -> &Arc<Budget> {
         self.budget.get_or_init(Arc::default)
     }
@@ -72,12 +80,14 @@ impl SideCalls {
         self.calls.lock().extend(calls);
     }
 
+    /// Each call is given once.
     pub(crate) fn take(&self) -> Vec<SideCall> {
         std::mem::take(&mut *self.calls.lock())
     }
 }
 
-/// One question, one answer, no tools.
+/// One question, one answer, no tools. The exchange comes back with attempts that were charged and
+/// lost; the caller puts them on record.
 pub(crate) async fn ask(
     asker: Asker<'_>,
     id: &str,
@@ -100,6 +110,9 @@ pub(crate) async fn ask(
 }
 
 /// Reads fetched pages with a (small) model.
+///
+/// The page is untrusted text: the model that reads it has no tools, and only its answer reaches
+/// the conversation.
 pub struct ModelPageReader {
     /// Who answers.
     pub model: Arc<dyn Model>,

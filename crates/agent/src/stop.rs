@@ -1,4 +1,11 @@
-//! What ends a run from outside: the person or a signal, and the limit on wall time.
+//! What ends a run from outside: the user or a signal, and the limit on wall time.
+//!
+//! Both cancel one token, and everything a run waits for (a model call, a retry, a tool, a
+//! question) waits with that token. Afterwards the two are told apart by `out_of_time`: an
+//! interruption and a limit have different endings.
+//!
+//! A tool gets the token and is expected to end by itself. Only for the limit on time there is a
+//! second line, `abandon`: a caller that selects on it drops the work.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +18,17 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// Stops a run. Whatever the run waits for, it waits with this token.
 pub struct Stop {
+    /// The caller's token; cancelled by the user, a signal or a hand-over, never by us.
     asked: CancellationToken,
     token: CancellationToken,
+    /// The limit as it was given, for the message, and the moment it is reached.
     limit: Option<(Duration, Instant)>,
     timer: Option<AbortHandle>,
 }
 
 impl Stop {
-    /// When `asked` is cancelled, or this much wall time has passed.
+    /// When `asked` is cancelled, or this much wall time has passed. A limit so long that the clock
+    /// cannot express it is none. Needs a Tokio runtime if there is a limit.
     pub fn new(asked: &CancellationToken, max_wall: Option<Duration>) -> Self {
         let token = asked.child_token();
         let limit = max_wall.and_then(|max| Some((max, Instant::now().checked_add(max)?)));
@@ -48,7 +58,8 @@ impl Stop {
         self.limit.map(|(_, at)| at)
     }
 
-    /// What to say about the limit on wall time, if that is what ended the run.
+    /// What to say about the limit on wall time, if that is what ended the run. Whoever was asked
+    /// to stop before counts as interrupted, however late it is by now.
     pub fn out_of_time(&self) -> Option<String> {
         let (max, at) = self.limit?;
         let is_over = Instant::now() >= at && !self.asked.is_cancelled();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use codespar_model::Account;
 use codespar_protocol::{PermissionDenial, StopReason};
 
+/// Made anew for each run; `Agent::conclude` turns it into the result.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// The account when the run began: the tree's for the agent at its top, else its own.
@@ -13,7 +14,9 @@ pub(crate) struct Tally {
     pub(crate) denied_before: usize,
     pub(crate) turns: u32,
     pub(crate) tool_uses: u32,
+    /// Time spent on model calls, retries included.
     pub(crate) waiting: Duration,
     pub(crate) denials: Vec<PermissionDenial>,
+    /// Of the last answer.
     pub(crate) stop_reason: Option<StopReason>,
 }

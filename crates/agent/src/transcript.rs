@@ -1,4 +1,21 @@
 //! The conversation: what the store holds of it, and the messages it comes to.
+//!
+//! The store has a list of entries; the model sees messages. Entries become messages by three
+//! rules: neighbours of one role are joined, results stand in the order of their calls, and
+//! everything before the last compaction is replaced by its summary. Entries that only keep the
+//! books (`ToolStarted`, `SideCall`) are part of no message.
+//!
+//! One process holds a session at a time, by a lock that ends with it. Appends name the last entry
+//! that this process knows, so a second writer would be refused, never interleaved.
+//!
+//! After a crash, opening the session finds calls without results. They are answered like this:
+//!
+//! ```text
+//! started, no result         "interrupted, outcome unknown"; never run again
+//! not started, none asked    "interrupted"; changed nothing
+//! not started, and a call of the message was put to the user
+//!                            stays open; the agent makes it and finds the answer
+//! ```
 
 use std::{
     collections::{HashMap, HashSet},
@@ -14,11 +31,16 @@ use codespar_store::{QuestionFilter, SessionHold, Store, StoreError};
 
 /// A session's conversation, held for this process. Whatever is appended is durable when the
 /// call returns.
+///
+/// Not safe to cancel: if an append is dropped half-way, the entry may be in the store and not
+/// here. The next append then fails with `StoreError::MovedOn`, and the session must be opened
+/// anew.
 pub struct Transcript {
     store: Arc<dyn Store>,
     session: SessionId,
     last_seq: u64,
     last_entry: Option<EntryId>,
+    /// As the model sees them. Shared with requests under way, and copied when one is changed.
     messages: Vec<Arc<Message>>,
     /// The place of the first entry that went into each message, for choosing where to cut.
     origins: Vec<u64>,
@@ -41,7 +63,10 @@ pub struct Recovered {
 impl Transcript {
     /// Opens a session: takes hold of it, reads it, and gives every call that has no result one
     /// that says so. Nothing is run again. Calls that had not begun stay open where one of them
-    /// waits for a person's answer: the agent makes them when it goes on.
+    /// waits for the user's answer: the agent makes them when it goes on.
+    ///
+    /// Fails with `StoreError::SessionInUse` while another process holds the session. The answers
+    /// to interrupted calls are appended before this returns.
     pub async fn open(
         store: Arc<dyn Store>,
         session: SessionId,
@@ -126,7 +151,8 @@ impl Transcript {
         self.append_with(body, None).await
     }
 
-    /// Adds an entry and one that follows from it, in one transaction. Gives back the first.
+    /// Adds an entry and one that follows from it, in one transaction. Gives back the first. Either
+    /// both are on record or neither.
     pub(crate) async fn append_with(
         &mut self,
         body: EntryBody,
@@ -150,7 +176,8 @@ impl Transcript {
         Ok(entry)
     }
 
-    /// Makes an entry that is on record part of the conversation.
+    /// Makes an entry that is on record part of the conversation. A compaction changes what the
+    /// earlier entries mean, so it rebuilds the messages from the store.
     async fn take_in(&mut self, entry: &Entry) -> Result<(), StoreError> {
         self.last_seq = entry.seq;
         self.last_entry = Some(entry.id);
@@ -199,6 +226,8 @@ impl Transcript {
         }
     }
 
+    /// From the last compaction on. Its summary becomes the first message, with the place of the
+    /// first entry that stays whole.
     fn rebuild(&mut self, entries: &[Entry]) {
         self.messages.clear();
         self.origins.clear();
@@ -261,6 +290,8 @@ impl Transcript {
         }
     }
 
+    /// Only the last answer of the model can have open calls: the next is not asked for before
+    /// every call has its result.
     async fn answer_what_was_interrupted(
         &mut self,
         entries: &[Entry],
@@ -298,7 +329,8 @@ impl Transcript {
         Ok(recovered)
     }
 
-    /// Whether one of these calls has been put to a person.
+    /// Whether one of these calls has been put to the user. Answered questions count: the answer
+    /// came while nobody waited, and still holds for the call.
     async fn waits_for_person(&self, calls: &[ToolUse]) -> Result<bool, StoreError> {
         if calls.is_empty() {
             return Ok(false);
@@ -349,6 +381,8 @@ fn describe(call: &ToolUse) -> String {
     format!("{} {input}", call.name)
 }
 
+/// What each recorded result says it showed or wrote; the agent may edit those that have not
+/// changed.
 fn seen_files(entries: &[Entry]) -> Vec<SeenFile> {
     let files = entries.iter().filter_map(|entry| match &entry.body {
         EntryBody::ToolResult { files, .. } => Some(files),
@@ -357,7 +391,8 @@ fn seen_files(entries: &[Entry]) -> Vec<SeenFile> {
     files.flatten().cloned().collect()
 }
 
-/// The list of steps as the last TodoWrite left it.
+/// The list of steps as the last TodoWrite left it. Taken from the call, not from its result: the
+/// latest one whose input can be read.
 fn last_todos(entries: &[Entry]) -> Vec<Todo> {
     #[derive(serde::Deserialize)]
     struct Input {

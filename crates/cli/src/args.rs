@@ -188,6 +188,7 @@ pub(crate) fn mode(text: &str) -> Result<Mode, String> {
     text.parse().map_err(|error| format!("{error}"))
 }
 
+/// A leading `$` is accepted. Zero is refused: it would be a run that cannot do anything.
 pub(crate) fn dollars(text: &str) -> Result<Usd, String> {
     text.trim_start_matches('$')
         .parse()

@@ -28,7 +28,8 @@ pub(crate) fn refuse_lookalikes(cli: &Cli) -> Result<(), CommandError> {
     }
 }
 
-/// The command whose name is nearest to a word, if it is near enough to be a slip.
+/// The command whose name is nearest to a word, if it is near enough to be a slip. Transposed
+/// letters count as one mistake.
 fn meant(word: &str) -> Option<String> {
     let word = word.to_lowercase();
     let command = Cli::command();

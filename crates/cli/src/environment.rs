@@ -1,4 +1,7 @@
 //! Reads the environment and the home directory; nothing else does.
+//!
+//! All of it is read at the start. Code elsewhere gets an `Environment`; a test can so run commands
+//! with values of its own.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,7 +13,8 @@ use etcetera::BaseStrategy;
 
 use crate::error::CommandError;
 
-/// What this process was given.
+/// What this process was given. A missing home directory is no error as long as `CODESPAR_HOME` is
+/// set, as in a container.
 pub(crate) fn read() -> Result<Environment, CommandError> {
     let home = etcetera::choose_base_strategy()
         .ok()

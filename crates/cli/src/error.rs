@@ -1,4 +1,11 @@
 //! The one place that turns errors into words and exit codes.
+//!
+//! ```text
+//! 0     success             1     it was tried and failed
+//! 2     usage               3     `dev`: tests do not pass
+//! 129, 130, 143             stopped by SIGHUP, SIGINT, SIGTERM
+//! 141                       standard output was closed
+//! ```
 
 use std::process::ExitCode;
 
@@ -37,6 +44,7 @@ impl From<RuntimeError> for CommandError {
     }
 }
 
+/// A closed pipe is told from other errors here, so that no command need look for it.
 impl From<std::io::Error> for CommandError {
     fn from(error: std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::BrokenPipe {
@@ -48,7 +56,8 @@ impl From<std::io::Error> for CommandError {
 }
 
 impl CommandError {
-    /// Prints it to stderr and gives the exit code.
+    /// Prints it to stderr and gives the exit code. The text goes through the printer: it may quote
+    /// a file name or a model.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::ClosedPipe => ExitCode::from(OUTPUT_CLOSED),

@@ -1,4 +1,16 @@
 //! The `codespar` binary: the only crate that reads the environment and the home directory.
+//!
+//! The order at start-up matters:
+//!
+//! ```text
+//! guard, forwarder, MCP guard   re-executed copies of this binary; nothing else is loaded
+//! arguments                     help and mistakes end here
+//! harden, check resources       before the environment is read
+//! environment, project, trust   read once; the question about trust comes before anything is used
+//! runtime, dispatch             one function per command
+//! ```
+//!
+//! Errors come back to `main` as a `CommandError`, which knows its exit code.
 
 mod args;
 mod command_names;
@@ -25,6 +37,8 @@ use crate::{
 };
 use codespar_runtime::{ProjectDir, trust::ProjectTrust};
 
+/// The three hidden first words are compared with the raw arguments and not declared to clap: they
+/// must work with an empty environment, and cost nothing at each start of a command.
 fn main() -> ExitCode {
     // The guard of sandboxed commands starts here too, before anything else is loaded.
     let mut args = std::env::args_os().skip(1);
@@ -59,6 +73,8 @@ fn refuse_arguments(error: &clap::Error) -> ExitCode {
     ExitCode::from(error::EXIT_USAGE)
 }
 
+/// Everything up to the runtime is synchronous and single-threaded, but for the threads of the
+/// resource check, which have ended. The runtime is left without waiting for its blocking threads.
 fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     // Needs neither a project nor a runtime.
     if let Some(Command::Completions(args)) = &cli.command {
@@ -86,6 +102,9 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
 
 /// Settles whether the files of the project count: by `--trust`, by asking at a terminal where
 /// somebody is at it anyway, else by what is on record, with a line about what is ignored.
+///
+/// A conversation at a terminal is the only case in which somebody is asked. A script, a pipe and a
+/// command without conversation get one line on standard error and go on without the files.
 fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust, CommandError> {
     let project = &*project_dir.trust;
     if cli.trust {
@@ -121,6 +140,7 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
     Ok(project.clone())
 }
 
+/// Each command opens only what it needs: most of them no runtime, some no database.
 async fn dispatch(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     match cli.command {
         Some(Command::Session(args)) => commands::session::run(args, &project_dir).await,
@@ -149,7 +169,8 @@ async fn dispatch(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Command
     }
 }
 
-/// `CODESPAR_LOG=debug` (or a filter such as `codespar_model=trace`) writes a log to stderr.
+/// `CODESPAR_LOG=debug` (or a filter such as `codespar_model=trace`) writes a log to stderr. Lines
+/// go through the printer, so that they have no secrets and no control characters.
 fn start_log() {
     let Ok(filter) = std::env::var("CODESPAR_LOG") else {
         return;

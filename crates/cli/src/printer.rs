@@ -1,5 +1,6 @@
 //! The one way to the terminal: text from a model or a repository cannot move the cursor, set the
-//! title, reach the clipboard or turn the order of characters round, and known secrets are left out.
+//! title, reach the clipboard or turn the order of characters round, and known secrets are left
+//! out.
 //!
 //! Styles travel as marks, never as escape sequences, so that every escape sequence in the text
 //! is foreign and is shown escaped. Nothing else in this crate writes to standard output or
@@ -27,6 +28,8 @@ pub(crate) enum To {
 }
 
 /// From now on these values are left out of everything that people read.
+///
+/// The first call counts; what is printed before it has no secrets in it, since none were read.
 pub(crate) fn hide(secrets: Redactor) {
     let _ = SECRETS.set(secrets);
 }

@@ -31,7 +31,8 @@ pub(crate) fn check() -> Result<(), CommandError> {
     start(threads).map_err(|error| CommandError::Failed(no_thread(&error)))
 }
 
-/// Starts so many threads at once, and ends them.
+/// Starts so many threads at once, and ends them. All live at the same time: a limit counts those
+/// that exist, not those that were started.
 fn start(count: usize) -> std::io::Result<()> {
     let (release, released) = mpsc::channel::<()>();
     let released = Arc::new(parking_lot::Mutex::new(released));

@@ -22,7 +22,8 @@ const INTERRUPTED: u8 = 130;
 pub(crate) const OUTPUT_CLOSED: u8 = 141;
 const TERMINATED: u8 = 143;
 
-/// What stopped the run, if something did.
+/// What stopped the run, if something did. The first cause wins and gives the exit code; later ones
+/// only hasten the end.
 #[derive(Clone)]
 pub(crate) struct Signals {
     code: Arc<AtomicU8>,

@@ -30,6 +30,8 @@ pub(crate) async fn read_fully() -> std::io::Result<Piped> {
     read(None).await
 }
 
+/// If the first byte does not come in time the thread stays blocked and is left behind; the process
+/// does not wait for it at its end. Bytes that are not UTF-8 become replacement characters.
 async fn read(patience: Option<Duration>) -> std::io::Result<Piped> {
     if std::io::stdin().is_terminal() {
         return Ok(Piped::Terminal);

@@ -1,4 +1,7 @@
 //! Asks the person at a terminal, once for each content.
+//!
+//! Asked before settings are read, since it decides what they are. The answer is recorded by
+//! content, so the same files are not asked about again; a changed file is, with the difference.
 
 use std::{io::BufRead, path::Path};
 
@@ -8,6 +11,8 @@ use crate::{error::CommandError, printer, style};
 
 /// Shows what the files of a project would grant and asks whether they may. A no is remembered
 /// for these contents, and the project is used without them.
+///
+/// End of input decides nothing: the files are left out this time, and the question comes again.
 pub(crate) fn ask(
     project: &ProjectTrust,
     person: &UserDirs,

@@ -203,6 +203,45 @@ fn switched_off_tasks_say_so() {
 }
 
 #[test]
+fn without_background_tasks_subagents_that_are_waited_for_still_work() {
+    let task = |background: bool| {
+        json!({
+            "description": "look", "prompt": "child looks", "subagent_type": "general-purpose",
+            "run_in_background": background,
+        })
+    };
+    let script = Script::new()
+        .turn(Turn::tool("Task", &task(false)))
+        .turn(Turn::tool("Task", &task(true)))
+        .turn(Turn::text("done"))
+        .conversation(
+            Conversation::new("child", Matcher::first_user_contains("child looks"))
+                .turn(Turn::text("I looked.")),
+        );
+    let bench = Bench::new(script);
+    let mut command = bench.command(&["-p", "go"]);
+    command.env("DISABLE_BACKGROUND_TASKS", "true");
+    let finished = codespar_testkit::process::spawn(&mut command)
+        .unwrap()
+        .wait(PATIENCE)
+        .unwrap();
+    assert_eq!(finished.stdout, "done\n", "{}", finished.stderr);
+    let requests = bench.server.requests();
+    let main: Vec<_> = requests
+        .iter()
+        .filter(|request| request.messages()[0].to_string().contains("go"))
+        .collect();
+    let offered = main[0].tool_names();
+    assert!(
+        offered.contains(&"Task") && !offered.contains(&"TaskCreate"),
+        "{offered:?}"
+    );
+    let results = main.last().unwrap().tool_results();
+    assert!(results[0].text.contains("I looked."), "{results:?}");
+    assert!(results[1].text.contains("switched off"), "{results:?}");
+}
+
+#[test]
 fn subagents_of_one_message_run_at_once_and_their_messages_are_marked() {
     let script = Script::new()
         .turn(

@@ -1,4 +1,9 @@
 //! One call of git: its arguments, input and limits, and what it left.
+//!
+//! A call is built by value and consumed by one of three ends: [`GitCall::run`] blocks this thread,
+//! [`GitCall::finish`] a thread of the pool, [`GitCall::stream`] hands the output over as it comes.
+//! None of them returns while git may still be running unattended: an error, a dropped future or a
+//! dropped stream ends its process group.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -22,11 +27,13 @@ use crate::{
 /// How much a call may write and how long it may take.
 #[derive(Debug, Clone, Copy)]
 pub struct GitLimits {
-    /// Bytes of standard output.
+    /// Bytes of standard output. Past it git is ended and the call is an error; nothing is cut off
+    /// silently.
     pub bytes: usize,
     /// From start to end.
     pub time: Duration,
-    /// Bytes of memory that it may allocate; a crafted tree can ask for any amount.
+    /// Bytes of memory that it may allocate; a crafted tree can ask for any amount. The kernel
+    /// enforces it (`RLIMIT_DATA`): git fails with a message of its own. Linux only.
     pub memory: u64,
 }
 
@@ -40,6 +47,7 @@ impl Default for GitLimits {
     }
 }
 
+/// Standard input. Bytes are put into a file first, see `as_file`.
 enum Input {
     Nothing,
     Bytes(Vec<u8>),
@@ -85,7 +93,8 @@ impl Output {
         }
     }
 
-    /// As an error, whatever the exit code.
+    /// As an error, whatever the exit code. Git's own message if it wrote one, otherwise the exit
+    /// code.
     pub fn failure(&self) -> GitError {
         GitError::Failed {
             command: self.command.clone(),
@@ -124,7 +133,8 @@ impl GitCall {
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets a variable of its environment. It replaces one of the fixed environment of the same
+    /// name, so a caller can also weaken that: only names and values of our own belong here.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         let name = name.into();
@@ -164,7 +174,9 @@ impl GitCall {
         self.run_until(&Arc::default())
     }
 
-    /// Runs it on the pool of blocking threads. Dropping the future ends git.
+    /// Runs it on the pool of blocking threads. Dropping the future ends git. It happens on that
+    /// thread: it notices within a tenth of a second, then gives git two seconds to remove its lock
+    /// files.
     pub async fn finish(self) -> Result<Output, GitError> {
         let command = self.name();
         let guard = StopOnDrop::default();
@@ -178,7 +190,8 @@ impl GitCall {
         output
     }
 
-    /// Starts it, to be read while it runs.
+    /// Starts it, to be read while it runs. Standard error is discarded, because nobody would read
+    /// it while standard output is read.
     pub fn stream(self) -> Result<Stream, GitError> {
         let (command, limits) = (self.name(), self.limits);
         let (child, view) = self.spawn(Stdio::null())?;
@@ -204,6 +217,8 @@ impl GitCall {
         String::new()
     }
 
+    /// Starts git in a process group of its own. The view comes back with the child: it has to
+    /// outlive the process, whose git directory it is.
     fn spawn(self, errors: Stdio) -> Result<(Child, Option<Arc<View>>), GitError> {
         let name = self.name();
         let failed = |source| GitError::Start {
@@ -237,6 +252,8 @@ impl GitCall {
     }
 }
 
+/// Set from outside, right after the start, so that nothing of ours has to run between `fork` and
+/// `exec`.
 #[cfg(target_os = "linux")]
 fn limit_memory(child: &Child, bytes: u64) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};

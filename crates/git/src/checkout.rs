@@ -3,6 +3,15 @@
 //! It borrows the objects of the repository and shares nothing else with it. There are two git
 //! directories: `.git` in the tree is for the commands that run there, which may do with it what
 //! they like; ours is beside the tree, out of their reach, and the only one we use.
+//!
+//! ```text
+//! DIR/NAME            the files, and `.git` for the commands
+//! DIR/NAME.git-own    our git directory: index, new objects, configuration
+//! ```
+//!
+//! Both read the repository's objects by `objects/info/alternates` and write their own. No
+//! reference of the repository is visible in them, and nothing that is committed or fetched in the
+//! tree reaches the repository.
 
 use std::{
     ffi::OsString,
@@ -22,7 +31,8 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// Makes it, in place of one that was left there.
+    /// Makes it, in place of one that was left there. What a failure leaves half made is replaced
+    /// by the next call for the same path.
     pub fn create(repository: &Repository, tree: &Path, commit: &str) -> Result<Self, GitError> {
         Self::remove(tree);
         let commit = &repository.git()?.known_commit(commit)?;
@@ -87,8 +97,9 @@ impl Checkout {
         Ok(())
     }
 
-    /// Brings everything that is not ignored into our index; nothing that is in a repository
-    /// within the tree is run or looked at. The error names a file that cannot be taken.
+    /// Brings everything that is not ignored into our index; nothing that is in a repository within
+    /// the tree is run or looked at. A file that cannot be taken is named in the result, and then
+    /// nothing is staged.
     pub fn stage_all(&self) -> Result<Staged, GitError> {
         let limits = GitLimits {
             bytes: 64 << 20,
@@ -163,6 +174,8 @@ fn private_dir(tree: &Path) -> PathBuf {
 
 /// An empty repository that reads the objects of another one. A clone would need a branch that has
 /// the commit, and copies everything where the other is shallow.
+///
+/// `HEAD` is detached at the commit, so no branch is needed.
 fn skeleton(dir: &Path, common: &Path, config: &str, commit: &str) -> io::Result<()> {
     for name in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
         fs::create_dir_all(dir.join(name))?;

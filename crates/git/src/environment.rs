@@ -1,4 +1,10 @@
 //! The program and the environment that every git gets.
+//!
+//! The environment of our own process does not reach git, with these exceptions: `PATH` without
+//! directories of the repository; `TZ`; what `PERSON` lists, for reading settings and for a fetch;
+//! `HOME` for files of a trusted repository; and what `fetch.rs` lists for reaching the network.
+//! Variables such as `GIT_SSH_COMMAND` or `GIT_DIR` that our own process was started with have no
+//! effect.
 
 use std::{
     env,
@@ -10,6 +16,9 @@ use std::{
 use crate::{GitCall, GitError};
 
 /// Nothing that starts a program, reads a person's settings, asks, fetches or replaces objects.
+///
+/// An empty `GIT_ALLOW_PROTOCOL` allows none. Without `GIT_LITERAL_PATHSPECS` a file named
+/// `:(top)x` would be taken for a pattern.
 const FIXED: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -86,7 +95,7 @@ pub(crate) fn fixed() -> Vec<(OsString, OsString)> {
     all
 }
 
-/// The arguments before the subcommand.
+/// The arguments before the subcommand. `-c` wins over every configuration file.
 pub(crate) fn guards() -> impl Iterator<Item = OsString> {
     let pairs = GUARDS.iter().flat_map(|guard| ["-c", guard]);
     ["--no-pager"].into_iter().chain(pairs).map(OsString::from)

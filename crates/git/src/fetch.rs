@@ -1,4 +1,8 @@
 //! Fetching from one remote.
+//!
+//! Apart from the LFS filter of a trusted repository, this is the only call of git that reaches the
+//! network. It reads the user's own configuration, for example for a proxy or certificates, but
+//! still not that of a repository.
 
 use std::{
     env,
@@ -30,8 +34,10 @@ const MANY_PACKS: usize = 50;
 
 /// A fetch. No protocol is allowed but that of the address, also not after a redirection.
 pub struct Fetch<'a> {
+    /// An address with a scheme, or a path on this machine. The short form for SSH (`host:path`) is
+    /// refused, because without a scheme only local files are allowed.
     pub url: &'a str,
-    /// What goes where.
+    /// What goes where. References on our side that match and are gone at the remote are removed.
     pub refspec: &'a str,
     /// A header for HTTP requests. It is in the environment of this one git, not among its
     /// arguments, where other processes could see it.
@@ -39,7 +45,8 @@ pub struct Fetch<'a> {
 }
 
 impl Git {
-    /// Fetches and removes what the remote has no more.
+    /// Fetches and removes what the remote has no more. An hour is the limit: a first fetch of a
+    /// large repository is slow. A failure of git is in the output's code, not an error.
     pub fn fetch(&self, fetch: &Fetch) -> Result<Output, GitError> {
         let scheme = match fetch.url.split_once("://") {
             Some((scheme, _)) => scheme,
@@ -76,7 +83,8 @@ impl Git {
         call.run()
     }
 
-    /// Joins packs where fetches left many.
+    /// Joins packs where fetches left many. Automatic collection is off for every call, so a store
+    /// that is fetched into for long would slow down.
     pub fn tidy(&self) -> Result<(), GitError> {
         let entries = std::fs::read_dir(self.objects.join("pack"));
         let is_pack = |name: OsString| name.as_encoded_bytes().ends_with(b".pack");

@@ -7,14 +7,20 @@ use std::{io, path::Path};
 
 use crate::{GitError, small};
 
+/// A larger configuration file is an error, not read in part.
 const CONFIG_BYTES: u64 = 4 << 20;
 
 /// What a view has to have in common with its repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Format {
+    /// `core.repositoryFormatVersion`; extensions need at least 1.
     version: u32,
+    /// What the repository says of itself. A view is never bare by this, see [`Format::config`].
     pub(crate) is_bare: bool,
+    /// `core.sharedRepository`: the mode of new files, in repositories that several users write to.
     shared: Option<String>,
+    /// `core.logAllRefUpdates`; without it git's own default for the kind of repository is written
+    /// out.
     log_all: Option<String>,
     /// Lower-case name and value.
     extensions: Vec<(String, String)>,
@@ -23,6 +29,8 @@ pub(crate) struct Format {
 }
 
 impl Format {
+    /// A missing file is an empty one. References in tables are refused: a view shares references
+    /// by links to files.
     pub(crate) fn read(common_dir: &Path) -> Result<Self, GitError> {
         let file = common_dir.join("config");
         let text = match small::read(&file, CONFIG_BYTES) {
@@ -53,6 +61,8 @@ impl Format {
         format
     }
 
+    /// Takes over what describes storage and drops every other key. Extensions are kept by shape,
+    /// not by name: git itself refuses those that it does not know.
     fn take(&mut self, key: &str, value: String) {
         let is_yes = || {
             !matches!(
@@ -114,13 +124,17 @@ impl Format {
     }
 }
 
-/// A value that means the same without quotes.
+/// A value that means the same without quotes. Anything else is dropped: it is written into our
+/// configuration without quotes.
 fn plain(value: String) -> Option<String> {
     let ok = |c: char| c.is_ascii_alphanumeric() || c == '-';
     (!value.is_empty() && value.len() < 64 && value.chars().all(ok)).then_some(value)
 }
 
 /// Keys in lower case (`section.subsection.name`) and values of a configuration file.
+///
+/// Simpler than git's own parser: no continued lines, no escapes, and a `#` or `;` ends a value
+/// even in quotes. Git writes the values that are looked for here in none of these forms.
 pub(crate) fn entries(text: &str) -> Vec<(String, String)> {
     let mut section = String::new();
     let mut found = Vec::new();

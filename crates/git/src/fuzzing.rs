@@ -1,4 +1,7 @@
 //! Entry points for fuzz targets. Each checks what must hold for any bytes.
+//!
+//! Compiled with the feature `fuzzing` only; the targets in `fuzz/` call these because the parsers
+//! are private.
 
 use crate::{
     Trust,

@@ -12,9 +12,13 @@ use crate::{GitCall, GitError, Output, view::View};
 /// that nothing in the work tree can lead git elsewhere.
 #[derive(Debug, Clone)]
 pub struct Git {
+    /// A view, or the private git directory of a [`Checkout`](crate::Checkout); never that of the
+    /// user.
     pub(crate) git_dir: PathBuf,
     pub(crate) work_tree: Option<PathBuf>,
     pub(crate) index: PathBuf,
+    /// Where objects are read and new ones written: the repository's own directory, or that of a
+    /// [`Quarantine`](crate::Quarantine).
     pub(crate) objects: PathBuf,
     /// Where objects are read from besides; new ones do not go there.
     pub(crate) alternate: Option<PathBuf>,
@@ -22,11 +26,13 @@ pub struct Git {
     pub(crate) root: PathBuf,
     /// For programs that need the person's credentials.
     pub(crate) home: Option<OsString>,
+    /// Keeps the view on disk as long as this or a call made from it exists.
     pub(crate) view: Option<Arc<View>>,
 }
 
 impl Git {
-    /// A call with these arguments: a subcommand and what belongs to it.
+    /// A call with these arguments: a subcommand and what belongs to it. Names that come from
+    /// outside have to follow `--end-of-options` or `--`: they are not checked here.
     pub fn call<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> GitCall {
         let directory = self.work_tree.as_deref().unwrap_or(&self.git_dir);
         let mut call = GitCall::detached(args, directory)
@@ -46,7 +52,8 @@ impl Git {
         call
     }
 
-    /// The full name of the commit that a name stands for, on this thread.
+    /// The full name of the commit that a name stands for, on this thread. Tags are followed to
+    /// their commit. `None` when there is no such object or it is not a commit.
     pub fn commit_id(&self, name: &str) -> Result<Option<String>, GitError> {
         let output = self.call(commit_query(name)).run()?;
         commit_answer(&output)
@@ -87,6 +94,9 @@ fn commit_query(name: &str) -> [String; 5] {
     .map(str::to_owned)
 }
 
+/// With `--quiet`, code 1 means that the name stands for nothing or for another kind of object; 128
+/// is a fatal error, such as a reflog entry that does not exist. Both are "no such commit" to
+/// callers.
 fn commit_answer(output: &Output) -> Result<Option<String>, GitError> {
     match output.code {
         Some(0) => Ok(Some(output.text())),

@@ -13,8 +13,8 @@ pub enum RepositoryKind {
     Bare,
 }
 
-/// Makes an empty repository in a directory, which need not be there. No template is used: it
-/// could bring hooks.
+/// Makes an empty repository in a directory, which need not be there. No template is used: it could
+/// bring hooks. In a directory that has a repository already, git keeps what is there.
 pub fn init(dir: &Path, kind: RepositoryKind) -> Result<Repository, GitError> {
     std::fs::create_dir_all(dir).map_err(GitError::file(dir))?;
     let dir = dir.canonicalize().map_err(GitError::file(dir))?;

@@ -32,7 +32,9 @@ pub(crate) fn says_where(key: &str) -> bool {
 }
 
 impl Git {
-    /// Files of the work tree that are pointers to files kept elsewhere.
+    /// Files of the work tree that are pointers to files kept elsewhere. Git is asked for
+    /// attributes only if some `.gitattributes` in the index names the filter; most repositories
+    /// cost one `ls-files`.
     pub fn lfs_pointers(&self) -> Result<Vec<String>, GitError> {
         let Some(tree) = self.work_tree.clone() else {
             return Ok(Vec::new());

@@ -10,6 +10,16 @@
 //! The environment is empty but for what is listed in `environment.rs`; no protocol is allowed
 //! but that of the one remote a fetch names; output and time are bounded; git runs in a process
 //! group of its own and ends with whoever waits for it.
+//!
+//! How a call walks through the crate:
+//!
+//! 1. [`Location::find`] finds the git directory by its files; no process is started.
+//! 2. [`Repository`] makes a view when one is first needed and keeps it (`view.rs`). Its
+//!    configuration is what `format.rs` took from the repository's own file and, for calls on
+//!    files, what `settings.rs` kept of the effective settings.
+//! 3. [`Git`] pins git directory, work tree, index and object directory by environment variables.
+//! 4. [`GitCall`] adds arguments, input and [`GitLimits`], and starts the process (`call.rs`).
+//! 5. `pump.rs` reads its output and enforces the limits.
 
 mod call;
 mod checkout;

@@ -1,4 +1,7 @@
 //! Finds a repository without asking git, which would read its configuration.
+//!
+//! The paths that [`Location::find`] returns are canonical, so a link that is exchanged later does
+//! not lead them elsewhere.
 
 use std::{
     ffi::OsStr,
@@ -45,7 +48,8 @@ impl Location {
         Err(GitError::NoRepository(start))
     }
 
-    /// A git directory by itself; its work tree, if it has one, does not come into it.
+    /// At a git directory itself. One that is named `.git` has the directory above it as its work
+    /// tree; any other has none, whatever its configuration says.
     fn bare(git_dir: &Path) -> Result<Self, GitError> {
         let work_tree = (git_dir.file_name() == Some(OsStr::new(".git")))
             .then(|| git_dir.parent().map(Path::to_owned))
@@ -57,7 +61,8 @@ impl Location {
         })
     }
 
-    /// The directory that programs are not looked for in.
+    /// The directory that programs are not looked for in. It is also where temporary directories
+    /// must not be.
     pub(crate) fn root(&self) -> &Path {
         self.work_tree.as_deref().unwrap_or(&self.common_dir)
     }
@@ -70,7 +75,8 @@ fn is_git_dir(dir: &Path) -> bool {
     has_head && (is_own || dir.join("commondir").is_file())
 }
 
-/// What a `.git` file names.
+/// What a `.git` file names. Relative to the directory of the file, as git writes it for
+/// submodules.
 fn pointed_to(file: &Path) -> Result<PathBuf, GitError> {
     let line = small::read_line(file).map_err(GitError::file(file))?;
     let path = line.strip_prefix(b"gitdir: ").ok_or_else(|| {
@@ -81,6 +87,8 @@ fn pointed_to(file: &Path) -> Result<PathBuf, GitError> {
     Ok(base.join(path_of(path)))
 }
 
+/// The git directory that a linked work tree's one belongs to, as its `commondir` file says; one
+/// without that file is its own.
 fn common_of(git_dir: &Path) -> Result<PathBuf, GitError> {
     let file = git_dir.join("commondir");
     let common = match small::read_line(&file) {

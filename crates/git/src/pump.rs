@@ -1,4 +1,10 @@
 //! Reads what a git writes until it ends, is too much, takes too long or nobody waits any more.
+//!
+//! One thread polls both pipes, so neither can fill up and stop git while the other is read.
+//! Between two events it wakes every tenth of a second to look at the deadline and at the stop
+//! flag; no signal or second thread is needed. Every way out of the pump other than git's own end
+//! goes through `Drop`, which sends `TERM` to the process group, gives git time to remove its lock
+//! files, sends `KILL` if it is still there, and reaps it.
 
 use std::{
     io::{self, Read},
@@ -19,18 +25,22 @@ use rustix::{
 
 use crate::{GitError, GitLimits, Output};
 
-/// How often is looked whether anybody still waits.
+/// How often is looked whether anybody still waits. It is also how long a call waits after git has
+/// ended while a process that git started keeps the pipes open and silent.
 const TICK: Duration = Duration::from_millis(100);
 /// How long a git that was asked to end has to remove its lock files.
 const GRACE: Duration = Duration::from_secs(2);
-/// How much of standard error is kept.
+/// How much of standard error is kept. The rest is read and thrown away, so that git does not wait
+/// on a full pipe.
 const MESSAGE_BYTES: usize = 64 << 10;
 
 /// Tells a running call to end.
 #[derive(Debug, Default)]
 pub(crate) struct Stop(AtomicBool);
 
-/// Ends the call when it is dropped.
+/// Ends the call when it is dropped. It lives in the future of
+/// [`GitCall::finish`](crate::GitCall::finish): a dropped future is the only sign that nobody waits
+/// any more, and the blocking thread cannot see that itself.
 #[derive(Default)]
 pub(crate) struct StopOnDrop(Arc<Stop>);
 
@@ -46,13 +56,16 @@ impl Drop for StopOnDrop {
     }
 }
 
-/// A running git.
+/// A running git. Dropping it ends the process group unless the child was reaped.
 pub(crate) struct Pump {
     child: Child,
     command: String,
     limits: GitLimits,
     stop: Arc<Stop>,
+    /// Counts from the start of git, not from the first read.
     deadline: Instant,
+    /// The child was reaped: its process id may belong to another process now and must not be
+    /// signalled.
     over: bool,
 }
 
@@ -68,7 +81,8 @@ impl Pump {
         }
     }
 
-    /// Reads both outputs, then waits.
+    /// Reads both outputs, then waits. Past `limits.bytes` the whole call is an error; what was
+    /// read is dropped.
     pub(crate) fn run(mut self) -> Result<Output, GitError> {
         let (mut out, mut message) = (Vec::new(), Vec::new());
         let mut stdout = self.child.stdout.take();
@@ -131,7 +145,8 @@ impl Pump {
         })
     }
 
-    /// Waits for standard output to have something, and reads it.
+    /// Waits for standard output to have something, and reads it. `0` is the end of the output.
+    /// Time that passes between two calls counts against the limit too.
     pub(crate) fn read_some(
         &mut self,
         pipe: &mut std::process::ChildStdout,
@@ -146,6 +161,8 @@ impl Pump {
         }
     }
 
+    /// Waits for the process after its output has ended. The pauses begin at a tenth of a
+    /// millisecond, because git is usually gone by then, and grow to 20 ms.
     pub(crate) fn wait(&mut self) -> Result<ExitStatus, GitError> {
         let mut pause = Duration::from_micros(100);
         loop {
@@ -175,10 +192,13 @@ impl Pump {
         Ok(ended.map_err(|source| self.failed(source))?.is_some())
     }
 
+    /// How long to poll: a tick, or less when the deadline is nearer.
     fn patience(&self) -> Duration {
         TICK.min(self.deadline.saturating_duration_since(Instant::now()))
     }
 
+    /// The two reasons to end early. A call that was stopped is reported as interrupted; nobody is
+    /// left to read that.
     fn check_time(&self) -> Result<(), GitError> {
         if self.stop.0.load(Ordering::Acquire) {
             return Err(self.failed(io::Error::from(io::ErrorKind::Interrupted)));
@@ -229,6 +249,7 @@ fn polled<'f>(pipe: &'f impl AsFd) -> PollFd<'f> {
     PollFd::new(pipe, PollFlags::IN)
 }
 
+/// How many pipes are ready; 0 after the time has passed or a signal came.
 fn wait_for(fds: &mut [PollFd], patience: Duration) -> io::Result<usize> {
     let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
     match poll(fds, Some(&timeout)) {

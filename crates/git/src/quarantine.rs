@@ -3,6 +3,16 @@
 //! A `git gc --prune=now` of somebody else takes away every object that no reference leads to. So
 //! new objects are written apart, brought into the repository as one pack that is marked to be
 //! kept, and the mark goes when the reference is there.
+//!
+//! ```text
+//! write objects --> temporary directory   (dropped: nothing remains)
+//! keep()        --> objects/pack/pack-N.pack + pack-N.keep
+//! update-ref    --> the caller makes the reference
+//! drop          --> pack-N.keep removed; the reference protects the objects
+//! ```
+//!
+//! A crash after `keep` leaves the mark. The next call that keeps something removes our marks that
+//! are older than a day.
 
 use std::{
     fs::{self, File},
@@ -14,7 +24,8 @@ use tempfile::TempDir;
 
 use crate::{Git, GitError, Location, view::scratch};
 
-/// How often a pack is tried to be brought in.
+/// How often a pack is tried to be brought in. There is no pause between two tries: the directory
+/// is made again at once.
 const TRIES: u32 = 10;
 
 /// What our marks say.
@@ -57,7 +68,8 @@ impl Quarantine {
         &self.inside
     }
 
-    /// Brings all objects into the repository.
+    /// Brings all objects into the repository. They stay here as well. With no new object nothing
+    /// is written.
     pub fn keep(&self) -> Result<KeptObjects, GitError> {
         let names = self.names().map_err(GitError::file(self.dir.path()))?;
         if names.is_empty() {

@@ -19,7 +19,9 @@ pub enum Trust {
     Trusted,
 }
 
-/// A repository at a place that was looked up once.
+/// A repository at a place that was looked up once. Clones share what was read and made; a change
+/// of the configuration on disk is seen by a new `Repository` only, one of `HEAD` and references by
+/// every call.
 #[derive(Debug, Clone)]
 pub struct Repository {
     location: Location,
@@ -27,7 +29,8 @@ pub struct Repository {
     cached: Arc<Cached>,
 }
 
-/// Made when first needed.
+/// Made when first needed. Two threads that need one at the same time may both make it; one is
+/// kept, the other is dropped.
 #[derive(Debug, Default)]
 struct Cached {
     settings: OnceLock<GitSettings>,
@@ -68,7 +71,8 @@ impl Repository {
         Ok(self.cached.settings.get_or_init(|| settings))
     }
 
-    /// One effective setting as it is now, whatever its name: not for anything that is run.
+    /// One effective setting as it is now, whatever its name: not for anything that is run. The
+    /// repository can set it to anything, so it may be shown or compared.
     pub fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
         settings::one(&self.location, key)
     }
@@ -88,7 +92,8 @@ impl Repository {
         })
     }
 
-    /// Git on the files of the work tree too.
+    /// Git on the files of the work tree too. An error for a bare repository. A trusted one gets
+    /// `HOME`, where `git-lfs` finds the user's credentials.
     pub fn git_with_files(&self) -> Result<Git, GitError> {
         if self.location.work_tree.is_none() {
             return Err(GitError::Unsupported {

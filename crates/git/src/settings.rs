@@ -1,5 +1,9 @@
 //! What the person and the repository set that we go by. Git reads it (`git config` starts no
 //! program); a few named keys are kept.
+//!
+//! The list is one of what is kept, not of what is removed: a key that a newer git gives a meaning
+//! to is left out until somebody adds it here. Values go into the configuration of a view, each
+//! quoted, so a value cannot add an entry (`entry`, `quoted`).
 
 use std::{
     collections::HashMap,
@@ -26,13 +30,17 @@ const FILES: &[&str] = &[
     "core.sparsecheckoutcone",
 ];
 
-/// Kept besides.
+/// Kept besides: the forge commits under this name.
 const OTHERS: &[&str] = &["user.name", "user.email"];
 
 /// A repository's effective settings, as far as we use them.
+///
+/// What the repository sets overrides what the user sets, as in git, except for the file of ignore
+/// patterns: that is a path, and a repository must not choose which file of the user is read.
 #[derive(Debug, Clone, Default)]
 pub struct GitSettings {
     values: HashMap<String, String>,
+    /// The user's own ignore patterns: `core.excludesFile`, or git's default place.
     excludes: Option<PathBuf>,
 }
 
@@ -47,7 +55,12 @@ impl GitSettings {
         Ok(settings)
     }
 
-    /// What `git config --list -z --show-scope` said.
+    /// What `git config --list -z --show-scope` said. Each entry is two parts; a key without a
+    /// value means `true`:
+    ///
+    /// ```text
+    /// local\0core.filemode\ntrue\0
+    /// ```
     pub(crate) fn parse(out: &[u8], trust: Trust) -> Self {
         let mut settings = Self::default();
         let mut fields = zero_separated(out);
@@ -59,6 +72,9 @@ impl GitSettings {
         settings
     }
 
+    /// Entries come in the order of precedence, so a later one replaces an earlier one. Where the
+    /// repository is trusted, any `filter.lfs.*` key brings in the whole filter with our commands;
+    /// its own value is dropped.
     fn take(&mut self, scope: &[u8], key: &str, value: &str, trust: Trust) {
         let is_persons = matches!(scope, b"system" | b"global");
         if key == "core.excludesfile" {
@@ -120,12 +136,15 @@ fn reading(location: &Location, args: &[&str]) -> GitCall {
     call
 }
 
+/// A single effective value; `None` when it is not set, is empty, or git refused the key.
 pub(crate) fn one(location: &Location, key: &str) -> Result<Option<String>, GitError> {
     let output = reading(location, &["config", "--get", key]).run()?;
     let value = output.text();
     Ok((output.code == Some(0) && !value.is_empty()).then_some(value))
 }
 
+/// As git expands a path of the user: `~/` is the home directory. `~name` and relative paths are
+/// not supported and mean no file.
 fn expanded(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(Path::new(&env::var_os("HOME")?).join(rest)),
@@ -151,6 +170,7 @@ fn entry(key: &str, value: &str) -> String {
     format!("[{section}]\n\t{name} = {}\n", quoted(value))
 }
 
+/// In double quotes, with everything escaped that could end the quotes or the line.
 fn quoted(value: &str) -> String {
     let mut text = String::from("\"");
     for c in value.chars() {

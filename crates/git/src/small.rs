@@ -7,8 +7,8 @@ use std::{
     path::Path,
 };
 
-/// The content of a regular file of at most `limit` bytes. A named pipe or a device in its place
-/// is an error, not a wait without end.
+/// The content of a regular file of at most `limit` bytes. A named pipe or a device in its place is
+/// an error, not a wait without end. Links are followed.
 pub(crate) fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file: File = OpenOptions::new()

@@ -1,4 +1,8 @@
 //! The output of a git that is read while it runs.
+//!
+//! For lists that may be very long and are worked on as they come, or stopped early. The limits of
+//! the call hold: a read that passes one is an error, and the same error comes back, typed, from
+//! [`Stream::end`].
 
 use std::{
     io::{self, Read},
@@ -9,10 +13,15 @@ use std::{
 use crate::{GitError, GitLimits, pump::Pump, view::View};
 
 /// A running git. It ends when this is dropped.
+///
+/// Reads return end of file when git closes its output; that alone does not say that git succeeded,
+/// so the last step is [`Stream::end`].
 pub struct Stream {
     pump: Pump,
     stdout: Option<ChildStdout>,
+    /// Bytes that may still come.
     left: usize,
+    /// What a read failed with, kept for [`Stream::end`].
     problem: Option<GitError>,
     _view: Option<Arc<View>>,
 }
@@ -35,6 +44,7 @@ impl Stream {
     }
 
     /// Waits for its end; whether it succeeded. A limit that reading ran into is the error here.
+    /// Output that was not read is thrown away: git gets a closed pipe and usually fails by it.
     pub fn end(mut self) -> Result<bool, GitError> {
         if let Some(problem) = self.problem.take() {
             return Err(problem);

@@ -1,5 +1,8 @@
 //! Trees of commits that may be made to be too large: a few objects can stand for any number of
 //! files.
+//!
+//! Ten trees that each list the next one ten times are 10^10 files in eleven objects. Git would
+//! write them all out, or fill memory with an index of them.
 
 use std::{io::Read, time::Duration};
 
@@ -9,7 +12,9 @@ use crate::{Git, GitError, GitLimits};
 const MOST_FILES: usize = 2_000_000;
 
 impl Git {
-    /// Refuses a commit with more files than can be written out or read into an index.
+    /// Refuses a commit with more files than can be written out or read into an index. The names
+    /// are counted as git lists them, so a tree that is too large costs no more than the limit.
+    /// That the commit exists is not checked: a failing `ls-tree` is not an error here.
     pub fn check_size(&self, commit: &str) -> Result<(), GitError> {
         let limits = GitLimits {
             bytes: 1 << 30,

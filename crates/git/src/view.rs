@@ -1,4 +1,19 @@
 //! A git directory of our own that shares everything but the configuration with a real one.
+//!
+//! ```text
+//! codespar-git-XXXX/
+//!   config                  written by us
+//!   HEAD                    a copy, renewed before each call
+//!   refs, packed-refs, shallow, lfs            -> common directory
+//!   info/exclude, info/attributes              -> common directory
+//!   info/sparse-checkout, sharedindex.*        -> git directory of the work tree
+//!   logs/HEAD, logs/refs    -> where the repository keeps logs
+//! ```
+//!
+//! Objects and index are not in it: every call names them by environment variables. There is no
+//! `hooks` directory, no `config.worktree` and no `modules`. Writes to references go through the
+//! links into the real repository, with git's own locks there; a write to `HEAD` itself does not
+//! reach it.
 
 use std::{
     env, fs, io,
@@ -11,15 +26,20 @@ use tempfile::TempDir;
 
 use crate::{GitError, GitSettings, Location, format::Format, small};
 
-/// The directory. It goes when this is dropped; what it points to stays.
+/// The directory. It goes when this is dropped; what it points to stays. Calls hold it by an
+/// [`Arc`](std::sync::Arc), so it stays until the last of them is over. A process that is killed
+/// leaves the directory behind in the directory for temporary files.
 #[derive(Debug)]
 pub(crate) struct View {
     dir: TempDir,
+    /// Read again before each call: the user may switch branches while a repository is open.
     real_head: PathBuf,
+    /// What was copied last, so that an unchanged `HEAD` is not written again.
     head: Mutex<Vec<u8>>,
 }
 
 impl View {
+    /// Without settings the view is bare: for calls that look at references and objects alone.
     pub(crate) fn new(
         location: &Location,
         settings: Option<&GitSettings>,
@@ -84,6 +104,7 @@ pub(crate) fn scratch(location: &Location) -> Result<TempDir, GitError> {
         .map_err(GitError::file(base))
 }
 
+/// Links instead of copies, so that a reference which another process moves is seen at once.
 fn fill(dir: &Path, location: &Location, config: &str) -> io::Result<()> {
     let (own, common) = (&location.git_dir, &location.common_dir);
     fs::write(dir.join("config"), config)?;

@@ -1,5 +1,18 @@
 //! Work trees that share a repository. They are listed, made and removed here, not by `git
 //! worktree`: that would check files out with the repository's configuration.
+//!
+//! A linked work tree is a directory in the repository and a file in the tree that point at each
+//! other:
+//!
+//! ```text
+//! REPOSITORY/.git/worktrees/NAME/gitdir      path of TREE/.git
+//! REPOSITORY/.git/worktrees/NAME/commondir   ../..
+//! REPOSITORY/.git/worktrees/NAME/HEAD        branch or commit
+//! TREE/.git                                  gitdir: REPOSITORY/.git/worktrees/NAME
+//! ```
+//!
+//! Programs that run in the tree can write `TREE/.git`, so it is never followed from here; it is
+//! only compared with the repository's record. The format is git's own.
 
 use std::{
     fs, io,
@@ -16,12 +29,13 @@ pub struct WorkTreeEntry {
     pub location: Location,
     /// Its files.
     pub path: PathBuf,
-    /// The branch that is checked out.
+    /// The branch that is checked out. `None` when `HEAD` is detached.
     pub branch: Option<String>,
 }
 
 impl Repository {
-    /// Those that are there, the main one first.
+    /// Those that are there, the main one first. Records whose tree is gone or points elsewhere are
+    /// left out, as is the main one of a bare repository.
     pub fn work_trees(&self) -> Result<Vec<WorkTreeEntry>, GitError> {
         let common = &self.location().common_dir;
         let mut found = Vec::new();
@@ -47,8 +61,9 @@ impl Repository {
         Ok(found)
     }
 
-    /// The linked work tree at a path, by the repository's own record: the `.git` file in the
-    /// work tree may have been rewritten.
+    /// The linked work tree at a path, by the repository's own record: the `.git` file in the work
+    /// tree may have been rewritten. Unlike [`Repository::work_trees`] this needs no link back, so
+    /// that a tree which was tampered with can still be read and removed.
     pub fn work_tree_at(&self, path: &Path) -> Result<Option<Repository>, GitError> {
         let wanted = real(path);
         for git_dir in self.linked_dirs()? {
@@ -67,8 +82,10 @@ impl Repository {
         Ok(None)
     }
 
-    /// Makes a work tree with the files of a commit, on a branch that is there already, or on
-    /// none. `path` must not be there, or be empty.
+    /// Makes a work tree with the files of a commit, on a branch that is there already, or on none.
+    /// `path` must not be there, or be empty. A failure while files are written leaves the record
+    /// and the files so far; [`Repository::remove_work_tree`] removes both. That the branch points
+    /// at the commit is for the caller to see to.
     pub fn add_work_tree(
         &self,
         path: &Path,
@@ -113,7 +130,8 @@ impl Repository {
     }
 
     /// Removes a linked work tree, whatever is in it, and the repository's record of it. Whether
-    /// there was one.
+    /// there was one. The files go first: while the record exists, a second call can finish the
+    /// job. The branch stays.
     pub fn remove_work_tree(&self, path: &Path) -> Result<bool, GitError> {
         let Some(tree) = self.work_tree_at(path)? else {
             return Ok(false);
@@ -131,6 +149,7 @@ impl Repository {
         Ok(true)
     }
 
+    /// The repository's records of linked work trees, in the order of their names.
     fn linked_dirs(&self) -> Result<Vec<PathBuf>, GitError> {
         let dir = self.location().common_dir.join("worktrees");
         let entries = match fs::read_dir(&dir) {
@@ -143,7 +162,8 @@ impl Repository {
         Ok(dirs)
     }
 
-    /// A directory of its own, named after the path.
+    /// A directory of its own, named after the path. A number is appended when the name is taken.
+    /// Making the directory is what claims the name, so two processes cannot get the same one.
     fn new_linked_dir(&self, path: &Path) -> Result<PathBuf, GitError> {
         let all = self.location().common_dir.join("worktrees");
         fs::create_dir_all(&all).map_err(GitError::file(&all))?;
@@ -171,6 +191,7 @@ impl Repository {
     }
 }
 
+/// Only a branch of `refs/heads/` is one; `HEAD` that names another reference counts as detached.
 fn entry(git_dir: &Path, common: &Path, path: PathBuf) -> Result<WorkTreeEntry, GitError> {
     let head = git_dir.join("HEAD");
     let content = small::read_line(&head).map_err(GitError::file(&head))?;
@@ -195,6 +216,7 @@ fn tree_of(git_dir: &Path) -> Option<PathBuf> {
     Some(link.parent()?.to_owned())
 }
 
+/// Whether the `.git` file of the tree names the record that names the tree.
 fn points_back(path: &Path, git_dir: &Path) -> bool {
     let line = small::read_line(&path.join(".git")).unwrap_or_default();
     let target = line.strip_prefix(b"gitdir: ");

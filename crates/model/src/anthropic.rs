@@ -1,4 +1,7 @@
 //! The Anthropic Messages API, or anything that speaks it.
+//!
+//! This file joins configuration, endpoint and wire format; the format itself is in
+//! `wire/anthropic`. Key and token may both be set, and then both are sent.
 
 use std::sync::Arc;
 

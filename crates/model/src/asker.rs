@@ -1,5 +1,14 @@
 //! The one place that asks a model: within a budget, with everything booked that a provider may
 //! charge for, whether or not it came to an answer.
+//!
+//! A call goes through three states. It is *reserved* in the budget at the most it can cost, then
+//! *under way*, and ends *booked* at what it did cost. [`UnderWay`] makes sure of the last step:
+//! whichever way a call ends, also when its future is dropped, what may be charged is booked
+//! exactly once, and the reservation is released after that.
+//!
+//! Retries happen inside [`Model::stream`]. Each failed try that may be charged is booked as it
+//! fails; if the rest of the budget no longer covers the reservation, the call is abandoned and
+//! made anew with a smaller `max_tokens`.
 
 use std::{
     sync::Arc,
@@ -17,7 +26,7 @@ use crate::{
     retry::seconds,
 };
 
-/// Someone who may ask a model.
+/// Someone who may ask a model. It borrows all its parts and is cheap to make and to copy.
 #[derive(Clone, Copy)]
 pub struct Asker<'a> {
     /// Who answers.
@@ -37,6 +46,7 @@ pub struct Asker<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answered {
     pub response: Response,
+    /// Unknown if the catalogue has no price for the model.
     pub cost: Cost,
     /// Who counted its tokens.
     pub counted: Counted,
@@ -67,14 +77,19 @@ pub enum Counted {
 pub struct Exchange {
     /// The answer, or why there is none.
     pub result: Result<Answered, ModelError>,
-    /// Tries on the way.
+    /// Tries on the way. They are in the budget's account already; the list is for the caller's own
+    /// record.
     pub lost: Vec<LostCall>,
 }
 
 impl Asker<'_> {
     /// Sends the request and waits for its answer. `input_tokens` is the most that its input can
-    /// come to; `max_tokens` is lowered to what the budget leaves. `watch` hears of text,
-    /// reasoning and retries as they come.
+    /// come to; `max_tokens` is lowered to what the budget leaves. `watch` hears of text, reasoning
+    /// and retries as they come.
+    ///
+    /// Waits while other calls hold reservations that this one could fit beside once they end.
+    /// Cancelling the token ends the wait as well as the call. Dropping the future is safe: what
+    /// was sent is booked.
     pub async fn ask(
         &self,
         request: Request,
@@ -99,6 +114,8 @@ impl Asker<'_> {
         Exchange { result, lost }
     }
 
+    /// One reservation and one stream, which may contain several tries. The token is checked before
+    /// each event, so that a provider that sends without pause cannot delay a cancellation.
     async fn attempt(
         &self,
         mut request: Request,
@@ -197,7 +214,8 @@ impl Asker<'_> {
 /// Why a call came to no answer.
 enum Stopped {
     For(ModelError),
-    /// The next try, after this time, must make do with less.
+    /// The next try, after this time, must make do with less. `request.max_tokens` of the next
+    /// reservation starts from what the caller asked for.
     ToReserveAnew(Duration),
 }
 
@@ -207,7 +225,9 @@ impl From<ModelError> for Stopped {
     }
 }
 
-/// A call that has been sent. Dropped before its end, it is booked as lost.
+/// A call that has been sent. Dropped before its end, it is booked as lost. The reservation is a
+/// field, so it is dropped after the booking that [`Drop`] makes. Booked and reserved amounts
+/// overlap for a moment, which can only make the check for other calls stricter.
 struct UnderWay<'a> {
     asker: Asker<'a>,
     model: String,
@@ -215,7 +235,8 @@ struct UnderWay<'a> {
     reservation: Reservation,
     /// As far as is known of this try.
     counted: Usage,
-    /// When the try began, or will.
+    /// When the try began, or will. `None` once the try is booked or known to be free of charge. In
+    /// the future while a retry waits: nothing has been sent yet, so there is nothing to book.
     on_the_way_from: Option<Instant>,
 }
 
@@ -234,7 +255,7 @@ impl UnderWay<'_> {
     }
 
     /// Fills in what the provider has not counted. There are no answers without tokens, so a count
-    /// of zero is none.
+    /// of zero is none. A provider that never charges is left alone: its zeros are real.
     fn complete(&self, response: &mut Response) -> Counted {
         if !self.asker.model.may_charge() {
             return Counted::ByProvider;
@@ -253,7 +274,9 @@ impl UnderWay<'_> {
         counted
     }
 
-    /// Books the try; there is nothing to book while none has begun.
+    /// Books the try; there is nothing to book while none has begun. Input that the provider has
+    /// not counted is booked at its upper bound. Output is what was received, as far as the
+    /// reservation allows.
     fn lose(&mut self) -> Option<LostCall> {
         let began = self.on_the_way_from.take()?;
         let mut usage = std::mem::take(&mut self.counted);
@@ -278,7 +301,9 @@ impl UnderWay<'_> {
         })
     }
 
-    /// Another try is to come after this time, if it still may.
+    /// Another try is to come after this time, if it still may. Fails with
+    /// [`ModelError::OutOfTime`] if the deadline comes first. Waiting for it and then failing
+    /// anyway would only cost time.
     fn wait(&mut self, delay: Duration, reason: &str) -> Result<(), ModelError> {
         self.counted = Usage::default();
         self.on_the_way_from = None;

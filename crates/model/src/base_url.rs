@@ -1,4 +1,7 @@
 //! Where a provider lives: an address that paths are appended to, shown without credentials.
+//!
+//! Addresses of proxies and gateways may contain credentials. Both `Display` and `Debug` leave them
+//! out, and so do errors about addresses that do not parse.
 
 use std::{fmt, str::FromStr};
 
@@ -12,7 +15,8 @@ use crate::SetupError;
 pub struct BaseUrl(Url);
 
 impl BaseUrl {
-    /// The address of `path` below this one.
+    /// The address of `path` below this one. A query is kept. `path` is appended to the prefix, not
+    /// resolved against it as [`Url::join`] would.
     pub(crate) fn join(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         let prefix = self.0.path().trim_end_matches('/');

@@ -1,4 +1,17 @@
 //! What calls may cost, what they have cost, and what those under way can still come to.
+//!
+//! ```text
+//! |-- spent --|-- reserved by calls under way --|-- left --|
+//! 0                                                        limit of this level
+//! ```
+//!
+//! Budgets form a chain: a subagent's budget lies within that of its parent, and a call must fit
+//! all of them. The state of every level is locked from below upwards for a reservation, so the
+//! check and the reservation are one step.
+//!
+//! A new call must fit into what is left on every level. If it does not fit there with its full
+//! answer, but would fit without the reservations of others, it waits until one of them ends. A
+//! call that would not fit even alone is refused at once.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,7 +21,8 @@ use tokio::sync::Notify;
 
 use crate::Prices;
 
-/// An answer shorter than this is of no use; a call that could not have as much is not made.
+/// An answer shorter than this is of no use; a call that could not have as much is not made. A
+/// caller that asks for less gets what it asks for.
 const SHORTEST_ANSWER: u32 = 256;
 
 /// Tokens and money by model.
@@ -20,9 +34,12 @@ pub type Account = BTreeMap<String, (Usage, Cost)>;
 pub struct Budget {
     max_usd: Option<Usd>,
     max_tokens: Option<u64>,
-    /// The budget that this one is a part of.
+    /// The budget that this one is a part of. The chain is fixed when the budget is made, so it has
+    /// no cycles.
     above: Option<Arc<Budget>>,
     state: Mutex<State>,
+    /// Used at the top of the chain only: a call that ends may free room for waiting calls of any
+    /// budget below.
     settled: Notify,
 }
 
@@ -34,6 +51,7 @@ struct State {
     /// Of calls under way.
     reserved: Usd,
     reserved_tokens: u64,
+    /// Reservations that are not yet dropped.
     calls: u32,
 }
 
@@ -50,7 +68,8 @@ pub(crate) struct Wanted<'a> {
 enum Denied {
     /// It does not fit what is left.
     Refused(String),
-    /// It may fit when calls under way have come to less than they reserved.
+    /// It may fit when calls under way have come to less than they reserved. The caller waits for a
+    /// reservation to be dropped and looks again.
     Later,
 }
 
@@ -71,7 +90,9 @@ impl Budget {
         self
     }
 
-    /// With money spent before, by others than those who call now.
+    /// With money spent before, by others than those who call now. For a budget that outlives a
+    /// process: the amount comes from the record. It counts against the limit but is not in the
+    /// account.
     #[must_use]
     pub fn with_spent(self, spent: Usd) -> Self {
         self.state.lock().spent += spent;
@@ -94,7 +115,8 @@ impl Budget {
             .collect()
     }
 
-    /// Books a call.
+    /// Books a call. Never refuses: the money is spent. A cost that is only partly known counts
+    /// with the part that is known.
     pub fn add(&self, model: &str, usage: Usage, cost: Cost) {
         for level in self.levels() {
             let mut state = level.state.lock();
@@ -107,7 +129,8 @@ impl Budget {
     }
 
     /// Reserves what a call can come to, with as much of an answer as fits. Waits for calls under
-    /// way where it could fit after them; the error says why it cannot.
+    /// way where it could fit after them; the error says why it cannot. Dropping the future leaves
+    /// nothing reserved.
     pub(crate) async fn reserve(
         self: &Arc<Self>,
         wanted: &Wanted<'_>,
@@ -149,7 +172,8 @@ impl Budget {
         })
     }
 
-    /// How long the answer to this call may be here.
+    /// How long the answer to this call may be here. Looks twice: at the limit alone, which decides
+    /// about refusal, and at what the reservations of others leave, which decides about waiting.
     fn room(&self, state: &State, wanted: &Wanted<'_>) -> Result<u32, Denied> {
         let all = self.room_beside(state, wanted, Usd::ZERO, 0)?;
         if state.calls == 0 {
@@ -162,6 +186,8 @@ impl Budget {
         }
     }
 
+    /// An error if not even the shortest answer fits. With a limit in dollars, a model without a
+    /// price is refused: its cost could not be bounded.
     fn room_beside(
         &self,
         state: &State,
@@ -232,7 +258,8 @@ impl Wanted<'_> {
         Some(dearest.per_million(self.input_tokens))
     }
 
-    /// The longest answer that can be paid for.
+    /// The longest answer that can be paid for. No bound beyond the request's own if output is
+    /// free.
     fn longest_answer(&self, left: Usd) -> u32 {
         let (Some(input), Some(prices)) = (self.input_price(), self.prices) else {
             return self.max_tokens;
@@ -249,7 +276,8 @@ fn less(from: Usd, amount: Usd) -> Usd {
     Usd::from_nanos(from.nanos().saturating_sub(amount.nanos()))
 }
 
-/// What a call under way may still come to. Dropped, it is free for others.
+/// What a call under way may still come to. Dropped, it is free for others. It holds for the whole
+/// call, retries included, and covers one try.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,

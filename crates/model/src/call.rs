@@ -1,4 +1,18 @@
 //! One call to a provider: tries, waits between them, and what comes out of the last one.
+//!
+//! A state machine that a stream is unfolded from:
+//!
+//! ```text
+//! Ready ── send ──> Streaming ──> Finished event, Ended
+//!   ^   └─ failed ─┐    └─ broken ──> Failed (after a last Counted event)
+//!   │              v                     │
+//!   └── Waiting <── retry_or_fail <──────┘
+//!                       └─ no further try: error, Ended
+//! ```
+//!
+//! Each poll advances it until there is an event to yield. Each step ends at once when the token is
+//! cancelled. Once an error or the answer has been yielded the state is `Ended`, which drops the
+//! connection.
 
 use std::{
     collections::VecDeque,
@@ -28,7 +42,8 @@ const LINGER: Duration = Duration::from_millis(50);
 /// Output tokens between two counts.
 const COUNT_EVERY: u64 = 64;
 
-/// Makes the accumulator of one try.
+/// Makes the accumulator of one try. A new one for each try, since nothing of a failed try may be
+/// part of the answer.
 pub(crate) type Begin = Box<dyn Fn() -> Box<dyn Accumulator> + Send + Sync>;
 
 /// Sends `body` and yields what happens, as `Model::stream` promises it.
@@ -54,12 +69,14 @@ pub(crate) fn run(
     .boxed()
 }
 
+/// The body is serialised once and sent unchanged with each try.
 struct Call {
     endpoint: Arc<Endpoint>,
     body: Bytes,
     begin: Begin,
     cancel: CancellationToken,
     attempt: u32,
+    /// The first failure of the call. The patience of the policy counts from here.
     failing_since: Option<Instant>,
     state: State,
 }
@@ -68,6 +85,8 @@ enum State {
     Ready,
     Waiting(Duration),
     Streaming(Answer),
+    /// The tokens of the broken try have just been reported; the decision about a retry comes with
+    /// the next poll.
     Failed(Failure),
     Ended,
 }
@@ -128,6 +147,8 @@ impl Call {
         }
     }
 
+    /// A delay that the server names is kept as it is. If it would exceed the patience, the call
+    /// fails now, and the error says how long the server asked to wait.
     fn retry_or_fail(&mut self, failure: Failure) -> Result<ModelEvent, ModelError> {
         let policy = &self.endpoint.retry;
         let Retry::After(named) = failure.retry else {
@@ -166,6 +187,7 @@ struct Answer {
     provider: &'static str,
     events: Events,
     accumulator: Box<dyn Accumulator>,
+    /// Events of one chunk that have not been yielded yet.
     ready: VecDeque<ModelEvent>,
     /// What was last told of the tokens.
     told: Usage,
@@ -224,7 +246,8 @@ impl Answer {
         })
     }
 
-    /// Notes progress, and passes the count on when it has moved enough.
+    /// Notes progress, and passes the count on when it has moved enough. A count is reported before
+    /// the pieces that it includes, so that a consumer that stops in between knows their cost.
     fn tell(&mut self, before: Usage) {
         let now = self.accumulator.counted();
         if now == before {
@@ -239,6 +262,7 @@ impl Answer {
         }
     }
 
+    /// An error or a timeout here is of no interest: the answer is whole.
     async fn read_to_the_end(&mut self) {
         let rest = async { while let Some(Ok(_)) = self.events.next().await {} };
         let _ = timeout(LINGER, rest).await;

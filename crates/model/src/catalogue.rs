@@ -6,6 +6,7 @@ use codespar_protocol::{Cost, Usage, Usd};
 use serde::Deserialize;
 
 const BUILTIN: &str = include_str!("catalogue.toml");
+/// For entries that name none, such as a local model in the user's file.
 const DEFAULT_CONTEXT_WINDOW: u64 = 200_000;
 const DEFAULT_MAX_OUTPUT: u32 = 32_000;
 
@@ -148,6 +149,7 @@ impl Catalogue {
         self.entries.iter().find(|entry| entry.id == id)
     }
 
+    /// A model keeps its place in the order when it is overridden.
     fn apply(&mut self, record: Record) {
         let prices = |earlier: Option<Prices>| record.prices(earlier);
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.id == record.id) {

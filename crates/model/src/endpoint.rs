@@ -1,4 +1,8 @@
 //! One place to send requests to: a single try, from the request to a stream of events.
+//!
+//! Everything that concerns one exchange is here: the timeout for a silent connection (content that
+//! stalls is watched in `call.rs`), limits on size, and the removal of our own keys from whatever a
+//! server says. Retries are decided by the caller, from the [`Failure`].
 
 use std::{fmt, time::Duration};
 
@@ -25,7 +29,8 @@ use crate::{
 /// The events of one answer.
 pub(crate) type Events = BoxStream<'static, Result<Sse, ModelError>>;
 
-/// No answer is this long; a server that sends more is out of order.
+/// No answer is this long; a server that sends more is out of order. In bytes of the stream. It
+/// bounds the memory that a broken or hostile server can take.
 const LONGEST_ANSWER: usize = 256 << 20;
 /// Of an error answer, this much is read.
 const LONGEST_ERROR: usize = 64 << 10;
@@ -41,6 +46,7 @@ pub(crate) struct Endpoint {
     pub(crate) key_advice: &'static str,
     pub(crate) retry: RetryPolicy,
     pub(crate) client: reqwest::Client,
+    /// How long to wait for the headers, and then for each chunk.
     pub(crate) silence: Duration,
     /// How long an answer may go without content, whatever else is sent.
     pub(crate) stall: Duration,
@@ -57,7 +63,9 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Sends the body once and gives the events of the answer.
+    /// Sends the body once and gives the events of the answer. `Ok` as soon as the headers say that
+    /// an event stream follows. Redirects arrive here as errors, because the client does not follow
+    /// them.
     pub(crate) async fn send(&self, body: Bytes) -> Result<Events, Failure> {
         let request = self
             .client
@@ -87,6 +95,8 @@ impl Endpoint {
         Ok(events(self.provider, response, self.silence))
     }
 
+    /// The message of the provider, with what to do about it for a rejected key and for an address
+    /// that looks wrong.
     async fn refused(&self, response: Response) -> Failure {
         let status = response.status().as_u16();
         let advice = Advice::read(response.headers(), Timestamp::now());
@@ -170,6 +180,8 @@ pub(crate) fn searchable(secrets: [Option<&SecretString>; 2]) -> Vec<SecretStrin
         .collect()
 }
 
+/// The content type, if it is certain to be something else. Only JSON and HTML are: local servers
+/// send event streams under various types.
 fn not_an_event_stream(response: &Response) -> Option<String> {
     // A server that names no type at all may still stream.
     let kind = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
@@ -196,7 +208,8 @@ fn events(provider: &'static str, response: Response, silence: Duration) -> Even
     decode(provider, bytes).boxed()
 }
 
-/// Bytes, cut anywhere, as events.
+/// Bytes, cut anywhere, as events. The error of the bytes ends the stream as
+/// [`ModelError::BrokenStream`]; text that is no event stream is [`ModelError::Malformed`].
 pub(crate) fn decode(
     provider: &'static str,
     bytes: impl stream::Stream<Item = Result<Bytes, Break>> + Send + 'static,

@@ -1,4 +1,8 @@
 //! How many tokens a request can come to, before the provider counts them.
+//!
+//! The estimate must never be too low, or a call could exceed its budget. It is therefore an upper
+//! bound by bytes, which is high for most text; the provider's own count replaces it for the part
+//! of a conversation that has been counted once.
 
 use std::sync::Arc;
 
@@ -110,6 +114,7 @@ pub(crate) fn message_tokens(message: &Message) -> u64 {
     FRAME + message.content.iter().map(block_tokens).sum::<u64>()
 }
 
+/// Pictures count at a fixed size, unknown blocks by the byte.
 fn block_tokens(block: &ContentBlock) -> u64 {
     let tokens = match block {
         ContentBlock::Text(block) => tokens_at_most(&block.text),

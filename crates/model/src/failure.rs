@@ -1,4 +1,8 @@
 //! A try that failed, and whether the next one may do better.
+//!
+//! The decision is made where the failure is understood, and carried out elsewhere (`call.rs`).
+//! What the server says about retrying wins over what the status suggests. A certificate that is
+//! not accepted, a request that cannot be built and a conversation that is too long are final.
 
 use std::{error::Error as _, io, time::Duration};
 
@@ -28,7 +32,8 @@ pub(crate) enum Retry {
 }
 
 impl Failure {
-    /// The connection did not come about, or broke before the answer began.
+    /// The connection did not come about, or broke before the answer began. An error before the
+    /// connection stood cannot have been charged for. One that broke later may have been.
     pub(crate) fn connection(provider: &'static str, url: String, error: reqwest::Error) -> Self {
         let error = error.without_url();
         let untrusted = certificate_was_refused(&error);
@@ -56,7 +61,9 @@ impl Failure {
         }
     }
 
-    /// The provider answered with an error status.
+    /// The provider answered with an error status. 413 and the messages about size become
+    /// [`ModelError::ContextWindowExceeded`], on which the agent compacts the conversation and asks
+    /// again.
     pub(crate) fn status(
         provider: &'static str,
         status: u16,
@@ -87,7 +94,8 @@ impl Failure {
         }
     }
 
-    /// What the wire layer, or the stream under it, ran into.
+    /// What the wire layer, or the stream under it, ran into. A broken or malformed stream is worth
+    /// another try: the next one usually is whole.
     pub(crate) fn in_stream(error: ModelError) -> Self {
         let again = match &error {
             ModelError::BrokenStream { .. } | ModelError::Malformed { .. } => true,
@@ -121,7 +129,8 @@ pub(crate) struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Reads the body of an error answer, whatever its shape.
+    /// Reads the body of an error answer, whatever its shape. Never fails; a body of unknown shape
+    /// is quoted.
     pub(crate) fn read(text: &str) -> Self {
         match serde_json::from_str::<Value>(text) {
             Ok(body) => Self::from_json(&body),
@@ -174,7 +183,8 @@ impl ErrorBody {
         .any(|phrase| message.contains(phrase))
     }
 
-    /// The error inside a stream.
+    /// The error inside a stream. The status is 200, because that is what the answer began with;
+    /// the kind decides about a retry.
     pub(crate) fn into_stream_error(self, provider: &'static str) -> ModelError {
         if self.is_about_the_context_window() {
             return ModelError::ContextWindowExceeded {

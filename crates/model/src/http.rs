@@ -72,7 +72,8 @@ impl HttpClient {
         self.0.options.stall_timeout
     }
 
-    /// The client for requests to this address.
+    /// The client for requests to this address. Built on first use and then shared. The lock is
+    /// held while it is built, so that two callers do not build two.
     pub(crate) fn client_for(&self, url: &Url) -> Result<reqwest::Client, SetupError> {
         let options = &self.0.options;
         let proxy = options.proxy.as_ref().map(BaseUrl::url);

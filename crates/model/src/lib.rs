@@ -1,5 +1,15 @@
 //! The `Model` trait and its providers. Wire formats are apart from transport, and nothing here
 //! reads the environment: the binary hands in keys, addresses and the catalogue.
+//!
+//! The layers, from the caller down:
+//!
+//! ```text
+//! Asker        budget, booking, the only caller of Model::stream
+//! Model        one per provider: AnthropicModel, OpenAiModel, SimulatedModel, CassettePlayer
+//! call         tries and waits between them
+//! endpoint     one HTTP exchange, as a stream of server-sent events
+//! wire         request to JSON, events to an answer; no I/O
+//! ```
 
 mod anthropic;
 mod asker;

@@ -1,4 +1,7 @@
 //! Chat completions at OpenAI, other vendors and local servers.
+//!
+//! The format is in `wire/openai`. Servers that claim compatibility differ in many details; the
+//! wire layer tolerates the differences that are known.
 
 use std::sync::Arc;
 

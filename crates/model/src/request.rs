@@ -85,7 +85,8 @@ pub enum ModelEvent {
     Finished(Response),
 }
 
-/// A whole answer.
+/// A whole answer. It is appended to the conversation as it is: later requests send the blocks back
+/// unchanged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
     /// The provider's id of the message.

@@ -56,7 +56,8 @@ pub(crate) fn seconds(time: Duration) -> String {
     }
 }
 
-/// What the headers of an answer say about trying again.
+/// What the headers of an answer say about trying again. `should_retry` overrides what the status
+/// suggests, in both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Advice {
     pub(crate) should_retry: Option<bool>,

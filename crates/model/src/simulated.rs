@@ -1,4 +1,7 @@
 //! The model that answers when there is no key: it says so, and what to do about it.
+//!
+//! It keeps the rest of the program working without a provider: runs, records and reports are real,
+//! only the answer is not. It never calls a tool and its usage is zero.
 
 use codespar_protocol::{ContentBlock, Message, Role, StopReason, Usage};
 use futures::{StreamExt, stream, stream::BoxStream};
@@ -6,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Model, ModelError, ModelEvent, Request, Response, failure::excerpt};
 
-/// Answers without calling anything.
+/// Answers without calling anything. The request is not looked at except for the last prompt, which
+/// the answer quotes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SimulatedModel;
 

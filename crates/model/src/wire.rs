@@ -1,4 +1,7 @@
 //! Wire formats, apart from transport: a request into a body, events into an answer.
+//!
+//! Nothing here knows about HTTP, time or retries. A format is a function that writes the body and
+//! an [`Accumulator`] that reads the events, which makes both testable with plain text.
 
 use std::{borrow::Cow, collections::VecDeque};
 
@@ -11,6 +14,9 @@ pub(crate) mod anthropic;
 pub(crate) mod openai;
 
 /// Makes an answer of the events of one stream.
+///
+/// One is made for each try and thrown away with it. After an error or `Finished` it is not used
+/// again.
 pub(crate) trait Accumulator: Send {
     /// Takes one event; what it amounts to goes to `out`, a whole answer as `Finished`.
     fn accept(

@@ -22,7 +22,8 @@ pub enum Access {
     Named(String),
 }
 
-/// A call to decide.
+/// A call to decide. `access` comes from the tool's own inspection of its input, made before the
+/// call runs. An empty list is decided like [`Access::Nothing`], by the name of the tool.
 #[derive(Debug, Clone)]
 pub struct AccessRequest<'a> {
     /// The tool's name, as in rules: `Bash`, `Edit`, `mcp__server__tool`.
@@ -44,7 +45,9 @@ pub enum SandboxState {
     SwitchedOff,
 }
 
-/// Which repository git finds from the current directory.
+/// Which repository git finds from the current directory. The agent determines it for the current
+/// directory before a command is decided; git in a nested repository is asked about even where a
+/// rule allows the command.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RepositoryScope {
     #[default]

@@ -1,4 +1,23 @@
 //! Deciding a shell command: every part and every redirection must be allowed.
+//!
+//! A command is decided in two passes that err in opposite directions.
+//!
+//! 1. `forbidden` compares deny and ask rules with everything the text may reach: commands behind
+//!    wrappers, in `sh -c`, in pieces of text that was not understood, and files by name. A rule
+//!    catches too much rather than too little.
+//! 2. `judge` compares allow rules with the parsed parts only. Each simple command needs a rule of
+//!    its own (or must be one that only reads), and each redirection is decided like a call of
+//!    `Read` or `Write`. If parsing left an obstacle, the command is asked about.
+//!
+//! ```text
+//! git log -1 | sort > out.txt
+//!   part      git log -1     free reader, or a rule such as Bash(git log *)
+//!   part      sort           free reader, or a rule such as Bash(sort *)
+//!   redirect  > out.txt      decided as Write(<cwd>/out.txt)
+//! ```
+//!
+//! The directory matters for relative paths. After a `cd`, `pushd` or `popd` anywhere in the line,
+//! a relative target is treated as unknown.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +33,8 @@ use crate::{
     touch::Reached,
 };
 
-/// A command line and what was found in it.
+/// A command line and what was found in it. It is parsed once and then asked several questions
+/// (denied, only reads, allowed), so that all of them see the same parts.
 pub(crate) struct Command<'a> {
     text: &'a str,
     script: Script,
@@ -25,7 +45,9 @@ enum Target {
     /// Nowhere that matters: `/dev/null`.
     Harmless,
     Path(PathBuf),
-    /// Known only when it runs.
+    /// Known only when it runs. A relative path after a `cd`, an expansion, or a device below
+    /// `/dev` other than the standard streams. It is asked about unless a rule allows every
+    /// command.
     Unknown,
 }
 
@@ -37,7 +59,9 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Why a rule of this kind catches the command, looking through every disguise.
+    /// Why a rule of this kind catches the command, looking through every disguise. The rule may
+    /// name the tool (`Bash`), a command in any of its forms, or a file that the command reads or
+    /// writes. `None` means that no rule of this kind applies, not that the command is allowed.
     pub(crate) fn forbidden(&self, case: &Case<'_>, kind: RuleKind) -> Option<String> {
         let verb = match kind {
             RuleKind::Deny => "denied by",
@@ -71,6 +95,12 @@ impl<'a> Command<'a> {
         })
     }
 
+    /// What ask and allow rules, the sandbox and the parsed parts say about the whole line. Deny
+    /// rules and the mode have been dealt with by the caller.
+    ///
+    /// The order is part of the meaning: ask rules come first, then a missing sandbox, then the
+    /// throw-away tree, then a bare `Bash` rule, and only then the parts. A bare rule needs no
+    /// parsing, so it also allows commands that cannot be analysed.
     pub(crate) fn judge(&self, case: &Case<'_>) -> Verdict {
         if let Some(reason) = self.forbidden(case, RuleKind::Ask) {
             return Verdict::ask(reason);
@@ -108,7 +138,9 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Every command is allowed: only writes that the rule cannot have meant are left.
+    /// Every command is allowed: only writes that the rule cannot have meant are left. Redirections
+    /// out of the workspace and to protected paths are decided as writes. Targets that are known
+    /// only at run time are let through here, because the rule allows every command anyway.
     fn judge_freely(&self, case: &Case<'_>, mut verdict: Verdict) -> Verdict {
         for redirect in &self.script.redirects {
             let Target::Path(path) = self.target(case, &redirect.target) else {
@@ -123,6 +155,13 @@ impl<'a> Command<'a> {
         verdict
     }
 
+    /// Decides one simple command: a free `cd`, git in a foreign repository, a free reader, then
+    /// allow rules.
+    ///
+    /// An allow rule counts only if its literal text before the first `*` covers two things: every
+    /// assignment in front of the command (`LD_PRELOAD=x git log` is not `git log`) and every
+    /// hazardous word. `Bash(git log *)` therefore does not allow `git log --output=x`, while
+    /// `Bash(git log --output=x *)` does.
     fn judge_part(&self, case: &Case<'_>, part: &Part) -> Verdict {
         if part.words.is_empty() {
             return Verdict::ask("it changes variables that commands may depend on");
@@ -179,7 +218,9 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// Whether the whole line does nothing but read, and a sandbox sees to it.
+    /// Whether the whole line does nothing but read, and a sandbox sees to it. Used by plan mode,
+    /// where such commands are the only ones allowed. It says nothing about which files: those are
+    /// decided by `judge` afterwards.
     pub(crate) fn only_reads(&self, case: &Case<'_>) -> bool {
         let harmless = |redirect: &Redirect| {
             redirect.direction == Direction::In
@@ -197,7 +238,10 @@ impl<'a> Command<'a> {
     }
 
     /// The verdict on a command that only reads; `None` when it may do more, or when rules about
-    /// files could not be kept to.
+    /// files could not be kept to. `Some` is not yet permission: files outside the workspace are
+    /// decided as for the `Read` tool and may turn it into a question. If any rule restricts files,
+    /// commands that choose files by themselves (globs, recursion, history) are not free, because
+    /// the names they will open cannot be compared with the rule.
     fn judge_reading(&self, case: &Case<'_>, part: &Part) -> Option<Verdict> {
         if case.scope.sandbox_state != SandboxState::Sandboxed {
             return None;
@@ -228,7 +272,9 @@ impl<'a> Command<'a> {
         Some(verdict)
     }
 
-    /// Whether git may find another repository than that of the project.
+    /// Whether git may find another repository than that of the project. Such a repository may
+    /// configure a pager or an external diff, which git would run. With no change of directory the
+    /// scope tells; otherwise every `cd` must lead to a root of the workspace.
     fn is_elsewhere(&self, case: &Case<'_>) -> bool {
         let leads_home = |part: &Part| {
             let target = match part.words.as_slice() {
@@ -283,6 +329,8 @@ impl<'a> Command<'a> {
             .count()
     }
 
+    /// Uses the same functions as the tools `Write` and `Read`, so one rule covers both ways to
+    /// change a file.
     fn judge_redirect(&self, case: &Case<'_>, redirect: &Redirect) -> Verdict {
         match (self.target(case, &redirect.target), redirect.direction) {
             (Target::Harmless, _) => Verdict::allow("redirections to nowhere are free"),
@@ -295,6 +343,8 @@ impl<'a> Command<'a> {
         }
     }
 
+    /// Resolves the word of a redirection. Only literal words and `~/` with a literal rest are
+    /// resolved. Below `/dev`, everything but the standard streams and `/dev/null` is unknown.
     fn target(&self, case: &Case<'_>, word: &Word) -> Target {
         let path = match (word.value(), case.scope.home.as_deref()) {
             (Some(value), _) if !value.is_empty() => PathBuf::from(value),
@@ -317,14 +367,17 @@ impl<'a> Command<'a> {
     }
 }
 
-/// Whether a simple command may change the directory.
+/// Whether a simple command may change the directory. Any word counts, not only the command word:
+/// `command cd x` is found too, and a false hit only makes the decision stricter.
 fn is_move(part: &Part) -> bool {
     part.words
         .iter()
         .any(|word| matches!(word.bare.as_str(), "cd" | "pushd" | "popd" | "chdir"))
 }
 
-/// Where a word ends in the text of the command.
+/// Where a word ends in the text of the command. In bytes, in the form that [`Part::text`]
+/// produces. For a word past the end the result is longer than the text itself, so that no rule
+/// reaches it.
 fn end_of(part: &Part, word: usize) -> usize {
     let words = part.assignments.iter().chain(&part.words);
     let lengths = words.map(|word| word.source.len());
@@ -334,7 +387,9 @@ fn end_of(part: &Part, word: usize) -> usize {
     lengths.take(count).sum::<usize>() + count.saturating_sub(1) + beyond
 }
 
-/// The path a word names, as far as text tells.
+/// The path a word names, as far as text tells. Expansions are kept as ordinary characters, so
+/// `$HOME/x` becomes a name below the current directory. This is used only with rules that forbid.
+/// `None` only for `~/` without a known home.
 fn literal_path(word: &str, scope: &Scope) -> Option<PathBuf> {
     let path = match (word.strip_prefix("~/"), &scope.home) {
         (Some(rest), Some(home)) => home.join(rest),

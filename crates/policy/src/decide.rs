@@ -1,4 +1,16 @@
 //! The one function that decides.
+//!
+//! The steps, in order:
+//!
+//! 1. Deny rules, over every access and through every disguise of a command. They hold in all
+//!    modes.
+//! 2. [`Mode::BypassPermissions`] allows what is left.
+//! 3. [`Mode::Plan`] denies whatever may change something.
+//! 4. Each access is judged on its own: protected paths, ask rules, allow rules, free directories,
+//!    then the mode. The strictest verdict wins and the reasons are joined.
+//! 5. [`Mode::DontAsk`] turns a question into a denial.
+//!
+//! Nothing is cached and nothing fails. What is not understood is asked about.
 
 use std::path::Path;
 
@@ -22,7 +34,8 @@ pub enum Decision {
         /// Why, in words: "allowed by `Bash(git log *)` in .codespar/settings.json".
         reason: String,
     },
-    /// A person decides.
+    /// The user decides. The caller shows the reason to the user, or denies the call where there is
+    /// no user.
     Ask {
         /// Why it is asked.
         reason: String,
@@ -38,6 +51,9 @@ pub enum Decision {
 
 /// Decides a call. The strictest answer over all of its accesses wins; deny before ask before
 /// allow.
+///
+/// A call of an MCP tool is also judged by its name, whatever accesses it reports: the report comes
+/// from a server that is not trusted.
 pub fn decide(request: &AccessRequest<'_>, rules: &RuleSet, mode: Mode, scope: &Scope) -> Decision {
     let case = Case {
         tool: canonical(request.tool),
@@ -86,7 +102,8 @@ pub fn decide(request: &AccessRequest<'_>, rules: &RuleSet, mode: Mode, scope: &
     }
 }
 
-/// An access, with its command taken apart if it is one.
+/// An access, with its command taken apart if it is one. Parsing happens once here, because several
+/// steps of [`decide`] examine the same command.
 enum Aim<'a> {
     Command(Command<'a>),
     Other(&'a Access),
@@ -101,7 +118,8 @@ impl<'a> Aim<'a> {
     }
 }
 
-/// An answer on the way to a decision.
+/// An answer on the way to a decision. There is no `Deny` here: deny rules are applied to all
+/// accesses before the first verdict is made, and the mode is applied to the final one.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     Allow(String),
@@ -117,6 +135,8 @@ impl Verdict {
         Self::Allow(reason.into())
     }
 
+    /// A question without an offer: no rule that could be suggested would change the answer, as for
+    /// protected paths and commands that cannot be analysed.
     pub(crate) fn ask(reason: impl Into<String>) -> Self {
         Self::Ask {
             reason: reason.into(),
@@ -124,6 +144,8 @@ impl Verdict {
         }
     }
 
+    /// A question with the rule that would answer it from now on. With `None` it is the same as
+    /// [`Verdict::ask`].
     pub(crate) fn offer(reason: impl Into<String>, rule: Option<Rule>) -> Self {
         Self::Ask {
             reason: reason.into(),
@@ -131,7 +153,9 @@ impl Verdict {
         }
     }
 
-    /// Both must hold.
+    /// Both must hold. Rules are suggested only if both sides have some: adding one of two
+    /// necessary rules would not allow the call. An empty reason is the neutral element, from which
+    /// the loops start.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Allow(one), Self::Allow(other)) => Self::Allow(join(one, &other)),
@@ -163,6 +187,8 @@ impl Verdict {
 /// Long commands give long reasons; what a person reads stays short.
 const LONGEST_REASON: usize = 2_000;
 
+/// Joins two reasons with a semicolon. A reason that is already there is not repeated, and one that
+/// would exceed the limit is left out.
 fn join(mut one: String, other: &str) -> String {
     if one.is_empty() {
         return other.to_owned();
@@ -174,7 +200,8 @@ fn join(mut one: String, other: &str) -> String {
     one
 }
 
-/// What a decision is made on.
+/// What a decision is made on. The arguments of [`decide`] in one place, with the tool under its
+/// canonical name.
 pub(crate) struct Case<'a> {
     pub(crate) tool: &'a str,
     read_only: bool,
@@ -188,6 +215,8 @@ impl Case<'_> {
         self.tool.starts_with("mcp__")
     }
 
+    /// Whether plan mode lets the call through: it touches nothing outside the conversation, it is
+    /// of a read-only tool, or all of it is commands that only read. MCP tools never qualify.
     fn changes_nothing(&self, aims: &[Aim<'_>]) -> bool {
         let talk_only = !self.is_mcp()
             && aims
@@ -211,6 +240,8 @@ impl Case<'_> {
         entry.map(|entry| format!("denied by {entry}"))
     }
 
+    /// The first rule of this kind about an access that is not a command, in the form used in
+    /// reasons.
     fn speaks(&self, kind: RuleKind, access: &Access) -> Option<String> {
         let entry = match access {
             Access::Read(path) => {
@@ -248,6 +279,8 @@ impl Case<'_> {
         }
     }
 
+    /// Skills, agents and teams are free to start: what they do is decided call by call. A fetch,
+    /// any MCP tool and every other named use by a tool that is not read-only is asked about.
     fn judge_unruled(&self, access: &Access) -> Verdict {
         let tool = self.tool;
         match access {
@@ -271,7 +304,8 @@ impl Case<'_> {
         }
     }
 
-    /// Decides reading a path, for the tool named.
+    /// Decides reading a path, for the tool named. `tool` is the name that rules are compared with.
+    /// A command that reads a file passes `Read` here, so that one rule covers both.
     pub(crate) fn judge_read(&self, tool: &str, path: &Path) -> Verdict {
         let path = &normalise(path);
         let about = |kind| {
@@ -293,7 +327,8 @@ impl Case<'_> {
         )
     }
 
-    /// Decides writing a path, for the tool named.
+    /// Decides writing a path, for the tool named. Protected paths are examined before the rules,
+    /// so that `Edit(**)` does not include them. `tool` is as in [`Case::judge_read`].
     pub(crate) fn judge_write(&self, tool: &str, path: &Path) -> Verdict {
         let path = &normalise(path);
         if let Some(why) = self.protection(path) {
@@ -326,7 +361,8 @@ impl Case<'_> {
         Verdict::offer(reason, suggest::write(path, self.scope))
     }
 
-    /// Why a write to the path is always asked about.
+    /// Why a write to the path is always asked about. Hidden files of the home directory count only
+    /// if the workspace contains the home directory, and not inside free directories.
     pub(crate) fn protection(&self, path: &Path) -> Option<Protection> {
         let home = self.scope.home.as_deref();
         let in_home = || {

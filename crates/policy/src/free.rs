@@ -1,5 +1,11 @@
 //! Commands that only read. In a sandbox they are free in every mode, unless an option makes them
 //! write or run something, or they read outside of the workspace.
+//!
+//! The lists are short on purpose. A command is on them only if it has no options that write or run
+//! something, or the option tables know them; every other command needs a rule.
+//!
+//! [`reads`] describes what would be opened. Whether that is permitted is decided by the caller,
+//! with the rules for the `Read` tool.
 
 use crate::{
     options::hazards,
@@ -7,6 +13,8 @@ use crate::{
 };
 
 /// Commands that only read, but for the options in the tables.
+///
+/// Compared with the word as written: `/tmp/ls`, `./ls` and `'ls'` are not on the list.
 const READERS: &[&str] = &[
     "ls", "cat", "head", "tail", "grep", "egrep", "fgrep", "rg", "find", "wc", "sort", "uniq",
     "cut", "tr", "pwd",
@@ -20,11 +28,16 @@ const GIT_READERS: &[&str] = &["status", "log", "diff", "show"];
 pub(crate) struct Reads {
     /// Words that may name files, as they are passed on.
     pub(crate) files: Vec<String>,
-    /// It may read files that no word names: below a directory, or out of the history.
+    /// It may read files that no word names: below a directory, or out of the history. Rules about
+    /// single files cannot be applied to such a command.
     pub(crate) more: bool,
 }
 
 /// What a simple command reads, when reading is all it does.
+///
+/// `None` whenever this is not certain: an assignment in front, a hazardous option, an unknown
+/// command, or an argument that the shell would expand to something other than names below the
+/// current directory.
 pub(crate) fn reads(part: &Part) -> Option<Reads> {
     let words = without_timeout(&part.words)?;
     if !part.assignments.is_empty() || !hazards(words).is_empty() {
@@ -62,7 +75,8 @@ pub(crate) fn reads(part: &Part) -> Option<Reads> {
     })
 }
 
-/// The words behind `timeout` and its duration.
+/// The words behind `timeout` and its duration. `timeout` may be nested. Only its known options are
+/// skipped; with any other the result is `None`, as it is without a numeric duration.
 fn without_timeout(words: &[Word]) -> Option<&[Word]> {
     let mut rest = words;
     while rest.first().is_some_and(|word| word.source == "timeout") {
@@ -119,7 +133,9 @@ fn reads_more(name: &str, arguments: &[Word]) -> bool {
     }
 }
 
-/// Words that may name a file: operands, and values of options.
+/// Words that may name a file: operands, and values of options. Every operand counts as a file,
+/// even if it is a revision or a number: a word that is no file is merely resolved to a path inside
+/// the workspace. The pattern of a search is left out, since patterns often contain slashes.
 fn files(name: &str, arguments: &[Word]) -> Vec<String> {
     let searches = matches!(name, "grep" | "egrep" | "fgrep" | "rg");
     let mut pattern = searches && !names_its_pattern(arguments);
@@ -138,7 +154,9 @@ fn files(name: &str, arguments: &[Word]) -> Vec<String> {
     files
 }
 
-/// What of an option may be the name of a file.
+/// What of an option may be the name of a file. `cut` and the separator and key options of `sort`
+/// take text, not files. For other letters the value begins at the first `/` or `..`, wherever the
+/// letters end: only absolute paths and paths that climb can leave the workspace.
 fn values(name: &str, option: &str) -> Vec<String> {
     let mut values = Vec::new();
     if name == "cut" || (name == "sort" && option.starts_with(['t', 'k'])) {

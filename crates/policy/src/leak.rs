@@ -1,5 +1,9 @@
 //! Finds what must not be published: known values, tokens by their shape, and random strings that
 //! are called a secret or look like nothing else.
+//!
+//! Redaction and this check differ in what a mistake costs. Redaction may replace too much, so it
+//! takes every match. Here a match stops a publication, so examples, placeholders, checksums and
+//! data are recognised and let through, and lines that the old text has already are not reported.
 
 use std::{collections::HashSet, sync::LazyLock};
 
@@ -19,7 +23,8 @@ pub struct Leak {
     pub what: String,
 }
 
-/// Lines longer than this are data or generated code; random strings in them mean nothing.
+/// Lines longer than this are data or generated code; random strings in them mean nothing. Known
+/// values and shapes are still found in them.
 const LONGEST_LINE: usize = 400;
 
 /// Files whose long random strings are checksums.
@@ -40,6 +45,9 @@ static QUOTED: LazyLock<Option<Regex>> =
 impl Redactor {
     /// The first place of a text that must not be published. Lines that `before` has are there
     /// already. `path` is where the text is going to be, if it is a file.
+    ///
+    /// The earliest line is reported. `None` is no proof that there is no secret: only known
+    /// values, known shapes and strings that look random can be found.
     pub fn leak(&self, text: &str, before: &str, path: Option<&str>) -> Option<Leak> {
         let old: HashSet<&str> = before.lines().collect();
         let known = self.known_leak(text, &old);
@@ -100,6 +108,8 @@ fn is_new(text: &str, start: usize, end: usize, old: &HashSet<&str>) -> bool {
     text[from..to].lines().any(|line| !old.contains(line))
 }
 
+/// A random value for a secret name is always reported; any other string that looks random only if
+/// neither the line before nor the line after has one too.
 fn random_leak(text: &str, old: &HashSet<&str>) -> Option<Leak> {
     let lines: Vec<&str> = text.lines().collect();
     let has_data = |at: Option<usize>| {
@@ -147,6 +157,9 @@ fn snake(name: &str) -> String {
     words
 }
 
+/// From 32 to 128 characters in quotes, of mixed case and with digits, at least 24 of them without
+/// a separator. Paths, checksums and data URLs do not count. Hexadecimal digits reach 4 bits for
+/// each byte at most and so never the 4.2 that are required.
 fn random_string(line: &str) -> Option<&str> {
     let value = QUOTED.as_ref()?.captures(line)?.name("value")?.as_str();
     let has = |is: fn(&u8) -> bool| value.bytes().filter(is).count();
@@ -183,7 +196,8 @@ fn is_jumpy(value: &str) -> bool {
     jumps * 5 >= bytes.len() * 2
 }
 
-/// A token, and not a word that only begins like one or stands for one.
+/// A token, and not a word that only begins like one or stands for one. A private key needs at
+/// least 40 characters of material: `-----BEGIN … KEY-----` alone is often quoted in documentation.
 fn is_token(text: &str) -> bool {
     if text.starts_with("-----BEGIN") {
         let material = text.split("-----").nth(2).unwrap_or_default();
@@ -206,7 +220,9 @@ fn is_stand_in(text: &str) -> bool {
             .any(|window| window.iter().all(|byte| *byte == window[0]))
 }
 
-/// A password or a key, not a word, a version, a path or a reference.
+/// A password or a key, not a word, a version, a path or a reference. Judged by its longest part
+/// without separators: at least 16 characters with letters and digits, and 3.2 bits for each byte.
+/// A stand-in such as a run of eight equal characters is not random.
 pub(crate) fn is_random(value: &str) -> bool {
     let longest = value
         .split(['-', '_', '.', '/', '~', '='])

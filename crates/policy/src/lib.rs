@@ -1,5 +1,20 @@
 //! What an agent may do: permission rules and modes, shell splitting, protected paths, secrets.
 //! Pure: no file, process, clock or environment is touched here.
+//!
+//! The entry point is [`decide()`]. A tool reports what one call would touch ([`AccessRequest`]),
+//! and the answer is a [`Decision`] with a reason that names the rule or the mode. It depends on
+//! nothing but its arguments: the same request, rules, mode and scope always give the same answer.
+//!
+//! - rules: [`Rule`] is one line of a settings file, [`RuleSet`] all of them with their sources
+//! - modes: [`Mode`] decides what no rule mentions
+//! - commands: the text is split into simple commands and redirections; what cannot be split with
+//!   certainty is asked about
+//! - paths: [`protected()`] recognises files that decide what runs or is permitted later
+//! - secrets: [`Redactor`] takes them out of text, [`Leak`] is a place that must not be published
+//! - terminals: [`printable()`] escapes what a terminal would obey
+//!
+//! The sandbox is separate: unless the user has switched it off, a command that is allowed here is
+//! still confined.
 
 mod access;
 mod command;

@@ -1,4 +1,8 @@
 //! Permission modes.
+//!
+//! Rules are compared first. The mode decides what they leave open, with two exceptions that go
+//! before allow rules: [`Mode::Plan`] refuses every change, and [`Mode::BypassPermissions`] allows
+//! everything that no deny rule forbids.
 
 use std::{fmt, str::FromStr};
 
@@ -15,9 +19,11 @@ pub enum Mode {
     AcceptEdits,
     /// Read-only: nothing that changes anything, whatever the rules allow.
     Plan,
-    /// What would be asked about is denied.
+    /// What would be asked about is denied. For runs where nobody can answer. The reason of the
+    /// denial says what would have been asked.
     DontAsk,
-    /// Everything is free, but deny rules still hold.
+    /// Everything is free, but deny rules still hold. Ask rules and protected paths do not count in
+    /// this mode; a missing sandbox does not either.
     BypassPermissions,
 }
 
@@ -61,6 +67,9 @@ impl Mode {
     }
 
     /// The stricter of two modes: plan, dontAsk, default, acceptEdits, bypassPermissions.
+    ///
+    /// This is how an agent's own mode is combined with that of its parent, so that a definition
+    /// file can only narrow what the parent was given.
     #[must_use]
     pub fn stricter(self, other: Self) -> Self {
         if other.reach() < self.reach() {

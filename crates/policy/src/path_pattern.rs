@@ -1,4 +1,16 @@
 //! Path patterns of rules: gitignore-like, with Claude Code's anchors.
+//!
+//! ```text
+//! //etc/**        from the root of the file system
+//! ~/.ssh/**       from the home directory
+//! /src, ./src     from the base of the rule's source (the project root)
+//! src/*.rs        the same: a slash inside anchors the pattern
+//! *.env           a bare name, at any depth
+//! ```
+//!
+//! `*` does not cross a slash, `**` does. A pattern whose last component has no wildcard also
+//! matches everything below it. Case is significant. Paths are compared by text; the file system is
+//! not consulted.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +36,9 @@ enum Anchor {
 pub(crate) enum Reach {
     /// As the author wrote it: for rules that permit.
     AsWritten,
-    /// Whatever it may have meant: for rules that forbid or ask.
+    /// Whatever it may have meant: for rules that forbid or ask. Names match outside the base too,
+    /// relative patterns also match from the current directory, and a match includes everything
+    /// below it.
     Wide,
 }
 
@@ -36,6 +50,7 @@ pub(crate) struct PatternBase<'a> {
     pub(crate) home: Option<&'a Path>,
 }
 
+/// Compiled once when the rule is read.
 #[derive(Debug, Clone)]
 pub(crate) struct PathPattern {
     anchor: Anchor,
@@ -111,6 +126,8 @@ impl PathPattern {
         }
     }
 
+    /// Tries the path itself and, if what is below counts, each of its parent directories up to the
+    /// anchor.
     fn matches_from(&self, path: &Path, anchor: &Path, reach: Reach) -> bool {
         let Ok(relative) = path.strip_prefix(normalise(anchor)) else {
             return false;

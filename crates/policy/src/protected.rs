@@ -2,6 +2,12 @@
 //! whatever the rules allow, and no change set of the dev agent contains one.
 //!
 //! This is the one list: the sandbox keeps the same paths read-only.
+//!
+//! The check is by text and deliberately broad: a path is protected if the names occur anywhere in
+//! it, in any case, and also under names that some file system would treat as the same. Only
+//! [`Mode::BypassPermissions`](crate::Mode::BypassPermissions) lets tools write such a path without
+//! a question. Of a command only the redirections are compared with the list; other writes are left
+//! to the sandbox.
 
 use std::{
     fmt,

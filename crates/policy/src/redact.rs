@@ -1,4 +1,16 @@
 //! Takes secrets out of text, by value and by shape.
+//!
+//! Two sources of knowledge are combined: the values of environment variables whose names mark them
+//! as secrets, in every encoding in which they usually appear, and the shapes of known kinds of
+//! tokens. Each match is replaced by a mark:
+//!
+//! ```text
+//! [redacted:GITHUB_TOKEN]    the value of a variable
+//! [redacted]                 something with the shape of a secret
+//! ```
+//!
+//! The marks are part of the interface: the model sees them, and `redact/restore.rs` turns them
+//! back when an edit contains them. Text without secrets is not copied.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Range};
 
@@ -20,13 +32,17 @@ const SHORTEST: usize = 8;
 const MOST_ROUNDS: usize = 8;
 
 /// Takes known values, and what has the shape of a secret, out of text.
+///
+/// The runtime makes one from the secrets among the environment variables. It contains the secrets
+/// themselves, so its `Debug` output shows only how many there are.
 pub struct Redactor {
     values: Option<AhoCorasick>,
     /// The variable that each form of a value comes from.
     names: Vec<String>,
     /// Forms that go over several lines.
     multiline: Vec<String>,
-    /// The length of the longest form.
+    /// The length of the longest form, in bytes. A stream keeps back at least this much of an
+    /// unfinished line.
     longest: usize,
 }
 
@@ -69,6 +85,9 @@ impl Redactor {
     }
 
     /// The text without secrets; borrowed when there are none.
+    ///
+    /// Runs again on its own result until nothing more is found, for a few rounds at most, since a
+    /// replacement can join the text on both sides to a new match.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut result = Cow::Borrowed(text);
         for _ in 0..MOST_ROUNDS {
@@ -81,7 +100,8 @@ impl Redactor {
         result
     }
 
-    /// Takes secrets out of every string of a JSON value; names of fields stay.
+    /// Takes secrets out of every string of a JSON value; names of fields stay. The structure never
+    /// changes, so the result is still what the reader of the JSON expects.
     pub fn redact_json(&self, json: &mut serde_json::Value) {
         match json {
             serde_json::Value::String(text) => {
@@ -111,7 +131,9 @@ impl Redactor {
         values.find_iter(text).map(named).collect()
     }
 
-    /// What must go, in order, without overlap.
+    /// What must go, in order, without overlap. Overlapping matches are merged into one, which
+    /// takes the longer mark: that is the one with a name in it. Marks that are there already are
+    /// skipped.
     fn spots(&self, text: &str) -> Vec<(Range<usize>, String)> {
         let mut spots = Vec::new();
         if let Some(values) = &self.values {
@@ -167,6 +189,8 @@ fn replace(text: &str, spots: &[(Range<usize>, String)]) -> String {
     result
 }
 
+/// The name appears only if it is a plain identifier of at most 64 bytes; otherwise the mark could
+/// not be recognised again.
 fn placeholder(name: &str) -> String {
     let fit = !name.is_empty()
         && name.len() <= 64
@@ -183,7 +207,9 @@ fn is_placeholder(text: &str) -> bool {
         .is_some_and(|rest| !rest.contains(['[', ']']))
 }
 
-/// A value in every form in which it may turn up.
+/// A value in every form in which it may turn up. As it is, in base64 at each of the three possible
+/// alignments and in both alphabets, percent-encoded in upper and lower case, form-encoded and as a
+/// JSON string. For a value of several lines, each line that looks random counts as well.
 fn forms_of(value: &str) -> Vec<String> {
     if value.len() < SHORTEST {
         return Vec::new();

@@ -1,4 +1,19 @@
 //! Rules as people write them in settings: `Tool` or `Tool(specifier)`.
+//!
+//! ```text
+//! Read                         every use of a tool
+//! Bash(git log *)              a command; ` *` or `:*` at the end also matches no arguments
+//! Edit(src/**)                 a path pattern, see `path_pattern`
+//! WebFetch(domain:*.example.com)
+//! Agent(Explore)               something with a name
+//! mcp__server                  all tools of an MCP server
+//! mcp__server__tool            one of them; `*` is possible in these names
+//! *                            every tool
+//! ```
+//!
+//! Parsing checks the syntax and the case of known tool names. Whether the tool exists is a
+//! separate question ([`Rule::names_known_tool`]), since rules may mention tools of MCP servers
+//! that are not connected.
 
 use std::{fmt, str::FromStr};
 
@@ -6,7 +21,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 use crate::{path_pattern::PathPattern, shell::tidy, text_pattern::TextPattern};
 
-/// One rule, with its text as written.
+/// One rule, with its text as written. It is compared, displayed and serialised by that text, so a
+/// rule survives being written back to a settings file. Two spellings of the same rule are
+/// therefore not equal.
 #[derive(Debug, Clone)]
 pub struct Rule {
     text: String,
@@ -14,7 +31,9 @@ pub struct Rule {
     pub(crate) specifier: Specifier,
 }
 
-/// What a rule says beyond the tool.
+/// What a rule says beyond the tool. Which variant is possible follows from the tool;
+/// [`Rule::parse`] refuses the other combinations. A pattern over text that matches everything
+/// becomes `Any`, so that `Bash(*)` and `Bash` mean the same.
 #[derive(Debug, Clone)]
 pub(crate) enum Specifier {
     /// Nothing: every use of the tool.
@@ -61,12 +80,15 @@ const OTHER_TOOLS: &[&str] = &[
     "TeamDelete",
 ];
 
-/// The name under which rules know a tool.
+/// The name under which rules know a tool. `Task` and `Agent` are one tool; rules written for
+/// either apply to both.
 pub(crate) fn canonical(tool: &str) -> &str {
     if tool == "Task" { "Agent" } else { tool }
 }
 
 impl Rule {
+    /// Space around the text is ignored. The error says what is wrong and how the rule could be
+    /// written.
     pub fn parse(text: &str) -> Result<Self, RuleError> {
         let text = text.trim();
         let wrong = |message: String| RuleError {
@@ -126,6 +148,8 @@ impl Rule {
     }
 }
 
+/// The tool and the text inside the outermost parentheses. The closing parenthesis must be the last
+/// character, so that `Bash(echo (a))` keeps its inner pair.
 fn halves(text: &str) -> Result<(&str, Option<&str>), String> {
     if text.is_empty() {
         return Err("it is empty; write `Tool` or `Tool(specifier)`".into());
@@ -152,6 +176,8 @@ fn halves(text: &str) -> Result<(&str, Option<&str>), String> {
     Ok((tool, Some(specifier)))
 }
 
+/// A known name in the wrong case is an error rather than a rule that never applies. Unknown names
+/// pass if they are built of name characters; `*` inside one is accepted for MCP tools only.
 fn check_tool(tool: &str) -> Result<(), String> {
     let known = || PATH_TOOLS.iter().chain(OTHER_TOOLS);
     if tool == "*" || known().any(|name| *name == tool) {
@@ -172,6 +198,9 @@ fn check_tool(tool: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The meaning of the parentheses depends on the tool: a path for file tools, a command for `Bash`,
+/// a domain for `WebFetch`, a name for all others. Commands are brought to the normal form in which
+/// they are compared later (one space between words).
 fn read_specifier(tool: &str, specifier: &str) -> Result<Specifier, String> {
     let trimmed = specifier.trim();
     if tool == "*" || tool.starts_with("mcp__") {
@@ -205,6 +234,9 @@ fn read_specifier(tool: &str, specifier: &str) -> Result<Specifier, String> {
     }
 }
 
+/// The host is parsed as in a URL, so that upper case and non-ASCII hosts compare equal to the
+/// hosts of requests. `*` is accepted as the whole host or as its front, before a dot:
+/// `*.example.com` does not match `evil-example.com`.
 fn read_domain(domain: &str) -> Result<TextPattern, String> {
     let hint = "write a host alone, such as `WebFetch(domain:example.com)` or \
                 `WebFetch(domain:*.example.com)`";

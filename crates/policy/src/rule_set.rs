@@ -1,4 +1,12 @@
 //! All rules in force, and which of them speaks of what.
+//!
+//! Entries come from settings, flags, a task's authority and answers of the user, and are only ever
+//! added. Lists are searched from the front and the first rule that applies is named in the reason;
+//! since a deny rule beats an ask rule and an ask rule beats an allow rule, the order within a list
+//! changes the reason but never the answer.
+//!
+//! Matching is asymmetric on purpose. Rules that permit are taken as written; rules that forbid or
+//! ask are taken as widely as their author may have meant them ([`Reach`]).
 
 use std::{fmt, path::Path, path::PathBuf, sync::Arc};
 
@@ -10,7 +18,8 @@ use crate::{
     rule::Specifier,
 };
 
-/// Where a rule comes from; named in reasons, and decides what relative paths start from.
+/// Where a rule comes from; named in reasons, and decides what relative paths start from. Two rules
+/// with equal sources share one copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleSource {
     /// As a person would say it: `.codespar/settings.json`, `--allowedTools`.
@@ -65,6 +74,7 @@ pub(crate) enum Verb {
 }
 
 impl RuleSet {
+    /// Adds to the end of its list. Duplicates are kept; they change nothing.
     pub fn add(&mut self, kind: RuleKind, rule: Rule, source: &RuleSource) {
         let known = self.entries.iter().find(|entry| *entry.source == *source);
         let source = match known {
@@ -76,6 +86,9 @@ impl RuleSet {
 
     /// Reads what a command-line option was given: rules separated by commas or blanks, such as
     /// `Bash(git log *),Read Edit`.
+    ///
+    /// Separators inside parentheses belong to the rule. The first piece that is not a rule fails
+    /// the whole list: a flag with a mistake in it must not apply in part.
     pub fn parse_list(text: &str) -> Result<Vec<Rule>, RuleError> {
         let mut depth = 0_usize;
         let pieces = text.split(|c: char| {
@@ -114,7 +127,9 @@ impl RuleSet {
             .map(|entry| format!("denied by {entry}"))
     }
 
-    /// Whether a rule forbids reading some files, or asks about it.
+    /// Whether a rule forbids reading some files, or asks about it. Every ask or deny rule with a
+    /// path counts, including one about `Edit`. That can make a free command an asked one, never
+    /// the reverse.
     pub(crate) fn restricts_reading(&self) -> bool {
         self.entries.iter().any(|entry| {
             entry.kind != RuleKind::Allow && matches!(entry.rule.specifier, Specifier::Path(_))
@@ -127,8 +142,9 @@ impl RuleSet {
             .find(|entry| entry.kind == kind && speaks(entry))
     }
 
-    /// The rule about a path. A rule that forbids reading forbids writing; one that permits
-    /// editing permits reading.
+    /// The rule about a path. A rule that forbids reading forbids writing; one that permits editing
+    /// permits reading. `tool` adds rules that name the calling tool itself, such as
+    /// `Grep(src/**)`. The path must be absolute.
     pub(crate) fn about_path(
         &self,
         kind: RuleKind,
@@ -161,7 +177,8 @@ impl RuleSet {
         })
     }
 
-    /// The rule about every use of a tool.
+    /// The rule about every use of a tool. Only rules without a specifier qualify: `Bash(ls *)` is
+    /// no answer to a question about `Bash` as a whole.
     pub(crate) fn about_tool(&self, kind: RuleKind, tool: &str) -> Option<&Entry> {
         self.find(kind, |entry| {
             matches!(entry.rule.specifier, Specifier::Any) && entry.rule.names(tool)
@@ -180,6 +197,9 @@ impl RuleSet {
         })
     }
 
+    /// Domain rules apply to whichever tool fetches. The host is compared in lower case and without
+    /// a trailing dot, because both forms reach the same server. An address without a host matches
+    /// no domain rule.
     pub(crate) fn about_address(&self, kind: RuleKind, tool: &str, url: &Url) -> Option<&Entry> {
         let host = url.host_str().unwrap_or_default().to_ascii_lowercase();
         let host = host.trim_end_matches('.');
@@ -190,7 +210,8 @@ impl RuleSet {
         })
     }
 
-    /// The rule about a command, by a test of its pattern.
+    /// The rule about a command, by a test of its pattern. The caller decides what to compare the
+    /// pattern with: the parts for rules that permit, every disguise for rules that forbid.
     pub(crate) fn about_command(
         &self,
         kind: RuleKind,

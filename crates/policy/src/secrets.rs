@@ -1,4 +1,8 @@
 //! What is a secret: by the name of a variable, and by the shape of a value.
+//!
+//! Names are used for environment variables and for assignments in published text. Shapes are used
+//! to redact text, to find leaks and to keep values out of the environment of child processes. The
+//! lists of shapes are regular expressions without backtracking, so the cost is linear in the text.
 
 use std::sync::LazyLock;
 
@@ -70,6 +74,10 @@ const ADDRESSES: &[&str] = &["DATABASE_URL", "REDIS_URL", "POSTGRES_URL", "MONGO
 const INNOCENT: &[&str] = &["PWD", "OLDPWD", "XAUTHORITY", "DOCKER_AUTH_CONFIG_PATH"];
 
 /// Whether an environment variable of this name holds a secret.
+///
+/// Case is ignored. A name is split into words at characters that are neither letters nor digits.
+/// `KEY` alone says little; it marks a secret after a word such as `API`, or as the second of two
+/// words (`STRIPE_KEY`).
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     if INNOCENT.contains(&name.as_str()) {
@@ -124,9 +132,11 @@ pub(crate) struct Shape {
 /// How much a match says by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// Nothing else looks like it.
+    /// Nothing else looks like it. Redacted always; reported as a leak unless it is a stand-in for
+    /// a token.
     Certain,
-    /// A place where secrets stand, and examples of them too.
+    /// A place where secrets stand, and examples of them too. Redacted always; reported as a leak
+    /// only if the value looks random.
     InContext,
 }
 
@@ -175,6 +185,7 @@ const IN_CONTEXT: &[&str] = &[
     r"(?-u:\b)(?i:bearer)[ \t]+(?<secret>[A-Za-z0-9._~+/=-]{20,})",
 ];
 
+/// All shapes, compiled on first use.
 pub(crate) static KNOWN: LazyLock<Vec<Shape>> = LazyLock::new(|| {
     // They are constants: the tests compile every one of them.
     let certain = SHAPES.iter().map(|shape| (shape, Certainty::Certain));

@@ -1,4 +1,9 @@
 //! Rules to offer when a person is asked: as narrow as is still of use.
+//!
+//! A suggested rule matches the call that was asked about, and it should not allow what the user
+//! has not seen: interpreters, commands that delete or publish, and anything that looks like it
+//! contains a secret get either the exact command or no offer. Each function returns `None` when no
+//! rule is both possible and reasonable.
 
 use std::path::Path;
 
@@ -11,7 +16,8 @@ use crate::{
     shell::{Part, base_name},
 };
 
-/// Commands whose first word says what they do.
+/// Commands whose first word says what they do. For these the rule names the verb too: `git log *`
+/// rather than `git *`.
 const WITH_VERBS: &[&str] = &[
     "git",
     "cargo",
@@ -137,7 +143,9 @@ const INTERPRETERS: &[&str] = &[
     "parallel",
 ];
 
-/// For a simple command that no rule allows.
+/// For a simple command that no rule allows. From wide to narrow: the name (`ls *`), the name and
+/// its verbs (`npm run build *`), the exact text. The exact text cannot contain `*` or a newline,
+/// since a rule would read the one as a pattern and the other as a blank.
 pub(crate) fn command(part: &Part) -> Option<Rule> {
     let text = part.text();
     let name = part.name().unwrap_or_default();
@@ -201,6 +209,8 @@ fn exact(text: &str) -> Option<String> {
     (!text.contains(['*', '\n'])).then(|| text.to_owned())
 }
 
+/// A word in lower case without a path or an option in it. Anything else could be an argument that
+/// differs next time.
 fn is_verb(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_lowercase())
         && word
@@ -208,6 +218,9 @@ fn is_verb(word: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
 }
 
+/// The directory of the file, unless that would include the whole project or home; then the file
+/// alone. Inside the project the rule is relative to its root, so that it means the same on another
+/// machine.
 pub(crate) fn write(path: &Path, scope: &Scope) -> Option<Rule> {
     let parent = path.parent()?;
     let (anchor, dir, file) = match (
@@ -244,6 +257,7 @@ pub(crate) fn read(tool: &str, path: &Path, scope: &Scope) -> Option<Rule> {
     Rule::parse(&text).ok()
 }
 
+/// The exact host, not its parent domain.
 pub(crate) fn fetch(url: &Url) -> Option<Rule> {
     let host = url.host_str()?.trim_end_matches('.');
     Rule::parse(&format!("WebFetch(domain:{host})")).ok()
@@ -266,6 +280,8 @@ fn is_too_wide(dir: &Path, scope: &Scope) -> bool {
             .is_some_and(|home| is_inside(home, dir))
 }
 
+/// The path as a pattern that matches only itself. `None` for paths that a rule cannot hold: not
+/// UTF-8, empty, with blanks at the ends, or with a newline, a backslash or `!` in them.
 fn escaped(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     let fit = !text.is_empty() && text == text.trim() && !text.contains(['\n', '\\', '!']);

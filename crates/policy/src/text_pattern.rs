@@ -41,7 +41,8 @@ impl TextPattern {
         self.pieces.iter().all(String::is_empty)
     }
 
-    /// The text before the first star.
+    /// The text before the first star. For commands: what the rule spells out. Hazardous words and
+    /// assignments must lie within it.
     pub(crate) fn head(&self) -> &str {
         self.pieces.first().map_or("", String::as_str)
     }

@@ -1,5 +1,9 @@
-//! Everything a command line reaches, for rules that forbid: commands in every disguise, and
-//! files named in redirections or to commands known to read or write them.
+//! Everything a command line reaches, for rules that forbid: commands in every disguise, and files
+//! named in redirections or to commands known to read or write them.
+//!
+//! This is the input of deny and ask rules and the opposite of a parser: it collects every reading
+//! of the text that could be true. Two readings that contradict each other are both kept. A wrong
+//! entry costs an unnecessary question; a missing one would let a forbidden command through.
 
 use crate::{
     rule_set::Verb,
@@ -7,12 +11,16 @@ use crate::{
 };
 
 /// Shells within shells are followed this far.
+///
+/// Beyond the limit nothing more is collected.
 const DEEPEST: usize = 4;
 
-/// The most texts handed to shells that are followed.
+/// The most texts handed to shells that are followed. Each script may contain several others, so
+/// depth alone does not bound the work.
 const MOST_SCRIPTS: usize = 64;
 
-/// Commands whose arguments are files they read.
+/// Commands whose arguments are files they read. The list is longer than that of free commands: a
+/// deny rule for a file must hold for every usual way to read it.
 const READERS: &[&str] = &[
     "cat", "tac", "head", "tail", "less", "more", "bat", "nl", "od", "xxd", "hexdump", "strings",
     "base64", "base32", "grep", "egrep", "fgrep", "rg", "ag", "awk", "gawk", "sed", "cut", "sort",
@@ -45,6 +53,9 @@ impl Reached {
         reached
     }
 
+    /// Collects from one script, then from the texts that it passes to shells. If a shell is among
+    /// the commands, the arguments of all commands and all here-documents count as possible input
+    /// for it.
     fn follow(&mut self, text: &str, script: &Script, depth: usize) {
         let mut scripts = Vec::new();
         for part in &script.parts {
@@ -89,6 +100,8 @@ impl Reached {
         found.scripts
     }
 
+    /// The words of the part are recorded once for each name the command goes by. A command in both
+    /// lists records its words as read and as written.
     fn files(&mut self, text: &str, part: &Part) {
         let name = base_name(text.split(' ').next().unwrap_or(text));
         let verbs = [(READERS, Verb::Read), (WRITERS, Verb::Write)];

@@ -1,4 +1,9 @@
 //! From a project and a session to an agent.
+//!
+//! Used for the agent of a session and for those of tasks: both decide what goes into an
+//! `AgentSetup`, and the rest is the same. What an agent may touch is decided by three things made
+//! here from one source: the scope that rules are evaluated in, the files that are hidden by deny
+//! rules, and the context of its tools.
 
 use std::{
     path::{Path, PathBuf},
@@ -21,7 +26,7 @@ use crate::{Project, RuntimeError, Session, session_dirs::SessionDirs};
 pub struct Surface {
     /// Hears every event.
     pub sink: Sink,
-    /// Added to the system prompt.
+    /// Added to the system prompt. For example that nobody can answer a question.
     pub note: Option<&'static str>,
 }
 
@@ -47,11 +52,14 @@ pub(crate) struct AgentSetup {
     pub(crate) inbox: Arc<dyn Inbox>,
     /// The task it belongs to; none for the agent of a session.
     pub(crate) task: Option<TaskId>,
+    /// Asked before each write; none where nobody else writes to the tree.
     pub(crate) gate: Option<Arc<dyn WriteGate>>,
     pub(crate) surface: Surface,
 }
 
 impl AgentSetup {
+    /// `free` are directories that need no permission: temporary files, spilled results, the output
+    /// of tasks of the same tree, and the scratchpad. The output of other trees is not among them.
     fn scope(&self, project: &Project, dirs: &SessionDirs) -> Scope {
         let mut workspace = vec![self.root.clone()];
         workspace.extend(self.workspace_dirs.iter().cloned());
@@ -77,7 +85,8 @@ impl AgentSetup {
 }
 
 impl Project {
-    /// An agent on the session.
+    /// An agent on the session. The directories of the session are created here. Hidden files are
+    /// computed once, from the rules at this moment.
     pub(crate) fn agent(&self, session: Session, setup: AgentSetup) -> Result<Agent, RuntimeError> {
         let side_calls = Arc::new(SideCalls::default());
         let dirs = SessionDirs::create(self.dir.state(), session.transcript.session())?;
@@ -111,6 +120,9 @@ impl Project {
         Ok(Agent::new(parts, session.transcript))
     }
 
+    /// A resumed session gets its to-do list and the record of files it has read, so that it may
+    /// edit those that have not changed without reading them again. Pages are not read by a model
+    /// in simulation.
     fn tool_context(
         &self,
         setup: &AgentSetup,
@@ -148,6 +160,8 @@ impl Project {
         context
     }
 
+    /// What the system prompt is made of. Instruction files are read by the agent itself, below
+    /// `root` and in the directories of the user.
     fn briefing(&self, setup: &AgentSetup, hidden: Hidden) -> Briefing {
         let mut user_dirs = vec![self.dir.state().to_path_buf()];
         user_dirs.extend(self.dir.home().map(|home| home.join(".claude")));
@@ -169,6 +183,7 @@ impl Project {
     }
 }
 
+/// A few lines at the head of the prompt; the date is that of the time zone of the machine.
 fn facts(root: &Path, cwd: &Path) -> Vec<String> {
     let mut facts = vec![format!("Directory: {}", cwd.display())];
     if root != cwd {

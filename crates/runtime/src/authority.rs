@@ -1,5 +1,10 @@
 //! What an agent may do: what its task's authority says, narrowed by the process that runs it and
 //! by its own definition, and never widened by either.
+//!
+//! An agent is as strict as the strictest of three: the authority that was recorded with its task,
+//! the settings of the process that runs it, and its own definition. The agent of a task that this
+//! very process made shares the rules of the process, so that an answer of the user counts for it
+//! at once.
 
 use std::sync::Arc;
 
@@ -27,6 +32,10 @@ pub(crate) struct AgentPermissions {
 
 impl AgentPermissions {
     /// Those of the agent of a task.
+    ///
+    /// A kind that is defined in the repository is used only if it is trusted here too:
+    /// `project.agents` has no others. If it is not, a built-in kind of that name is used, or the
+    /// task fails. Dreams have their own kind, whatever is named.
     pub(crate) async fn of(
         spec: &AgentSpec,
         control: &Control,
@@ -77,6 +86,7 @@ impl AgentPermissions {
     }
 }
 
+/// The error names the project, because its agents are known only there.
 fn builtin(name: &str, authority: &Authority) -> Result<AgentKind, String> {
     let mut kinds = builtin_kinds().into_iter();
     kinds.find(|kind| kind.name == name).ok_or_else(|| {

@@ -1,4 +1,9 @@
 //! Which budget pays for an agent: that of the tree that started it, whoever runs it.
+//!
+//! A budget belongs to a tree: a conversation of the user and all agents below it. In the process
+//! of that conversation it is one object that all of them share. A process that takes over one of
+//! its agents makes another, from what is left according to the store; the two do not see each
+//! other's reservations.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -13,6 +18,7 @@ use parking_lot::Mutex;
 /// The budgets of one project in this process.
 pub(crate) struct Budgets {
     own: Arc<TreeBudget>,
+    /// From the settings of this process: tokens are not part of an authority.
     max_tokens: Option<u64>,
     /// The conversations of this process with the person.
     sessions: Mutex<HashSet<SessionId>>,
@@ -42,7 +48,8 @@ impl Budgets {
         self.own.clone()
     }
 
-    /// The budget of a task that another process made.
+    /// The budget of a task that another process made. What is left is read once for each tree;
+    /// after that the budget of this process counts down itself.
     pub(crate) async fn of_task(
         &self,
         authority: &Authority,
@@ -72,7 +79,8 @@ async fn left(authority: &Authority, store: &dyn Database) -> Result<Option<Usd>
     )))
 }
 
-/// What a tree has cost so far, in all its conversations.
+/// What a tree has cost so far, in all its conversations. Costs that are not known count with what
+/// is known of them.
 async fn spent(tree: SessionId, store: &dyn Database) -> Result<Usd, StoreError> {
     let filter = TaskFilter {
         tree: Some(tree),

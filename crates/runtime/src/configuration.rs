@@ -1,4 +1,7 @@
 //! Reads what agents are made from: rules, secrets, skills, definitions, directories, sandbox.
+//!
+//! Functions of settings, options and the directory alone: they open nothing and start nothing, so
+//! that `codespar doctor` and others can use them without a runtime.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,7 +21,8 @@ use crate::{
     settings::Settings, trust::TrustFilter,
 };
 
-/// Names every tool of this version, for checking agent definitions.
+/// Names every tool of this version, for checking agent definitions. Also used to tell a misspelt
+/// rule from one about another product's tool.
 pub(crate) fn tool_names() -> Vec<String> {
     let own = [
         "Task",
@@ -44,6 +48,8 @@ pub(crate) fn tool_names() -> Vec<String> {
 }
 
 /// The permission rules and the mode that settings and options come to.
+///
+/// Options add rules and replace the mode. They cannot remove a rule of the settings.
 pub fn rules(
     settings: &Settings,
     options: &ProjectOptions,
@@ -98,7 +104,8 @@ fn parse_rules(flag: &str, values: &[String]) -> Result<Vec<Rule>, RuntimeError>
     Ok(rules)
 }
 
-/// Tools that `--disallowedTools` takes away by their bare name.
+/// Tools that `--disallowedTools` takes away by their bare name. The registry leaves them out; a
+/// rule with a specifier only denies calls.
 pub(crate) fn denied(options: &ProjectOptions) -> Result<Vec<String>, RuntimeError> {
     Ok(parse_rules("--disallowedTools", &options.disallowed_tools)?
         .iter()
@@ -107,6 +114,8 @@ pub(crate) fn denied(options: &ProjectOptions) -> Result<Vec<String>, RuntimeErr
         .collect())
 }
 
+/// Skills and agents of the project and the user, with what is wrong in their files as warnings.
+/// Skills are used without trust, as instruction files are.
 pub(crate) fn extras(project_dir: &ProjectDir) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
     let dirs: Vec<SkillDir> = project_dir
         .config_dirs("skills")
@@ -120,7 +129,8 @@ pub(crate) fn extras(project_dir: &ProjectDir) -> (Arc<Skills>, AgentDefinitions
     (Arc::new(skills), agents, warnings)
 }
 
-/// Custom agents of the project, as far as it is trusted, and the person.
+/// Custom agents of the project, as far as it is trusted, and the person. A file of the project is
+/// passed on as the text that was trusted, so it is not read a second time.
 pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinitions {
     let sources: Vec<DefinitionSource> = project_dir
         .config_dirs("agents")
@@ -136,7 +146,8 @@ pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinit
     AgentDefinitions::load(&sources, &names)
 }
 
-/// Directories of the workspace besides the root.
+/// Directories of the workspace besides the root. One that an option names must exist; links are
+/// resolved.
 pub fn extra_dirs(
     settings: &Settings,
     options: &ProjectOptions,
@@ -158,7 +169,9 @@ pub fn extra_dirs(
     Ok(dirs)
 }
 
-/// How commands are confined; nothing is tried yet.
+/// How commands are confined; nothing is tried yet. The probe runs with the first command, or in
+/// `Sandbox::warm_up`. A project can switch the network off and nothing else: see
+/// `settings/project.rs`.
 pub fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Result<Sandbox, RuntimeError> {
     let choice = settings
         .sandbox

@@ -41,7 +41,8 @@ impl Environment {
             .is_some_and(|value| !matches!(value, "0" | "false" | "no"))
     }
 
-    /// Redacts the secrets among the variables, by name and value.
+    /// Redacts the secrets among the variables, by name and value. A variable counts as a secret by
+    /// its name; texts that look like a secret are redacted besides.
     pub fn redactor(&self) -> Redactor {
         let secrets = self.vars.iter().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value.to_str()?);

@@ -1,6 +1,20 @@
 //! Puts a process together. An [`Environment`] is handed in; a [`Runtime`] is one process with its
-//! database and scheduler, a [`Project`] one repository with its settings, rules, servers and agents,
-//! a [`Session`] one conversation. Every surface is built on these.
+//! database and scheduler, a [`Project`] one repository with its settings, rules, servers and
+//! agents, a [`Session`] one conversation. Every surface is built on these.
+//!
+//! The order is always the same, and each step can fail before the next has an effect:
+//!
+//! ```text
+//! Environment            values that the binary read: home, state directory, variables, own path
+//! ProjectDir::find       the repository around a directory, and whether its files are trusted
+//! ProjectConfig::load    settings, rules, provider, agents, servers: read, nothing opened
+//! Runtime::with_project  opens the database; the scheduler starts with the first task
+//! Project::open_session  a conversation, locked for this process
+//! Project::main_agent    the agent of that conversation
+//! ```
+//!
+//! No other crate puts these parts together, so a rule about trust or permissions has one place.
+//! Nothing here reads the environment or prints.
 
 mod agent_setup;
 mod agents;

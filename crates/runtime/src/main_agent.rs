@@ -1,4 +1,8 @@
 //! The agent of a session: the one that a person or a script talks to.
+//!
+//! It differs from the agents of tasks (`agents.rs`) in that it works in the user's own tree, has
+//! the rules of the process as they are, and asks the user at this surface. At the top of its tree,
+//! it owns the budget that its agents share.
 
 use std::{
     path::{Path, PathBuf},
@@ -15,6 +19,10 @@ use crate::{Project, RuntimeError, Session, Surface, agent_setup::AgentSetup};
 
 impl Project {
     /// The agent of a session.
+    ///
+    /// `session` must be open in this process; the agent holds its lock until it is dropped.
+    /// `at_end` says whether the agent waits for its tasks when it has nothing more to do. Nothing
+    /// is sent to the model yet.
     pub fn main_agent(
         self: &Arc<Self>,
         session: Session,
@@ -66,7 +74,8 @@ impl Project {
         self.agent(session, setup)
     }
 
-    /// The agent of a session as one who asks for tasks.
+    /// The agent of a session as one who asks for tasks. Depth 0: its tasks wait for a free place
+    /// like any other.
     pub(crate) fn caller(self: &Arc<Self>, session: SessionId, sink: Sink) -> Caller {
         Caller {
             session,
@@ -78,6 +87,8 @@ impl Project {
         }
     }
 
+    /// The names of tools are those that workers will have, sorted so that the prompt stays the
+    /// same and can be cached.
     fn coordinator_role(&self, caller: &Caller) -> Result<String, RuntimeError> {
         let scratchpad = scratchpad(self.dir.state(), caller.session)?;
         let tools = self.worker_tools(&self.hub, caller);
@@ -91,7 +102,8 @@ impl Project {
     }
 }
 
-/// Where workers of a session share what they learn.
+/// Where workers of a session share what they learn. Named after the session; it exists only for
+/// coordinators, which is how agents find out that there is one.
 fn scratchpad(state: &Path, session: SessionId) -> Result<PathBuf, RuntimeError> {
     let dir = state.join("scratchpads").join(session.to_string());
     std::fs::create_dir_all(&dir)

@@ -1,4 +1,8 @@
 //! Which hosts commands may reach, from the settings and the package managers' configuration.
+//!
+//! Without either setting commands have no network at all. With one, they reach the named hosts
+//! through a proxy of this process, provided that the sandbox has a network namespace; otherwise
+//! they still reach nothing, which `report` says.
 
 use std::path::Path;
 
@@ -10,6 +14,9 @@ use codespar_tools::{
 use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
 
 /// The hosts that commands may reach, if there are any.
+///
+/// `None` if no host is named. An open network together with a list is refused: one of the two is a
+/// mistake.
 pub(crate) fn egress(
     project_dir: &ProjectDir,
     settings: &Settings,

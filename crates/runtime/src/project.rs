@@ -1,4 +1,8 @@
 //! One repository: its settings, trust, rules, model, tools, servers, agents and budget.
+//!
+//! There are two forms. `ProjectConfig` is data: commands that only show or check something stop
+//! there. `Project` is the same opened in a runtime, with a hub for its tasks, its budget and its
+//! runners.
 
 use std::{
     ffi::OsString,
@@ -27,6 +31,9 @@ use crate::{
 };
 
 /// A project as its files, options and environment describe it; nothing is opened yet.
+///
+/// Consumed by `Runtime::open_project`. Changes of the files after this are not seen by the
+/// process.
 pub struct ProjectConfig {
     pub(crate) dir: ProjectDir,
     pub(crate) settings: Settings,
@@ -46,6 +53,9 @@ pub struct ProjectConfig {
 impl ProjectConfig {
     /// Reads everything. A mistake in a file of the user or in an option is an error; one in a file
     /// that is not vital becomes a warning.
+    ///
+    /// Nothing is sent and no server is started. A budget for a model without price is refused: it
+    /// could not be kept.
     pub fn load(dir: ProjectDir, options: ProjectOptions) -> Result<Self, RuntimeError> {
         let settings = Settings::load(&dir)?;
         let redactor = Arc::new(dir.environment.redactor());
@@ -123,7 +133,9 @@ pub struct Project {
     pub store: Arc<dyn Database>,
     pub hub: Arc<TaskHub>,
     pub(crate) budgets: Arc<Budgets>,
+    /// Without those for commands and workflows in a session in plan mode.
     pub(crate) runners: Runners,
+    /// Shared, because an answer "always" adds a rule while agents run.
     pub(crate) rules: Arc<RwLock<RuleSet>>,
     pub(crate) tools: Registry,
     /// Tools taken away by their bare name.
@@ -132,6 +144,8 @@ pub struct Project {
 }
 
 impl Project {
+    /// Runners are made last, from the project itself. They get a weak reference: the project owns
+    /// them, and a strong one would keep it alive for ever.
     pub(crate) fn new(
         config: ProjectConfig,
         store: Arc<dyn Database>,
@@ -197,7 +211,8 @@ impl Project {
         extra_dirs(&self.settings, &self.options)
     }
 
-    /// What tasks of a conversation of this process may do.
+    /// What tasks of a conversation of this process may do. Rules are read at each call, so a task
+    /// gets those in force when it is made.
     pub fn authority(self: &Arc<Self>, session: SessionId) -> AuthoritySource {
         let project = self.clone();
         Arc::new(move || Authority {
@@ -225,7 +240,8 @@ impl Project {
         }
     }
 
-    /// The environment of commands.
+    /// The environment of commands. The `env` setting is laid over the variables of the process;
+    /// what looks like a secret is left out of both unless `sandbox.passEnv` names it.
     pub fn child_env(&self) -> Vec<(OsString, OsString)> {
         let pass = &self.settings.sandbox.pass_env;
         let extra = self

@@ -22,6 +22,9 @@ pub struct ProjectDir {
 
 impl ProjectDir {
     /// The project around a directory.
+    ///
+    /// Links in `cwd` are resolved first, so that one project has one root and one record of trust.
+    /// `.git` may be a directory or the file of a worktree.
     pub fn find(environment: Arc<Environment>, cwd: &Path) -> Result<Self, RuntimeError> {
         let real = cwd.canonicalize().map_err(|error| {
             RuntimeError::Usage(format!("cannot work in {}: {error}", cwd.display()))
@@ -87,7 +90,7 @@ impl ProjectDir {
     }
 
     /// Directories of the project and the user that may hold `sub` (`agents`, `skills`), nearest
-    /// first.
+    /// first. The second part of each pair is `project` or `user`; files of the former need trust.
     pub(crate) fn config_dirs(&self, sub: &str) -> Vec<(PathBuf, &'static str)> {
         let around = self.cwd.ancestors();
         let inside = around.take_while(|dir| dir.starts_with(&self.root));

@@ -1,4 +1,10 @@
 //! Which provider answers, from the environment and the settings.
+//!
+//! The choice, in this order: a recording to replay (`CODESPAR_CASSETTE=replay:FILE`), the
+//! `provider` setting, the keys that are set. With keys of both, a model whose id does not begin
+//! with `claude` goes to the OpenAI-compatible one. Without any key the provider is simulated,
+//! which callers must check for: a missing key must not look like an answer. Nothing is sent here;
+//! a wrong key shows with the first call.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -16,8 +22,10 @@ use crate::{
     settings::{EffortName, ProviderName, Settings},
 };
 
+/// An alias of the catalogue, so that a retired id does not break a default.
 const DEFAULT_MODEL: &str = "sonnet";
-/// For a model the catalogue does not know.
+/// For a model the catalogue does not know. Too small wastes context, too large makes requests
+/// fail; the loop recovers from the latter.
 const UNKNOWN_WINDOW: u64 = 128_000;
 const UNKNOWN_OUTPUT: u32 = 8_192;
 /// One answer rarely needs more; a file longer than this is better written in parts.
@@ -43,6 +51,9 @@ pub struct Provider {
 impl Provider {
     /// Another model of the same provider, asked in the same way. Aliases are Anthropic's; other
     /// providers keep the session's model for them.
+    ///
+    /// `wanted` is what an agent definition, a subagent call or a setting names; `None` keeps the
+    /// model of the session. An id that the catalogue does not know is sent as it is.
     pub fn choice_for(&self, wanted: Option<&str>, settings: &Settings) -> ModelChoice {
         let Some(wanted) = wanted else {
             return self.choice.clone();
@@ -69,6 +80,8 @@ impl Provider {
 }
 
 /// Where a recording is read from or written to.
+///
+/// From `CODESPAR_CASSETTE`: `record:FILE` or `replay:FILE`.
 enum Tape {
     None,
     Record(PathBuf),
@@ -87,6 +100,8 @@ pub fn choose(
 }
 
 /// The same, with other patience for calls that fail.
+///
+/// `asked_model` wins over the settings. Recordings are redacted before they are written.
 pub fn choose_with_retry(
     project_dir: &ProjectDir,
     settings: &Settings,
@@ -141,6 +156,7 @@ struct Connected {
     base_url: Option<BaseUrl>,
 }
 
+/// Providers other than Anthropic have no known small model, so side questions go to the same one.
 fn provider(
     Connected { model, base_url }: Connected,
     id: String,
@@ -164,6 +180,8 @@ fn provider(
 }
 
 /// How a model is asked.
+///
+/// Compaction begins at 95% of what the window leaves for input, unless `compactAt` says otherwise.
 fn choice(id: String, settings: &Settings, catalogue: &Catalogue) -> ModelChoice {
     let entry = catalogue.resolve(&id).entry;
     let context_window = entry.map_or(UNKNOWN_WINDOW, |entry| entry.context_window);
@@ -183,6 +201,7 @@ fn choice(id: String, settings: &Settings, catalogue: &Catalogue) -> ModelChoice
     }
 }
 
+/// The second part says why, for `codespar doctor`.
 fn which(project_dir: &ProjectDir, settings: &Settings, id: &str) -> (ProviderName, String) {
     if let Some(name) = settings.provider {
         return (name, "chosen by `provider` in the settings".to_owned());

@@ -1,4 +1,8 @@
 //! Who runs the tasks of a project, and how a process finds them by project.
+//!
+//! The scheduler knows one runner for each type of task, `ByProject`. It looks up the project in
+//! the task's authority and passes the task on to the runner of that project, so a process with
+//! several projects never runs a task with the settings of the wrong one.
 
 use std::{
     collections::HashMap,
@@ -20,6 +24,9 @@ use crate::{ProcessRole, Project, Runtime, agents::ProjectAgents, dev, mcp::Proj
 pub(crate) type Runners = HashMap<TaskType, Arc<dyn Runner>>;
 
 /// Runners of a project know it weakly: it owns them.
+///
+/// Remote agents are for workers only: a session would take them from the worker they are meant
+/// for.
 pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: ProcessRole) -> Runners {
     let hub = &project.hub;
     let agents = Arc::new(AgentRunner {
@@ -69,6 +76,8 @@ pub(crate) struct ByProject {
 }
 
 impl ByProject {
+    /// Errors fail the task; they are those of a project that cannot be opened or of a type that
+    /// its mode excludes.
     fn find(&self, control: &Control) -> Result<(Arc<Project>, Arc<dyn Runner>), String> {
         let runtime = self.runtime.upgrade();
         let runtime = runtime.ok_or_else(|| "the process is leaving".to_owned())?;

@@ -1,4 +1,7 @@
 //! One process: its database, its scheduler, and the projects that are open in it.
+//!
+//! A runtime is made once and closed once. Dropping it without [`Runtime::close`] is like a crash:
+//! tasks that run are found lost by other processes, which continue what can be continued.
 
 use std::{
     collections::HashMap,
@@ -21,7 +24,8 @@ use crate::{
 pub enum ProcessRole {
     /// It talks to a person or a script, and runs tasks of the projects it has opened.
     Session,
-    /// It runs tasks of every project; remote agents too.
+    /// It runs tasks of every project; remote agents too. Questions of its agents wait in the store
+    /// for an answer from another process.
     Worker,
 }
 
@@ -34,6 +38,8 @@ pub struct Runtime {
     role: ProcessRole,
     /// For projects that are opened because a task needs them.
     options: ProjectOptions,
+    /// By root. Runners and agents hold projects weakly or for as long as they run; this map keeps
+    /// them open.
     projects: Mutex<HashMap<PathBuf, Arc<Project>>>,
 }
 
@@ -72,6 +78,9 @@ impl Runtime {
     }
 
     /// A runtime with its first project.
+    ///
+    /// MCP servers of the project start to connect now in a session and when they are first needed
+    /// in a worker.
     pub async fn with_project(
         config: ProjectConfig,
         attendance: Attendance,
@@ -94,6 +103,10 @@ impl Runtime {
     }
 
     /// Opens a project, or replaces the one with the same root, and begins to run its tasks.
+    ///
+    /// The runner that is registered for a type of task is the same for all projects: it finds the
+    /// project of each task by its authority. A project that is replaced goes on to serve the
+    /// agents that hold it.
     pub fn open_project(
         self: &Arc<Self>,
         config: ProjectConfig,
@@ -116,6 +129,10 @@ impl Runtime {
 
     /// The project with this root, opened if it is not open yet. The agents of a worker can be
     /// answered from elsewhere; in a session nobody has asked for this project.
+    ///
+    /// `root` comes from the authority of a task, never from a file of the repository. An error
+    /// means that the directory is gone or that its settings cannot be read; the task then fails
+    /// with it.
     pub fn project_at(self: &Arc<Self>, root: &Path) -> Result<Arc<Project>, RuntimeError> {
         if let Some(project) = self.projects.lock().get(root) {
             return Ok(project.clone());
@@ -150,6 +167,9 @@ impl Runtime {
 
     /// Ends in good order: running tasks are handed over or stopped. Fails when what was recorded
     /// is lost.
+    ///
+    /// Tasks are handed over first, while servers and the database still work. Agents under way get
+    /// five seconds to finish their step.
     pub async fn close(&self) -> Result<(), RuntimeError> {
         self.scheduler.leave().await;
         let projects: Vec<_> = self.projects.lock().drain().collect();
@@ -182,7 +202,8 @@ impl Runtime {
     }
 }
 
-/// Why no background tasks may be made in a project, if so.
+/// Why no background tasks may be made in a project, if so. The reason is shown by whatever is
+/// refused.
 pub fn tasks_disabled(dir: &ProjectDir, settings: &Settings) -> Option<String> {
     let by_variable = dir.environment.is_enabled("DISABLE_BACKGROUND_TASKS");
     (by_variable || settings.disable_background_tasks == Some(true)).then(|| {

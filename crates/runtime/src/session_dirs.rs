@@ -1,4 +1,9 @@
 //! Where a session is: its directories, and finding it by its id.
+//!
+//! ```text
+//! <state>/tmp/<session>/       TMPDIR of commands, removed at the end
+//! <state>/outputs/<session>/   long results, kept for the conversation that names them
+//! ```
 
 use std::path::{Path, PathBuf};
 
@@ -43,6 +48,8 @@ impl SessionDirs {
 }
 
 /// A session by its id or an unambiguous beginning of it.
+///
+/// A whole id is looked up directly. A prefix is compared with all sessions.
 pub async fn find_session(store: &dyn Store, text: &str) -> Result<SessionId, RuntimeError> {
     if let Ok(id) = text.parse() {
         return Ok(store.session(id).await?.id);

@@ -1,4 +1,9 @@
 //! Which tools an agent of a project has.
+//!
+//! Three sets: the agent of the user has its own, a coordinator only those that direct others,
+//! agents of tasks what their kind lists. `--disallowedTools` with a bare name takes a tool from
+//! the first and the last; a coordinator keeps it, and the deny rule refuses its calls. A name that
+//! is not in the set cannot be called, whatever the model writes.
 
 use std::sync::Arc;
 
@@ -13,7 +18,7 @@ use codespar_tools::{Registry, Tool, standard_tools};
 
 use crate::{Project, Session, dev};
 
-/// Only these, for workers of `CODESPAR_SIMPLE`.
+/// Only these, for workers of `CODESPAR_SIMPLE`. Their MCP tools are left out as well.
 const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
 
 /// Names that models of other agents call some tools by.
@@ -24,7 +29,8 @@ const ALIASES: [(&str, &str); 3] = [
 ];
 
 impl Project {
-    /// The names of the tools that the agent of a session has.
+    /// The names of the tools that the agent of a session has. For showing them; the tools
+    /// themselves are made anew for the agent.
     pub fn tool_names(self: &Arc<Self>, session: &Session) -> Vec<String> {
         let id = session.transcript.session();
         let caller = self.caller(id, Arc::new(|_| {}));
@@ -32,7 +38,8 @@ impl Project {
         tools.names().into_iter().map(str::to_owned).collect()
     }
 
-    /// The tools of MCP servers that are connected now, for an agent that was made before.
+    /// The tools of MCP servers that are connected now, for an agent that was made before. A server
+    /// may connect after the conversation began.
     pub fn server_tools(&self) -> Registry {
         let mut tools = Registry::default();
         add_all(&mut tools, self.mcp.tools());
@@ -53,7 +60,7 @@ impl Project {
         if self.mode != Mode::Plan {
             add_all(&mut tools, dev::subscriptions(self, caller));
         }
-        tools
+        tools.filtered(None, &self.denied)
     }
 
     /// Standard tools and those for tasks, less what `--disallowedTools` takes away.
@@ -70,7 +77,9 @@ impl Project {
     pub(crate) fn worker_tools(&self, hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
         let simple = self.dir.var("CODESPAR_SIMPLE");
         if simple.is_some_and(|value| value != "0") {
-            return standard_tools().filtered(Some(&SIMPLE.map(str::to_owned)), &[]);
+            let mut tools = standard_tools().filtered(Some(&SIMPLE.map(str::to_owned)), &[]);
+            add_all(&mut tools, self.mcp.tools());
+            return tools;
         }
         let mut tools = standard_tools();
         add_all(&mut tools, task_tools(hub, caller));
@@ -85,6 +94,7 @@ pub(crate) fn add_all(tools: &mut Registry, added: impl IntoIterator<Item = Arc<
     }
 }
 
+/// An alias is added only if the tool it stands for is there.
 pub(crate) fn with_aliases(mut tools: Registry) -> Registry {
     for (alias, name) in ALIASES {
         if tools.get(name).is_some() {
@@ -104,6 +114,8 @@ pub(crate) fn kinds<'a>(custom: impl Iterator<Item = &'a AgentDefinition>) -> Ve
 }
 
 /// The kind that a definition makes.
+///
+/// A definition without `tools` has all of them. 20 turns are those of `general-purpose`.
 pub(crate) fn kind_of(agent: &AgentDefinition) -> AgentKind {
     AgentKind {
         name: agent.name.clone(),

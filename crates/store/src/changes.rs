@@ -1,9 +1,14 @@
 //! What happened in a store, by cursor: followed by this process and by others.
+//!
+//! Triggers of the schema write a row for each change within the transaction that makes it, so the
+//! order of cursors is the order of commits over all processes. Cursors have no gaps. Old rows are
+//! removed by clean-ups; a follower with a cursor from before is refused and reads the state anew.
 
 use codespar_protocol::{QuestionId, SessionId, TaskId, TaskStatus};
 use serde::{Deserialize, Serialize};
 
 /// A place in the order of changes. Whoever has seen everything up to it asks for what came after.
+/// 0, the default, comes before the first change.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -11,6 +16,16 @@ use serde::{Deserialize, Serialize};
 pub struct ChangeCursor(pub u64);
 
 /// Something that was committed. It points at what changed; the rest is read where it is kept.
+///
+/// Which ids are set depends on the kind:
+///
+/// ```text
+/// task          the session that made it, if any   the task
+/// entry         the session of the transcript      -
+/// mail          -                                  the task that has mail
+/// notification  the session it is for              the task that ended
+/// question      the session of whoever asks        the task that asks, if any
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreChange {
     pub cursor: ChangeCursor,

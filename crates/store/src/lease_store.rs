@@ -160,11 +160,10 @@ pub trait LeaseStore: Send + Sync {
     /// Says that this runner is gone.
     async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
 
-    /// Takes ready tasks in order of creation, within capacity: pending ones that wait for nothing,
-    /// and running ones whose runner is lost, of the projects that `capacity` names; never one that
-    /// this runner holds. A task that was
-    /// taken over `MAX_TAKE_OVERS` times in a row fails instead. Costs what it takes, not what there
-    /// is.
+    /// Takes tasks within capacity: first running ones whose runner is lost, then pending ones that
+    /// wait for nothing, each in order of creation; of the projects that `capacity` names, and
+    /// never one that this runner holds. A task that was taken over `MAX_TAKE_OVERS` times in a row
+    /// fails instead. Costs what it takes, not what there is.
     async fn claim_tasks(
         &self,
         runner: &RunnerId,
@@ -184,7 +183,8 @@ pub trait LeaseStore: Send + Sync {
         ending: TaskEnding,
     ) -> Result<Vec<TaskId>, StoreError>;
 
-    /// Puts a task back, as it was before it was claimed: an orderly shutdown.
+    /// Puts a task back, as it was before it was claimed: an orderly shutdown. One that was asked
+    /// to stop meanwhile is killed instead.
     async fn release_task(&self, id: &TaskId, epoch: u64) -> Result<(), StoreError>;
 
     /// Those of these tasks that are not over, by whomever they are run.

@@ -1,5 +1,20 @@
 //! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
-//! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories (`PullStore`); SQLite behind them all.
+//! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories
+//! (`PullStore`); SQLite behind them all.
+//!
+//! The traits are the contract that the rest of the workspace sees; `SqliteStore` is the only
+//! implementation outside tests. Any number of processes may share one state directory:
+//!
+//! ```text
+//! codespar.db      the database, with its -wal and -shm files
+//! codespar.db.new  a database that is being made; renamed when it is whole
+//! setup.lock       held while the schema is made or changed
+//! locks/ID.lock    held by the process that works on session ID; contains its process id
+//! ```
+//!
+//! A write that fails is not repeated here, beyond the wait for another process's lock on the
+//! database: the error means that nothing was written, and what to do about it is for the caller to
+//! decide.
 
 mod changes;
 mod error;
@@ -50,6 +65,7 @@ pub trait Database: Store + TaskStore + PullStore {
 /// once; a write either happened whole when the call returns, or not at all.
 #[async_trait]
 pub trait Store: Send + Sync {
+    /// Records an empty session under the id that the caller made. Fails if that is taken.
     async fn create_session(&self, new: NewSession) -> Result<SessionRecord, StoreError>;
 
     /// One session with its sums.
@@ -59,7 +75,8 @@ pub trait Store: Send + Sync {
     async fn sessions(&self, filter: SessionFilter) -> Result<Vec<SessionRecord>, StoreError>;
 
     /// Takes the session for this process until the hold is dropped; the process's death releases
-    /// it too. Refused with `StoreError::SessionInUse` while another process has it.
+    /// it too. Refused with `StoreError::SessionInUse` while another process has it. The process
+    /// that asks may be the holder itself: a session is held once, not once per process.
     async fn hold_session(&self, id: SessionId) -> Result<SessionHold, StoreError>;
 
     /// Adds entries in order, in one transaction, and gives them ids, places and times. `after`
@@ -68,6 +85,9 @@ pub trait Store: Send + Sync {
     /// last use (that of the newest `User` entry or a later one, to the second) and its title
     /// (the first line of the first `User` entry that is not synthetic) follow in the same
     /// transaction. Costs the same however long the session is.
+    ///
+    /// If the future is dropped while it runs, the append may or may not take place. The next
+    /// append with the same `after` tells: it fails with `StoreError::MovedOn` if it did.
     async fn append(
         &self,
         id: SessionId,
@@ -75,13 +95,17 @@ pub trait Store: Send + Sync {
         bodies: Vec<EntryBody>,
     ) -> Result<Vec<Entry>, StoreError>;
 
-    /// All entries from place `from` on.
+    /// All entries from place `from` on. `from` 0 and 1 both mean the whole transcript; a place
+    /// after the last gives an empty list. A hole in the sequence is `StoreError::Damaged`, never a
+    /// shorter list.
     async fn entries(&self, id: SessionId, from: u64) -> Result<Vec<Entry>, StoreError>;
 
     /// Changes how a session works.
     async fn set_session_mode(&self, id: SessionId, mode: SessionMode) -> Result<(), StoreError>;
 
-    /// Records a question, or gives the one that the session has under the same key.
+    /// Records a question, or gives the one that the session has under the same key. The recorded
+    /// question is given as it stands, also when it was answered or withdrawn meanwhile: that is
+    /// how an agent that asks again after a crash gets the answer it missed.
     async fn ask_question(&self, new: NewQuestion) -> Result<Question, StoreError>;
 
     async fn question(&self, id: &QuestionId) -> Result<Question, StoreError>;
@@ -105,14 +129,18 @@ pub trait Store: Send + Sync {
 
     /// What was committed after a cursor, by any process, in that order; some of it where it is
     /// much. Waits until there is something. Refused with `StoreError::ChangesForgotten` for a
-    /// cursor that is too old.
+    /// cursor that is too old. A cursor of 0 is never too old: it asks for whatever is kept. Safe
+    /// to cancel.
     async fn changes(&self, after: ChangeCursor) -> Result<Vec<StoreChange>, StoreError>;
 
-    /// Forgets a session and all that hangs on it. Refused while a process holds it.
+    /// Forgets a session and all that hangs on it. Refused while a process holds it. Its entries,
+    /// usage, notifications, teams and questions go with it. Tasks that it made stay, and are
+    /// removed by age with `TaskStore::remove_tasks_before`.
     async fn remove_session(&self, id: SessionId) -> Result<(), StoreError>;
 
-    /// Forgets sessions last used before `before` that no process holds, and gives the room
-    /// back to the disk.
+    /// Forgets sessions last used before `before` that no process holds, and gives the room back to
+    /// the disk. Each session is removed in a transaction of its own, so an error part of the way
+    /// leaves those before it removed.
     async fn remove_sessions_before(&self, before: Timestamp) -> Result<Removed, StoreError>;
 }
 

@@ -1,5 +1,13 @@
 //! A session taken by one process: an advisory lock on a file, which the kernel lets go of with
 //! the process, however it ends.
+//!
+//! The file is only the place of the lock; that it exists means nothing. A process that is killed
+//! leaves it behind unlocked, and the next one takes it. The process id in it is for the message to
+//! others, never for a decision.
+//!
+//! Removing the file of a lock that is let go makes a race: somebody may have opened it before, and
+//! would lock a file without a name while a third process locks a new one. Therefore `take`
+//! compares the locked file with the one at the path, and begins again when they differ.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions, TryLockError},
@@ -18,7 +26,8 @@ pub(crate) struct Locks {
     dir: PathBuf,
 }
 
-/// A session that is ours until this is dropped.
+/// A session that is ours until this is dropped. Not tied to a thread; held by the open file, so a
+/// second `take` in the same process is refused too.
 pub(crate) struct SessionLock {
     file: File,
     path: PathBuf,
@@ -31,7 +40,8 @@ impl Locks {
         }
     }
 
-    /// Takes the session, or says who has it.
+    /// Takes the session, or says who has it. Does not wait. The process id in the error is `None`
+    /// when the holder has not written it yet.
     pub(crate) fn take(&self, id: SessionId) -> Result<SessionLock, StoreError> {
         let path = self.dir.join(format!("{id}.lock"));
         let failed = |error: io::Error| StoreError::unusable(&path, &error);
@@ -59,7 +69,8 @@ impl Locks {
         }
     }
 
-    /// Removes the lock files that killed processes left behind.
+    /// Removes the lock files that killed processes left behind. Files of other names are left
+    /// alone, and what cannot be removed is not an error.
     pub(crate) fn sweep(&self) {
         let Ok(files) = fs::read_dir(&self.dir) else {
             return;
@@ -90,6 +101,7 @@ impl Drop for SessionLock {
     }
 }
 
+/// Not truncated: the file may be another process's, with its id in it.
 fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -100,6 +112,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
+/// Whether the path still leads to this open file, by device and inode.
 fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(ours), Ok(there)) => ours.dev() == there.dev() && ours.ino() == there.ino(),

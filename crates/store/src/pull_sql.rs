@@ -1,4 +1,8 @@
 //! The SQL of pull requests, in the dialect that SQLite and PostgreSQL share.
+//!
+//! A pull request is found by repository and number, a check by repository, commit and name. Both
+//! are texts of the caller's; no table lists repositories. A test looks at the plan of each
+//! statement (`sqlite/pulls/plans.rs`).
 
 macro_rules! select_pull {
     ($which:literal) => {
@@ -26,6 +30,7 @@ pub(crate) const PULLS: &str = select_pull!("WHERE repository = $1 ORDER BY numb
 pub(crate) const PULLS_IN_STATE: &str =
     select_pull!("WHERE repository = $1 AND state = $2 ORDER BY number DESC");
 
+/// At most one row: a unique index covers the open ones by head.
 pub(crate) const OPEN_PULL_OF_HEAD: &str =
     select_pull!("WHERE repository = $1 AND head = $2 AND state = 'open'");
 
@@ -36,6 +41,7 @@ pub(crate) const INSERT_PULL: &str = "INSERT INTO pulls (repository, number, tit
      $2, $3, 'open', $4, $5, $6, $7, $8, $9, $9 \
      FROM pulls WHERE repository = $1 RETURNING number";
 
+/// Writes all fields; the caller has read those that stay.
 pub(crate) const CHANGE_PULL: &str = "UPDATE pulls SET title = $3, body = $4, state = $5, \
      draft = $6, head_commit = $7, merge_commit = $8, updated_at = $9 \
      WHERE repository = $1 AND number = $2";

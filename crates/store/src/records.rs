@@ -32,16 +32,20 @@ pub struct SessionRecord {
     pub mode: SessionMode,
     /// When it began.
     pub created_at: Timestamp,
-    /// When something was last added.
+    /// When something was last added. Exact for prompts (`User` entries); for other entries it may
+    /// be up to a second early.
     pub updated_at: Timestamp,
     /// The last place in its transcript.
     pub last_seq: u64,
-    /// Tokens of all its calls.
+    /// Tokens of all its calls. Each counter stops at the largest number the database holds instead
+    /// of overflowing.
     pub usage: Usage,
-    /// Cost of all its calls.
+    /// Cost of all its calls. `Cost::Unknown` as soon as one call had no known price; it then
+    /// carries the sum of the others.
     pub cost: Cost,
 }
 
+/// All conditions that are set must hold; the default selects every session.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFilter {
     /// Only those that work here.
@@ -54,6 +58,7 @@ pub struct SessionFilter {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Removed {
     pub sessions: Vec<SessionId>,
-    /// Bytes given back to the disk.
+    /// Bytes given back to the disk. Of the database and its log together, by file size; 0 where
+    /// other processes wrote more meanwhile than was given back.
     pub bytes: u64,
 }

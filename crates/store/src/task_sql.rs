@@ -1,5 +1,22 @@
 //! The SQL of tasks, in the dialect that SQLite and PostgreSQL share; only the lists of ids are
 //! SQLite's own (`json_each`, where PostgreSQL has `= ANY`).
+//!
+//! What the columns mean that a record does not show:
+//!
+//! ```text
+//! seq             order of creation
+//! unmet           dependencies that still hold the task back; 0 and pending means ready
+//! queue           where runners look: `type[@runner]#project root`, or `team:NAME` for list items
+//! lease_owner     the runner that holds it; null also while it runs by hand
+//! lease_epoch     the fencing number, one more with every claim
+//! attempt_before  the attempt to go back to when a claim is undone
+//! take_overs      claims in a row from lost runners
+//! stop_reason     a stop was asked for while a runner held it
+//! settled         (of a dependency) the blocker is over and was subtracted from `unmet`
+//! ```
+//!
+//! Statements check nothing: the functions of `sqlite/tasks` look at the row first, in the same
+//! write transaction, and then change it.
 
 macro_rules! select_task {
     ($which:literal) => {
@@ -38,6 +55,8 @@ pub(crate) const BLOCKED_BY: &str = "SELECT place, task_id, blocker FROM task_de
      WHERE blocker IN (SELECT value FROM json_each($1))";
 
 /// Every dependency above a task. The cross joins keep the database on the way up.
+///
+/// Gives the pairs of task and blocker, the task's own among them.
 pub(crate) const ABOVE: &str = "WITH RECURSIVE above (id) AS (SELECT CAST($1 AS TEXT) UNION \
      SELECT d.blocker FROM above a CROSS JOIN task_deps d WHERE d.task_id = a.id) \
      SELECT d.task_id, d.blocker FROM above a CROSS JOIN task_deps d WHERE d.task_id = a.id";
@@ -61,7 +80,7 @@ pub(crate) const INSERT_DEPENDENCIES: &str =
 /// The columns of `INSERT_DEPENDENCIES`.
 pub(crate) const DEPENDENCY_COLUMNS: usize = 3;
 
-/// Places for the values of so many rows.
+/// The placeholders of so many rows: `($1, $2), ($3, $4)` for two rows of two columns.
 pub(crate) fn rows(rows: usize, columns: usize) -> String {
     let row = |row: usize| {
         let places = (1..=columns).map(|column| format!("${}", row * columns + column));
@@ -70,6 +89,7 @@ pub(crate) fn rows(rows: usize, columns: usize) -> String {
     (0..rows).map(row).collect::<Vec<String>>().join(", ")
 }
 
+/// No row is affected where the task waits for that one already.
 pub(crate) const INSERT_DEPENDENCY: &str = "INSERT INTO task_deps (task_id, blocker, settled) \
      VALUES ($1, $2, $3) ON CONFLICT (task_id, blocker) DO NOTHING";
 
@@ -92,6 +112,7 @@ pub(crate) const READY_QUEUES: &str = "WITH RECURSIVE queues (queue) AS (\
      FROM queues WHERE queues.queue IS NOT NULL) \
      SELECT queue FROM queues WHERE queue IS NOT NULL";
 
+/// `$3` is a JSON list of ids to leave out.
 pub(crate) const READY_IN_QUEUE: &str = "SELECT seq, id FROM tasks WHERE status = 'pending' \
      AND unmet = 0 AND queue = $1 AND id NOT IN (SELECT value FROM json_each($3)) \
      ORDER BY seq LIMIT $2";
@@ -107,6 +128,8 @@ pub(crate) const HOLDERS: &str = "WITH RECURSIVE holders (holder) AS (\
 pub(crate) const HELD_BY: &str = "SELECT seq, id, queue, task_type, take_overs FROM tasks \
      WHERE status = 'running' AND lease_owner = $1";
 
+/// The first attempt is 1. One that is taken over from a lost runner stays the same attempt, and
+/// counts as a take-over.
 pub(crate) const CLAIM: &str = "UPDATE tasks SET lease_owner = $2, \
      lease_epoch = lease_epoch + 1, updated_at = $3, started_at = COALESCE(started_at, $3), \
      take_overs = CASE WHEN status = 'pending' THEN take_overs ELSE take_overs + 1 END, \
@@ -114,6 +137,7 @@ pub(crate) const CLAIM: &str = "UPDATE tasks SET lease_owner = $2, \
      attempt = CASE WHEN attempt = 0 THEN 1 ELSE attempt END, status = 'running' \
      WHERE id = $1 RETURNING lease_epoch";
 
+/// What a runner is told with its heartbeat, for all tasks that it holds by the store's word.
 pub(crate) const NEWS_OF: &str = "SELECT id, lease_epoch, stop_reason, \
      EXISTS (SELECT 1 FROM mailbox m WHERE m.task_id = tasks.id AND m.read_at IS NULL) \
      AS has_mail FROM tasks WHERE status = 'running' AND lease_owner = $1";
@@ -121,10 +145,12 @@ pub(crate) const NEWS_OF: &str = "SELECT id, lease_epoch, stop_reason, \
 pub(crate) const FORGET_TAKE_OVERS: &str = "UPDATE tasks SET take_overs = 0 \
      WHERE id IN (SELECT value FROM json_each($1)) AND lease_owner = $2 AND take_overs > 0";
 
+/// Undoes a claim: the attempt is not used up.
 pub(crate) const RELEASE: &str = "UPDATE tasks SET status = 'pending', lease_owner = NULL, \
      started_at = NULL, attempt = attempt_before, updated_at = $2 \
      WHERE id = $1";
 
+/// The first reason stays.
 pub(crate) const ASK_TO_STOP: &str = "UPDATE tasks SET \
      stop_reason = COALESCE(stop_reason, $2), updated_at = $3 WHERE id = $1";
 
@@ -146,6 +172,7 @@ pub(crate) const LET_GO: &str = "UPDATE tasks SET unmet = unmet - 1 \
 pub(crate) const SETTLE_DEPENDENCIES: &str =
     "UPDATE task_deps SET settled = TRUE WHERE blocker = $1 AND settled = FALSE";
 
+/// The next attempt of a task that is over. Usage and cost stay: they are of all attempts.
 pub(crate) const RESTART: &str = "UPDATE tasks SET status = 'pending', attempt = attempt + 1, \
      unmet = 0, started_at = NULL, ended_at = NULL, error = NULL, exit_code = NULL, \
      take_overs = 0, updated_at = $2 WHERE id = $1";
@@ -153,6 +180,7 @@ pub(crate) const RESTART: &str = "UPDATE tasks SET status = 'pending', attempt =
 pub(crate) const SETTLE_ALL_OF: &str =
     "UPDATE task_deps SET settled = TRUE WHERE task_id = $1 AND settled = FALSE";
 
+/// A step recorded again keeps its place.
 pub(crate) const RECORD_STEP: &str = "INSERT INTO task_steps (task_id, place, step, result) \
      SELECT $1, COALESCE(MAX(place), 0) + 1, $2, $3 FROM task_steps WHERE task_id = $1 \
      ON CONFLICT (task_id, step) DO UPDATE SET result = excluded.result";
@@ -169,6 +197,7 @@ pub(crate) const UNREAD: &str = "SELECT seq, sender, body, at FROM mailbox \
 pub(crate) const HAS_MAIL: &str =
     "SELECT EXISTS (SELECT 1 FROM mailbox WHERE task_id = $1 AND read_at IS NULL)";
 
+/// No row is affected where it was read before.
 pub(crate) const MARK_READ: &str =
     "UPDATE mailbox SET read_at = $2 WHERE seq = $1 AND read_at IS NULL";
 
@@ -183,6 +212,7 @@ pub(crate) const WAITING_NOTIFICATIONS: &str = "SELECT seq, task_id, attempt, bo
 pub(crate) const MARK_DELIVERED: &str = "UPDATE notifications SET delivered_at = $2 \
      WHERE seq = $1 AND session_id = $3 AND delivered_at IS NULL";
 
+/// Of another task than `$2`: one does not stand in its own way.
 pub(crate) const CLAIM_OF_PATH: &str =
     "SELECT path, task_id FROM path_claims WHERE path = $1 AND task_id <> $2";
 
@@ -229,12 +259,14 @@ pub(crate) const GIVE_BACK_ALL: &str = "UPDATE tasks SET owner = NULL, status = 
 pub(crate) const GIVE_BACK: &str = "UPDATE tasks SET status = 'pending', started_at = NULL, \
      attempt = attempt_before, updated_at = $2 WHERE id = $1";
 
+/// Also brings back a runner whose row was removed, with a count from 1.
 pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, beats, silent) \
      VALUES ($1, 1, FALSE) \
      ON CONFLICT (id) DO UPDATE SET beats = runners.beats + 1, silent = FALSE";
 
 pub(crate) const RUNNERS: &str = "SELECT id, beats, silent FROM runners";
 
+/// Nothing where the runner has beaten since it was seen; so for `REAP`.
 pub(crate) const MARK_SILENT: &str =
     "UPDATE runners SET silent = TRUE WHERE id = $1 AND beats = $2";
 
@@ -242,6 +274,7 @@ pub(crate) const REAP: &str = "DELETE FROM runners WHERE id = $1 AND beats = $2"
 
 pub(crate) const WITHDRAW: &str = "DELETE FROM runners WHERE id = $1";
 
+/// Items on the lists of teams are left out: nothing runs them, members do.
 pub(crate) const OUTSTANDING: &str = "SELECT \
      (SELECT COUNT(*) FROM tasks WHERE status = 'pending' \
      AND (queue < 'team:' OR queue >= 'team;')) AS pending, \
@@ -250,4 +283,5 @@ pub(crate) const OUTSTANDING: &str = "SELECT \
      (SELECT COUNT(*) FROM tasks WHERE status = 'running' \
      AND (queue < 'team:' OR queue >= 'team;')) AS running";
 
+/// Tasks that are not over have no end and stay. All that refers to a task goes by foreign key.
 pub(crate) const DELETE_OLD_TASKS: &str = "DELETE FROM tasks WHERE ended_at < $1 RETURNING seq, id";

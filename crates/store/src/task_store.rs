@@ -155,6 +155,7 @@ pub trait TaskStore: LeaseStore {
     /// Asks for a stop: a pending task is killed at once (with its dependents), a running one is
     /// marked and its runner sees it at the next renewal. A finished one is refused, but a member
     /// of a team that rests is killed as its next attempt: nothing wakes it any more but a message.
+    /// One that runs by hand, without a runner, is killed at once too.
     async fn stop_task(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, StoreError>;
 
     /// Keeps what a step of a running task gave, while the epoch holds. A step recorded again has
@@ -236,8 +237,8 @@ pub trait TaskStore: LeaseStore {
     /// members at work on them do.
     async fn outstanding(&self) -> Result<Outstanding, StoreError>;
 
-    /// Forgets finished tasks that ended before `before`, with mail, notifications and steps; gives their
-    /// ids so that outputs can be removed.
+    /// Forgets finished tasks that ended before `before`, with mail, notifications and steps; gives
+    /// their ids so that outputs can be removed.
     async fn remove_tasks_before(&self, before: Timestamp) -> Result<Vec<TaskId>, StoreError>;
 }
 

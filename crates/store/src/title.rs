@@ -1,10 +1,15 @@
-//! What a session is called: the first line of what the person first wrote.
+//! What a session is called: the first line of what the user first wrote.
+//!
+//! A title is set once, by the first entry that has one, and never changes. It is kept in the
+//! session's row so that lists need not read transcripts.
 
 use codespar_protocol::EntryBody;
 
+/// In characters, the ellipsis of a shortened title included: one line of a terminal.
 const LONGEST: usize = 80;
 
-/// The title this entry would give; `None` when it holds no words of the person.
+/// The title this entry would give; `None` when it is not a prompt of the user (an answer, a
+/// result, a text that was put in on the user's side) or holds nothing but white space.
 pub(crate) fn title_of(body: &EntryBody) -> Option<String> {
     let EntryBody::User {
         message,

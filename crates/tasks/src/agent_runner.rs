@@ -1,4 +1,8 @@
 //! Agents as tasks: the same loop, started, resumed and continued by the scheduler.
+//!
+//! `AgentRunner` also runs the agents of dreams and teammates, whose runners wrap its `attempt`.
+//! The first attempt and a resumed one differ only in the conversation: an empty one begins with
+//! the prompt of the spec, any other is continued from its last entry.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -20,7 +24,8 @@ use crate::{
 /// An agent ready to run, and what to do after.
 pub struct MadeAgent {
     pub agent: Agent,
-    /// Awaited once it is over; words about what is left (a branch) go into the result.
+    /// Awaited once it is over; words about what is left (a branch) go into the result. Not awaited
+    /// when another process goes on with the agent: that one needs the directories.
     pub after: Pin<Box<dyn Future<Output = Option<String>> + Send>>,
 }
 
@@ -28,6 +33,7 @@ pub struct MadeAgent {
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError {
     /// Another process has its conversation, or works on the record of it: later it can be made.
+    /// The task is put back and tried again.
     #[error("{0}")]
     Busy(String),
     /// It cannot be made from this spec.
@@ -41,6 +47,7 @@ impl From<String> for MakeError {
     }
 }
 
+/// Errors that pass by themselves become `Busy`; the others would fail in the same way again.
 impl From<StoreError> for MakeError {
     fn from(error: StoreError) -> Self {
         match error {
@@ -52,7 +59,8 @@ impl From<StoreError> for MakeError {
     }
 }
 
-/// Makes agents from specs; the binary knows settings, models and rules.
+/// Makes agents from specs; the binary knows settings, models and rules. Here so that this crate
+/// need not know how settings, trust and providers become an agent.
 #[async_trait]
 pub trait AgentMaker: Send + Sync {
     /// Makes the agent of a spec. The error says why it cannot be made.
@@ -87,7 +95,8 @@ impl Runner for AgentRunner {
     }
 }
 
-/// How an agent came to its end.
+/// How an agent came to its end. A dream writes `text` to a file, so what is added for the reader
+/// of the result must not be in it.
 pub(crate) struct Attempt {
     /// Its final text, nothing added.
     pub(crate) text: String,
@@ -107,6 +116,11 @@ impl Attempt {
 
 impl AgentRunner {
     /// Runs the agent of a spec, or goes on with it.
+    ///
+    /// Errors are texts that fail the task. A handed-over agent is put back without `after`, so
+    /// that its worktree and its temporary directory stay. Usage and cost are the difference
+    /// between what the conversation has cost in all and what earlier attempts have recorded: that
+    /// includes calls of a process that died before it could record them.
     pub(crate) async fn attempt(
         &self,
         control: &Control,
@@ -171,6 +185,8 @@ impl AgentRunner {
     }
 
     /// Events go to the output file, and to whoever waits for this task in this process.
+    ///
+    /// The lock is held for one event, so lines of the log are in the order of the events.
     fn sink(&self, control: &Control, log: TaskLog) -> Sink {
         let spec = control.record.spec.as_ref();
         let session = spec
@@ -222,6 +238,9 @@ impl Progress {
     }
 }
 
+/// How the result of a run becomes the outcome of a task. An interrupted run is killed, one that
+/// reached a limit or an error is failed, and its text is then the error and not the result. Denied
+/// calls are named in the result, because nobody was there to see them.
 fn told(result: &RunResult, control: &Control) -> TaskOutcome {
     let mut outcome = TaskOutcome {
         status: TaskStatus::Completed,
@@ -253,6 +272,7 @@ fn told(result: &RunResult, control: &Control) -> TaskOutcome {
     outcome
 }
 
+/// Only a result gets the note; a failure keeps its error as it is.
 fn with_note(mut outcome: TaskOutcome, note: Option<String>) -> TaskOutcome {
     if let (Some(note), Some(result)) = (note, &mut outcome.result) {
         result.push_str("\n\n");

@@ -1,4 +1,9 @@
 //! Authority as plain data, and the rules and modes it stands for.
+//!
+//! An authority is stored with its task as strings, because it is read by later versions and other
+//! processes. A process that runs a task of another one combines both sides: allow rules and the
+//! mode come from the task, deny and ask rules from both, and of the two modes the stricter counts.
+//! So a task can lose permissions on its way to a worker and never gain any.
 
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
 use codespar_protocol::{Authority, RuleList, RuleText};
@@ -18,8 +23,9 @@ pub fn rule_texts(rules: &RuleSet) -> Vec<RuleText> {
     rules.iter().map(text).collect()
 }
 
-/// The rules of a task that another process made: its own, and what the running process forbids
-/// or asks about. What the running process allows does not count.
+/// The rules of a task that another process made: its own, and what the running process forbids or
+/// asks about. What the running process allows does not count. A rule that cannot be parsed is an
+/// error and fails the task: leaving out a deny rule would widen it.
 pub fn narrowed_rules(authority: &Authority, process: &RuleSet) -> Result<RuleSet, String> {
     let mut rules = RuleSet::default();
     for text in &authority.rules {

@@ -71,21 +71,6 @@ fn is_beginning(text: &str) -> bool {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::is_beginning;
-
-    #[test]
-    fn beginnings_of_ids_are_told_from_names() {
-        for text in ["a-1", "b-00ff000"] {
-            assert!(is_beginning(text), "{text}");
-        }
-        for text in ["a", "a-", "x-1", "a-1f3c2b8a", "a-xyz", "ann-1", "a-1F"] {
-            assert!(!is_beginning(text), "{text}");
-        }
-    }
-}
-
 /// Conversations of agents. They are in the same directories as those that a user began, and
 /// nobody means them by "the last session": their results are in the session that started them.
 pub async fn agent_sessions(tasks: &dyn TaskStore) -> Result<HashSet<SessionId>, StoreError> {
@@ -102,4 +87,19 @@ pub async fn agent_sessions(tasks: &dyn TaskStore) -> Result<HashSet<SessionId>,
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_beginning;
+
+    #[test]
+    fn beginnings_of_ids_are_told_from_names() {
+        for text in ["a-1", "b-00ff000"] {
+            assert!(is_beginning(text), "{text}");
+        }
+        for text in ["a", "a-", "x-1", "a-1f3c2b8a", "a-xyz", "ann-1", "a-1F"] {
+            assert!(!is_beginning(text), "{text}");
+        }
+    }
 }

@@ -1,4 +1,10 @@
 //! What tools and commands can do with tasks, in one place.
+//!
+//! One [`TaskHub`] per project, shared by the tools of its agents and by the commands. Tasks are
+//! made in `making.rs`, teams in `team/`; here are the operations on tasks that exist: find, wait,
+//! stop, send a message, change, read output. The hub itself runs nothing: it writes to the store
+//! and wakes the scheduler of this process, and another process may be the one that acts on the
+//! change.
 
 use std::{
     collections::HashMap,
@@ -22,7 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{AgentKind, Questions, Scheduler, WorkflowGate, find_task, runner::TaskStopReason};
 
-/// How long a stop is waited for: TERM, then KILL after five seconds.
+/// How long a stop is waited for: TERM, then KILL after five seconds. The rest covers the heartbeat
+/// by which a runner in another process learns of the stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(8);
 
 /// Why something was not done.
@@ -31,12 +38,13 @@ pub enum HubError {
     /// The store says no.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The caller's mistake, or a limit.
+    /// The caller's mistake, or a limit. The text is shown to the model or the user as it is.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Who asks for a task.
+/// Who asks for a task. Made once for each agent and kept by its task tools; a command makes one
+/// for itself.
 #[derive(Clone)]
 pub struct Caller {
     /// The conversation that is told of its end.
@@ -53,7 +61,9 @@ pub struct Caller {
     pub authority: AuthoritySource,
 }
 
-/// Gives the authority of whoever asks, with the rules in force at that moment.
+/// Gives the authority of whoever asks, with the rules in force at that moment. Called for every
+/// task that is made, so that a rule the user adds during the session counts for the next task and
+/// not for those already recorded.
 pub type AuthoritySource = Arc<dyn Fn() -> Authority + Send + Sync>;
 
 /// An agent to be started.
@@ -82,6 +92,7 @@ pub struct AgentLaunch {
     pub notify: Notify,
 }
 
+/// The feed carries every commit in the store, so most changes are of other tasks.
 fn is_end_of(id: &TaskId, change: &StoreChange) -> bool {
     change.task_id.as_ref() == Some(id)
         && matches!(change.kind, ChangeKind::Task { status } if status.is_final())
@@ -92,11 +103,14 @@ fn is_end_of(id: &TaskId, change: &StoreChange) -> bool {
 pub enum Waited {
     /// It is over.
     Ended(Box<TaskRecord>),
-    /// Whoever waited gave up.
+    /// The cancellation token of the caller was cancelled. The task goes on.
     GaveUp,
 }
 
 /// Limits on agents.
+///
+/// Both stop a model that delegates without end. They are checked when a task is made; the number
+/// of agents that run at the same time is limited by `RunnerLimits` instead.
 #[derive(Debug, Clone, Copy)]
 pub struct AgentLimits {
     /// How deep agents may start agents.
@@ -124,7 +138,9 @@ pub struct TaskHub {
     pub(crate) limits: AgentLimits,
     /// Why no tasks may be made, if so.
     pub(crate) disabled: Option<String>,
+    /// Agents and workflows each session has made, counted once from the store and then here.
     pub(crate) agents_made: Mutex<HashMap<SessionId, u32>>,
+    /// Decides on workflow files by the trust in the repository; unset until the project is open.
     workflows: OnceLock<Arc<WorkflowGate>>,
 }
 
@@ -246,6 +262,10 @@ impl TaskHub {
     }
 
     /// Waits until a task is over, in this process or another.
+    ///
+    /// The store is read again after every wake-up, so a wake-up without an end does no harm. If
+    /// the future is dropped, the entry in the scheduler's list of waiters stays until the task
+    /// ends or, for a task of another process, until the heartbeat finds that it has ended.
     pub async fn wait(&self, id: &TaskId, cancel: &CancellationToken) -> Result<Waited, HubError> {
         // It may be for this process to run.
         self.scheduler.ensure_running();
@@ -272,6 +292,12 @@ impl TaskHub {
     }
 
     /// Stops a task and waits a little for its end.
+    ///
+    /// A pending task is killed in the store at once. A running one is marked there, and told
+    /// directly if it runs in this process. If it has not ended after eight seconds its record is
+    /// given as it is then, still running: the mark stays, and its runner acts on it with its next
+    /// heartbeat. A task that is over is refused by the store, except a member of a team that
+    /// rests.
     pub async fn stop(&self, id: &TaskId, reason: &str) -> Result<TaskRecord, HubError> {
         let record = self.store.stop_task(id, reason).await?;
         if record.status.is_final() {
@@ -295,6 +321,8 @@ impl TaskHub {
     }
 
     /// Sends a message to an agent, by id or by a name in this session. A finished one runs again.
+    /// The message is in the mailbox, on disk, when this returns; a running agent reads it before
+    /// its next model call.
     pub async fn send(
         &self,
         caller: &Caller,
@@ -316,6 +344,9 @@ impl TaskHub {
     }
 
     /// Nobody would run an agent of another project here.
+    ///
+    /// A message makes a finished agent pending again. Without this check it would stay so: this
+    /// process takes only tasks of its own projects, and only a worker takes those of all.
     async fn refuse_if_elsewhere(&self, id: &TaskId) -> Result<(), HubError> {
         let record = self.store.task(id).await?;
         if self.scheduler.may_run(&record) || self.has_worker().await {
@@ -330,6 +361,11 @@ impl TaskHub {
 
     /// A task of the caller's tree: by id, by the name an agent was given in this session, or by
     /// the beginning of an id. What others made is not found.
+    ///
+    /// An id of another tree gives the same error as one that does not exist: an agent cannot find
+    /// out what others run. Names are searched from the latest task backwards, so a name used twice
+    /// means the second; a name noted in the metadata counts only for tasks that run no agent,
+    /// since agents have a name of their own that nobody can change later.
     pub async fn find(&self, caller: &Caller, text: &str) -> Result<TaskId, HubError> {
         let tree = (caller.authority)().tree;
         if let Ok(id) = text.parse::<TaskId>() {
@@ -376,7 +412,7 @@ impl TaskHub {
         )))
     }
 
-    /// Whether a process lives that takes remote agents.
+    /// Whether a process lives that takes remote agents. An error of the store counts as none.
     pub async fn has_worker(&self) -> bool {
         let there = self.store.runners().await.unwrap_or_default();
         let takes = |runner: &RunnerSeen| !runner.is_silent && runner.id.is_worker();
@@ -390,6 +426,10 @@ impl TaskHub {
     }
 
     /// A piece of a task's output, from a byte on, and where the next begins.
+    ///
+    /// A task without output file, or one whose file cannot be read, gives an empty text and the
+    /// same offset. A piece may begin or end within a character; the broken bytes are shown as
+    /// replacement characters.
     pub fn output(record: &TaskRecord, offset: u64, limit: usize) -> (String, u64) {
         let read = || -> std::io::Result<(String, u64)> {
             let path = record.output_file.as_deref().unwrap_or_default();

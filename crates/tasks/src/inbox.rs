@@ -1,4 +1,9 @@
 //! What reaches an agent from outside: notifications of its tasks, messages in its mailbox.
+//!
+//! The loop calls `deliver` when every tool call has its result, and `wait` when the agent has
+//! nothing more to do. What is delivered becomes one synthetic user message, appended in the
+//! transaction that marks it as delivered: a crash leaves both or neither, so each notification and
+//! each message enters the conversation exactly once.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -16,7 +21,7 @@ use crate::TaskHub;
 /// How often it is looked whether a worker lives: one that dies writes nothing.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The inbox of an agent: the person's (no task) or a subagent's.
+/// The inbox of an agent: the person's (no task) or a subagent's. One per run of an agent.
 pub struct TaskInbox {
     /// The process's tasks.
     pub hub: Arc<TaskHub>,
@@ -24,7 +29,8 @@ pub struct TaskInbox {
     pub session: SessionId,
     /// The agent's own task, whose mailbox is read.
     pub task: Option<TaskId>,
-    /// Told of tasks that ended.
+    /// Told of tasks that ended. After the notification is on record; a surface may miss one when
+    /// the process dies in between.
     pub sink: Sink,
     /// What the agent does when it has no more to do.
     pub at_end: AtEnd,
@@ -37,18 +43,23 @@ pub struct TaskInbox {
 pub enum AtEnd {
     /// It waits for them.
     Wait,
-    /// It returns; someone else wakes it.
+    /// It returns; someone else wakes it. Interactive sessions use this: the user can type while
+    /// tasks run.
     Return,
 }
 
 #[async_trait]
 impl Inbox for TaskInbox {
+    /// Notifications first, then messages; each kind is a transaction of its own.
     async fn deliver(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
         let notified = self.notifications(transcript).await?;
         let mailed = self.mail(transcript).await?;
         Ok(notified || mailed)
     }
 
+    /// Returns true as soon as there is something to deliver. False ends the run: the agent does
+    /// not wait at its end, nothing is under way that could still report, the store fails, or the
+    /// run is cancelled.
     async fn wait(&self, cancel: &CancellationToken) -> bool {
         if self.at_end == AtEnd::Return {
             return false;
@@ -84,6 +95,8 @@ impl Inbox for TaskInbox {
 }
 
 impl TaskInbox {
+    /// The bodies were written by the process that recorded the end of the task. All that wait are
+    /// joined into one message, so that ten tasks that ended together cost one turn.
     async fn notifications(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {
         if !self.may_be_notified().await? {
             return Ok(false);
@@ -118,7 +131,8 @@ impl TaskInbox {
         Ok(true)
     }
 
-    /// A session without tasks need not ask the store in every turn.
+    /// A session without tasks need not ask the store in every turn. The answer for earlier
+    /// processes is read once; from the first task of this process on, the store is always asked.
     async fn may_be_notified(&self) -> Result<bool, StoreError> {
         if self.hub.scheduler().is_running() {
             return Ok(true);
@@ -160,7 +174,8 @@ impl TaskInbox {
         Ok(true)
     }
 
-    /// A notification, a message, or another state of a task of ours.
+    /// A notification, a message, or another state of a task of ours. The feed carries the changes
+    /// of all sessions.
     fn concerns_us(&self, change: &StoreChange) -> bool {
         let is_ours = change.session_id == Some(self.session);
         match change.kind {
@@ -182,6 +197,10 @@ impl TaskInbox {
     }
 
     /// Tasks of this session are still under way, and someone can bring them to an end.
+    ///
+    /// An error of the store counts as no, so that an agent ends rather than waits for ever. A
+    /// pending task counts only if this process or a worker takes it; a running one is brought to
+    /// its end by whoever finds its runner lost.
     async fn expects_something(&self) -> bool {
         // What is free on the list of a team goes to a member now, not after we looked.
         if self.hub.assign_items().await.is_err() {
@@ -214,7 +233,8 @@ impl TaskInbox {
 }
 
 impl TaskInbox {
-    /// Nobody is there to take these: whoever started them should know what to do.
+    /// Nobody is there to take these: whoever started them should know what to do. Shown once, when
+    /// the agent stops waiting.
     async fn name_what_waits_for_a_worker(&self) {
         let filter = TaskFilter {
             session_id: Some(self.session),
@@ -249,6 +269,7 @@ fn ends_by_itself(task: &TaskRecord) -> bool {
     }
 }
 
+/// `synthetic` tells what the user typed from what was delivered.
 fn said(text: String) -> EntryBody {
     EntryBody::User {
         message: Message::user(text),
@@ -256,7 +277,8 @@ fn said(text: String) -> EntryBody {
     }
 }
 
-/// The event of a task that is over.
+/// The event of a task that is over. Counts come from the metadata that the scheduler wrote with
+/// the end; those of a task that never ran are zero.
 pub(crate) fn ended(record: &TaskRecord) -> Event {
     let number = |key: &str| {
         record

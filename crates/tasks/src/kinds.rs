@@ -1,10 +1,16 @@
 //! The built-in kinds of subagents.
+//!
+//! A kind is a configuration of the agent loop: tools, model, limit on turns and system prompt.
+//! Agents defined by the user or by a trusted repository become kinds as well; the runtime puts
+//! them beside these, and one of the same name replaces the built-in kind. Rules and budget are no
+//! part of a kind: they come from the authority of the task.
 
 use codespar_protocol::Isolation;
 
 /// The kind whose agents a coordinator directs.
 pub const WORKER: &str = "worker";
 
+/// Tools that change nothing and start nothing.
 const READING: [&str; 5] = ["Read", "Glob", "Grep", "LS", "WebFetch"];
 
 /// Which tools an agent has.
@@ -19,7 +25,8 @@ pub enum ToolSet {
 }
 
 impl ToolSet {
-    /// Whether a tool whose name starts so could be in it.
+    /// Whether a tool whose name starts so could be in it. With `mcp__` it says whether an agent is
+    /// worth waiting for MCP servers to connect.
     pub fn may_have(&self, start: &str) -> bool {
         match self {
             Self::All | Self::Worker => true,

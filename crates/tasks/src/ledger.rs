@@ -1,4 +1,10 @@
 //! The record of a task's steps: what was done is not done again, whichever process goes on.
+//!
+//! The dev pipeline, workflows, monitors and agents all keep their progress here and nowhere else.
+//! A step is a name and a JSON value. The order is always the same: do the work, record the result,
+//! go on. A crash between the first two leaves a step that was done and is not on record; the next
+//! process does it again, so work with an effect outside must look for its own earlier effect
+//! first.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,6 +21,7 @@ use serde_json::Value;
 use crate::runner::Control;
 
 /// Called with `made NAME` when a step is done and not yet on record, and with `NAME` once it is.
+/// Tests of durability use it to end the process at exactly that point.
 pub type StepHook = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Why a step cannot be read or recorded.
@@ -22,15 +29,19 @@ pub type StepHook = Arc<dyn Fn(&str) + Send + Sync>;
 pub enum LedgerError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The value on record is not of the type that the step has now, or a result cannot be written
+    /// as JSON.
     #[error("the record of step `{step}` cannot be read: {message}")]
     Damaged { step: String, message: String },
 }
 
 /// The steps of one task, as earlier processes left them. Only the holder of the task's lease can
-/// record one.
+/// record one. Read once when it is opened: steps that another process records later are not seen,
+/// and cannot be recorded either while this one has the lease.
 pub struct StepLedger {
     store: Arc<dyn TaskStore>,
     task: TaskId,
+    /// The fencing number under which steps are recorded.
     epoch: u64,
     done: Mutex<HashMap<String, Value>>,
     /// Steps that only earlier tasks did.
@@ -80,7 +91,9 @@ impl StepLedger {
         Self { hook, ..self }
     }
 
-    /// What a step came to, if it is over.
+    /// What a step came to, if it is over. `None` if it is not on record. A step whose record does
+    /// not fit `T` is an error and not `None`: it must not be done a second time because its record
+    /// cannot be read.
     pub fn known<T: DeserializeOwned>(&self, step: &str) -> Result<Option<T>, LedgerError> {
         let Some(value) = self.done.lock().get(step).cloned() else {
             return Ok(None);
@@ -103,7 +116,9 @@ impl StepLedger {
         self.inherited.lock().contains(step)
     }
 
-    /// Does a step, or gives what it came to before. Its result is on record when this returns.
+    /// Does a step, or gives what it came to before. Its result is on record when this returns. If
+    /// `work` fails nothing is recorded, and a later call tries again. If the future is dropped
+    /// while `work` runs, the same holds.
     pub async fn once<T, E, F>(&self, step: &str, work: impl FnOnce() -> F) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -118,7 +133,8 @@ impl StepLedger {
         Ok(result)
     }
 
-    /// Puts a step's result on record, in place of an earlier one.
+    /// Puts a step's result on record, in place of an earlier one. Refused with `LeaseLost` when
+    /// another runner has taken the task over; this ledger then stays as it was.
     pub async fn record<T: Serialize>(&self, step: &str, result: &T) -> Result<(), LedgerError> {
         let value = serde_json::to_value(result).map_err(|error| LedgerError::Damaged {
             step: step.to_owned(),
@@ -138,7 +154,8 @@ impl StepLedger {
         Ok(())
     }
 
-    /// All that is on record under names that begin so.
+    /// All that is on record under names that begin so. In no order. Values of another type are
+    /// left out.
     pub fn all<T: DeserializeOwned>(&self, prefix: &str) -> Vec<T> {
         self.done
             .lock()

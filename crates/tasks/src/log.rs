@@ -6,6 +6,9 @@ use codespar_policy::Redactor;
 
 /// Text of models, commands and repositories goes to a file only through this, or through
 /// [`codespar_tools::process::Capture`] where it comes in pieces.
+///
+/// The file has no limit of its own: what is written here is one line for each event of an agent or
+/// step of a workflow, not the output of commands.
 pub struct TaskLog {
     file: File,
     redactor: Arc<Redactor>,

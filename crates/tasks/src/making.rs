@@ -1,4 +1,14 @@
 //! Making tasks of every type, within the limits.
+//!
+//! Every function here ends in `TaskHub::create`, which writes one row with the spec and the
+//! authority of the caller. Nothing has run when it returns, with one exception: a task made by an
+//! agent (depth 1 or more) that waits for nothing is recorded as running and started here at once.
+//! Its parent occupies one of the places for agents and may wait for it, so it must not queue for a
+//! place itself.
+//!
+//! The listener for events of a task is registered before the task is recorded, because another
+//! thread may claim and start it at any moment after. If recording fails the listener is removed
+//! again.
 
 use codespar_protocol::{
     AgentSpec, Event, MonitorSpec, SessionId, SessionMode, ShellSpec, TaskId, TaskRecord, TaskSpec,
@@ -9,7 +19,8 @@ use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
 use crate::{AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, dream::dream_kind};
 
 impl TaskHub {
-    /// Makes a shell task.
+    /// Makes a shell task. Permission is the caller's matter: the runner confines the command and
+    /// asks nobody.
     pub async fn create_bash(
         &self,
         caller: &Caller,
@@ -24,6 +35,9 @@ impl TaskHub {
     }
 
     /// Makes an agent and starts it as soon as there is room.
+    ///
+    /// Its conversation is a session of its own, created before the task. If recording the task
+    /// fails, the empty session stays in the store.
     pub async fn launch(
         &self,
         caller: &Caller,
@@ -35,7 +49,8 @@ impl TaskHub {
             .await
     }
 
-    /// Makes an agent of any type of task.
+    /// Makes an agent of any type of task. `spec` is the variant of [`TaskSpec`] to wrap the agent
+    /// in, which also decides the type of the task.
     async fn launch_as(
         &self,
         spec: fn(AgentSpec) -> TaskSpec,
@@ -102,7 +117,8 @@ impl TaskHub {
         Ok(record)
     }
 
-    /// Makes an agent that a `codespar worker` takes.
+    /// Makes an agent that a `codespar worker` takes. It is not reserved for this process and is
+    /// never started here directly.
     pub async fn launch_remote(
         &self,
         caller: &Caller,
@@ -114,7 +130,8 @@ impl TaskHub {
             .await
     }
 
-    /// Makes a dream; the kind of the launch is set aside.
+    /// Makes a dream; the kind of the launch is set aside. What the launch says of the kind cannot
+    /// give a dream more than its read-only tools.
     pub async fn launch_dream(
         &self,
         caller: &Caller,
@@ -144,7 +161,8 @@ impl TaskHub {
             })
     }
 
-    /// Makes a workflow. Its agents count as the caller's children.
+    /// Makes a workflow. Its agents count as the caller's children. The workflow itself counts once
+    /// against the limit of agents per session, its steps do not.
     pub async fn create_workflow(
         &self,
         caller: &Caller,
@@ -160,7 +178,8 @@ impl TaskHub {
     }
 
     /// Makes a workflow that is part of the program. Only the program's own commands call this: no
-    /// tool of an agent makes one from what the model wrote.
+    /// tool of an agent makes one from what the model wrote. The caller chooses the id, so that it
+    /// can listen to the task before it exists.
     pub async fn create_builtin(
         &self,
         caller: &Caller,
@@ -174,6 +193,8 @@ impl TaskHub {
         self.create(caller, id, subject, spec, extra, notify).await
     }
 
+    /// The agent is counted before it is made, so one that then cannot be made counts as well; the
+    /// next process counts what is in the store.
     pub(crate) async fn check_limits(&self, caller: &Caller) -> Result<(), HubError> {
         if caller.depth >= self.limits.max_depth {
             return Err(HubError::Refused(format!(
@@ -191,7 +212,9 @@ impl TaskHub {
         Ok(())
     }
 
-    /// Counts one more agent of a session; what earlier processes made is read once.
+    /// Counts one more agent of a session; what earlier processes made is read once. The lock is
+    /// not held while the store is read. Two calls that read at the same time agree: the first to
+    /// lock again inserts the count, the other adds to it.
     async fn count_agent(&self, session: SessionId) -> Result<u32, HubError> {
         let known = self.agents_made.lock().get(&session).copied();
         let before = match known {
@@ -214,6 +237,9 @@ impl TaskHub {
         Ok(*count)
     }
 
+    /// The last step of all functions above. A hub without background tasks refuses those that
+    /// nobody waits for: who waits needs no notification. The scheduler is started if this is the first task of the
+    /// process.
     async fn create(
         &self,
         caller: &Caller,
@@ -223,7 +249,9 @@ impl TaskHub {
         extra: TaskExtra,
         notify: Notify,
     ) -> Result<TaskRecord, HubError> {
-        if let Some(reason) = &self.disabled {
+        if let Some(reason) = &self.disabled
+            && notify != Notify::Nobody
+        {
             return Err(HubError::Refused(reason.clone()));
         }
         // Whoever waits for it or is told of it is in this process; others take it only when this

@@ -1,4 +1,15 @@
 //! Questions of agents to people: on record first, then answered once, from wherever a person is.
+//!
+//! ```text
+//! agent ──ask──▶ store (key, expiry, open) ──▶ the user at this process, if there is one
+//!                                           └▶ any other process on the same store
+//!                answered by the first of them; later answers are refused
+//! ```
+//!
+//! The key identifies a question within its session. An agent that is resumed after a crash asks
+//! again with the same key: it finds the question still open, or the answer that came while no
+//! process ran. Every way out is an [`Answer`]; failures, time limits and withdrawn questions are a
+//! no with a reason.
 
 use std::{
     path::PathBuf,
@@ -24,7 +35,8 @@ pub const QUESTION_TIME_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Who may be there to answer the agents of a project.
 #[derive(Clone)]
 pub enum Attendance {
-    /// Nobody: a headless run. What would be asked is answered with no at once.
+    /// Nobody: a headless run. What would be asked is answered with no at once. The reason of a
+    /// denied permission names the option that would allow the call.
     Nobody,
     /// Somebody at another surface: questions wait in the store.
     Elsewhere,
@@ -32,11 +44,13 @@ pub enum Attendance {
     Here(Arc<dyn Respondent>),
 }
 
-/// A surface with a person.
+/// A surface with a person. Implemented by the interactive session and by `codespar dev` at a
+/// terminal.
 #[async_trait]
 pub trait Respondent: Send + Sync {
     /// Puts a question to the person and waits for the answer. The wait is given up when somebody
-    /// has answered elsewhere.
+    /// has answered elsewhere. Giving up means that the future is dropped: the surface must then
+    /// remove what it shows.
     async fn answer(&self, question: Question) -> Answer;
 
     /// The name of the surface, for the record.
@@ -52,7 +66,7 @@ pub struct Questions {
     attendance: Attendance,
 }
 
-/// Who asks.
+/// Who asks. The session scopes the keys; the project says whose users may answer.
 #[derive(Debug, Clone)]
 pub struct QuestionSource {
     pub session: SessionId,
@@ -77,6 +91,9 @@ impl Questions {
 
     /// Asks and waits. Asked a second time under the same key, as after a crash, it is the same
     /// question. An error of the store is a no that says so.
+    ///
+    /// If the future is dropped, the question stays open in the store and can still be answered;
+    /// the answer is found when it is asked again.
     pub async fn ask(
         &self,
         source: &QuestionSource,
@@ -108,6 +125,9 @@ impl Questions {
         }
     }
 
+    /// Waits for three things at once: the person here, a change of the question by another
+    /// process, and the end of its time. The time limit is that of the record, so a question that
+    /// is asked again after a crash does not begin a new one.
     async fn settled(&self, new: NewQuestion) -> Result<Answer, StoreError> {
         // Followed before it is asked: no answer is missed.
         let mut changes = self.feed.follow().await?;
@@ -144,7 +164,8 @@ impl Questions {
         }
     }
 
-    /// The first answer counts, whoever gave it.
+    /// The first answer counts, whoever gave it. If somebody was faster, their answer is returned
+    /// and not this one.
     async fn record(
         &self,
         id: &QuestionId,
@@ -171,7 +192,7 @@ impl Questions {
         &self.feed
     }
 
-    /// The questions of an agent.
+    /// The approver of one agent: puts its permission requests on record under its session.
     pub fn of(&self, source: QuestionSource) -> Arc<dyn Approver> {
         Arc::new(AgentQuestions {
             questions: self.clone(),
@@ -187,6 +208,7 @@ pub struct ServerQuestions {
     pub source: QuestionSource,
 }
 
+/// A server that gives up withdraws its question, so that nobody answers to no effect.
 #[async_trait]
 impl Elicitor for ServerQuestions {
     async fn elicit(&self, request: ElicitationRequest, gave_up: &CancellationToken) -> Answer {
@@ -209,6 +231,7 @@ impl Elicitor for ServerQuestions {
     }
 }
 
+/// `None` while it is open.
 fn answer_of(question: &Question) -> Option<Answer> {
     match question.status {
         QuestionStatus::Open => None,
@@ -223,6 +246,7 @@ fn no(reason: &str) -> Answer {
     }
 }
 
+/// Permission requests of one agent.
 struct AgentQuestions {
     questions: Questions,
     source: QuestionSource,

@@ -15,7 +15,9 @@ use tokio_util::sync::CancellationToken;
 /// The error of a task whose process left in good order and took it along.
 pub(crate) const PROCESS_ENDED: &str = "the process that ran it ended";
 
-/// A task under way, as its runner sees it.
+/// A task under way, as its runner sees it. Made by the scheduler for each attempt. Its `record`
+/// does not change afterwards: what others write meanwhile (a stop, a message) comes by `cancel`
+/// and `mail`.
 #[derive(Clone)]
 pub struct Control {
     /// Its record when it was claimed.
@@ -143,7 +145,8 @@ impl TaskOutcome {
 }
 
 impl TaskOutcome {
-    /// Without secrets, as it is recorded and told.
+    /// Without secrets, as it is recorded and told. Done by the scheduler for every runner, so that
+    /// no runner can forget it.
     pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
         for text in [&mut self.result, &mut self.error].into_iter().flatten() {
             *text = redactor.redact(text).into_owned();
@@ -160,5 +163,8 @@ impl TaskOutcome {
 pub trait Runner: Send + Sync {
     /// Runs an attempt to its end, or until it is told to stop. Returns when nothing of it is
     /// left running.
+    ///
+    /// The scheduler never drops the future. A runner stops when `control.cancel` is cancelled;
+    /// until it returns the task counts as running here, and its place is not given to another.
     async fn run(&self, control: Control) -> TaskOutcome;
 }

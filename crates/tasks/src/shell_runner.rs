@@ -1,4 +1,10 @@
 //! `local_bash`: a shell command in its own process group, output to the task's file.
+//!
+//! The command runs in the sandbox, with an environment without secrets and with a temporary
+//! directory of its own that is removed afterwards. It is started once: a command whose runner is
+//! lost is failed with what is known, never started again, since it may have had half of its
+//! effect. The permission to run it was given when the task was made; here the rules only hide
+//! files from it.
 
 use std::{
     ffi::OsString,
@@ -25,9 +31,10 @@ use crate::{
     vital::{self, Presence},
 };
 
-/// Nobody waits for a background command; it is stopped, not timed out.
+/// Nobody waits for a background command; it is stopped, not timed out. Thirty days is the most
+/// that a task can be left running.
 const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How much of the output's end a notification carries.
+/// How much of the output's end a notification carries. In bytes; the whole is in the output file.
 const TAIL: u64 = 1_500;
 
 /// What every command of this process shares.
@@ -42,6 +49,7 @@ pub struct ShellSetup {
     /// Takes secrets out of their output.
     pub redactor: Arc<Redactor>,
     /// What rules this process has; files that they or the task's own forbid to read are hidden.
+    /// Shared with the agents of the process and read when a command starts.
     pub rules: Arc<RwLock<RuleSet>>,
     /// The person's home, for rules about it.
     pub home: Option<PathBuf>,
@@ -49,6 +57,9 @@ pub struct ShellSetup {
 
 impl ShellSetup {
     /// Files that commands in this tree cannot read, because the rules forbid it.
+    ///
+    /// The scope describes the tree alone, without extra directories: rules are resolved against
+    /// its root.
     pub fn hidden(&self, rules: &RuleSet, root: &Path) -> Hidden {
         let scope = Scope {
             root: root.to_path_buf(),
@@ -66,6 +77,7 @@ impl ShellSetup {
 
 pub struct ShellRunner(pub ShellSetup);
 
+/// A task that was taken over runs nothing; it is only reported as lost.
 #[async_trait]
 impl Runner for ShellRunner {
     async fn run(&self, control: Control) -> TaskOutcome {
@@ -95,6 +107,10 @@ impl Runner for ShellRunner {
 }
 
 impl ShellRunner {
+    /// `Approval::Rules` means that the command is refused where no sandbox works, unless the
+    /// user's settings switch it off: nobody is there to approve an unconfined one. If the command
+    /// changed a protected path, which the guard has restored, the task fails whatever its exit
+    /// code.
     async fn run_in(
         &self,
         control: &Control,
@@ -144,6 +160,8 @@ impl ShellRunner {
 }
 
 /// What is known of a command whose runner is lost.
+///
+/// Only a process that is certainly dead proves that the command ended with it.
 fn lost_with(runner: Presence) -> &'static str {
     match runner {
         Presence::Dead => {
@@ -157,6 +175,8 @@ fn lost_with(runner: Presence) -> &'static str {
     }
 }
 
+/// The scheduler decides what a cancelled command becomes: see `what_to_do` in
+/// `scheduler/attempt.rs`.
 fn conclude(control: &Control, ending: &Ending) -> TaskOutcome {
     let (status, exit_code, error) = match ending {
         Ending::Exited(0) => (TaskStatus::Completed, Some(0), None),
@@ -189,7 +209,8 @@ fn conclude(control: &Control, ending: &Ending) -> TaskOutcome {
     }
 }
 
-/// The end of the output, whole lines.
+/// The end of the output, whole lines. A first line that was cut off is left out. `None` if there
+/// is no output or it cannot be read.
 fn tail(path: &std::path::Path) -> Option<String> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = std::fs::File::open(path).ok()?;

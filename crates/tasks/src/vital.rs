@@ -3,6 +3,14 @@
 //! A runner's name carries where and when its process was born: the machine's boot, the table of
 //! processes, the process and its start. Whoever shares the first two can look for the rest. What
 //! cannot be read proves nothing.
+//!
+//! The name of a runner looks like this; a process without `/proc` has the first part alone.
+//!
+//! ```text
+//! 0198c1f2-…-uuid~<boot id>.<pid namespace>.<pid>.<start in ticks since boot>
+//! ```
+//!
+//! The start time makes a process id that was used again harmless: the new process has another one.
 
 use std::time::Duration;
 
@@ -52,6 +60,8 @@ impl Birth {
         })
     }
 
+    /// `None` for a name without certificate or with another number of parts; its process is then
+    /// unknown.
     fn read(name: &str) -> Option<Self> {
         let (_, certificate) = name.split_once(MARK)?;
         let mut parts = certificate.split('.');
@@ -76,6 +86,8 @@ fn vital_signs(process: u32) -> Option<(String, String)> {
     Some((start, state))
 }
 
+/// Asks the kernel with signal 0. Only "no such process" counts: a lack of permission means that
+/// there is one.
 fn is_gone(process: u32) -> bool {
     let id = i32::try_from(process)
         .ok()
@@ -118,6 +130,9 @@ pub(crate) fn presence(runner: &RunnerId) -> Presence {
 
 /// The runners that are there and can take a task now. Those that are certainly dead are reaped on
 /// the way.
+///
+/// Runners whose process cannot be seen are considered only if none can: then their count of
+/// heartbeats is compared over one and a half seconds. Usually nothing is waited for.
 pub async fn available_runners(store: &dyn LeaseStore) -> Result<Vec<RunnerId>, StoreError> {
     let (mut available, mut unknown) = (Vec::new(), Vec::new());
     for seen in store.runners().await? {

@@ -1,4 +1,8 @@
 //! A turn made ready to be sent: templates filled in, ids and token counts decided.
+//!
+//! What comes out is the same for both formats, which `anthropic_answer` and `openai_answer` then
+//! write. Nothing in it depends on time or chance, so the same request is answered with the same
+//! bytes on every run.
 
 use codespar_protocol::{StopReason, Usage};
 use serde_json::Value;
@@ -22,12 +26,16 @@ pub(crate) enum Wire {
 /// What is sent.
 #[derive(Debug)]
 pub(crate) struct Answer {
+    /// Made from the turn and the first user message.
     pub(crate) id: String,
+    /// The one that was asked for.
     pub(crate) model: String,
     pub(crate) blocks: Vec<Ready>,
     pub(crate) stop_reason: StopReason,
     pub(crate) usage: Usage,
+    /// Characters in each delta of a stream.
     pub(crate) chunk: usize,
+    /// Whether a stream in the OpenAI format ends with a chunk of token counts.
     pub(crate) stream_usage: bool,
 }
 
@@ -51,6 +59,7 @@ pub(crate) enum Ready {
 }
 
 impl Ready {
+    /// What output tokens are computed from. Signatures and ids do not count.
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Raw(text) | Self::RedactedThinking { data: text } => {
@@ -83,6 +92,7 @@ impl Answer {
     }
 }
 
+/// `calls` counts the tool calls of the turn so far, for their ids.
 fn ready(block: &Block, asked: &Asked, calls: &mut usize) -> Ready {
     let text = |text: &str| fill(text, asked, Within::Text).into_owned();
     let json = |text: &str| fill(text, asked, Within::Json).into_owned();
@@ -112,6 +122,7 @@ fn ready(block: &Block, asked: &Asked, calls: &mut usize) -> Ready {
 }
 
 impl Wire {
+    /// The body of a streamed answer.
     pub(crate) fn events(self, answer: &Answer) -> Events {
         match self {
             Self::Anthropic => anthropic_answer::events(answer),

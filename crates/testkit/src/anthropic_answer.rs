@@ -1,4 +1,20 @@
 //! Writes answers in the format of Anthropic Messages, streamed and whole.
+//!
+//! A stream has these events, as the real API sends them:
+//!
+//! ```text
+//! message_start           usage with one output token, all input counts
+//! content_block_start     the block, empty; a redacted or unknown one whole
+//! content_block_delta     text_delta | thinking_delta | signature_delta | input_json_delta
+//! content_block_stop
+//! ping                    once, after the first block
+//! message_delta           stop reason and final usage, cumulative
+//! message_stop
+//! ```
+//!
+//! Block events repeat for each block. A signature comes in one piece after the thinking, and the
+//! input of a tool begins with an empty delta. Inputs and unknown blocks go out as the script has
+//! them, without being parsed and written again.
 
 use std::io::Write;
 
@@ -10,6 +26,7 @@ use crate::{
     sse::{EventKind, Events, pieces, quote},
 };
 
+/// The whole stream; faults cut it afterwards by counting these events.
 pub(crate) fn events(answer: &Answer) -> Events {
     let mut events = Events::default();
     let begun = Usage {
@@ -57,6 +74,8 @@ fn frame(events: &mut Events, name: &str, data: &Value) {
     });
 }
 
+/// `chunk` cuts texts, thinking and inputs into deltas. A block without deltas has its content in
+/// the start event.
 fn push_block(events: &mut Events, index: usize, block: &Ready, chunk: usize) {
     let start = match block {
         Ready::Text(_) => json!({"type": "text", "text": ""}).to_string(),
@@ -124,6 +143,7 @@ fn deltas<'a>(
     }
 }
 
+/// The message as one object, for requests without `stream`.
 pub(crate) fn whole(answer: &Answer) -> Vec<u8> {
     let content: Vec<String> = answer.blocks.iter().map(whole_block).collect();
     let mut body = Vec::new();
@@ -165,6 +185,7 @@ fn whole_block(block: &Ready) -> String {
     }
 }
 
+/// The counts of the two cache lifetimes add up to the whole that was written to the cache.
 fn usage(usage: &Usage) -> Value {
     let hour = usage.cache_creation_1h_input_tokens;
     json!({

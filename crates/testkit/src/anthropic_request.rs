@@ -1,4 +1,8 @@
 //! Reads Anthropic Messages requests, no more of them than is needed.
+//!
+//! Every request carries the whole conversation, and tests make thousands of them. So fields that
+//! decide nothing are skipped, texts stay slices of the body until they are needed, and an unknown
+//! field is no error here: `anthropic_rules` decides what is.
 
 use std::borrow::Cow;
 
@@ -7,6 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::asked::{Asked, Content, Delivery, Refused, decode};
 
+/// Fields that the API requires are optional here, so that the rules can say which one is missing.
 #[derive(Deserialize)]
 pub(crate) struct MessagesRequest<'a> {
     #[serde(borrow)]
@@ -29,6 +34,7 @@ pub(crate) struct Message<'a> {
     pub(crate) content: Content<'a, Block<'a>>,
 }
 
+/// One type for all kinds of blocks; which fields are set depends on `kind`.
 #[derive(Deserialize)]
 pub(crate) struct Block<'a> {
     #[serde(borrow, rename = "type")]
@@ -46,6 +52,7 @@ pub(crate) struct Block<'a> {
     pub(crate) cache_control: Option<IgnoredAny>,
 }
 
+/// `kind` is set for tools of the provider, which have no schema.
 #[derive(Deserialize)]
 pub(crate) struct Tool<'a> {
     #[serde(borrow)]
@@ -67,6 +74,7 @@ impl Block<'_> {
         }
     }
 
+    /// The texts of a list are joined by line breaks; pictures are left out.
     fn tool_result_text(&self) -> String {
         match self.content {
             Some(raw) if raw.get().starts_with('"') => decode(raw),
@@ -82,6 +90,8 @@ impl<'a> MessagesRequest<'a> {
         })
     }
 
+    /// What the script is matched against. The last user text is that of the latest user message
+    /// that has any: one that holds only results is passed over.
     pub(crate) fn asked(&self, bytes: usize) -> Asked {
         let of = |role: &'static str| move |message: &&Message| message.role == role;
         let user = || self.messages.iter().filter(of("user"));

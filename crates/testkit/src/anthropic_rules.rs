@@ -1,4 +1,19 @@
 //! Holds Anthropic Messages requests to the rules of the real API, so that tests find mistakes.
+//!
+//! A request that breaks a rule is answered with 400 (401 for a missing key) and a message in the
+//! words of the API, as far as they are known. So a client that forgets a result fails its test by
+//! the error it would meet in production, whatever the test looks at. `strict: false` in a script
+//! turns the rules off.
+//!
+//! What is checked, in this order; the first that is broken is reported:
+//!
+//! - a key and a version in the headers, a model, at least one output token;
+//! - names of tools, their schemas, no name twice;
+//! - no more than four cache marks, counted over tools, system prompt and messages;
+//! - roles in turns, the user first and last; two answers in a row only after a paused turn;
+//! - no text block of white space alone, no empty message;
+//! - calls in answers of the model, results in messages of the user, inputs that are objects;
+//! - for every call exactly one result, at the beginning of the very next message; no id twice.
 
 use std::collections::HashSet;
 
@@ -10,6 +25,7 @@ use crate::{
     http::Headers,
 };
 
+/// What the API allows in one request.
 const MAX_CACHE_MARKS: usize = 4;
 
 /// `paused` says whether the script's turn with this index ends in `pause_turn`, after which the
@@ -72,6 +88,7 @@ fn check_tools(request: &MessagesRequest<'_>) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Marks inside of tool results count too.
 fn check_cache_marks(request: &MessagesRequest<'_>) -> Result<(), Refused> {
     let in_tools = request
         .tools
@@ -103,6 +120,8 @@ fn marks(block: &Block<'_>) -> usize {
     usize::from(block.cache_control.is_some())
 }
 
+/// An answer may follow an answer if the script paused there, and may come last for the same
+/// reason.
 fn check_roles(messages: &[Message<'_>], paused: impl Fn(usize) -> bool) -> Result<(), Refused> {
     let Some(first) = messages.first() else {
         return Err(Refused::invalid(
@@ -144,6 +163,7 @@ fn check_roles(messages: &[Message<'_>], paused: impl Fn(usize) -> bool) -> Resu
     Ok(())
 }
 
+/// A single message by itself; what calls and results have to do with each other comes after.
 fn check_content(message: &Message<'_>, index: usize) -> Result<(), Refused> {
     let empty = || {
         Refused::invalid(format!(
@@ -186,6 +206,7 @@ fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
+/// `place` is the beginning of the path in the message, such as `messages.3.content`.
 fn check_texts(blocks: &[Block<'_>], place: &str) -> Result<(), Refused> {
     for (index, block) in blocks.iter().enumerate() {
         if block.kind == "text" && block.text.is_none_or(is_blank) {
@@ -230,6 +251,7 @@ fn check_tool_pairs(messages: &[Message<'_>]) -> Result<(), Refused> {
     Err(unanswered(messages.len() - 1, &open))
 }
 
+/// Takes the ids that are answered out of `open`.
 fn check_results(
     blocks: &[Block<'_>],
     index: usize,
@@ -267,6 +289,7 @@ fn check_results(
     Ok(())
 }
 
+/// `index` is the message with the calls.
 fn unanswered(index: usize, open: &[String]) -> Refused {
     Refused::invalid(format!(
         "messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately \

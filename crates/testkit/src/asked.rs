@@ -1,4 +1,7 @@
 //! What the script needs to know of a request, whichever wire format it came in.
+//!
+//! Both formats are read into this, and everything after it (choosing a conversation, a turn, a
+//! fault, filling in templates) is the same for both.
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
@@ -13,11 +16,13 @@ pub(crate) struct Asked {
     pub(crate) first_user: String,
     /// The number of assistant messages: the index of the turn to play.
     pub(crate) turn: usize,
+    /// Text of the newest one; empty if there is none. For templates.
     pub(crate) last_tool_result: String,
     pub(crate) last_user_text: String,
     pub(crate) delivery: Delivery,
     /// An OpenAI stream reports its tokens only when asked to.
     pub(crate) stream_usage: bool,
+    /// Size of the body, from which input tokens are computed.
     pub(crate) bytes: usize,
 }
 
@@ -38,7 +43,7 @@ impl Delivery {
     }
 }
 
-/// A request that is turned down.
+/// A request that is turned down. Not a fault: the client, or the test, made a mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) status: u16,
@@ -112,7 +117,8 @@ pub(crate) fn is_blank(raw: &RawValue) -> bool {
     raw.get().len() < 256 && decode(raw).trim().is_empty()
 }
 
-/// A short digest that is the same on every run (FNV-1a).
+/// A short digest that is the same on every run (FNV-1a), which the hashes of the standard library
+/// do not promise: it goes into ids that tests compare.
 pub(crate) fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -121,6 +127,7 @@ pub(crate) fn digest(text: &str) -> u64 {
 
 /// The id of a tool call whose script gives none: the same on every run, and different for
 /// conversations that begin differently. `turn` and `index` (of the call in the turn) count from 1.
+/// A test computes the id that its script will use, to compare it with the results it captured.
 pub fn tool_use_id(first_user_text: &str, turn: usize, index: usize) -> String {
     let digest = digest(first_user_text);
     format!(

@@ -1,4 +1,9 @@
 //! Requests as they came, for tests to look at.
+//!
+//! A request is kept as it came, bytes and headers, and parsed only when a test asks for something
+//! in it. The helpers (`tool_results`, `system_text` and so on) read both formats and give empty
+//! values for what is not there: a test that expects something fails on its assertion, not in a
+//! helper.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +22,7 @@ pub enum RequestCapture {
     /// Every one.
     #[default]
     All,
-    /// The last few.
+    /// The last few. 0 is the same as `Off`.
     Last(usize),
     /// None.
     Off,
@@ -34,6 +39,7 @@ struct Inner {
     order: u64,
     at: Duration,
     request: Request,
+    /// Filled at the first use.
     json: OnceLock<Value>,
 }
 
@@ -119,12 +125,13 @@ impl CapturedRequest {
         self.messages().iter().filter(of_assistant).count()
     }
 
-    /// All tool results of the conversation, in order.
+    /// All tool results of the conversation, in order. Every request carries the whole
+    /// conversation, so these are all results so far.
     pub fn tool_results(&self) -> Vec<SeenToolResult> {
         self.messages().iter().flat_map(results_of).collect()
     }
 
-    /// The tool results after the last assistant message.
+    /// The tool results after the last assistant message. What the client adds with this request.
     pub fn newest_tool_results(&self) -> Vec<SeenToolResult> {
         let messages = self.messages();
         let after = messages
@@ -162,6 +169,8 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// A `tool` message of the OpenAI format is one result; a user message of the other may hold
+/// several.
 fn results_of(message: &Value) -> Vec<SeenToolResult> {
     if message["role"] == "tool" {
         return vec![SeenToolResult {
@@ -181,6 +190,7 @@ fn results_of(message: &Value) -> Vec<SeenToolResult> {
         .collect()
 }
 
+/// A text as it is, or the texts of a list joined by line breaks.
 fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -195,7 +205,7 @@ fn text_of(content: &Value) -> String {
     }
 }
 
-/// The requests kept so far.
+/// The requests kept so far. `count` goes on where requests are not kept.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     count: u64,

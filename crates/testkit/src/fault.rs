@@ -1,15 +1,30 @@
 //! Things that go wrong on purpose.
+//!
+//! A fault replaces one attempt at a turn. It belongs to the turn, so a test reads as what the
+//! client will meet: refused once, cut off once, then well. How a fault looks on the wire is
+//! decided in `plan.rs`, for streamed answers and for those in one piece.
+//!
+//! ```text
+//! {"status": 429, "retry_after_ms": 5}      an HTTP error with headers
+//! {"cut_after_events": 3}                   a stream that breaks off
+//! {"error_after_events": 3, "error": {…}}   an error in mid-stream
+//! {"garbage": "page"}                       status 200 with a web page
+//! ```
 
 use serde::Deserialize;
 use serde_json::Value;
 
 /// One failed attempt. "After n events" counts server-sent events; an answer that is not
 /// streamed breaks before its first byte when n is 0 and half-way through otherwise.
+///
+/// Two kinds differ for an answer that is not streamed: `PingAfterEvents` is silence there, and
+/// `ErrorAfterEvents` is status 200 with an error as its body.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fault {
     /// An HTTP status other than 200.
     Status(StatusFault),
-    /// The connection is cut after this many bytes of the body.
+    /// The connection is cut after this many bytes of the body. If there are not so many, all of
+    /// them are sent, and a stream still lacks its last chunk.
     CutAfterBytes(usize),
     /// The connection is cut after this many events.
     CutAfterEvents(usize),
@@ -47,13 +62,14 @@ pub enum Garbage {
     Page,
 }
 
-/// An HTTP error.
+/// An HTTP error. Made by [`Fault::status`]; converts into a [`Fault`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StatusFault {
     pub(crate) status: u16,
     pub(crate) retry_after_ms: Option<u64>,
     pub(crate) retry_after: Option<String>,
     pub(crate) should_retry: Option<bool>,
+    /// None: an object with the word for the status and a message that names the script.
     pub(crate) error: Option<Value>,
 }
 
@@ -131,6 +147,9 @@ pub(crate) fn error_kind(status: u16) -> &'static str {
 }
 
 /// The JSON form: one object for all kinds, so that a mistake can be named.
+///
+/// `error` belongs to `status` and `error_after_events`, `after_events` to `garbage`, and the
+/// headers to `status`; anywhere else they are mistakes.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FaultForm {
@@ -237,6 +256,7 @@ impl FaultForm {
     }
 }
 
+/// Type and message; those of an overloaded provider where they are not given.
 fn mid_stream_error(error: Option<&Value>) -> (String, String) {
     let field = |name: &str, default: &str| {
         error

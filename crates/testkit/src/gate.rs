@@ -1,4 +1,14 @@
 //! Holds an answer back until a test has seen what it waits for.
+//!
+//! A delay guesses how long something takes; a gate waits for it. The test keeps one clone, gives
+//! the turn another, and opens it when the moment has come:
+//!
+//! ```text
+//! let gate = Gate::closed();
+//! Script::new().turn(Turn::text("late").held_by(&gate))
+//! ...                   // look at what happens while the answer is awaited
+//! gate.open();
+//! ```
 
 use std::{
     sync::{
@@ -11,7 +21,8 @@ use std::{
 /// How often a held answer looks whether it may go.
 pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
-/// Closed until it is opened; clones are the same gate.
+/// Closed until it is opened; clones are the same gate. It cannot be closed again. Two are equal if
+/// they are the same gate.
 #[derive(Debug, Clone, Default)]
 pub struct Gate(Arc<AtomicBool>);
 

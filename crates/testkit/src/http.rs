@@ -1,4 +1,8 @@
 //! As much of HTTP/1.1 as the server needs, by hand: faults want to be in control of every byte.
+//!
+//! Requests with a length and with chunks are read, `Expect: 100-continue` is answered, and
+//! connections stay open. There is no TLS, no compression and no HTTP/2. The GitHub server of this
+//! crate uses it too.
 
 use std::{io, time::Duration};
 
@@ -8,6 +12,7 @@ use tokio::{
     net::TcpStream,
 };
 
+/// In bytes. Bodies have no limit: conversations are long.
 const MAX_HEAD: usize = 64 * 1024;
 
 /// Header fields in the order they came.
@@ -23,6 +28,7 @@ impl Headers {
             .map(|(_, value)| value.as_str())
     }
 
+    /// Whether the value contains the word, in any case.
     fn says(&self, name: &str, word: &str) -> bool {
         self.get(name)
             .is_some_and(|value| value.to_ascii_lowercase().contains(word))
@@ -33,6 +39,7 @@ impl Headers {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: String,
+    /// As it was sent, with its query.
     pub(crate) path: String,
     pub(crate) headers: Headers,
     pub(crate) body: Bytes,
@@ -48,7 +55,8 @@ impl Request {
 #[derive(Debug)]
 pub(crate) struct Gone;
 
-/// One client.
+/// One client. `buffer` holds what was read and not used yet, which may be the beginning of the
+/// next request.
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: BytesMut,
@@ -63,7 +71,8 @@ impl Connection {
         })
     }
 
-    /// The next request; `None` when the client is done.
+    /// The next request; `None` when the client is done. An end in the middle of a head counts as
+    /// done; one in the middle of a body is an error.
     pub(crate) async fn read_request(&mut self) -> io::Result<Option<Request>> {
         let head_length = loop {
             if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
@@ -107,6 +116,7 @@ impl Connection {
         Ok(self.buffer.split_to(length).freeze())
     }
 
+    /// Extensions and trailers are read and dropped.
     async fn read_chunks(&mut self) -> io::Result<Bytes> {
         let mut body = BytesMut::new();
         loop {
@@ -141,6 +151,7 @@ impl Connection {
         }
     }
 
+    /// A client that is gone is noticed when the kernel refuses the bytes, not before.
     pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), Gone> {
         self.stream.write_all(bytes).await.map_err(|_| Gone)
     }
@@ -165,6 +176,7 @@ impl Connection {
     }
 }
 
+/// Names in lower case. The version is not looked at.
 fn parse_head(head: &[u8]) -> io::Result<(String, String, Headers)> {
     let head = std::str::from_utf8(head).map_err(|_| bad("the head is not UTF-8"))?;
     let mut lines = head.split("\r\n");

@@ -1,4 +1,7 @@
 //! Runs the scripted model server by hand.
+//!
+//! It prints one line for each request, with the turn or fault that it met, and keeps none of them.
+//! The format of scripts is in the documentation of the crate; examples are in `scripts/`.
 
 use std::path::PathBuf;
 

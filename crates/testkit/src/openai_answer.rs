@@ -2,6 +2,18 @@
 //!
 //! Reasoning goes into `reasoning_content`, as local servers have it; blocks the format has no
 //! place for (redacted reasoning, unknown kinds) are left out.
+//!
+//! A stream is a list of chunks without names:
+//!
+//! ```text
+//! {"choices": [{"delta": {"role": "assistant", "content": ""}}]}
+//! {"choices": [{"delta": {"content": "…"}}]}
+//! {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "…", "function": {…}}]}}]}
+//! {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"arguments": "…"}}]}}]}
+//! {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}
+//! {"choices": [], "usage": {…}}             only if stream_options asks for it
+//! [DONE]
+//! ```
 
 use std::io::Write;
 
@@ -64,12 +76,15 @@ struct ChunkStream<'a> {
 }
 
 impl ChunkStream<'_> {
+    /// The change of the only choice there is.
     fn delta(&mut self, kind: EventKind, delta: Value) {
         let mut choice = json!({"index": 0, "delta": null, "finish_reason": null});
         choice["delta"] = delta;
         self.chunk(kind, &Value::Array(vec![choice]), None);
     }
 
+    /// Name and id first, without arguments; then the arguments in pieces. `index` counts calls,
+    /// not blocks.
     fn call(&mut self, index: usize, id: &str, name: &str, input: &str) {
         let first = json!({"tool_calls": [{
             "index": index, "id": id, "type": "function",
@@ -99,6 +114,8 @@ impl ChunkStream<'_> {
     }
 }
 
+/// Texts and reasoning of all blocks are joined: a message has one of each. Content is null where
+/// there is no text.
 pub(crate) fn whole(answer: &Answer) -> Vec<u8> {
     let mut text = None::<String>;
     let mut reasoning = None::<String>;
@@ -132,6 +149,8 @@ pub(crate) fn whole(answer: &Answer) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
+/// Stop reasons that this format has no word for become the nearest; unknown ones are sent as they
+/// are.
 fn finish_reason(reason: &StopReason) -> &str {
     match reason {
         StopReason::EndTurn | StopReason::StopSequence | StopReason::PauseTurn => "stop",
@@ -142,6 +161,7 @@ fn finish_reason(reason: &StopReason) -> &str {
     }
 }
 
+/// Cached input is part of the prompt tokens here, while the other format counts it apart.
 fn usage(usage: &Usage) -> Value {
     json!({
         "prompt_tokens": usage.context_tokens(),

@@ -1,4 +1,8 @@
 //! Reads OpenAI chat completion requests and holds them to the rules of the real API.
+//!
+//! The rules are fewer than those of the other format: a key, a model, at least one message; roles
+//! that exist; content unless there are calls; arguments as a text; and a result for every call
+//! before anything else is said. Order of roles and tools are not checked.
 
 use std::borrow::Cow;
 
@@ -15,6 +19,7 @@ pub(crate) struct ChatRequest<'a> {
     #[serde(borrow)]
     model: Option<&'a RawValue>,
     stream: Option<bool>,
+    /// Token counts of a stream come only if this asks for them.
     stream_options: Option<StreamOptions>,
     #[serde(borrow, default)]
     messages: Vec<Message<'a>>,
@@ -59,6 +64,7 @@ struct Function<'a> {
 }
 
 impl Message<'_> {
+    /// Parts without a text, such as pictures, are left out.
     fn text(&self) -> String {
         match &self.content {
             None => String::new(),
@@ -74,6 +80,7 @@ impl Message<'_> {
         }
     }
 
+    /// Empty for a message without calls.
     fn calls(&self) -> &[ToolCall<'_>] {
         self.tool_calls.as_deref().unwrap_or_default()
     }
@@ -86,6 +93,7 @@ impl<'a> ChatRequest<'a> {
         })
     }
 
+    /// System prompts are messages here, of the role `system` or `developer`, wherever they stand.
     pub(crate) fn asked(&self, bytes: usize) -> Asked {
         let of = |role: &'static str| move |message: &&Message| message.role == role;
         let all = |role| self.messages.iter().filter(of(role));
@@ -115,6 +123,7 @@ impl<'a> ChatRequest<'a> {
         }
     }
 
+    /// The first rule that is broken is reported.
     pub(crate) fn check(&self, headers: &Headers) -> Result<(), Refused> {
         if headers.get("x-api-key").is_none() && headers.get("authorization").is_none() {
             return Err(Refused::unauthenticated(
@@ -173,6 +182,7 @@ impl Message<'_> {
     }
 }
 
+/// Results may come in any order, and an id may be used again in a later turn.
 fn check_tool_pairs(messages: &[Message<'_>]) -> Result<(), Refused> {
     let mut open: Vec<String> = Vec::new();
     for (index, message) in messages.iter().enumerate() {

@@ -1,4 +1,11 @@
 //! Reads a script from JSON, with errors that name the file, the line and the turn.
+//!
+//! The format is described in the documentation of the crate. Reading is strict: an unknown key is
+//! an error, so that a typing mistake does not silently become a turn without faults.
+//!
+//! Parts are kept as slices of the text (`RawValue`) until they are read. The address of a slice
+//! within the text gives its line, and the path to it (for example `turn 3, block 2`) goes into the
+//! error. Each kind of object has a form, a struct with exactly the keys it may have.
 
 use std::{
     fmt,
@@ -16,11 +23,13 @@ use crate::{
     turn::{Block, TurnUsage},
 };
 
-/// A script that cannot be read.
+/// A script that cannot be read. Shown as `file:line: place: problem`, as far as each of them is
+/// known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ScriptError {
     file: Option<PathBuf>,
     line: Option<usize>,
+    /// Turn, block or fault, counted from 1; empty for the file as a whole.
     place: String,
     problem: String,
 }
@@ -46,7 +55,7 @@ impl Script {
         Source { text }.script()
     }
 
-    /// Reads a script from a file.
+    /// Reads a script from a file. The error names the file.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, ScriptError> {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|error| ScriptError {
@@ -65,12 +74,14 @@ impl Script {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ScriptForm<'a> {
+    /// The default conversation; it may be missing where there are named ones.
     #[serde(borrow)]
     turns: Option<Vec<&'a RawValue>>,
     #[serde(default)]
     after_last: AfterLast,
     #[serde(borrow, default)]
     conversations: Vec<&'a RawValue>,
+    /// Only `false` turns validation off.
     strict: Option<bool>,
     longest_request: Option<usize>,
 }
@@ -91,6 +102,7 @@ struct ConversationForm<'a> {
 #[serde(deny_unknown_fields)]
 struct RepeatForm<'a> {
     repeat: usize,
+    /// Either this or `turns`; if both are given, this one comes first.
     #[serde(borrow)]
     turn: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -100,6 +112,7 @@ struct RepeatForm<'a> {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TurnForm<'a> {
+    /// A text, or a list of blocks.
     #[serde(borrow)]
     content: &'a RawValue,
     stop_reason: Option<StopReason>,
@@ -114,12 +127,14 @@ struct TurnForm<'a> {
     faults: Vec<&'a RawValue>,
 }
 
+/// Read first, to know which form the block has. Kinds that are not known are sent as they stand.
 #[derive(Deserialize)]
 struct Kind {
     #[serde(rename = "type")]
     kind: String,
 }
 
+/// Without `input` and `input_text` the input is `{}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ToolUseForm<'a> {
@@ -165,6 +180,7 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
+    /// A list is a script of turns alone, an object can say more.
     fn script(self) -> Result<Script, ScriptError> {
         let whole: &RawValue = serde_json::from_str(self.text).map_err(|error| ScriptError {
             file: None,
@@ -214,7 +230,8 @@ impl<'a> Source<'a> {
             .after_last(form.after_last))
     }
 
-    /// Turns in order; a repetition becomes its turns.
+    /// Turns in order; a repetition becomes its turns. The place of an error in a repetition is the
+    /// number of its first turn.
     fn turns(self, raw: &[&'a RawValue], within: &str) -> Result<Vec<Turn>, ScriptError> {
         let mut turns = Vec::new();
         for raw in raw {
@@ -274,6 +291,7 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Inputs keep their text, spaces and order of keys included: what is sent is what was written.
     fn block(self, raw: &'a RawValue, place: &str) -> Result<Block, ScriptError> {
         if raw.get().starts_with('"') {
             return Ok(Block::Text(self.read(raw, place)?));
@@ -312,6 +330,7 @@ impl<'a> Source<'a> {
         })
     }
 
+    /// Reads a part into its form. The line in the error is that of the file, not of the slice.
     fn read<T: Deserialize<'a>>(self, raw: &'a RawValue, place: &str) -> Result<T, ScriptError> {
         serde_json::from_str(raw.get()).map_err(|error| {
             let text = error.to_string();
@@ -333,6 +352,7 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Works for slices of `text` only.
     fn line_of(self, raw: &RawValue) -> usize {
         let offset = (raw.get().as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
         let before = self.text.as_bytes().get(..offset).unwrap_or_default();

@@ -1,4 +1,12 @@
 //! Decides what goes over the wire for a turn or a fault, before any of it is sent.
+//!
+//! A plan is a list of bytes to send and pauses between them, and what becomes of the connection.
+//! Everything is decided before the first byte goes out, so a fault can cut at any place and the
+//! sending code (`serve.rs`) knows nothing of turns or formats.
+//!
+//! Bodies are written by hand. Streams use chunked encoding, so that an early close is seen as an
+//! error and not as an end; an answer in one piece has its length in the head, also when less of it
+//! is sent.
 
 use std::time::Duration;
 
@@ -22,6 +30,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) enum Step {
     Pause(Duration),
+    /// Waits for a test to open it.
     Hold(Gate),
     Send(Vec<u8>),
 }
@@ -29,20 +38,26 @@ pub(crate) enum Step {
 /// What becomes of the connection afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Ending {
+    /// The answer is complete, and the connection takes the next request.
     #[default]
     KeepAlive,
+    /// Closed with the body unfinished.
     Cut,
+    /// Nothing more is sent until the client goes away.
     Hang,
     /// Keep-alive events until the client goes away.
     Ping,
+    /// Closed so that the client gets an error at once.
     Reset,
 }
 
 const PAGE: &[u8] = b"<html><body><h1>502 Bad Gateway</h1></body></html>\n";
+/// Neither UTF-8, nor events, nor JSON.
 const NOT_SSE: &[u8] = b"\xff\xfe\x00 this is no event stream \x00\n{]\n\n";
 
 impl Plan {
-    /// A turn as it should be, or as the fault has it.
+    /// A turn as it should be, or as the fault has it. Latency and gate come first, for faults as
+    /// well. `fault` is what this attempt meets.
     pub(crate) fn new(wire: Wire, turn: &Turn, asked: &Asked, fault: Option<&Fault>) -> Self {
         let mut plan = Self::default();
         if !turn.latency.is_zero() {
@@ -70,7 +85,8 @@ impl Plan {
         }
     }
 
-    /// A request turned down.
+    /// A request turned down. Not a fault of the script: the request broke a rule, or there is no
+    /// turn for it.
     pub(crate) fn refusal(wire: Wire, refused: &Refused) -> Self {
         let error = json!({"type": error_kind(refused.status), "message": refused.message});
         Self::default().with_whole(
@@ -108,6 +124,7 @@ impl Plan {
         self.with_whole(fault.status, "application/json", &headers, &body)
     }
 
+    /// Head and body of an answer in one piece.
     fn with_whole(
         mut self,
         status: u16,
@@ -121,7 +138,8 @@ impl Plan {
         self
     }
 
-    /// An answer that is not streamed, perhaps broken on its way.
+    /// An answer that is not streamed, perhaps broken on its way. Counts of events have no meaning
+    /// here: 0 breaks before the body, anything else half-way through it.
     fn with_whole_faulty(mut self, wire: Wire, body: &[u8], fault: Option<&Fault>) -> Self {
         let half_after = |events: usize| if events == 0 { 0 } else { body.len() / 2 };
         let (kept, ending) = match fault {
@@ -149,6 +167,7 @@ impl Plan {
         self.ending(ending)
     }
 
+    /// The stream as far as the fault lets it come, with what the fault adds at its end.
     fn with_events(
         mut self,
         wire: Wire,
@@ -241,6 +260,7 @@ pub(crate) fn ping() -> Vec<u8> {
     bytes
 }
 
+/// One chunk of HTTP: its size in hexadecimal, its data.
 fn push_chunk(out: &mut Vec<u8>, data: &[u8]) {
     // A chunk of no length would end the body.
     if data.is_empty() {
@@ -257,6 +277,7 @@ fn stream_head() -> Vec<u8> {
         .to_vec()
 }
 
+/// `length` is that of the whole body, whether or not all of it is sent.
 fn whole_head(
     status: u16,
     content_type: &str,

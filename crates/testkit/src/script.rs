@@ -1,4 +1,13 @@
 //! A script: what the model answers, turn by turn, in one or several conversations.
+//!
+//! A script is a value: it is built or parsed before the server starts and never changes while it
+//! runs. A request is answered in three steps, none of which depends on earlier requests:
+//!
+//! 1. The first named conversation whose matcher holds is chosen, else the default one.
+//! 2. The number of assistant messages in the request is the index of the turn.
+//! 3. The turn is played, or what `after_last` says if the index is beyond the last.
+//!
+//! Only faults remember something, namely how often a turn was tried.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,8 +21,10 @@ use crate::{Turn, asked::Asked};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Script {
     pub(crate) named: Vec<Conversation>,
+    /// None: a request that no named conversation matches is refused with 400.
     pub(crate) default: Option<Conversation>,
     pub(crate) validation: Validation,
+    /// In bytes of the body. Checked before the body is read, so it also holds without validation.
     pub(crate) longest_request: Option<usize>,
 }
 
@@ -40,7 +51,8 @@ pub enum AfterLast {
     End,
 }
 
-/// Which requests a conversation is for. All that is set must hold.
+/// Which requests a conversation is for. All that is set must hold. An empty one matches every
+/// request. Texts are compared with letter case and without templates.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Matcher {
@@ -66,7 +78,7 @@ impl Matcher {
         }
     }
 
-    /// Requests for exactly this model.
+    /// Requests for exactly this model, as the request spells it.
     pub fn model(name: impl Into<String>) -> Self {
         Self {
             model: Some(name.into()),
@@ -74,7 +86,8 @@ impl Matcher {
         }
     }
 
-    /// Both this and the other.
+    /// Both this and the other. Where both set the same condition, that of the other replaces this
+    /// one: there is one text for each.
     pub fn and(self, other: Self) -> Self {
         Self {
             first_user_contains: other.first_user_contains.or(self.first_user_contains),
@@ -96,6 +109,8 @@ impl Matcher {
 /// The turns of one conversation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conversation {
+    /// For errors, the log and the count of attempts; two conversations of one name share that
+    /// count.
     pub(crate) name: String,
     pub(crate) matcher: Matcher,
     pub(crate) turns: Vec<Turn>,
@@ -205,6 +220,7 @@ impl Script {
             .get_or_insert_with(|| Conversation::new("default", Matcher::default()))
     }
 
+    /// `None` if nothing matches and there is no default one.
     pub(crate) fn choose(&self, asked: &Asked) -> Option<&Conversation> {
         self.named
             .iter()

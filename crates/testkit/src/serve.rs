@@ -1,4 +1,11 @@
 //! Answers the requests of one connection after another.
+//!
+//! A connection is a loop: read a request, decide on a plan, play it, and go on or close as the
+//! plan ends. Connections share a `Room` and nothing else. The decision is made at once, without
+//! waiting, so two requests that come together do not wait for each other.
+//!
+//! What is decided, in this order: too long, not readable, against the rules of the API, no turn
+//! for it, the fault of this attempt, the turn.
 
 use std::{
     collections::HashMap,
@@ -40,10 +47,13 @@ pub(crate) struct Room {
     pub(crate) log: Option<Log>,
     pub(crate) kept: Mutex<Kept>,
     pub(crate) counts: watch::Sender<Counts>,
+    /// How often a turn with faults was tried: by conversation, index and digest of the first user
+    /// message.
     attempts: Mutex<HashMap<(String, usize, u64), usize>>,
     started: Instant,
 }
 
+/// Watched by those who wait; `dropped` counts answers that the client broke off.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -104,6 +114,7 @@ impl Room {
         plan
     }
 
+    /// An error is a refusal with its status; the request is counted and kept all the same.
     fn decide(&self, wire: Wire, request: &Request) -> Result<(Asked, Chosen), Refused> {
         let bytes = request.body.len();
         if let Some(most) = self.script.longest_request
@@ -138,6 +149,7 @@ impl Room {
         }
     }
 
+    /// Takes the next fault of the turn: a request that is refused before this point uses none up.
     fn chosen(
         &self,
         conversation: Option<&Conversation>,
@@ -175,6 +187,7 @@ impl Room {
 }
 
 impl Chosen {
+    /// For the log: the conversation, the number of the turn, and its stop reason or the fault.
     fn describe(&self, asked: &Asked) -> String {
         let what = match &self.fault {
             Some(fault) => format!("{fault:?}"),
@@ -188,6 +201,8 @@ impl Chosen {
     }
 }
 
+/// Whether the turn ends in `pause_turn`, after which the client sends the conversation back as it
+/// is.
 fn pauses(conversation: &Conversation, index: usize) -> bool {
     let turn = conversation.play(index);
     turn.is_ok_and(|turn| turn.stop_reason() == StopReason::PauseTurn)
@@ -211,6 +226,7 @@ pub(crate) async fn accept(listener: TcpListener, room: Arc<Room>, stop: oneshot
     }
 }
 
+/// One connection, until either side closes it.
 async fn converse(stream: TcpStream, room: Arc<Room>) {
     let Ok(mut connection) = Connection::new(stream) else {
         return;
@@ -247,6 +263,7 @@ async fn converse(stream: TcpStream, room: Arc<Room>) {
     }
 }
 
+/// An error means that the client closed the connection, seen while sending or during a pause.
 async fn play(connection: &mut Connection, plan: &Plan) -> Result<(), Gone> {
     for step in &plan.steps {
         match step {

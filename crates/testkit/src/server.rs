@@ -1,4 +1,17 @@
 //! The running server, as tests hold it.
+//!
+//! A test starts a server with a script, runs the program under test against `url`, and looks at
+//! the requests afterwards:
+//!
+//! ```text
+//! let server = ScriptedModel::start_blocking(Script::of([Turn::text("Hello.")]))?;
+//! // ANTHROPIC_BASE_URL=server.url() ANTHROPIC_API_KEY=anything codespar -p "hi"
+//! assert_eq!(server.requests()[0].messages().len(), 1);
+//! ```
+//!
+//! The async and the blocking form are the same server; the blocking one has a thread and a runtime
+//! of its own, so a test without Tokio can use it. To act while an answer is awaited, wait for its
+//! request first (`wait_for_requests`), or hold the turn with a `Gate`.
 
 use std::{
     io,
@@ -19,6 +32,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A model that answers by script, over HTTP on the loopback address. Dropping it stops it.
+///
+/// Stopping closes every connection. The blocking form waits until its thread has ended.
 pub struct ScriptedModel {
     address: SocketAddr,
     room: Arc<Room>,
@@ -29,9 +44,10 @@ pub struct ScriptedModel {
 /// Settings of a server that tests rarely change.
 #[derive(Default)]
 pub struct Setup {
-    /// The port; 0, the default, takes a free one.
+    /// The port; 0, the default, takes a free one. Fails to start if the port is taken.
     pub port: u16,
-    /// Which requests are kept.
+    /// Which requests are kept. Long runs and benchmarks keep few or none, since each request holds
+    /// the whole conversation.
     pub capture: RequestCapture,
     /// Takes one line for each request.
     pub log: Option<Log>,
@@ -53,6 +69,8 @@ impl ScriptedModel {
     }
 
     /// Starts a server on the current Tokio runtime.
+    ///
+    /// It ends with that runtime, also while the value lives.
     pub async fn start_with(script: Script, setup: Setup) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, setup.port)).await?;
         let address = listener.local_addr()?;
@@ -127,7 +145,7 @@ impl ScriptedModel {
         self.address
     }
 
-    /// The requests kept, in order of arrival.
+    /// The requests kept, in order of arrival. Those that were refused are among them.
     pub fn requests(&self) -> Vec<CapturedRequest> {
         self.room.kept.lock().all()
     }
@@ -148,7 +166,8 @@ impl ScriptedModel {
         self.room.counts.borrow().dropped
     }
 
-    /// Waits until so many requests have come, and returns those that are kept.
+    /// Waits until so many requests have come, and returns those that are kept. A request counts
+    /// when it has arrived whole, before it is answered.
     pub async fn wait_for_requests(
         &self,
         count: u64,
@@ -196,6 +215,7 @@ impl ScriptedModel {
         }
     }
 
+    /// Looks every millisecond; a wait on the channel would need a runtime.
     fn wait_blocking(
         &self,
         what: &'static str,

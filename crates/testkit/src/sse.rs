@@ -1,4 +1,13 @@
 //! A body of server-sent events that remembers where each one ends.
+//!
+//! ```text
+//! event: NAME          only in the Anthropic format
+//! data: ONE LINE OF JSON
+//! (empty line)
+//! ```
+//!
+//! The ends are remembered so that a fault can keep the first so many events, and a delay can be
+//! put before each delta, without writing the stream a second time.
 
 /// Events, written out in one buffer.
 #[derive(Debug, Default)]
@@ -16,7 +25,9 @@ struct Mark {
 /// Whether an event is one of the many small ones that a delay applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
+    /// A piece of a text, of thinking or of an input.
     Delta,
+    /// Everything that frames the deltas; sent without delay.
     Frame,
 }
 

@@ -1,4 +1,15 @@
 //! Values of the request that a script may speak of: `{{turn}}` and its kin.
+//!
+//! ```text
+//! {{turn}}              number of the turn, from 1
+//! {{last_tool_result}}  text of the newest tool result
+//! {{last_user_text}}    text of the newest message of the user
+//! {{task_id}}           the first task id in that text
+//! ```
+//!
+//! They let a script without state react to what happened: wait for the task that was just
+//! announced, or repeat what a command printed. A `task_id` without any id in the text stays as it
+//! is, so that a test shows it.
 
 use std::borrow::Cow;
 
@@ -11,7 +22,8 @@ pub(crate) enum Within {
     Json,
 }
 
-/// Puts the values in. What is between braces and not known stays as it is.
+/// Puts the values in. What is between braces and not known stays as it is. Values are not looked
+/// at again, so a result that contains `{{turn}}` stays as it is.
 pub(crate) fn fill<'a>(text: &'a str, asked: &Asked, within: Within) -> Cow<'a, str> {
     if !text.contains("{{") {
         return Cow::Borrowed(text);
@@ -41,6 +53,7 @@ pub(crate) fn fill<'a>(text: &'a str, asked: &Asked, within: Within) -> Cow<'a, 
     Cow::Owned(filled)
 }
 
+/// `None` for a name that is not known.
 fn value_of<'a>(name: &str, asked: &'a Asked) -> Option<Cow<'a, str>> {
     Some(match name {
         "turn" => Cow::Owned((asked.turn + 1).to_string()),
@@ -62,6 +75,7 @@ fn first_task_id(text: &str) -> Option<&str> {
         .find(is_id)
 }
 
+/// In JSON the value stands within quotes of the script, so it is escaped and gets none of its own.
 fn push(filled: &mut String, value: &str, within: Within) {
     match within {
         Within::Text => filled.push_str(value),

@@ -1,4 +1,8 @@
 //! One scripted answer of the model: its blocks, its pace and the faults that come before it.
+//!
+//! A turn says what the model answers, not how it goes over the wire: the same turn is sent as
+//! Anthropic events, as OpenAI chunks or in one piece. What the request does not decide (ids, token
+//! counts, the stop reason) is computed so that it is the same on every run.
 
 use std::time::Duration;
 
@@ -15,12 +19,17 @@ const DEFAULT_CHUNK: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     pub(crate) content: Vec<Block>,
+    /// As set; `None` is worked out from the content when the turn is played.
     pub(crate) stop_reason: Option<StopReason>,
     pub(crate) usage: TurnUsage,
+    /// Before the first byte, of a fault as well.
     pub(crate) latency: Duration,
     pub(crate) gate: Option<Gate>,
+    /// Before each delta of a streamed answer; one in a piece ignores it.
     pub(crate) delay: Duration,
+    /// Characters in each delta.
     pub(crate) chunk: usize,
+    /// One for each attempt, in order.
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -36,12 +45,14 @@ pub(crate) enum Block {
         data: String,
     },
     ToolUse {
+        /// None: made from the conversation and the place, so that it is the same on every run.
         id: Option<String>,
         name: String,
         /// Sent as it stands: JSON as a rule, anything when the model is to write nonsense.
         input: String,
     },
-    /// A JSON object of a kind this crate knows nothing about.
+    /// A JSON object of a kind this crate knows nothing about. Sent as it stands, with templates
+    /// filled in. Only the Anthropic format has room for it.
     Raw(String),
 }
 
@@ -57,7 +68,8 @@ pub(crate) struct TurnUsage {
 }
 
 impl TurnUsage {
-    /// Four bytes a token, about what real tokenizers give.
+    /// Four bytes a token, about what real tokenizers give. Never 0 where it is computed: clients
+    /// take a count of 0 for one that is missing.
     pub(crate) fn resolve(&self, request_bytes: usize, answer_bytes: usize) -> Usage {
         let tokens = |bytes: usize| (bytes as u64).div_ceil(4).max(1);
         Usage {
@@ -176,7 +188,8 @@ impl Turn {
         self
     }
 
-    /// Waits until the gate is open before the first byte of the answer.
+    /// Waits until the gate is open before the first byte of the answer. The test opens it when it
+    /// has seen what it waited for; a client that goes away first counts as dropped.
     pub fn held_by(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());
         self

@@ -12,7 +12,8 @@ use codespar_files::{Place, Temporary};
 use crate::ToolError;
 
 /// Puts `content` at `place`, which `path` names for people. `before` is the file that is there;
-/// its mode and owner stay. Gives back what the new file is.
+/// its mode and owner stay. Gives back what the new file is. A read-only file is refused, although
+/// a rename could replace it: its mode says that it is not to be changed.
 pub(crate) fn write(
     place: &Place,
     path: &Path,
@@ -29,6 +30,8 @@ pub(crate) fn write(
         .map_err(|error| ToolError(format!("cannot write {}: {error}", path.display())))
 }
 
+/// Owner and mode are set before the rename, so the file never appears under its name with others.
+/// On failure the temporary file is removed and the old file stays.
 fn replace(place: &Place, content: &[u8], before: Option<&Metadata>) -> io::Result<Metadata> {
     let (mut new, file) = Temporary::beside(place, content)?;
     if let Some(before) = before {

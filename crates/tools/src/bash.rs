@@ -1,4 +1,17 @@
 //! Bash: a shell command, in the sandbox.
+//!
+//! One command is one shell process. Only the working directory carries over between commands; it
+//! is written to a file by a trap that the script sets (`bash/shell.rs`) and read back after the
+//! command has ended:
+//!
+//! ```text
+//! check input -> directory to start in -> script with trap -> Launch
+//!     -> process::run (sandbox, capture, timeout) -> new directory -> text for the model
+//! ```
+//!
+//! The command may end by itself, by its timeout or by cancellation; in each case the model gets
+//! the output so far and how it ended. A command that could not be confined or started is an error
+//! without output.
 
 mod shell;
 
@@ -18,7 +31,9 @@ use crate::{
 pub(crate) use shell::CwdNote;
 use shell::Shell;
 
+/// Milliseconds, for a call that names none.
 const DEFAULT_TIMEOUT: u64 = 120_000;
+/// Milliseconds. Longer commands are for background tasks.
 const LONGEST_TIMEOUT: u64 = 600_000;
 
 /// Keeps programs from asking, paging and colouring.
@@ -29,6 +44,7 @@ const NON_INTERACTIVE: [(&str, &str); 4] = [
     ("TERM", "dumb"),
 ];
 
+/// It has no state: what is kept between commands is in the [`Context`].
 #[derive(Debug, Default)]
 pub struct Bash;
 
@@ -92,6 +108,7 @@ impl Tool for Bash {
     }
 }
 
+/// Checked twice, in `inspect` and in `run`. A NUL byte cannot be part of a program's argument.
 fn check(input: &RawValue) -> Result<(String, Duration), ToolError> {
     let Input {
         command, timeout, ..
@@ -111,7 +128,10 @@ fn check(input: &RawValue) -> Result<(String, Duration), ToolError> {
     Ok((command, Duration::from_millis(timeout)))
 }
 
-/// A shell command as the Bash tool runs it: same shell, environment and walls.
+/// A shell command as the Bash tool runs it: same shell, environment and sandbox. Also for
+/// background commands and for tests of a change, which have no working directory to carry over.
+///
+/// The policy of the sandbox is computed here from the context as it is now. Nothing is started.
 pub fn shell_launch(
     command: &str,
     cwd: &Path,
@@ -135,6 +155,9 @@ pub fn shell_launch(
     })
 }
 
+/// The note for the working directory is taken out of the context while a command uses it, and put
+/// back only if it was written as expected. A command that was killed, or that destroyed the note,
+/// leaves the directory as it was and the next command gets a new note.
 async fn run(
     command: &str,
     timeout: Duration,
@@ -180,6 +203,8 @@ fn standing(context: &Context, notes: &mut Vec<String>) -> PathBuf {
     root
 }
 
+/// Follows the command only within the workspace: relative paths of later calls would otherwise
+/// lead outside of it. The model is told when it is taken back.
 fn move_to(context: &Context, ended_in: PathBuf, cwd: &Path, notes: &mut Vec<String>) {
     let inside = context.workspace().any(|tree| {
         let real = tree.canonicalize();
@@ -196,6 +221,7 @@ fn move_to(context: &Context, ended_in: PathBuf, cwd: &Path, notes: &mut Vec<Str
     }
 }
 
+/// Later entries win over those of the context. `OLDPWD` would be that of the user's shell.
 fn environment(context: &Context, cwd: &Path) -> Vec<(OsString, OsString)> {
     let mut env = context.child_env().to_vec();
     env.retain(|(name, _)| name != "OLDPWD");
@@ -206,6 +232,8 @@ fn environment(context: &Context, cwd: &Path) -> Vec<(OsString, OsString)> {
     env
 }
 
+/// The result for the model: output, then how the command ended, then what else happened. A command
+/// that changed protected paths has failed whatever its exit code, because they were put back.
 fn tell(output: &str, ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> ToolOutput {
     let (mut is_error, how) = match ended.ending {
         Ending::Exited(0) => (false, None),
@@ -246,6 +274,7 @@ fn tell(output: &str, ended: &Ended, timeout: Duration, mut notes: Vec<String>) 
     }
 }
 
+/// A shell reports a child that a signal ended as 128 plus the signal.
 fn exit_code(code: i32) -> String {
     let signal = match code {
         130 => " (interrupted)",

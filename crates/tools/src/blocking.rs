@@ -1,4 +1,7 @@
 //! File work off the async threads.
+//!
+//! Files are read and written by blocking system calls, which would hold up the other tasks of the
+//! runtime. A panic in the work becomes an error of the tool.
 
 use tokio_util::sync::CancellationToken;
 

@@ -12,7 +12,8 @@ use crate::Context;
 /// A tool result has at most this many characters, its notice included.
 pub const RESULT_LIMIT: usize = 30_000;
 
-/// Characters kept at each end; together with the notice they stay below the limit.
+/// Characters kept at each end; together with the notice they stay below the limit. Both ends are
+/// kept because commands say what they do at the start and what went wrong at the end.
 pub(crate) const END: usize = 14_500;
 
 /// A cut is moved to the end of a line if there is one this near.
@@ -37,6 +38,8 @@ pub fn bound(text: String, context: &Context, name: &str) -> String {
     join(head, tail, left_out, &place)
 }
 
+/// A full disk must not lose the result: both ends are returned in any case, with the reason why
+/// the rest is missing.
 fn write_out(text: &str, directory: &Path, name: &str) -> Place {
     let written = output_file(directory, name)
         .and_then(|(mut file, path)| file.write_all(text.as_bytes()).map(|()| path));
@@ -98,7 +101,8 @@ pub(crate) fn last(text: &str, limit: usize) -> &str {
     }
 }
 
-/// A new file in the output directory, readable by its owner only.
+/// A new file in the output directory, readable by its owner only. The name begins with that of the
+/// tool and is otherwise random; it is not removed by us when the process ends.
 pub(crate) fn output_file(directory: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     fs::create_dir_all(directory)?;
     let name: String = name

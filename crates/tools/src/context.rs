@@ -82,6 +82,10 @@ impl Hidden {
     }
 
     /// What is hidden and exists: in the workspace, and by name elsewhere.
+    ///
+    /// The sandbox needs paths to mount over, not patterns, so the workspace is walked. The answer
+    /// is kept for a few seconds, because commands come in quick succession; a file that is created
+    /// and hidden meanwhile is seen when it runs out. A hidden directory is not entered.
     pub(crate) fn found_in<'a>(&self, trees: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
         if self.covers.is_none() {
             return Vec::new();
@@ -127,7 +131,9 @@ impl fmt::Debug for Hidden {
     }
 }
 
-/// The path that a rule about one file or a whole directory outside of the project names.
+/// The path that a rule about one file or a whole directory outside of the project names. `//etc/x`
+/// is absolute, `~/x` is below the home directory, as in rules. Patterns with wildcards are `None`:
+/// outside of the workspace nothing is walked to find what they match.
 fn named_outside(rule: &str, home: Option<&Path>) -> Option<PathBuf> {
     let pattern = rule.strip_prefix("Read(")?.strip_suffix(')')?;
     let pattern = pattern.strip_suffix("/**").unwrap_or(pattern);
@@ -165,7 +171,9 @@ pub struct ContextParts {
     pub redactor: Arc<Redactor>,
 }
 
-/// What tools share during one agent's run.
+/// What tools share during one agent's run. One per agent: a subagent has its own, with its own
+/// ledger. The parts never change; what does is behind a lock that is held for a moment only, never
+/// across an `await`.
 pub struct Context {
     parts: ContextParts,
     cwd: Mutex<PathBuf>,

@@ -1,4 +1,12 @@
 //! Edit: one text of a file for another.
+//!
+//! An edit is safe against three mistakes. The file must have been read and not have changed since
+//! ([`FileLedger`]). The old text must be found in exactly one place, or everywhere on request
+//! (`matching`). And where the file was shown with its secrets redacted, marks in the edit are
+//! turned back into the secrets they stand for, or the edit is refused.
+//!
+//! The new content replaces the file by a rename, with its mode and owner kept. An empty
+//! `old_string` creates a file, or fills an empty one.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,9 +24,12 @@ use crate::{
     write::Target,
 };
 
-/// Lines shown around a change, and of the change itself.
+/// Lines shown above and below the change, so that the model can see whether it is where it was
+/// meant.
 const AROUND: usize = 3;
+/// Lines of a long change that are shown.
 const SHOWN: usize = 20;
+/// Characters of a shown line.
 const SHOWN_CHARS: usize = 300;
 
 pub(crate) struct Edit;
@@ -79,6 +90,9 @@ impl Tool for Edit {
     }
 }
 
+/// Everything happens on one held place: what is read, checked and replaced is the same directory
+/// entry. A file that another process changes between the check and the rename is overwritten; that
+/// window cannot be closed without locks that other programs respect.
 fn edit(
     path: &Path,
     cwd: &Path,
@@ -124,6 +138,7 @@ fn edit(
     Ok(report(&name, &replaced))
 }
 
+/// The form of every refusal: the file is as it was.
 fn not_edited(name: &str, reason: &dyn std::fmt::Display) -> ToolError {
     ToolError(format!("{name} is not edited: {reason}"))
 }

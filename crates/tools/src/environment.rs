@@ -1,4 +1,9 @@
 //! The environment of child processes: what they need, without secrets.
+//!
+//! Variables go by name, by prefix, by the shape of the name ([`is_secret_name`]) and by the shape
+//! of the value ([`looks_secret`]). A variable is dropped when any of these applies; what remains
+//! is inherited, because builds depend on variables that no list could name. Only a name that the
+//! settings pass on purpose gets through all of them.
 
 use std::{
     collections::BTreeMap,
@@ -90,6 +95,8 @@ pub fn child_environment(
         .collect()
 }
 
+/// Names of the lists above are compared as they are written, as the programs concerned do.
+/// `LD_LIBRARY_PATH` stays, as the only one of the loader's variables.
 fn is_harmless(name: &OsStr, value: &OsStr) -> bool {
     let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
     // A command may need its libraries; nothing outside of the sandbox gets to see it.

@@ -1,4 +1,15 @@
 //! Markdown with a YAML head between `---` lines; errors carry the line of the file.
+//!
+//! ```text
+//! ---
+//! name: pdf
+//! description: Fills in forms
+//! ---
+//! The body.
+//! ```
+//!
+//! Used for skills and agent definitions. The YAML is foreign text: whatever it is, the result is a
+//! value or an error with a line.
 
 use serde::de::DeserializeOwned;
 

@@ -1,4 +1,8 @@
 //! Glob: files by name.
+//!
+//! `inspect` and `run` both parse the pattern, but the directory that is walked is the one that the
+//! decision was made on. The walk is parallel, so files are collected first and sorted afterwards;
+//! a pattern that matches many files costs their metadata as well.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +24,7 @@ use crate::{
     walk,
 };
 
-/// Files shown.
+/// Files shown: the newest. The result says how many there are.
 const MAX_FILES: usize = 200;
 
 pub(crate) struct Glob;
@@ -75,12 +79,15 @@ impl Tool for Glob {
     }
 }
 
-/// Where to look and for what.
+/// Where to look and for what. Made from the input alone; nothing on disk but links has been looked
+/// at.
 struct Hunt {
+    /// Resolved: absolute and without links.
     dir: PathBuf,
     hidden: Hidden,
     pattern: GlobMatcher,
-    /// The pattern is for names, not for paths.
+    /// The pattern is for names, not for paths. `*.rs` finds files at any depth; `src/*.rs` only
+    /// directly in `src`.
     by_name: bool,
 }
 
@@ -119,6 +126,8 @@ impl Hunt {
         })
     }
 
+    /// A path is compared relative to the directory, since the pattern's leading parts have become
+    /// that.
     fn wants(&self, path: &Path) -> bool {
         let tail = if self.by_name {
             path.file_name().map(Path::new)
@@ -129,6 +138,8 @@ impl Hunt {
     }
 }
 
+/// Walks, sorts and cuts. Each worker of the walk looks at the cancellation before every entry. An
+/// entry that cannot be read is left out: one unreadable directory should not hide the others.
 fn find(hunt: &Hunt, cwd: &Path, cancel: &CancellationToken) -> Result<String, ToolError> {
     walk::directory(&hunt.dir, cwd)?;
     let (found, files) = mpsc::channel();
@@ -168,7 +179,9 @@ fn find(hunt: &Hunt, cwd: &Path, cancel: &CancellationToken) -> Result<String, T
     Ok(lines.join("\n"))
 }
 
-/// The latest change first; files of the same moment by name.
+/// The latest change first; files of the same moment by name. A file whose time cannot be read
+/// comes last. The order does not depend on the order of the walk, so that the same call gives the
+/// same answer.
 pub(crate) fn newest_first(files: Vec<PathBuf>) -> Vec<PathBuf> {
     let changed = |path: &Path| {
         std::fs::metadata(path)

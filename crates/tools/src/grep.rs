@@ -1,4 +1,8 @@
 //! Grep: text in files, with ripgrep's own crates.
+//!
+//! Files are searched twice in the mode `content`: first all of them in parallel, up to the first
+//! match, to know which ones match (`search`); then those, one after the other and in order, until
+//! the report is full (`report`). So matches are never collected in memory.
 
 mod report;
 mod search;
@@ -38,7 +42,7 @@ struct Input {
     /// Lines around
     #[serde(rename = "-C")]
     around: Option<usize>,
-    /// Ignore case
+    /// Match upper and lower case alike
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
     /// Line numbers; default: true

@@ -1,4 +1,11 @@
 //! Tool inputs: their JSON schema, and errors that name the field.
+//!
+//! A tool's input type is the single source: `schemars` makes the schema that the model sees,
+//! `serde` reads what the model wrote. When reading fails, the input is compared with the schema
+//! again to find the field at fault. `serde` alone would report a position in a text that the model
+//! cannot see.
+//!
+//! The schema is sent with every request, so what does not help a model to fill it in is removed.
 
 use std::sync::Arc;
 
@@ -15,6 +22,8 @@ pub fn schema<T: JsonSchema>() -> Arc<RawValue> {
     raw.map_or_else(|_| Arc::from(RawValue::NULL.to_owned()), Arc::from)
 }
 
+/// Everything is inlined, since the types are small. The description of the type itself is for us;
+/// the tool has its own text for the model.
 fn schema_value<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -30,6 +39,7 @@ fn schema_value<T: JsonSchema>() -> Value {
 }
 
 /// Removes titles, number formats and null alternatives: the list of required fields says enough.
+/// An optional field may be absent or `null`.
 fn strip(schema: &mut Value) {
     let Value::Object(object) = schema else {
         return;
@@ -69,7 +79,8 @@ fn unwrap_optional(object: &mut Map<String, Value>) {
     }
 }
 
-/// Reads an input; an error says which field is wrong and what it should be.
+/// Reads an input; an error says which field is wrong and what it should be. The schema is made
+/// only on failure.
 pub fn parse<T: DeserializeOwned + JsonSchema>(input: &RawValue) -> Result<T, ToolError> {
     serde_json::from_str(input.get()).map_err(|error| {
         let found = diagnose(&schema_value::<T>(), input, "");
@@ -80,12 +91,14 @@ pub fn parse<T: DeserializeOwned + JsonSchema>(input: &RawValue) -> Result<T, To
     })
 }
 
-/// The first field that does not agree with the schema.
+/// The first field that does not agree with the schema. `None` when the schema finds nothing wrong,
+/// as when a number is too large for its type; then the message of `serde` has to do.
 fn diagnose(schema: &Value, input: &RawValue, at: &str) -> Option<String> {
     let input: Value = serde_json::from_str(input.get()).ok()?;
     mismatch(schema, &input, at)
 }
 
+/// `at` is the path of the value, such as `steps[1].name`; empty for the input as a whole.
 fn mismatch(schema: &Value, input: &Value, at: &str) -> Option<String> {
     let here = || match at {
         "" => "the input".to_owned(),
@@ -110,6 +123,8 @@ fn mismatch(schema: &Value, input: &Value, at: &str) -> Option<String> {
     }
 }
 
+/// Missing fields come before wrong ones: a misspelt required field is both, and its name is the
+/// more useful message. An unknown field is reported with the names that there are.
 fn object_mismatch(schema: &Value, fields: &Map<String, Value>, at: &str) -> Option<String> {
     let properties = schema.get("properties")?.as_object()?;
     let path = |name: &str| match at {
@@ -141,6 +156,7 @@ fn object_mismatch(schema: &Value, fields: &Map<String, Value>, at: &str) -> Opt
     None
 }
 
+/// All integers of tool inputs are unsigned, so a negative number or a fraction is none.
 fn is_a(value: &Value, wanted: &str) -> bool {
     match wanted {
         "string" => value.is_string(),
@@ -165,6 +181,7 @@ fn article(wanted: &str) -> &str {
     }
 }
 
+/// A short value is quoted; a long one would only bury the message.
 fn described(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".to_owned(),

@@ -1,4 +1,11 @@
 //! Which files were read, and as what: nobody overwrites what they have not seen.
+//!
+//! Read, Write and Edit record each file as it was shown or written. Write and Edit check it before
+//! they replace a file, so an agent cannot overwrite what the user or another program changed after
+//! it looked. A command that changes a file makes it "changed" as well: it has to be read again.
+//!
+//! The records survive a restart by way of the transcript ([`FileLedger::seen`],
+//! [`FileLedger::restore`]). They are per agent: what one has read, another has not.
 
 use std::{
     collections::HashMap,
@@ -12,7 +19,8 @@ use std::{
 use codespar_protocol::SeenFile;
 use parking_lot::Mutex;
 
-/// Larger files are told apart by size, time and inode alone.
+/// Larger files are told apart by size, time and inode alone. It is also the largest file that Edit
+/// takes.
 pub(crate) const HASHED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The files an agent has seen, as it saw them. Clones share one ledger.

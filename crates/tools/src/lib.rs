@@ -1,5 +1,15 @@
 //! The tools an agent works with: the `Tool` trait and registry, one file per tool, processes and
 //! the sandbox.
+//!
+//! A call goes through a tool in two steps. `inspect` reads the input, resolves paths and reports
+//! every access, and changes nothing. The caller decides on that report and, if the call is
+//! allowed, passes it back to `run` as part of the call. `run` works on the reported paths and not
+//! on what the input leads to by then; the files are opened without following links, so a path that
+//! was exchanged in between is an error.
+//!
+//! Everything that tools have in common during one agent's run (working directory, files seen,
+//! sandbox, secrets) is in the [`Context`]. Errors of tools are text for the model, so they say
+//! what to do instead.
 
 mod atomic;
 mod bash;

@@ -1,4 +1,8 @@
 //! LS: what is in a directory.
+//!
+//! One level only: a tree would be long, and Glob finds what is deeper. The rules of the walk hold
+//! as for the other searches (`walk.rs`): ignored files, `.git` and files that a rule hides are
+//! left out, hidden ones are shown.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -16,7 +20,7 @@ use crate::{
     walk,
 };
 
-/// Entries shown.
+/// Entries shown. The rest is counted and the result says so.
 const MAX_ENTRIES: usize = 500;
 
 pub(crate) struct Ls;
@@ -76,6 +80,8 @@ impl Tool for Ls {
     }
 }
 
+/// The globs are compared with names, since only one level is listed. A leading `**/` and a
+/// trailing slash mean nothing there and are removed.
 fn ignored(globs: &[String]) -> Result<GlobSet, ToolError> {
     let wrong = |error: globset::Error| ToolError(format!("`ignore`: {error}"));
     let mut set = GlobSetBuilder::new();
@@ -89,6 +95,8 @@ fn ignored(globs: &[String]) -> Result<GlobSet, ToolError> {
     set.build().map_err(wrong)
 }
 
+/// All entries are collected before the cut, because the order is by kind and name. One that cannot
+/// be read is an error here, unlike in a search: the listing would be wrong without it.
 fn list(
     dir: &Path,
     cwd: &Path,
@@ -127,6 +135,7 @@ fn is_dir(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_dir())
 }
 
+/// A link shows where it leads and is not followed, so the size of its target is not shown.
 fn line(entry: &DirEntry) -> String {
     let name = entry.file_name().to_string_lossy();
     if is_dir(entry) {

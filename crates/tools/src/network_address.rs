@@ -1,4 +1,8 @@
 //! What kind of network an address belongs to.
+//!
+//! Shared by WebFetch and the proxy of the sandbox. The question is always asked of an address,
+//! never of a name: names resolve to what their owner likes, also to `127.0.0.1`. IPv4 addresses
+//! inside IPv6 ones (mapped, translated) are judged as the IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -30,6 +34,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !special
 }
 
+/// Global unicast (`2000::/3`) without the ranges in it that lead elsewhere. Everything outside of
+/// it (loopback, link-local, unique local, multicast) is not public, so new special ranges there
+/// need no line.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     if let Some(mapped) = address.to_ipv4_mapped() {

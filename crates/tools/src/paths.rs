@@ -1,4 +1,8 @@
 //! Paths as a model writes them: resolved to where they really lead, shown short.
+//!
+//! Permissions are decided on real paths, so a link inside the workspace that leads outside is
+//! judged by where it leads. Paths that do not exist yet are resolved as far as they do: a new file
+//! in a linked directory is a file in the real one.
 
 use std::{
     fs,
@@ -14,6 +18,9 @@ const MAX_NEIGHBOURS: usize = 2_000;
 
 /// The absolute path that `path` leads to, with `.`, `..` and every symlink resolved as far as
 /// the path exists. Only links are looked at; nothing is opened.
+///
+/// A relative path starts from the working directory of the shell. `..` is applied after links, as
+/// the kernel does it, and not on the text of the path.
 pub(crate) fn resolve(context: &Context, path: &str) -> Result<PathBuf, ToolError> {
     if path.is_empty() {
         return Err(ToolError("the path is empty".to_owned()));
@@ -25,6 +32,8 @@ pub(crate) fn resolve(context: &Context, path: &str) -> Result<PathBuf, ToolErro
         .ok_or_else(|| ToolError(format!("{path}: too many symbolic links")))
 }
 
+/// `None` after too many links. A component that cannot be read as a link counts as an ordinary
+/// name, whatever the reason: opening it later tells.
 fn follow(path: &Path, links: &mut usize) -> Option<PathBuf> {
     let mut resolved = PathBuf::new();
     for component in path.components() {
@@ -61,7 +70,8 @@ pub(crate) fn shown(path: &Path, cwd: &Path) -> String {
     }
 }
 
-/// Why a missing file is missing, and what is there instead.
+/// Why a missing file is missing, and what is there instead. Where a name is off by a letter or by
+/// case, the suggestion saves a listing.
 pub(crate) fn missing(path: &Path, cwd: &Path) -> ToolError {
     let name = shown(path, cwd);
     let parent = path.parent().unwrap_or(path);

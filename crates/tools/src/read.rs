@@ -1,4 +1,15 @@
 //! Read: a file as numbered lines, or a picture.
+//!
+//! The kind of a file is told by its first bytes, not by its name. Text comes page by page with
+//! line numbers; the whole file is still read up to 32 MiB, to record its hash: after that the file
+//! may be edited, even if only a part was shown. A picture becomes an image block. Everything else
+//! is refused with its kind, because its bytes would mean nothing to a model.
+//!
+//! ```text
+//!  99<tab>fn main() {
+//! 100<tab>    run();
+//! (214 lines in all; go on with offset 101)
+//! ```
 
 mod page;
 
@@ -26,7 +37,7 @@ use crate::{
     sniff::{FileKind, SNIFFED_BYTES, sniff},
 };
 
-/// Lines given when no limit is.
+/// Lines given when no limit is. A page ends earlier when it is as long as a result may be.
 const DEFAULT_LINES: usize = 2_000;
 /// A longer file is not read, not even in part: finding a line in it would take too long.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
@@ -85,6 +96,8 @@ impl Tool for Read {
     }
 }
 
+/// The file is opened once, and size, kind and content all come from that handle. The first bytes
+/// are read to tell the kind and put in front of the rest again.
 fn read(
     path: &Path,
     cwd: &Path,
@@ -138,6 +151,8 @@ fn read(
     }
 }
 
+/// The picture as a block, and its bytes for the ledger. The size is checked before reading and
+/// bounded while reading, as the file may grow.
 fn image(
     name: &str,
     metadata: &Metadata,

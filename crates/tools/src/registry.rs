@@ -1,4 +1,7 @@
 //! The tools there are, by name.
+//!
+//! An agent gets a filtered copy of a registry. A call of a tool that is not in it fails, whatever
+//! the model was told before.
 
 use std::sync::Arc;
 
@@ -43,7 +46,8 @@ impl Registry {
         }
     }
 
-    /// Lets a tool be called by another name too; the model is not told of it.
+    /// Lets a tool be called by another name too; the model is not told of it. A tool's own name
+    /// wins over an alias. An alias of a tool that was filtered out finds nothing.
     pub fn alias(&mut self, alias: impl Into<String>, name: impl Into<String>) {
         self.aliases.push((alias.into(), name.into()));
     }
@@ -90,6 +94,8 @@ impl Registry {
         }
     }
 
+    /// Whether a rule without its parentheses speaks of the tool: by name, by alias, by a prefix
+    /// with `*`, or as a whole MCP server (`mcp__server` covers `mcp__server__tool`).
     fn covers(&self, rule: &str, name: &str) -> bool {
         let alias_of = |rule: &str| self.aliases.iter().find(|(alias, _)| alias == rule);
         rule == name

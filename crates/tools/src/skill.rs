@@ -1,4 +1,13 @@
 //! Skills: instructions for a kind of work, in a directory of their own; and the tool to load one.
+//!
+//! ```text
+//! .codespar/skills/pdf/SKILL.md     head: name, description, allowed-tools; body: instructions
+//! .codespar/skills/pdf/form.py      files the instructions may refer to
+//! ```
+//!
+//! Names and descriptions are read when a project is opened and listed in the system prompt. The
+//! body is read when the skill is used, so an edited skill takes effect at once and unused ones
+//! cost no context. A skill is text only: loading it grants nothing and runs nothing.
 
 use std::{
     fs,
@@ -20,7 +29,7 @@ use crate::{
 const FILE: &str = "SKILL.md";
 /// The most of it.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// Characters of a description in the listing.
+/// Characters of a description in the listing. The listing is in every request.
 const LISTED_CHARS: usize = 300;
 
 /// A place where skills are kept.
@@ -39,8 +48,9 @@ pub struct Skill {
     pub name: String,
     /// What it is for and when to use it.
     pub description: String,
-    /// The tools it says it needs.
+    /// The tools it says it needs. Nothing is granted by it.
     pub allowed_tools: Vec<String>,
+    /// Told to the model with the text, so that it finds the files beside it.
     pub dir: PathBuf,
     /// Whose it is.
     pub origin: &'static str,
@@ -56,9 +66,12 @@ pub struct SkillProblem {
     pub message: String,
 }
 
+/// In the order of the directories they were found in, by name of directory within each. Names are
+/// unique.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills(Vec<Skill>);
 
+/// Unknown fields are ignored, because skills written for other programs have more.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Fields {
@@ -110,6 +123,7 @@ impl Skills {
         text(&self.named(name)?.dir, "")
     }
 
+    /// The skill, or an error that lists the names there are.
     fn named(&self, name: &str) -> Result<&Skill, ToolError> {
         self.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.iter().map(|skill| skill.name.as_str()).collect();
@@ -150,6 +164,8 @@ impl Skills {
     }
 }
 
+/// Reads the head of a skill. Without a name it has that of its directory. The name is restricted
+/// because users and models type it, and because it appears in rules and messages.
 fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
     let path = dir.join(FILE);
     let problem = |line, message: String| SkillProblem {
@@ -265,11 +281,14 @@ impl Tool for UseSkill {
     }
 }
 
+/// A leading slash is dropped, since users write `/name`.
 fn wanted<'a>(input: &Input, context: &'a Context) -> Result<&'a Skill, ToolError> {
     let name = input.name.trim_start_matches('/');
     context.skills().named(name)
 }
 
+/// `$ARGUMENTS` in the body is replaced wherever it stands; a body without it gets the arguments at
+/// its end. The arguments are inserted as they are and not expanded again.
 fn text(dir: &Path, args: &str) -> Result<String, ToolError> {
     let path = dir.join(FILE);
     let wrong = |error: &dyn std::fmt::Display| ToolError(format!("{}: {error}", path.display()));

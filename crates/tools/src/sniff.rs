@@ -13,7 +13,8 @@ pub(crate) enum FileKind {
 /// How many bytes are enough to tell.
 pub(crate) const SNIFFED_BYTES: usize = 8 * 1024;
 
-/// Beginnings of formats that people keep in repositories.
+/// Beginnings of formats that people keep in repositories. UTF-16 counts as binary: Edit works on
+/// UTF-8 only.
 const MAGIC: &[(&[u8], FileKind)] = &[
     (b"\x89PNG\r\n\x1a\n", FileKind::Image("image/png")),
     (b"\xff\xd8\xff", FileKind::Image("image/jpeg")),

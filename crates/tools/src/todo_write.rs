@@ -1,4 +1,8 @@
 //! TodoWrite: the agent's own list of steps.
+//!
+//! The list lives in the context, for surfaces to show and for the prompt after a compaction. Each
+//! call replaces it as a whole, so there is nothing to merge and a bad call leaves the old list as
+//! it was.
 
 use std::sync::Arc;
 
@@ -84,6 +88,8 @@ impl Tool for TodoWrite {
     }
 }
 
+/// Own types for the input, apart from the protocol's: the schema is for the model, the protocol's
+/// form is for events and transcripts, and the two may change independently.
 fn todos(input: &RawValue) -> Result<Vec<Todo>, ToolError> {
     let input: Input = input::parse(input)?;
     let todos = input.todos.into_iter().enumerate().map(|(index, step)| {
@@ -105,6 +111,7 @@ fn todos(input: &RawValue) -> Result<Vec<Todo>, ToolError> {
     todos.collect()
 }
 
+/// Several steps in progress are accepted with a remark, because refusing them would cost a turn.
 fn report(todos: &[Todo]) -> String {
     let count = |status| todos.iter().filter(|todo| todo.status == status).count();
     let running = count(TodoStatus::InProgress);

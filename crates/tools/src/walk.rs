@@ -33,12 +33,13 @@ pub(crate) fn below(dir: &Path, hidden: &Hidden) -> WalkBuilder {
     walk
 }
 
-/// Whether an entry is a regular file.
+/// Whether an entry is a regular file. A link is none, wherever it leads.
 pub(crate) fn is_file(entry: &DirEntry) -> bool {
     entry.file_type().is_some_and(|kind| kind.is_file())
 }
 
-/// A directory to walk, or the reason why not.
+/// A directory to walk, or the reason why not. No component may be a link: `path` was resolved
+/// before, so one that is there now was put there since.
 pub(crate) fn directory(path: &Path, cwd: &Path) -> Result<(), ToolError> {
     match codespar_files::dir(path) {
         Ok(_) => Ok(()),

@@ -1,4 +1,14 @@
 //! WebFetch: a page of the public internet as markdown, or what it says about a question.
+//!
+//! ```text
+//! check the address -> cache -> fetch (5 hops, 5 MiB, 30 s) -> markdown -> reader model -> answer
+//! ```
+//!
+//! The address comes from a model that may have read it in a hostile page, so it must not reach the
+//! local network: see `address.rs`. A redirect to another host is reported instead of followed,
+//! because permission was given for one host. The page goes to a separate model call together with
+//! the question, so that a long page, or instructions in it, do not enter the agent's own
+//! conversation. Where there is no such model, the page itself is the result.
 
 mod address;
 mod cache;
@@ -23,9 +33,10 @@ use page::{Fetched, Fetcher, Page};
 /// How long getting a page may take, redirects and all.
 const TIME: Duration = Duration::from_secs(30);
 
-/// How much of a page its reader gets.
+/// How much of a page its reader gets. The rest is dropped with a note in the text.
 const READER_CHARS: usize = 100_000;
 
+/// The tool, with the pages it fetched lately. Filtered copies of a registry share it.
 #[derive(Default)]
 pub struct WebFetch {
     fetcher: Fetcher,
@@ -54,6 +65,7 @@ impl WebFetch {
         }
     }
 
+    /// The address without its fragment, which no server sees and which would only split the cache.
     fn check(&self, input: &RawValue) -> Result<(Url, String), ToolError> {
         let Input { url, prompt } = input::parse(input)?;
         let mut url = Url::parse(&url)
@@ -64,6 +76,9 @@ impl WebFetch {
         Ok((url, prompt))
     }
 
+    /// The inner error is the address on another host that the page redirects to. Only pages are
+    /// cached, neither redirects nor failures. Two calls for one page at the same time both fetch
+    /// it.
     async fn page(&self, url: &Url) -> Result<Result<Arc<Page>, Url>, ToolError> {
         if let Some(page) = self.cache.get(url) {
             return Ok(Ok(page));
@@ -81,6 +96,7 @@ impl WebFetch {
         }
     }
 
+    /// Cancellation drops the request in progress; the reader gets the token and stops by itself.
     async fn answer(&self, call: &Call, context: &Context) -> Result<String, ToolError> {
         let (url, prompt) = self.check(&call.input)?;
         let page = tokio::select! {

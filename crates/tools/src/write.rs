@@ -1,4 +1,11 @@
 //! Write: a whole file.
+//!
+//! A new file is created with its directories; an existing one must have been read and be unchanged
+//! ([`FileLedger`]). Either way the content appears under its name whole or not at all. Written and
+//! edited files go through the same [`Target`].
+//!
+//! A whole file cannot say which secret a redaction mark stood for. So where the old file has
+//! secrets that were not shown, a new text with more marks than before is refused.
 
 use std::{fs::Metadata, io, path::Path, sync::Arc};
 
@@ -113,6 +120,9 @@ pub(crate) struct Target {
 
 impl Target {
     /// What is at `path`: nothing, or a regular file.
+    ///
+    /// A missing directory is not an error and is not made yet: a call that fails its checks leaves
+    /// nothing behind.
     pub(crate) fn find(path: &Path, name: &str) -> Result<Self, ToolError> {
         let failed =
             |error: &dyn std::fmt::Display| ToolError(format!("cannot read {name}: {error}"));
@@ -152,7 +162,8 @@ impl Target {
         })
     }
 
-    /// Writes the file and remembers it as seen. Missing directories are made.
+    /// Writes the file and remembers it as seen. Missing directories are made. The directories are
+    /// made one by one without following links, and stay if the file then cannot be written.
     pub(crate) fn save(
         &self,
         path: &Path,

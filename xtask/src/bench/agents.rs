@@ -1,4 +1,7 @@
 //! Subagents: ten with shell commands, and a thousand alive at once.
+//!
+//! Memory for each agent is a difference of two runs divided by the number of agents, so that what
+//! the process takes anyway is left out. It is measured once, whatever the number of runs.
 
 use std::time::Duration;
 
@@ -17,11 +20,14 @@ use super::{
 const TURNS: usize = 5;
 const FEW: usize = 10;
 const MANY: usize = 1_000;
-/// Kilobytes a live agent may take.
+/// Kilobytes a live agent may take. A bar.
 const PER_AGENT: f64 = 300.0;
-/// Long enough for all agents to be started before the first goes on.
+/// Long enough for all agents to be started before the first goes on. The scripted model holds back
+/// the first answer to each agent for so long.
 const GATHER: Duration = Duration::from_secs(15);
 
+/// The ten agents run `bench.runs` times; the single agent and the thousand once each. `one` has
+/// the same script with one child, so that the difference is that of 999 agents.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let shell = |turn: usize| Turn::tool("Bash", &json!({"command": format!("echo step {turn}")}));
     let read = |turn: usize| {
@@ -76,6 +82,7 @@ fn stage(bench: &Bench) -> Result<Stage> {
     Ok(stage)
 }
 
+/// Children are told apart from the parent by the text of their prompt; each has the same turns.
 fn script(agents: usize, step: impl Fn(usize) -> Turn) -> Script {
     let call = |agent: usize| -> Value {
         json!({"description": format!("agent {agent}"), "prompt": format!("You are child {agent}.")})

@@ -1,4 +1,7 @@
 //! Builds what is measured, and goes on in the optimised build of this program.
+//!
+//! All programs of the workspace are built with one profile, the scripted model and the meter too:
+//! a slow server would show in the figures as time of the client.
 
 use std::{
     path::{Path, PathBuf},
@@ -28,7 +31,8 @@ pub(super) fn programs(profile: Profile, root: &Path) -> Result<PathBuf> {
     Ok(Metadata::read(root)?.target_directory.join(name))
 }
 
-/// Runs the built `xtask` with the same arguments.
+/// Runs the built `xtask` with the same arguments. Arguments are listed one by one, so a new option
+/// must be added here.
 pub(super) fn run_again(args: &Args, programs: &Path, root: &Path) -> Result<()> {
     let mut command = Command::new(programs.join("xtask"));
     command

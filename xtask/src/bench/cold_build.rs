@@ -1,4 +1,7 @@
 //! A build of the binary from nothing, as somebody who installs from source has it.
+//!
+//! With a target directory of its own that is removed afterwards. Sources must be downloaded
+//! already; the network is not what is measured.
 
 use std::path::Path;
 

@@ -1,4 +1,8 @@
 //! Shell commands: what a sandbox costs, and what is ours beside it.
+//!
+//! The comparison is with `bwrap` started by hand, since that is what somebody would do who wants a
+//! command confined and nothing else. Modes that do not work on the machine have an empty row
+//! instead of an error.
 
 use std::{path::Path, time::Duration};
 
@@ -20,10 +24,14 @@ const SANDBOXED: f64 = 1.5;
 /// A turn without a sandbox against a loop that only asks and runs.
 const UNSANDBOXED: f64 = 2.0;
 
-/// The modes of the sandbox, the one that is taken by default first.
+/// The modes of the sandbox, the one that is taken by default first. The order is that of the rows,
+/// and the bars refer to places in it.
 const MODES: [&str; 4] = ["namespaces", "bubblewrap", "landlock", "off"];
 
 /// What one run showed, in milliseconds.
+///
+/// `share` is what the server takes for a turn; `first` is the turn that also finds out which
+/// sandbox works.
 struct Shown {
     turn: f64,
     share: f64,
@@ -31,6 +39,8 @@ struct Shown {
     first: f64,
 }
 
+/// All modes are measured in every round, and not one after the other, so that a change of the
+/// machine's speed touches all of them.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let mut measured: [Vec<Shown>; 4] = Default::default();
     for _ in 0..bench.runs {
@@ -81,6 +91,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     })
 }
 
+/// The first turn is left out of the median: it is shown by itself.
 fn one(bench: &Bench, mode: &str) -> Result<Shown> {
     let stage = Stage::new()?.used(bench)?;
     stage.settings(&format!(r#"{{"sandbox": {{"mode": "{mode}"}}}}"#))?;
@@ -113,6 +124,8 @@ fn bare(bench: &Bench, stage: &Stage, mode: &str) -> Result<Duration> {
     Ok(bench.meter.run(&mut command)?.cost.wall)
 }
 
+/// Plain confinement: everything read-only but the workspace, no network, namespaces of its own.
+/// What our own sandbox has besides (hidden files, limits, a filter of system calls) is its price.
 fn bubblewrap_args(work: &Path) -> Vec<std::ffi::OsString> {
     let fixed = "--ro-bind / / --dev /dev --proc /proc --unshare-pid --unshare-ipc --as-pid-1 \
                  --unshare-net --cap-drop ALL --bind";
@@ -143,6 +156,7 @@ fn row(mode: &str, shown: &[Shown]) -> Row {
     )
 }
 
+/// The ratio of the whole turn, so what we add around the command counts fully.
 fn times(mode: &str, shown: &[Shown]) -> Samples {
     let ratios = shown.iter().map(|shown| match mode {
         "off" => shown.turn / (shown.share + shown.bare),

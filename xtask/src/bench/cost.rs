@@ -41,6 +41,8 @@ pub(crate) struct Cost {
     pub(super) code: Option<i32>,
 }
 
+/// The child is waited for without being reaped, so that its entry in `/proc` can still be read;
+/// then it is reaped with its usage.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let (program, arguments) = args.command.split_first().context("no command")?;
     let mut command = Command::new(program);
@@ -94,6 +96,7 @@ struct Reaped {
     code: Option<i32>,
 }
 
+/// The standard library gives no usage of a child, so the system call is made directly.
 #[allow(unsafe_code)]
 fn reap(pid: Pid) -> io::Result<Reaped> {
     let mut status = 0;

@@ -15,6 +15,7 @@ pub(super) fn write(path: &Path, figures: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// An error if a marker is missing: figures must not end up somewhere else.
 fn replaced(text: &str, figures: &str) -> Result<String> {
     let parts = text
         .split_once(BEGIN)

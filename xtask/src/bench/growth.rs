@@ -1,4 +1,7 @@
 //! Longer and longer loops: a turn must not cost more because many came before it.
+//!
+//! The three lengths are measured in turns and not one after the other, so that a change of the
+//! machine's speed touches all of them.
 
 use anyhow::Result;
 
@@ -17,6 +20,7 @@ const LAST: usize = 25;
 /// a store that writes the whole history each turn would be at 8.
 const STATE: f64 = 1.2;
 
+/// The ratio of state is one of medians, since runs of different lengths have no pairs.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let mut measured: [Vec<(Run, Turns)>; 3] = Default::default();
     for _ in 0..bench.runs {
@@ -78,6 +82,7 @@ fn row(length: usize, runs: &[(Run, Turns)]) -> Row {
     )
 }
 
+/// Growth of the state directory divided by the number of turns.
 fn state(runs: &[(Run, Turns)], length: usize) -> Samples {
     let a_turn = |(run, _): &(Run, Turns)| run.state_growth as f64 / length as f64;
     Samples::kilobytes(runs.iter().map(a_turn))

@@ -1,4 +1,7 @@
 //! `codespar locate` on a repository of 5,000 files: with no index, with one, and after a change.
+//!
+//! Warm runs have the index of the cold run before. In each round one file is changed, so the third
+//! figure is that of an index which must be brought up to date.
 
 use std::{fs, path::Path, process::Command};
 
@@ -13,14 +16,17 @@ use super::{
     tree,
 };
 
-/// Bars, in milliseconds.
+/// Bars, in milliseconds. For the whole process, its start included.
 const COLD: f64 = 1_000.0;
 const WARM: f64 = 50.0;
 
 const FILES: usize = 5_000;
+/// Of words that occur in the tree, so that ranking has something to do.
 const QUESTION: &str =
     "the ledger of an invoice is wrong after a cursor moves past the last record";
 
+/// The tree is made once and the state directory anew in each round, so every round has a cold run.
+/// The change of a file stays for the next round, whose cold run then reads it like any other.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let folder = tempfile::tempdir()?;
     let tree = tree::grow_files(folder.path(), FILES).context("cannot make the tree")?;
@@ -74,6 +80,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     })
 }
 
+/// Ratios are taken round by round, as the speed of the machine may change between rounds.
 fn row(what: &str, costs: &[Cost], against: Option<&[Cost]>) -> Row {
     let ratios = against.map(|others| {
         let ratio = |(one, other): (&Cost, &Cost)| one.wall.div_duration_f64(other.wall);
@@ -90,6 +97,7 @@ fn row(what: &str, costs: &[Cost], against: Option<&[Cost]>) -> Row {
     )
 }
 
+/// With an author of its own; the user's configuration is not needed.
 fn commit(root: &Path) -> Result<()> {
     let who = [
         "-c",

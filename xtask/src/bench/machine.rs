@@ -4,7 +4,8 @@ use std::{fs, thread};
 
 use serde::Serialize;
 
-/// The machine, as far as it matters.
+/// The machine, as far as it matters. No host name, no model of the processor: the figures are
+/// published.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Machine {
     cores: usize,
@@ -46,6 +47,7 @@ impl Machine {
     }
 }
 
+/// Decimal gigabytes, rounded. `None` where there is no `/proc/meminfo`.
 fn memory_gb(meminfo: &str) -> Option<u64> {
     let total = meminfo
         .lines()

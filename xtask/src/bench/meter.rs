@@ -1,4 +1,7 @@
 //! Has a command measured by the small process that `cost.rs` is.
+//!
+//! The meter starts this program again as `measure`, which starts the command. Figures come back in
+//! a file, since standard output and standard error belong to the command.
 
 use std::{
     fs,
@@ -12,7 +15,8 @@ use tempfile::TempPath;
 
 use super::cost::Cost;
 
-/// Measures one command at a time.
+/// Measures one command at a time. The file is used again for each; two measurements at once would
+/// mix.
 pub(super) struct Meter {
     program: PathBuf,
     report: TempPath,

@@ -94,13 +94,16 @@ impl Profile {
     }
 }
 
-/// What every subject is given.
+/// What every subject is given. Made once, in the optimised program.
 struct Bench {
     codespar: PathBuf,
     meter: Meter,
     runs: usize,
 }
 
+/// Called twice: in the debug build it builds the programs and starts the optimised one with
+/// `--programs`, which measures. The machine is looked at before the first measurement, since that
+/// adds load itself.
 pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     let Some(programs) = &args.programs else {
         // The scripted model and the clock live in this program too, and a debug build of them
@@ -137,6 +140,7 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// An error ends the whole run: a table with a missing part would be mistaken for a complete one.
 fn measure(subject: Subject, bench: &Bench, root: &Path) -> Result<Section> {
     eprintln!("measuring: {subject:?}");
     let section = match subject {

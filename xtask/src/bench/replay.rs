@@ -1,4 +1,8 @@
 //! A plain client that sends captured requests again: what remains is the server's share.
+//!
+//! The time of a turn has three parts: the client's, the network's and the server's. A client that
+//! only sends the same bytes and reads the answer measures the last two, and the difference is
+//! ours.
 
 use std::{
     io::{Read, Write},
@@ -12,7 +16,8 @@ use codespar_testkit::{CapturedRequest, RequestCapture, Script, ScriptedModel, S
 /// The end of a chunked body.
 const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
 
-/// How long each request took from its first byte to the last byte of the answer.
+/// How long each request took from its first byte to the last byte of the answer. One connection
+/// for all, as the client keeps it.
 pub(super) fn replay(script: &Script, requests: &[CapturedRequest]) -> Result<Vec<Duration>> {
     let setup = Setup {
         capture: RequestCapture::Off,
@@ -41,6 +46,8 @@ fn bytes_of(request: &CapturedRequest) -> Vec<u8> {
     [head.as_bytes(), request.body()].concat()
 }
 
+/// The end of a chunked body is looked for in the bytes; nothing is decoded, as that would be the
+/// client's work.
 fn read_answer(stream: &mut TcpStream) -> Result<()> {
     let mut answer = Vec::new();
     let mut buffer = [0; 16 * 1024];

@@ -1,4 +1,7 @@
 //! Tables and verdicts, as markdown and as JSON.
+//!
+//! A report is data first: sections with rows of samples. Markdown and JSON are two views of it,
+//! and JSON has every single value.
 
 use std::fmt::Write;
 
@@ -18,6 +21,8 @@ pub(super) struct Report {
 }
 
 /// One subject: a table and the bars it is held against.
+///
+/// Made by one subject each; the order of `rows` is that of the table.
 #[derive(Debug, Serialize)]
 pub(super) struct Section {
     pub(super) title: &'static str,
@@ -28,14 +33,15 @@ pub(super) struct Section {
     pub(super) bars: Vec<Bar>,
 }
 
-/// One thing measured; a cell for each column, where there is something to say.
+/// One thing measured; a cell for each column, where there is something to say. As many cells as
+/// the section has columns. A cell without value is shown as a dash.
 #[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) what: String,
     pub(super) cells: Vec<Option<Samples>>,
 }
 
-/// What must hold, and what was found.
+/// What must hold, and what was found. In the unit of the samples.
 #[derive(Debug, Serialize)]
 pub(super) struct Bar {
     what: String,
@@ -53,7 +59,8 @@ enum Verdict {
 }
 
 impl Bar {
-    /// The median must not be above this.
+    /// The median must not be above this. A median that does not exist is missed, since NaN is not
+    /// below anything.
     pub(super) fn at_most(most: f64, what: impl Into<String>, found: &Samples) -> Self {
         let value = found.median();
         Self {
@@ -82,6 +89,7 @@ impl Row {
 }
 
 impl Report {
+    /// Bars of all sections come first: they are what most readers want to know.
     pub(super) fn markdown(&self) -> String {
         let mut text = format!(
             "Measured on {}; profile `{}`.\n",
@@ -122,6 +130,7 @@ impl Report {
 }
 
 impl Section {
+    /// A heading, how to read it, and the table. The first column has no heading.
     fn append_to(&self, text: &mut String) {
         // Writing to a string does not fail.
         let _ = write!(text, "\n### {}\n\n{}\n\n", self.title, self.reading);
@@ -141,6 +150,7 @@ impl Section {
     }
 }
 
+/// A bar in a cell is escaped, so that it does not begin a new one.
 fn line(text: &mut String, cells: impl IntoIterator<Item = String>) {
     text.push('|');
     for cell in cells {

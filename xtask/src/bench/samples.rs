@@ -1,10 +1,13 @@
 //! Measured values of one thing: median and spread.
+//!
+//! The median is what bars are held against: a single slow run, for example of a busy machine, does
+//! not move it. The spread is shown beside it.
 
 use std::{fmt, time::Duration};
 
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
-/// What is counted.
+/// What is counted. Megabytes and kilobytes are decimal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Unit {
     #[serde(rename = "ms")]
@@ -32,6 +35,7 @@ impl Unit {
         }
     }
 
+    /// Three significant digits below a thousand.
     fn digits(self, value: f64) -> String {
         match value.abs() {
             _ if self == Self::Times => format!("{value:.2}"),
@@ -90,6 +94,7 @@ impl Samples {
         }
     }
 
+    /// NaN if there is no value.
     fn bounds(&self) -> (f64, f64) {
         let end = |value: Option<&f64>| value.copied().unwrap_or(f64::NAN);
         (end(self.sorted.first()), end(self.sorted.last()))
@@ -109,6 +114,7 @@ impl fmt::Display for Samples {
     }
 }
 
+/// All values are in it, so that a later reader can compute other figures from them.
 impl Serialize for Samples {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (least, greatest) = self.bounds();

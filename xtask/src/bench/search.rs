@@ -1,4 +1,11 @@
 //! The Grep tool beside ripgrep, over a large tree.
+//!
+//! Both sides search the same files with the same pattern, in turns, with the page cache filled
+//! before. Results are compared as well: a faster search that finds less would be no success.
+//!
+//! One round is a session of ours with all searches, one call a turn, followed by the same searches
+//! with `rg`. The figure of ours is from the request that asks for the call to the one that carries
+//! its result, so parsing the answer, permissions, the search and the next request are all in it.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -16,23 +23,26 @@ use super::{
 };
 use crate::tools::on_path;
 
-/// As many times as long as `rg` we may take.
+/// As many times as long as `rg` we may take. A search also carries a turn of the agent, which `rg`
+/// does not have.
 const RATIO: f64 = 1.2;
 
-/// One search, as each side is asked for it.
+/// One search, as each side is asked for it. `input` is that of the tool, `args` those of `rg`.
 struct Search {
     what: &'static str,
     input: Value,
     args: Vec<&'static str>,
 }
 
-/// Times of one search, in the order of the runs.
+/// Times of one search, in the order of the runs. `theirs` stays empty without `rg`.
 #[derive(Default)]
 struct Times {
     ours: Vec<Duration>,
     theirs: Vec<Duration>,
 }
 
+/// Few and many matches, lines and counts, literal and expression: each takes another path through
+/// the search.
 fn searches() -> Vec<Search> {
     let search = |what, input, args: &[&'static str]| Search {
         what,
@@ -76,9 +86,12 @@ fn searches() -> Vec<Search> {
 }
 
 /// All that was measured.
+///
+/// Filled round by round; `searches` and `times` are parallel.
 struct Outcome {
     searches: Vec<Search>,
     times: Vec<Times>,
+    /// One a round: all searches of a round are one process.
     our_costs: Vec<Cost>,
     /// Of each round, those of all searches.
     their_costs: Vec<Vec<Cost>>,
@@ -87,6 +100,7 @@ struct Outcome {
     bytes: u64,
 }
 
+/// The run that fills the page cache also proves that the script works before anything is counted.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let folder = tempfile::tempdir()?;
     let tree = tree::grow(folder.path()).context("cannot make the tree")?;
@@ -111,6 +125,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
 }
 
 impl Outcome {
+    /// Our time of a search is the gap between two requests: the call, the search and sending the
+    /// result.
     fn round(&mut self, bench: &Bench, stage: &Stage, script: &Script) -> Result<()> {
         let run = stage.run(bench, script, &[])?;
         for (times, pair) in self.times.iter_mut().zip(run.arrivals.windows(2)) {
@@ -133,6 +149,7 @@ impl Outcome {
         Ok(())
     }
 
+    /// Without `rg` there are times and no bars.
     fn section(&self) -> Section {
         let both = || self.searches.iter().zip(&self.times);
         let mut rows: Vec<Row> = both()
@@ -164,6 +181,8 @@ impl Outcome {
         }
     }
 
+    /// One process of ours does all searches, each of `rg` is its own: CPU is summed, memory is the
+    /// largest.
     fn totals(&self) -> [Row; 2] {
         let ours = &self.our_costs;
         let sum = |costs: &Vec<Cost>| costs.iter().map(|cost| cost.cpu).sum::<Duration>();
@@ -220,6 +239,7 @@ fn version(bench: &Bench, stage: &Stage) -> Result<Option<String>> {
     Ok(version.lines().next().map(str::to_owned))
 }
 
+/// The cost of one call and what it printed. The configuration file of the user is not read.
 fn ripgrep(bench: &Bench, stage: &Stage, args: &[&str]) -> Result<(Cost, String)> {
     let mut command = bench.meter.command(stage.room(), Path::new("rg"));
     // Sees what the tool sees: hidden files too, and a `.gitignore` outside of a repository.
@@ -231,7 +251,8 @@ fn ripgrep(bench: &Bench, stage: &Stage, args: &[&str]) -> Result<(Cost, String)
     Ok((measured.cost, measured.stdout))
 }
 
-/// Both must have found the same, or they did not do the same work.
+/// Both must have found the same, or they did not do the same work. A result of ours that was cut
+/// off cannot be compared line by line and is passed over.
 fn same(search: &Search, request: &CapturedRequest, theirs: &str) -> Result<()> {
     let results = request.newest_tool_results();
     let ours = &results.last().context("there is no tool result")?.text;

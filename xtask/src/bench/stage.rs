@@ -28,7 +28,8 @@ pub(super) struct Run {
 }
 
 impl Stage {
-    /// A repository of one file, in which nothing has been run yet.
+    /// A repository of one file, in which nothing has been run yet. `.git` has only what makes it
+    /// look like a repository, so that no git command is measured with the start.
     pub(super) fn new() -> Result<Self> {
         let room = CleanRoom::new()?;
         let work = room.work();
@@ -65,7 +66,8 @@ impl Stage {
     }
 
     /// Runs `codespar -p` on the script to its end. A tool call that fails is an error: it would
-    /// measure something else.
+    /// measure something else. Arrivals are corrected by the time between the start of the server
+    /// and that of the process.
     pub(super) fn run(&self, bench: &Bench, script: &Script, args: &[&str]) -> Result<Run> {
         let state = self.room.codespar_home();
         let size_before = size_below(&state)?;

@@ -1,4 +1,7 @@
 //! From nothing to the first request, and a run of one turn.
+//!
+//! `true` and `sh` show what starting any process costs on the machine. Runs are interleaved, so
+//! that a change of the machine's speed touches all rows.
 
 use anyhow::{Context, Result};
 use codespar_testkit::{Script, Turn};
@@ -16,9 +19,12 @@ const VERSION: f64 = 10.0;
 pub(super) const PEAK: f64 = 40.0;
 const FIRST_REQUEST: f64 = 16.0;
 
-/// Programs that end at once vary most, so they are started more often.
+/// Programs that end at once vary most, so they are started more often. For each run of a turn, so
+/// that both kinds see the same machine.
 const QUICK: usize = 5;
 
+/// One state directory is used again by all runs, as for a user of some days; the last row has a
+/// new one each time, which includes making the database.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let mut nothing = Vec::new();
     let mut shell = Vec::new();
@@ -73,6 +79,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     })
 }
 
+/// Ratios are taken pair by pair, from programs that were started one after the other.
 fn quick_row(what: &str, costs: &[Cost], against: Option<&Vec<Cost>>) -> Row {
     let ratios = against.map(|others| {
         let pairs = costs.iter().zip(others);
@@ -107,6 +114,7 @@ fn run_row(what: &str, runs: &[Run]) -> Result<Row> {
     ))
 }
 
+/// The body of the first request: system prompt, tools and the prompt of the user.
 fn size_of_first(runs: &[Run]) -> Result<Samples> {
     let mut sizes = Vec::new();
     for run in runs {

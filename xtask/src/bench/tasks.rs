@@ -1,4 +1,7 @@
 //! Background commands: how fast ready ones are started.
+//!
+//! A thousand commands that do nothing: what is measured is the scheduler, the store and the start
+//! of a process. The bar is 200 a second, with and without a sandbox. Each mode is run once.
 
 use anyhow::Result;
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
@@ -13,7 +16,8 @@ use super::{
 };
 
 const TASKS: usize = 1_000;
-/// Words of the request for a summary of older turns.
+/// Words of the request for a summary of older turns. The scripted model recognises that request by
+/// them.
 const SUMMARY: &str = "keep the memory of a coding agent";
 /// Two hundred a second.
 const PER_TASK: f64 = 5.0;
@@ -46,6 +50,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Section> {
     })
 }
 
+/// The model makes all tasks in one message and then ends its turn; the run goes on until the last
+/// notification.
 fn script() -> Script {
     let create = json!({"task_type": "local_bash", "subject": "s", "command": "true"});
     // So many results may fill the context; without this the summary would be the thousand calls.

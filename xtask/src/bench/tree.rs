@@ -1,4 +1,7 @@
 //! A large tree of text that looks like source, the same every time.
+//!
+//! Made of a fixed stream of numbers, so that figures of two days are about the same bytes. Ignored
+//! files, binary files and nested directories are there because a search has to deal with them.
 
 use std::{
     fmt::Write,
@@ -45,6 +48,8 @@ pub(super) fn grow_files(root: &Path, files: usize) -> io::Result<Tree> {
     Ok(Tree { bytes })
 }
 
+/// Ignored files are of two kinds: by ending, among the others, and in a directory that is ignored
+/// as a whole.
 fn path_of(number: usize) -> PathBuf {
     let directory = number / WIDTH;
     let (upper, lower) = (directory / WIDTH, directory % WIDTH);
@@ -102,7 +107,8 @@ fn push_line(text: &mut String, chance: &mut Chance) {
     };
 }
 
-/// A stream of numbers that is the same on every run (xorshift).
+/// A stream of numbers that is the same on every run (xorshift). Each file has a seed of its own,
+/// so its text does not depend on the others.
 struct Chance(u64);
 
 impl Chance {

@@ -1,4 +1,8 @@
 //! A loop of 50 turns, and how the time of a turn is divided.
+//!
+//! The time of a turn cannot be read from the client, which is the program under test. It is taken
+//! at the server: the gap between two requests is the answer of the first, the work of the client
+//! and the sending of the second.
 
 use std::time::Duration;
 
@@ -76,6 +80,7 @@ pub(super) fn commands(count: usize) -> Script {
     Script::tool_loop(count, "Bash", input, "Done.")
 }
 
+/// What a usual session does: commands and files in turns.
 fn mixed(count: usize) -> Script {
     let turns = (1..=count).map(|turn| match turn % 2 {
         1 => Turn::tool("Bash", &json!({"command": format!("echo turn {turn}")})),
@@ -84,8 +89,11 @@ fn mixed(count: usize) -> Script {
     Script::of(turns.chain([Turn::text("Done.")]))
 }
 
+/// Without these every call would be denied: nobody can be asked.
 pub(super) const ALLOWED: [&str; 2] = ["--allowedTools", "Bash,Read"];
 
+/// Each run has a state directory of its own that was used once, so that making the database is not
+/// part of it.
 pub(super) fn measure(bench: &Bench) -> Result<Section> {
     let kinds = [
         ("Bash and Read in turns", mixed(TURNS)),

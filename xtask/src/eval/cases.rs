@@ -1,4 +1,7 @@
 //! The cases of the localisation data, and the repositories they are about.
+//!
+//! A case is one line of JSON. Cases of repositories that are not there are skipped and counted, so
+//! that part of the data can be used.
 
 use std::{
     collections::HashMap,
@@ -19,10 +22,12 @@ pub(super) struct Case {
     /// The commit before the change.
     pub(super) commit: String,
     pub(super) instruction: String,
+    /// Paths relative to the root of the repository.
     pub(super) gold_files: Vec<String>,
 }
 
-/// All cases of the `*.jsonl` files of a directory, in the order of file names.
+/// All cases of the `*.jsonl` files of a directory, in the order of file names. A line that cannot
+/// be read is an error that names file and line: a silently smaller set would change the result.
 pub(super) fn read(directory: &Path) -> Result<Vec<Case>> {
     let mut files: Vec<PathBuf> = entries(directory)?
         .into_iter()
@@ -49,7 +54,8 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The git directories below a directory: `owner+name`, or `repo` in such a one.
+/// The git directories below a directory: `owner+name`, or `repo` in such a one. By name in lower
+/// case.
 pub(super) struct Repositories(HashMap<String, PathBuf>);
 
 impl Repositories {

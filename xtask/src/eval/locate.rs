@@ -1,4 +1,8 @@
 //! `cargo xtask eval locate`: how many of the files that a real change touched are found.
+//!
+//! Each case is run twice: with an empty cache, which measures index and query, and with the index
+//! that this left. Recall is a mean over cases, so a case with one file weighs as much as one with
+//! ten.
 
 use std::{
     env,
@@ -44,6 +48,8 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 }
 
+/// A case that fails is skipped with its reason and does not end the run. There is no bar here: the
+/// figures are compared by whoever runs it.
 pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
     if cfg!(debug_assertions) {
         return run_optimised(root);
@@ -95,6 +101,7 @@ fn create(path: &Path) -> Result<File> {
     File::create(path).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
+/// The first of each data set in the order of the files, so a limit always takes the same ones.
 fn chosen(cases: Vec<Case>, args: &Args) -> Vec<Case> {
     let mut counts = std::collections::HashMap::new();
     let is_wanted = |case: &Case| {
@@ -113,6 +120,7 @@ fn chosen(cases: Vec<Case>, args: &Args) -> Vec<Case> {
         .collect()
 }
 
+/// The cache is fresh for each case; nothing is learned from one to the next.
 fn try_case(case: &Case, repository: &Path) -> Result<(Outcome, Vec<String>)> {
     let cache = tempfile::tempdir()?;
     let (_, files, cold) = locate(case, repository, cache.path())?;
@@ -128,6 +136,7 @@ fn try_case(case: &Case, repository: &Path) -> Result<(Outcome, Vec<String>)> {
     Ok((outcome, ranked))
 }
 
+/// The time includes opening the repository. The number of files is that of the index.
 fn locate(case: &Case, repository: &Path, cache: &Path) -> Result<(Vec<String>, usize, Duration)> {
     let begin = Instant::now();
     let locator = Locator::at_commit(repository, &case.commit, Some(cache))?;

@@ -1,4 +1,7 @@
 //! `cargo xtask eval`: holds parts of the product against data that others wrote.
+//!
+//! The data is not in the repository; each command is given a directory. Evaluations are run by
+//! hand, not by `cargo xtask test`.
 
 mod cases;
 mod locate;

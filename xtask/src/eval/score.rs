@@ -1,4 +1,7 @@
 //! Recall over data sets, and times over repositories of one size.
+//!
+//! Recall answers whether a model that is shown so many files would see those it has to change: 5
+//! are shown by default, 30 are offered to the model that picks.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -62,6 +65,7 @@ fn recall_line(name: &str, own: &[&Outcome]) -> String {
     format!("{name:<24} {:>5} {at_5:>9.1} {at_30:>10.1}", own.len())
 }
 
+/// Upper bounds, both ends of a class in words.
 const SIZES: [(usize, &str); 4] = [
     (1000, "up to 1,000"),
     (4000, "1,000 to 4,000"),
@@ -76,6 +80,7 @@ fn size(files: usize) -> usize {
         .unwrap_or(SIZES.len() - 1)
 }
 
+/// Groups in the order of their keys.
 fn by<K: Ord>(outcomes: &[Outcome], key: impl Fn(&Outcome) -> K) -> BTreeMap<K, Vec<&Outcome>> {
     let mut groups: BTreeMap<K, Vec<&Outcome>> = BTreeMap::new();
     for outcome in outcomes {

@@ -1,4 +1,7 @@
 //! A case: a file, edits, and what should become of it.
+//!
+//! One line of JSON. `unit` says whether the search text is whole lines (`codespar apply`) or any
+//! string (the Edit tool); both have the same fields otherwise.
 
 use std::{fs, path::Path};
 
@@ -14,15 +17,19 @@ pub(super) struct Case {
     pub(super) edit_blocks: Vec<CaseBlock>,
     #[serde(default)]
     pub(super) replace_all: bool,
+    /// The whole file afterwards. Absent if a refusal is expected.
     #[serde(default)]
     pub(super) expected: Option<String>,
     /// A refusal is expected, if this says anything.
     #[serde(default)]
     expect_error: Value,
+    /// `apply_or_refuse`: both are right.
     #[serde(default)]
     accept: Option<String>,
+    /// `contains`: see [`Case::is_loose`].
     #[serde(default)]
     check: Option<String>,
+    /// The reason, or `true`; anything else than nothing means contested.
     #[serde(default)]
     contested: Value,
 }
@@ -69,6 +76,7 @@ impl Case {
     }
 }
 
+/// The data uses flags and texts in the same fields.
 fn says_something(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,

@@ -1,4 +1,8 @@
 //! Cases over whole lines, as answers to `codespar apply`.
+//!
+//! Each case is a run of the binary in a directory of its own, with the answer on standard input.
+//! Exit code 2 is a refusal; anything but 0 and 2 ends the evaluation, since the program and not
+//! the edit has failed.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -8,6 +12,7 @@ use serde_json::Value;
 
 use super::case::{Case, Outcome};
 
+/// A run takes some milliseconds; longer means that it hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "case.txt";
 const MARKERS: &[&str] = &["===", "<<<", ">>>"];
@@ -34,6 +39,7 @@ pub(super) fn run(codespar: &Path, case: &Case) -> Result<Outcome> {
     }
 }
 
+/// All blocks of the case in one `===FILE===` section.
 fn answer(case: &Case) -> String {
     let mut text = format!("===FILE: {NAME}===\n");
     for block in &case.edit_blocks {
@@ -46,7 +52,8 @@ fn answer(case: &Case) -> String {
     text
 }
 
-/// No text is no line; lines that might be markers get a backslash.
+/// No text is no line; lines that might be markers get a backslash. Backslashes that are there
+/// already are kept, and one is added.
 fn push_lines(text: &mut String, lines: &str) {
     if lines.is_empty() {
         return;

@@ -1,4 +1,7 @@
 //! What an outcome is worth: white space at line ends and one final newline do not count.
+//!
+//! A text that equals the original counts as a refusal, whatever the program said: nothing was
+//! changed.
 
 use std::fmt;
 
@@ -23,6 +26,8 @@ impl fmt::Display for Score {
     }
 }
 
+/// A case that wants a refusal is right if the file is unchanged. With `contains` the comparison
+/// ignores white space, and every replacement must be there.
 pub(super) fn score(case: &Case, outcome: &Outcome) -> Score {
     let text = match outcome {
         Outcome::Refused(_) if case.wants_refusal() || case.allows_refusal() => return Score::Ok,
@@ -52,6 +57,7 @@ pub(super) fn score(case: &Case, outcome: &Outcome) -> Score {
     }
 }
 
+/// Line ends themselves count: a file that loses its carriage returns is wrong.
 fn plain(text: &str) -> String {
     let lines: Vec<String> = text
         .split('\n')
@@ -64,6 +70,7 @@ fn plain(text: &str) -> String {
     text.strip_suffix('\n').map(str::to_owned).unwrap_or(text)
 }
 
+/// Without any blanks, for cases in which indentation is not the point.
 fn packed(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace([' ', '\t'], "");
     text.trim_matches('\n').to_owned()

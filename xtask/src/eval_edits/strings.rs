@@ -1,4 +1,7 @@
 //! Cases over strings, as calls of the Edit tool by a scripted model: one session for all.
+//!
+//! The scripted model reads each file and then calls Edit for each block. Permissions, dispatch and
+//! the record of read files are those of a real run.
 
 use std::{collections::HashSet, fs, path::Path, time::Duration};
 
@@ -13,6 +16,9 @@ use super::case::{Case, Outcome};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
+/// The results of all calls are in the last request. A call without a result is an error of the
+/// evaluation. One failed block makes the case a refusal, even if others were applied: the tool
+/// edits block by block.
 pub(super) fn run(codespar: &Path, cases: &[&Case]) -> Result<Vec<Outcome>> {
     let room = CleanRoom::new()?;
     fs::create_dir(room.work().join(".git"))?;
@@ -68,10 +74,12 @@ pub(super) fn run(codespar: &Path, cases: &[&Case]) -> Result<Vec<Outcome>> {
     cases.iter().enumerate().map(outcome).collect()
 }
 
+/// Each case has a file of its own, so an edit cannot touch that of another case.
 fn name(case: usize) -> String {
     format!("case_{case}.txt")
 }
 
+/// Chosen by us, so that a result can be assigned to its block.
 fn id(case: usize, block: usize) -> String {
     format!("toolu_{case}_{block}")
 }

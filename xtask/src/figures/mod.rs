@@ -1,4 +1,8 @@
 //! Figures about the code itself: sizes, names, documentation, dependencies.
+//!
+//! Read from the sources as text, without a compiler. The bars are limits that the project has set
+//! itself; with `--check` a missed one fails. Tests are left out of all figures, since long lists
+//! of cases are no defect.
 
 mod source;
 
@@ -24,10 +28,21 @@ pub(crate) struct Args {
     list: usize,
 }
 
+impl Args {
+    /// A missed bar is a failure.
+    pub(crate) fn for_tests() -> Self {
+        Self {
+            check: true,
+            list: 10,
+        }
+    }
+}
+
 /// Crates that put the others together and may depend on any number of them.
 const COMPOSERS: [&str; 3] = ["codespar", "codespar-runtime", "xtask"];
 
-/// A figure, what it may be, and what to look at if it is missed.
+/// A figure, what it may be, and what to look at if it is missed. `culprits` are listed only if the
+/// bar is missed.
 struct Figure {
     what: &'static str,
     found: f64,
@@ -35,6 +50,7 @@ struct Figure {
     culprits: Vec<String>,
 }
 
+/// Values at the bar hold.
 #[derive(Clone, Copy)]
 enum Bar {
     AtMost(f64),
@@ -61,6 +77,7 @@ impl Bar {
     }
 }
 
+/// The table is markdown, so that it can be copied into a document as it is.
 pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     let metadata = Metadata::read(root)?;
     let mut sources = Vec::new();
@@ -109,6 +126,8 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Longest first: percentiles are read from the front, and the culprits are the beginning of the
+/// list.
 fn sizes(sources: &[Source]) -> Vec<Figure> {
     let mut files: Vec<(usize, String)> = sources
         .iter()
@@ -136,7 +155,8 @@ fn sizes(sources: &[Source]) -> Vec<Figure> {
     ]
 }
 
-/// The size that so many of a hundred do not pass; `sorted` begins with the largest.
+/// The size that so many of a hundred do not pass; `sorted` begins with the largest. 100 means the
+/// largest of all.
 fn part(what: &'static str, sorted: &[(usize, String)], percent: usize, most: f64) -> Figure {
     let place = sorted.len() * (100 - percent) / 100;
     let found = sorted.get(place).map_or(0, |(lines, _)| *lines);
@@ -151,6 +171,8 @@ fn part(what: &'static str, sorted: &[(usize, String)], percent: usize, most: f6
     }
 }
 
+/// A type name that several crates define is counted once, with all its places. The ratio of
+/// documentation is that of all sources together, not a mean over files.
 fn texts(sources: &[Source]) -> Vec<Figure> {
     let sum = |of: fn(&Source) -> usize| float(sources.iter().map(of).sum());
     let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -194,6 +216,8 @@ fn texts(sources: &[Source]) -> Vec<Figure> {
     ]
 }
 
+/// Usual dependencies on crates of the workspace; those for tests do not count. Crates that compose
+/// others are left out.
 fn internal_dependencies(metadata: &Metadata) -> Figure {
     let count = |package: &Package| {
         let used = package.dependencies.iter();
@@ -209,17 +233,20 @@ fn internal_dependencies(metadata: &Metadata) -> Figure {
     part("crates that one crate depends on, most", &counts, 100, 6.0)
 }
 
+/// Shown without a bar: it is a consequence and not a goal.
 fn packages_in_lock(root: &Path) -> Result<usize> {
     let text = fs::read_to_string(root.join("Cargo.lock")).context("cannot read Cargo.lock")?;
     Ok(text.lines().filter(|line| *line == "[[package]]").count())
 }
 
+/// Where `Cargo.toml` is.
 fn directory(package: &Package) -> Result<&Path> {
     let parent = package.manifest_path.parent();
     parent.with_context(|| format!("{} has no directory", package.name))
 }
 
-/// Sources below a directory, without those of tests.
+/// Sources below a directory, without those of tests. A file or directory named `tests` is one of
+/// tests.
 fn read_below(directory: &Path, root: &Path, sources: &mut Vec<Source>) -> Result<()> {
     let mut entries: Vec<PathBuf> = fs::read_dir(directory)
         .with_context(|| format!("cannot list {}", directory.display()))?

@@ -1,5 +1,8 @@
 //! One source file, read line by line. The sources are formatted, so the end of an item is the line
 //! with its brace at the indentation of its beginning.
+//!
+//! The text is not parsed. A wrong guess about the end of an item would make a figure a little
+//! wrong, nothing else; that is worth less than a dependency on a parser.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +28,8 @@ pub(super) struct Function {
     pub(super) lines: usize,
 }
 
-/// Words that add nothing to a name.
+/// Words that add nothing to a name. A comment that has only these and words of the name is
+/// reported.
 const EMPTY_WORDS: [&str; 20] = [
     "a", "an", "the", "its", "it", "is", "of", "to", "this", "that", "these", "which", "what",
     "who", "why", "how", "where", "in", "for", "one",
@@ -34,6 +38,7 @@ const EMPTY_WORDS: [&str; 20] = [
 const TYPES: [&str; 4] = ["struct", "enum", "trait", "type"];
 
 impl Source {
+    /// `path` is for messages. Modules under `#[cfg(test)]` are skipped with all their lines.
     pub(super) fn read(path: &Path, text: &str) -> Self {
         let lines: Vec<&str> = text.lines().collect();
         let mut source = Self {
@@ -62,6 +67,7 @@ impl Source {
         source
     }
 
+    /// `doc` collects the comment above the next item. Attributes between the two do not end it.
     fn count(&mut self, line: &str, doc: &mut String) {
         self.lines += 1;
         if let Some(text) = line.strip_prefix("///") {
@@ -95,7 +101,8 @@ fn module_end(lines: &[&str], start: usize) -> Option<usize> {
     (line.contains("mod ") && line.ends_with('{')).then(|| end_of(lines, begin))
 }
 
-/// The last line of the item that begins at `start`.
+/// The last line of the item that begins at `start`. A signature over several lines may end at a
+/// line that begins with `)`.
 fn end_of(lines: &[&str], start: usize) -> usize {
     let indent = indent_of(lines[start]);
     for (at, line) in lines.iter().enumerate().skip(start) {
@@ -130,6 +137,7 @@ fn function_name(line: &str) -> Option<&str> {
     Some(&name[..name.find(['(', '<'])?])
 }
 
+/// Only `pub`, not `pub(crate)`: names within a crate may repeat.
 fn public_type(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("pub ")?;
     let (kind, rest) = rest.split_once(' ')?;
@@ -137,7 +145,8 @@ fn public_type(line: &str) -> Option<&str> {
     TYPES.contains(&kind).then(|| name.into_iter().next())?
 }
 
-/// Whether every word of a comment is in the line it documents, or says nothing.
+/// Whether every word of a comment is in the line it documents, or says nothing. The whole comment
+/// must be so: one new word is enough to pass.
 fn repeats_name(doc: &str, line: &str) -> bool {
     let known = words(line);
     words(doc)

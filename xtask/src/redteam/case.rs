@@ -1,4 +1,14 @@
 //! The attacks: TOML files in `redteam/`, each a list of cases.
+//!
+//! ```text
+//! [[case]]
+//! name = "a-command-cannot-write-outside"
+//! breaks = [12]
+//! bash = "echo x > @CANARY@"
+//! ```
+//!
+//! `@REPO@`, `@HOME@`, `@STATE@`, `@OUTSIDE@`, `@CANARY@` and `@TMP@` stand for places of the
+//! attack. A case is refused if it has no attack, two of them, or a name that exists.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -76,6 +86,7 @@ impl Case {
             || number.is_some_and(|number| self.breaks.contains(&number))
     }
 
+    /// Mistakes in the lists are found before anything is built.
     fn check(&self) -> Result<()> {
         let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if self.name.is_empty() || !self.name.chars().all(known) {

@@ -1,8 +1,8 @@
 //! `cargo xtask redteam`: attacks on the release binary, each of which must fail.
 //!
-//! Every case runs under each sandbox (namespaces, bubblewrap, Landlock), as an ordinary user and as root. Cases
-//! that attack the sandbox from a command also run with the sandbox off, where they must succeed:
-//! an attack that does nothing proves nothing.
+//! Every case runs under each sandbox (namespaces, bubblewrap, Landlock), as an ordinary user and
+//! as root. Cases that attack the sandbox from a command also run with the sandbox off, where they
+//! must succeed: an attack that does nothing proves nothing.
 
 mod case;
 mod numbers;
@@ -66,11 +66,14 @@ impl Args {
     }
 }
 
+/// One case under one profile; each is a run of its own in a directory of its own.
 struct Attempt<'a> {
     case: &'a Case,
     profile: Profile,
 }
 
+/// The binary is copied to a directory that an ordinary user can read, since the target directory
+/// may be private.
 pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     let mut cases = case::load(&root.join("redteam"))?;
     if !args.filter.is_empty() {
@@ -115,6 +118,7 @@ fn install(args: &Args, root: &Path, directory: &Path) -> Result<PathBuf> {
     Ok(programs)
 }
 
+/// Without root the profiles of root are left out and reported as skipped.
 fn attempts(cases: &[Case]) -> Vec<Attempt<'_>> {
     let is_root = rustix::process::geteuid().is_root();
     let profiles = Profile::CONFINED
@@ -132,6 +136,7 @@ fn attempts(cases: &[Case]) -> Vec<Attempt<'_>> {
 /// Name of the case, profile, and what was seen.
 type Failure = (String, Profile, String);
 
+/// A shared counter hands out the attempts, so a slow attack holds up one thread only.
 fn attack_all(
     attempts: &[Attempt<'_>],
     args: &Args,
@@ -165,7 +170,8 @@ fn attack_all(
     Ok(failures)
 }
 
-/// What is wrong, if something is.
+/// What is wrong, if something is. An attack that cannot be tried counts as a failure: a case that
+/// is broken protects nothing.
 fn attack(attempt: &Attempt<'_>, programs: &Path, template: &Path) -> Option<String> {
     let outcome = Stage::new(attempt.profile, template)
         .and_then(|stage| stage.attack(attempt.case, programs));
@@ -180,6 +186,7 @@ fn attack(attempt: &Attempt<'_>, programs: &Path, template: &Path) -> Option<Str
     }
 }
 
+/// Every failure first, then counts for each profile. The exit is an error if one attack escaped.
 fn report(cases: &[Case], attempts: &[Attempt<'_>], failures: &[Failure]) -> Result<()> {
     for (name, profile, reason) in failures {
         println!("\nESCAPED {name} ({}): {}", profile.name(), reason.trim());

@@ -1,10 +1,12 @@
 //! Which of the known breaks are attacked, and which of those attacks escape.
+//!
+//! A known break is a finding of an earlier round of attacks, by its number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Failure, case::Case, profile::Profile};
 
-/// Prints a row of a table for each number.
+/// Prints a row of a table for each number. Controls without a sandbox do not count as escapes.
 pub(super) fn print(cases: &[Case], failures: &[Failure]) {
     let escaped: BTreeSet<&str> = failures
         .iter()

@@ -1,4 +1,8 @@
 //! Under which sandbox and as whom an attack is tried.
+//!
+//! Every sandbox is tried by itself, since the program picks the best that works and the others
+//! would never be attacked. As root, because much that the kernel refuses an ordinary user is then
+//! refused by the sandbox alone.
 
 use serde::Deserialize;
 
@@ -20,6 +24,7 @@ pub(super) enum Profile {
 }
 
 impl Profile {
+    /// Under these an attack must fail.
     pub(super) const CONFINED: [Self; 6] = [
         Self::Namespaces,
         Self::Bubblewrap,

@@ -1,4 +1,15 @@
 //! One attack in a home and a repository of its own.
+//!
+//! ```text
+//! <temporary directory>/repo      a copy of the template, the working directory
+//!                      /home      HOME
+//!                      /state     CODESPAR_HOME, with settings.json of the profile
+//!                      /outside   what no command may reach; the canary is in it
+//!                      /out, /model, /results   what the run printed, sent and was told
+//! ```
+//!
+//! The model is scripted: it plays the attacker. The binary is the real one, and so are the
+//! sandbox, git and the file system.
 
 use std::{
     fs, io,
@@ -43,6 +54,7 @@ pub(super) struct Stage {
 }
 
 impl Stage {
+    /// `cp -a` keeps what a template may hold: links, modes and times.
     pub(super) fn new(profile: Profile, template: &Path) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("redteam-").tempdir()?;
         let stage = Self { directory, profile };
@@ -80,6 +92,9 @@ impl Stage {
     }
 
     /// Runs the attack and looks at what is left.
+    ///
+    /// The set-up must succeed. A case with `bash` whose command was never asked for counts as
+    /// escaped: the run failed for another reason and proves nothing.
     pub(super) fn attack(&self, case: &Case, programs: &Path) -> Result<Outcome> {
         self.write_settings(case)?;
         let model = ScriptedModel::start_blocking(self.script(case)?)?;
@@ -121,6 +136,7 @@ impl Stage {
         self.judge(case, programs, &model, &finished)
     }
 
+    /// Three checks for every case: the canary, the key in the output, and the script of the case.
     fn judge(
         &self,
         case: &Case,
@@ -149,6 +165,8 @@ impl Stage {
         })
     }
 
+    /// Without an attack of its own the model only says that it is done; the case is then about the
+    /// start.
     fn script(&self, case: &Case) -> Result<Script> {
         match (&case.bash, &case.turns) {
             (Some(command), _) => Ok(Script::of([
@@ -165,7 +183,8 @@ impl Stage {
         }
     }
 
-    /// The person's settings: the sandbox of the profile, and what the case adds.
+    /// The person's settings: the sandbox of the profile, and what the case adds. Objects are
+    /// merged one level deep, so a case can add to `sandbox` without losing the mode.
     fn write_settings(&self, case: &Case) -> Result<()> {
         let mut settings = Map::new();
         settings.insert(
@@ -191,7 +210,8 @@ impl Stage {
         Ok(self.give_away()?)
     }
 
-    /// Everything on the stage belongs to the user who plays.
+    /// Everything on the stage belongs to the user who plays. Called again after the run, since the
+    /// files with its output were written by this program.
     fn give_away(&self) -> io::Result<()> {
         if !rustix::process::geteuid().is_root() {
             return Ok(());
@@ -204,7 +224,8 @@ impl Stage {
         chown_below(self.directory.path(), user)
     }
 
-    /// A shell line in the repository, as the user of the profile.
+    /// A shell line in the repository, as the user of the profile. The environment is emptied, so
+    /// that nothing of the machine decides the outcome.
     fn shell(&self, programs: &Path, model: &ScriptedModel, line: &str) -> Result<Finished> {
         let mut command = match rustix::process::geteuid().is_root() && !self.profile.is_root() {
             true => {
@@ -243,6 +264,7 @@ fn both(finished: &Finished) -> String {
     format!("{}{}", finished.stdout, finished.stderr)
 }
 
+/// Links are changed themselves, not what they lead to.
 fn chown_below(path: &Path, user: u32) -> io::Result<()> {
     std::os::unix::fs::lchown(path, Some(user), Some(user))?;
     if fs::symlink_metadata(path)?.is_dir() {
@@ -253,7 +275,8 @@ fn chown_below(path: &Path, user: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// A repository with one commit, made once and copied for every attack.
+/// A repository with one commit, made once and copied for every attack. Made without the user's git
+/// configuration.
 pub(super) fn template(directory: &Path) -> Result<PathBuf> {
     let repository = directory.join("template");
     fs::create_dir(&repository)?;

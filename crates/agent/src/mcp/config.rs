@@ -1,4 +1,17 @@
 //! Server configurations: `mcpServers` of `.mcp.json` and of settings, checked and expanded.
+//!
+//! ```text
+//! {"mcpServers": {
+//!   "files": {"command": "npx", "args": ["-y", "pkg"], "env": {"KEY": "${TOKEN}"}},
+//!   "web": {"type": "http", "url": "https://example.org/mcp",
+//!           "headers": {"Authorization": "Bearer ${TOKEN:-none}"}}
+//! }}
+//! ```
+//!
+//! `type` is `stdio` or `http` and may be left out where only one of `command` and `url` is given.
+//! A bad entry is reported by file, line and name, and the others are used; only a file that is not
+//! JSON fails as a whole. Variables are looked up through the caller: nothing here reads the
+//! environment.
 
 use std::{
     collections::BTreeMap,
@@ -22,11 +35,11 @@ pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 /// Who wrote a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The person, in a file named on the command line.
+    /// The user, in a file named on the command line.
     CommandLine,
-    /// The person, in the settings of the state directory.
+    /// The user, in the settings of the state directory.
     User,
-    /// Whoever wrote the repository.
+    /// Whoever wrote the repository. Not started before the user has approved it.
     Project,
 }
 
@@ -70,7 +83,8 @@ pub struct ServerConfig {
     pub origin: Origin,
     /// The file it stands in.
     pub path: PathBuf,
-    /// As it was written, before variables were put in.
+    /// As it was written, before variables were put in. What the user is shown and approves: it
+    /// holds no secret that was put in.
     pub definition: Value,
     /// Variables of our environment that went into it.
     pub variables: Vec<String>,
@@ -104,6 +118,7 @@ pub struct ServerConfigs {
     pub problems: Vec<McpProblem>,
 }
 
+/// Entries stay raw, so that a bad one is reported by itself, with the line on which it begins.
 #[derive(Deserialize)]
 struct File<'a> {
     #[serde(rename = "mcpServers", borrow, default)]
@@ -127,7 +142,8 @@ struct Entry {
 }
 
 impl ServerConfigs {
-    /// Reads a file like `.mcp.json`; `None` if there is none.
+    /// Reads a file like `.mcp.json`; `None` if there is none. An error is a file that cannot be
+    /// read or is not JSON; bad entries are among the problems.
     pub fn read(
         path: &Path,
         origin: Origin,
@@ -144,7 +160,7 @@ impl ServerConfigs {
         }
     }
 
-    /// Takes the text of a file like `.mcp.json`.
+    /// Takes the text of a file like `.mcp.json`. Other keys of the file are ignored.
     pub fn parse(
         text: &str,
         path: &Path,
@@ -168,7 +184,8 @@ impl ServerConfigs {
         Ok(found)
     }
 
-    /// Takes the entries of the key `mcpServers` of a settings file.
+    /// Takes the entries of the key `mcpServers` of a settings file. Without lines: the settings
+    /// were parsed before.
     pub fn of_settings(
         entries: &BTreeMap<String, Box<RawValue>>,
         path: &Path,
@@ -181,6 +198,7 @@ impl ServerConfigs {
         found
     }
 
+    /// An unknown key is reported, and the server is used all the same.
     fn add(
         &mut self,
         name: &str,
@@ -230,6 +248,7 @@ fn message_of(error: &serde_json::Error) -> String {
         .to_owned()
 }
 
+/// The error is a text for the problem. `taken` collects the variables that were put in.
 fn endpoint(
     name: &str,
     entry: &Entry,

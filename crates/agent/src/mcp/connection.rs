@@ -1,4 +1,12 @@
 //! One connection: a program under a guard or an address, and the handshake.
+//!
+//! A program talks over its standard streams and runs under a guard process that ends it, and all
+//! it started, with this process. It gets a small environment (`BASICS`) and what its configuration
+//! adds, so no secret reaches it that the user did not name. An address is spoken to over
+//! streamable HTTP, without following redirects.
+//!
+//! Connecting is the handshake and the list of tools, both within one time limit. What a program
+//! writes to standard error is kept, and its end goes into the error message.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -54,13 +62,14 @@ pub struct McpSetup {
     pub cwd: PathBuf,
     /// The environment of programs, before their configuration adds to it.
     pub env: Vec<(OsString, OsString)>,
-    /// Who puts the questions of servers to a person.
+    /// Who puts the questions of servers to the user.
     pub elicitor: SharedElicitor,
     /// A proxy for addresses that are not on this machine.
     pub proxy: Option<String>,
-    /// How long connecting may take.
+    /// How long connecting may take. Handshake and list of tools together, both attempts included.
     pub connect_timeout: Duration,
-    /// How long a call may take.
+    /// How long a call may take. Time during which the server waits for an answer of the user does
+    /// not count.
     pub call_timeout: Duration,
 }
 
@@ -106,7 +115,7 @@ pub enum McpError {
         /// What it wrote to its standard error.
         said: Said,
     },
-    /// A person has to allow it first.
+    /// The user has to allow it first.
     #[error(
         "it comes with the repository and is not approved; approve it in an interactive session, by \
          `enabledMcpServers` in settings.json of the state directory, or by --mcp-config"
@@ -117,7 +126,8 @@ pub enum McpError {
     Closing,
 }
 
-/// The end of what a program wrote to standard error, as part of an error message.
+/// The end of what a program wrote to standard error, as part of an error message. At most the last
+/// 500 characters are shown; nothing at all where it said nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said(String);
 
@@ -133,15 +143,18 @@ impl std::fmt::Display for Said {
     }
 }
 
-/// A server that answers.
+/// A server that answers. Dropped, it kills its program; `close` lets it end by itself first.
 pub(super) struct Connection {
     service: RunningService<RoleClient, Listener>,
+    /// None for an address.
     hold: Option<ServerHold>,
 }
 
 impl Connection {
     /// Connects and asks for the tools. Servers of both eras of the protocol are understood: one
-    /// that refuses the handshake of the older is asked in the way of the newer.
+    /// that refuses the handshake of the older is asked in the way of the newer. The second attempt
+    /// starts a program anew. If both fail, the error of the first is returned: it is the one of
+    /// the protocol that most servers speak.
     pub(super) async fn open(
         config: &ServerConfig,
         setup: &McpSetup,
@@ -240,6 +253,7 @@ async fn attempt(
     Err((error, is_newer))
 }
 
+/// Empty for a server that does not offer any; it is not asked then.
 async fn tools(
     service: &RunningService<RoleClient, Listener>,
     deadline: Instant,
@@ -257,6 +271,7 @@ async fn tools(
     }
 }
 
+/// A variable of the configuration replaces one of the basic environment.
 fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
     let (command, arguments, own) = match &config.endpoint {
         Endpoint::Program {
@@ -279,6 +294,7 @@ fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
     }
 }
 
+/// Header values are marked as sensitive, so that they do not appear in logs of the client.
 fn http(
     config: &ServerConfig,
     setup: &McpSetup,
@@ -302,6 +318,8 @@ fn http(
     ))
 }
 
+/// A client for each connection, since proxy and certificates depend on the address. Addresses on
+/// this machine are never sent through the proxy.
 fn client(url: &url::Url, setup: &McpSetup) -> reqwest::Result<reqwest::Client> {
     // An error only says that a provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,4 +1,8 @@
-//! What a server wants to know of a person.
+//! What a server wants to know of the user.
+//!
+//! A server may ask for the values of a form while it works on a call. The question belongs to the
+//! server, not to an agent: servers are shared. While it is open, the time limit of the server's
+//! calls does not run.
 
 use std::{
     fmt,
@@ -10,10 +14,11 @@ use codespar_protocol::{Answer, ElicitationRequest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Puts the questions of servers to a person.
+/// Puts the questions of servers to the user.
 #[async_trait]
 pub trait Elicitor: Send + Sync {
-    /// Asks and waits, until there is an answer or the server has given up.
+    /// Asks and waits, until there is an answer or the server has given up. Anything but
+    /// `Answer::Form` is passed on as declined.
     async fn elicit(&self, request: ElicitationRequest, gave_up: &CancellationToken) -> Answer;
 }
 
@@ -34,12 +39,13 @@ impl SharedElicitor {
         self.0.get().cloned()
     }
 
+    /// The first one stays.
     pub(super) fn set(&self, elicitor: Arc<dyn Elicitor>) {
         let _ = self.0.set(elicitor);
     }
 }
 
-/// How many questions of a server are open. Meanwhile its calls take as long as the person does.
+/// How many questions of a server are open. Meanwhile its calls take as long as the user does.
 #[derive(Clone)]
 pub(super) struct OpenElicitations(Arc<watch::Sender<u32>>);
 
@@ -59,12 +65,14 @@ impl Drop for OpenElicitation {
 }
 
 impl OpenElicitations {
+    /// Counts until the value is dropped, however the question ends.
     pub(super) fn open(&self) -> OpenElicitation {
         self.0.send_modify(|open| *open += 1);
         OpenElicitation(self.clone())
     }
 
-    /// Returns when the time has passed in one piece without an open question.
+    /// Returns when the time has passed in one piece without an open question. After each question
+    /// the time starts anew, so a server is never given less than its limit.
     pub(super) async fn time_out(&self, time: std::time::Duration) {
         let mut open = self.0.subscribe();
         loop {

@@ -1,4 +1,8 @@
 //! What a server tells by itself.
+//!
+//! Events of a server go to whoever listens (`McpServer::events`) and to nobody else: they do not
+//! reach a conversation by themselves. A list of tools that changed is only reported; the tools on
+//! offer stay those of the last connection.
 
 // Logging is on its way out of the protocol; servers of today still use it.
 #![allow(deprecated)]
@@ -71,6 +75,7 @@ impl McpEvent {
     }
 }
 
+/// Line breaks become spaces: an event is one line, and what a server says cannot look like two.
 fn logged(said: &LoggingMessageNotificationParam) -> McpEvent {
     let level = match said.level {
         LoggingLevel::Debug => "debug",
@@ -93,7 +98,8 @@ fn logged(said: &LoggingMessageNotificationParam) -> McpEvent {
     McpEvent::Logged { level, text }
 }
 
-/// Our side of a connection: passes on what the server tells.
+/// Our side of a connection: passes on what the server tells. `elicitor` is fixed when the
+/// connection is made: without one the server is told at the handshake that nobody can be asked.
 #[derive(Clone)]
 pub(super) struct Listener {
     pub(super) server: String,
@@ -103,6 +109,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
+    /// Does not wait; a listener that is too far behind loses the oldest events.
     fn tell(&self, event: McpEvent) {
         // Nobody may be listening.
         let _ = self.events.send(event);
@@ -123,6 +130,7 @@ impl ClientHandler for Listener {
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
+    /// Only forms are supported. A request to open an address in a browser is declined.
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,

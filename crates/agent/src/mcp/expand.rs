@@ -1,4 +1,7 @@
 //! `${NAME}` and `${NAME:-default}` in configurations.
+//!
+//! A variable that is empty counts as not set. `$NAME` without braces stays as it is, and a value
+//! is not looked at again: one that contains `${` is put in as it stands.
 
 /// Looks variables up.
 pub(super) trait Lookup {

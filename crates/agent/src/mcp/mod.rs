@@ -1,4 +1,19 @@
 //! MCP servers: how they are configured, connected and called, and their tools.
+//!
+//! A server goes through these files:
+//!
+//! ```text
+//! config, expand   the entry of a file, checked and with variables put in  -> ServerConfig
+//! set              all servers of a project: approved, or waiting for it   -> McpServers
+//! connection       a program under a guard, or an address; the handshake   -> Connection
+//! server           one server over many connections: calls, reconnecting   -> McpServer
+//! tool, outcome    its tools as tools of ours, its answers as their output
+//! event, subscription, elicitation    what it tells and asks by itself
+//! ```
+//!
+//! A server is untrusted in what it says. Its word never grants a permission: calls are decided by
+//! the rules for `mcp__server__tool`, whatever hints come with a tool, and servers that a
+//! repository brings along are not started before the user has approved them.
 
 mod config;
 mod connection;

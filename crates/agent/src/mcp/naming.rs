@@ -1,8 +1,12 @@
 //! Names of tools as providers accept them: `mcp__server__tool`.
+//!
+//! Servers choose their own names for tools, with any characters and any length; two of them may
+//! come to the same name here. Permission rules are written against the result, so it depends on
+//! nothing but the names and their order.
 
 use std::collections::HashSet;
 
-/// What every provider takes.
+/// What every provider takes. In bytes, which are characters here: other ones were replaced.
 const MAX: usize = 64;
 
 /// A server's name as it stands in the names of its tools and in rules.
@@ -15,7 +19,8 @@ pub fn server_word(name: &str) -> String {
     word.trim_matches('_').to_owned()
 }
 
-/// The name of a tool, different from all in `used`.
+/// The name of a tool, different from all in `used`. A name that is taken gets a number at its end,
+/// in place of its last characters where it is long.
 pub(super) fn tool_name(server: &str, tool: &str, used: &mut HashSet<String>) -> String {
     let whole = format!("mcp__{}__{}", server_word(server), plain(tool));
     let mut name = cut(&whole, "");

@@ -1,4 +1,8 @@
 //! What a server answered, as a tool's output.
+//!
+//! Texts and embedded text resources are joined by line breaks. Pictures of kinds that providers
+//! take stay pictures; everything else is named in a line with its size, so that the model knows
+//! that something was left out.
 
 use codespar_protocol::{ContentBlock, Image, ToolResultContent};
 use codespar_tools::{Context, ToolOutput, bound};
@@ -9,7 +13,8 @@ const PICTURES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/webp
 /// In base64; providers refuse larger ones.
 const MAX_PICTURE: usize = 5 << 20;
 
-/// Text is joined and bounded like that of any tool; pictures stay pictures.
+/// Text is joined and bounded like that of any tool; pictures stay pictures. Structured content is
+/// used only where there is no other: servers are to send it as text as well.
 pub(super) fn output(result: CallToolResult, context: &Context, tool: &str) -> ToolOutput {
     let is_error = result.is_error == Some(true);
     let mut texts: Vec<String> = Vec::new();
@@ -80,6 +85,8 @@ fn shown(part: Part) -> Shown {
     }
 }
 
+/// A picture that providers would refuse must not come into the conversation: every later request
+/// would fail with it.
 fn picture(media_type: &str, data: &str, what: &str) -> Shown {
     if !PICTURES.contains(&media_type) || data.len() > MAX_PICTURE {
         return left_out(what, media_type, data.len());
@@ -90,6 +97,7 @@ fn picture(media_type: &str, data: &str, what: &str) -> Shown {
     }
 }
 
+/// `length` is that of the base64 text.
 fn left_out(what: &str, media_type: &str, length: usize) -> Shown {
     Shown::Text(format!(
         "[{what} of type `{media_type}` left out: about {} bytes]",

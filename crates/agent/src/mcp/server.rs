@@ -1,4 +1,19 @@
 //! A server of this process: connected once, shared by all agents, taken up again when it dies.
+//!
+//! ```text
+//! needs-approval --approve--> pending --begin--> connected <--------+
+//!                                |                   | transport ends |
+//!                                +-----> failed <----+                |
+//!                                          | again after 1, 2, 4 … 60 s
+//!                                          +--------------------------+
+//! ```
+//!
+//! A connection that ends is noticed by the next call, or by whoever looks (`is_gone`). That call
+//! is never made a second time: its outcome is unknown, and only the model can judge whether to
+//! repeat it. It connects anew and tells the model so.
+//!
+//! Each connection has a number, its generation. Whoever finds a connection dead names the
+//! generation it saw, so that of many calls that fail at once only the first connects.
 
 use std::{
     sync::{
@@ -31,7 +46,8 @@ use super::{
 
 /// How many events may wait for a slow listener.
 const EVENTS: usize = 256;
-/// How long a server is told that a call is not wanted any more.
+/// How long it may take to tell a server that a call is not wanted any more: one that does not take
+/// the notice must not hold the call up.
 const NOTICE: Duration = Duration::from_millis(500);
 
 /// How long after a failed attempt to connect the next one is made.
@@ -65,13 +81,18 @@ impl McpStatus {
     }
 }
 
+/// Shared by all agents of a project. Calls run side by side on one connection.
 pub struct McpServer {
     config: ServerConfig,
     setup: Arc<McpSetup>,
     events: broadcast::Sender<McpEvent>,
+    /// Held while connecting, so that one attempt runs at a time. Calls use the peer in `face` and
+    /// do not wait for it.
     connection: Mutex<Option<Connection>>,
     face: RwLock<Face>,
+    /// The first connection was begun, or is not wanted any more.
     begun: AtomicBool,
+    /// The first attempt to connect is over, whatever came of it.
     settled: watch::Sender<bool>,
     elicitations: OpenElicitations,
     /// Whether it is being reconnected in the background.
@@ -140,7 +161,7 @@ impl McpServer {
         self.events.clone()
     }
 
-    /// A person allows it.
+    /// The user allows it. Does not connect; `begin` does.
     pub fn approve(&self) {
         let mut face = self.face.write();
         if face.status == McpStatus::NeedsApproval {
@@ -161,7 +182,8 @@ impl McpServer {
         });
     }
 
-    /// Waits until it is connected, or known not to be.
+    /// Waits until it is connected, or known not to be. Returns at once for one that is not
+    /// approved. Not more than the first attempt is waited for.
     pub async fn settle(self: &Arc<Self>) -> McpStatus {
         self.begin();
         if self.begun.load(Ordering::SeqCst) {
@@ -171,7 +193,8 @@ impl McpServer {
         self.status()
     }
 
-    /// Connects, if nobody has since the generation seen.
+    /// Connects, if nobody has since the generation seen. Ok also where another has connected
+    /// meanwhile. A failure starts the attempts in the background.
     async fn connect(&self, seen: u64) -> Result<(), McpError> {
         let mut connection = self.connection.lock().await;
         if self.face.read().generation != seen {
@@ -206,7 +229,7 @@ impl McpServer {
 
     /// Tries to connect in the background until it succeeds or the session ends, whether or not it
     /// was connected before. Agents that were made while the server was there still have its tools;
-    /// those that are made later, and the person's own at its next turn, get them.
+    /// those that are made later, and the user's own at its next turn, get them.
     fn keep_trying(&self) {
         if self.closing.is_cancelled() || self.retrying.swap(true, Ordering::SeqCst) {
             return;
@@ -233,6 +256,7 @@ impl McpServer {
         self.connect(seen).await
     }
 
+    /// The error is for the model and says whether reconnecting is under way.
     pub(super) fn line(&self) -> Result<Line, String> {
         let face = self.face.read();
         match (&face.peer, &face.status) {
@@ -255,7 +279,9 @@ impl McpServer {
         format!("the MCP server `{}` {text}", self.config.name)
     }
 
-    /// Makes a call; the error is for the model.
+    /// Makes a call; the error is for the model. A call that is cancelled or takes too long is
+    /// given up here, and the server is told; whether it finished is unknown. The time limit does
+    /// not run while the server waits for the user.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -309,6 +335,8 @@ impl McpServer {
         ))
     }
 
+    /// An error that the server answered leaves the connection alone; only one that ended it
+    /// connects anew.
     async fn failed(&self, line: &Line, error: ServiceError) -> String {
         match error {
             ServiceError::McpError(error) => self.named(&format!("refused: {}", error.message)),
@@ -345,7 +373,8 @@ impl McpServer {
         self.named(&format!("{reason}{said}. {after}"))
     }
 
-    /// Whether it still answers.
+    /// Whether it still answers. `ping`, or the handshake's question in the newer protocol, which
+    /// has no ping. For health checks of monitors.
     pub async fn check(&self) -> Result<(), String> {
         let line = self.line()?;
         if line.peer.is_transport_closed() {
@@ -385,11 +414,14 @@ impl McpServer {
         self.face.read().generation
     }
 
-    /// Lets go of it in good order.
+    /// Lets go of it in good order. Attempts under way end with `McpError::Closing`, and no new one
+    /// starts.
     pub(super) async fn close(&self) {
         // Not to be connected again.
         self.begun.store(true, Ordering::SeqCst);
         self.closing.cancel();
+        // Whoever waits for a connection waits no longer.
+        self.settled.send_replace(true);
         if let Some(connection) = self.connection.lock().await.take() {
             connection.close().await;
         }

@@ -1,4 +1,8 @@
 //! The servers of a process.
+//!
+//! Making the set starts nothing. `begin` connects all in the background and returns; `settled`
+//! waits for that where the tools are needed. An agent gets the tools of the servers that are
+//! connected at that moment.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -34,7 +38,7 @@ pub struct ServerStatus {
 }
 
 impl McpServers {
-    /// Servers that may be started, and those that a person has to allow first. Nothing is
+    /// Servers that may be started, and those that the user has to allow first. Nothing is
     /// started yet.
     pub fn new(
         approved: Vec<ServerConfig>,
@@ -54,7 +58,7 @@ impl McpServers {
         Self { servers, elicitor }
     }
 
-    /// Says who puts the questions of servers to a person, before any is connected. The first call
+    /// Says who puts the questions of servers to the user, before any is connected. The first call
     /// counts.
     pub fn set_elicitor(&self, elicitor: Arc<dyn Elicitor>) {
         self.elicitor.set(elicitor);
@@ -83,7 +87,7 @@ impl McpServers {
             .find(|server| server.config().name == name)
     }
 
-    /// Those that wait for a person.
+    /// Those that wait for the user.
     pub fn unapproved(&self) -> Vec<Arc<McpServer>> {
         let waiting = |server: &&Arc<McpServer>| server.status() == McpStatus::NeedsApproval;
         self.servers.iter().filter(waiting).cloned().collect()
@@ -116,7 +120,8 @@ impl McpServers {
             .collect()
     }
 
-    /// The tools of all that are connected.
+    /// The tools of all that are connected. Names depend on the order of servers and of their
+    /// lists, which is the same each time.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let mut used = HashSet::new();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();

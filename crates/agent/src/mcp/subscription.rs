@@ -1,4 +1,11 @@
 //! Asking a server to tell of changes, in the way of its era.
+//!
+//! The older protocol has a request for each resource, and notifications come over the connection
+//! as they please. The newer one has a single request that stays open and names everything that is
+//! wanted. Either way what comes is sent to the listeners of the server.
+//!
+//! A subscription does not survive its connection: whoever watches compares `McpServer::generation`
+//! and subscribes again.
 
 // The older way is on its way out of the protocol; servers of today use it.
 #![allow(deprecated)]
@@ -15,6 +22,7 @@ const MAX_RESOURCES: usize = 100;
 
 /// What is watched. Dropped, a subscription of the newer kind ends.
 pub struct McpSubscription {
+    /// Empty where the server does not tell of changes of resources.
     pub resources: Vec<String>,
     passing_on: Option<JoinHandle<()>>,
 }
@@ -30,6 +38,9 @@ impl Drop for McpSubscription {
 impl McpServer {
     /// Asks to be told of changes of these resources (of all it lists, if none are named) and of
     /// its lists, and of its log.
+    ///
+    /// An error if resources are named and the server cannot watch them, or refuses one. Without
+    /// names it watches what it can.
     pub async fn subscribe(&self, wanted: &[String]) -> Result<McpSubscription, String> {
         let peer = self.line()?.peer;
         let info = peer.peer_info();
@@ -74,6 +85,7 @@ impl McpServer {
         })
     }
 
+    /// The newer way. The stream is read by a task that ends with the subscription.
     async fn listen(&self, resources: Vec<String>) -> Result<McpSubscription, String> {
         let filter = SubscriptionFilter::builder()
             .tools_list_changed()

@@ -1,4 +1,7 @@
 //! A server's tool as one of ours.
+//!
+//! Such a tool has no access that could be inspected: what the server does is its own affair. The
+//! rules decide by the name of the tool alone, and the user sees the arguments.
 
 use std::sync::Arc;
 
@@ -12,6 +15,7 @@ use super::{outcome, server::McpServer};
 
 /// Longer descriptions are cut: every request carries them.
 const DESCRIPTION: usize = 4_000;
+/// Characters of the arguments that are shown in one line.
 const SUMMARY: usize = 200;
 
 pub(super) struct McpTool {
@@ -94,6 +98,7 @@ impl Tool for McpTool {
     }
 }
 
+/// An input that is not a JSON object is an error for the model, before the server is called.
 fn arguments(input: &RawValue) -> Result<JsonObject, ToolError> {
     serde_json::from_str(input.get())
         .map_err(|error| ToolError(format!("the input is not a JSON object: {error}")))

@@ -104,7 +104,7 @@ fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first line of the description; the model gets all of it.
+/// Name and the first line of the description, then model, tools and place.
 fn row(
     name: &str,
     description: &str,

@@ -12,7 +12,7 @@ use crate::{args::Cli, error::CommandError};
 /// Example: codespar completions bash > ~/.local/share/bash-completion/completions/codespar
 #[derive(Args)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell.
+    /// The shell that will read the script
     shell: Shell,
 }
 

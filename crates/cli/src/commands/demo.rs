@@ -60,7 +60,8 @@ pub(crate) struct DemoArgs {
     keep: bool,
 }
 
-/// The runtime is closed before an error is reported: the directory can then be removed.
+/// The runtime is closed before an error is reported: the directory can then be removed. Nobody is
+/// asked anything, whether or not there is a terminal.
 pub(crate) async fn run(
     args: &DemoArgs,
     project_dir: &ProjectDir,
@@ -155,7 +156,8 @@ fn head(text: &str) -> Result<(), CommandError> {
 }
 
 /// The dev agent's run, as `codespar dev` makes it. Listening begins before the task exists, so
-/// that no step is missed.
+/// that no step is missed. The order is written out in full instead of read from settings, so that
+/// the demo is the same everywhere.
 async fn change(
     project: &Arc<Project>,
     repo: &Path,
@@ -223,7 +225,8 @@ async fn change(
     }
 }
 
-/// Says what was scripted and what was real, so that nobody takes the recording for a model.
+/// Says what was scripted and what was real, so that nobody takes the recording for a model. It
+/// ends with what to do on a repository of one's own.
 fn closing(args: &DemoArgs, repo: &Path) -> String {
     let kept = if args.keep {
         format!("\nThe sample is in {}", repo.display())

@@ -308,7 +308,8 @@ async fn resume(
     })
 }
 
-/// The run of another process has no events here; its steps are then not shown.
+/// Shows the events of the task in this process. The run of another process has none here; its
+/// steps are then not shown.
 fn listen(project: &Arc<Project>, id: &TaskId, session: SessionId, progress: &Progress) {
     let progress = progress.clone();
     let show = Arc::new(move |event| progress.event(&event));

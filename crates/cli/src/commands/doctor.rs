@@ -3,6 +3,15 @@
 //! Each check gives findings and none stops the others: a broken settings file leaves out only what
 //! depends on it. An error is what would keep a run from working, a warning what makes it different
 //! from what was probably meant.
+//!
+//! ```text
+//! ✓ model     anthropic with … (… in, … out per million tokens): ANTHROPIC_API_KEY is set
+//! ! trust     … is not trusted: ignored .codespar/settings.json (…); to use them: …
+//! ✗ settings  .codespar/settings.json:3:5: …
+//! ```
+//!
+//! Nothing is changed but for the database, which is created if there is none. `findings` of
+//! `--json` are the same lines.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -372,7 +381,7 @@ fn agents(project_dir: &ProjectDir) -> Vec<Finding> {
     findings
 }
 
-/// Only repositories need it.
+/// Only repositories need it. The version is shown as git prints it.
 fn git() -> Finding {
     match codespar_git::version() {
         Ok(says) => Finding {

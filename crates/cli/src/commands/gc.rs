@@ -21,7 +21,7 @@ use std::{
 
 use clap::Args;
 use codespar_protocol::{SessionId, TaskId, TaskStatus};
-use codespar_store::{Database, SessionFilter};
+use codespar_store::{Database, SessionFilter, StoreError};
 use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
@@ -215,8 +215,8 @@ async fn remove_dead_temps(
     bytes
 }
 
-/// The same of tasks that are not needed any more or forgotten. A task that cannot be read counts
-/// as forgotten.
+/// The same of tasks that are not needed any more or forgotten. A task that the store cannot tell
+/// of, busy or broken, keeps its files.
 async fn remove_task_temps(
     dir: &Path,
     store: &dyn Database,
@@ -230,14 +230,14 @@ async fn remove_task_temps(
         let Ok(id) = entry.file_name().to_string_lossy().parse::<TaskId>() else {
             continue;
         };
-        if store
-            .task(&id)
-            .await
-            .is_ok_and(|task| !is_done(task.status))
-        {
-            continue;
+        let is_needed = match store.task(&id).await {
+            Ok(task) => !is_done(task.status),
+            Err(StoreError::NoSuchTask(_)) => false,
+            Err(_) => true,
+        };
+        if !is_needed {
+            bytes += remove_dir(&entry.path());
         }
-        bytes += remove_dir(&entry.path());
     }
     bytes
 }
@@ -299,7 +299,7 @@ fn remove_dir(dir: &Path) -> u64 {
     }
 }
 
-/// Links are not followed.
+/// Bytes of all files below. Links are not followed; what cannot be read counts as nothing.
 fn size(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return 0;

@@ -186,7 +186,7 @@ fn show(session: &SessionRecord, project_dir: &ProjectDir) -> Result<(), Command
 }
 
 /// A transcript to read. Tool calls and results are included, thinking is not. Messages that were
-/// not typed are quoted.
+/// not typed are quoted. Read by people; what a tool wrote is in fences.
 fn markdown(entries: &[Entry]) -> String {
     let mut text = String::new();
     for entry in entries {

@@ -65,7 +65,7 @@ enum Verb {
     Stop {
         /// The id of the task, or a unique prefix of it.
         id: String,
-        /// Why.
+        /// The reason that the record and the notification give
         #[arg(long, default_value = "stopped by user")]
         reason: String,
         /// Print the record as JSON, with the fields of `task get`.
@@ -427,7 +427,7 @@ fn show(record: &TaskRecord, json: bool) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A task in one line.
+/// Id, status, type, subject and error, without a line end.
 pub(crate) fn line(task: &TaskRecord) -> String {
     let status = match task.status {
         TaskStatus::Completed => style::good(task.status),

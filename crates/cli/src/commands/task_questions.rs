@@ -40,7 +40,7 @@ pub(super) struct QuestionsArgs {
 pub(super) struct AnswerArgs {
     /// The id of the question, or a unique prefix of it.
     id: String,
-    /// The answer.
+    /// `yes`, `always` or `no …` to a permission; a text or `name=value …` to other questions
     #[arg(required = true)]
     answer: Vec<String>,
     /// Print the question and its answer as JSON.

@@ -22,7 +22,8 @@ use codespar_runtime::{
     rules, trust::TrustFilter,
 };
 
-/// Agents of a task that nobody's agent started are at the first level.
+/// Agents of a task that nobody's agent started are at the first level. They may start agents
+/// themselves, up to the limit.
 const DEPTH: u32 = 1;
 
 /// What to run. Whatever is wrong with it is said before there is a task.
@@ -137,7 +138,8 @@ async fn agent(
     })
 }
 
-/// Steps may name built-in kinds and those of trusted definitions.
+/// Steps may name built-in kinds and those of trusted definitions. The file is parsed now and
+/// stored with the task; a later change of it has no effect.
 fn workflow(name: &str, project_dir: &ProjectDir) -> Result<TaskSpec, CommandError> {
     let file =
         find_workflow(name, &project_dir.root, &project_dir.cwd).map_err(CommandError::Usage)?;

@@ -1,4 +1,7 @@
 //! The end of a run: its JSON object, its exit code and how to resume it.
+//!
+//! The exit code tells a script whether to trust the pull request without reading the report. 3 is
+//! not a failure of the run: the pull request exists, and its tests do not pass.
 
 use std::process::ExitCode;
 
@@ -12,7 +15,8 @@ use crate::{error::CommandError, signals::Signals};
 /// A pull request was opened, and its tests do not pass.
 const EXIT_TESTS_FAIL: u8 = 3;
 
-/// A run that is over, or that this process leaves.
+/// A run that is over, or that this process leaves. Read from the store after the end, so a resumed
+/// run and one of another process look the same.
 pub(crate) struct Conclusion {
     pub(crate) record: TaskRecord,
     /// Of one that has come to its end.
@@ -23,6 +27,9 @@ pub(crate) struct Conclusion {
 
 impl Conclusion {
     /// The object of `--json`.
+    ///
+    /// A run without report has the fields that are known anyway. `resume` is there only if there
+    /// is something to resume.
     pub(crate) fn json(&self) -> Value {
         let record = &self.record;
         let mut value = match &self.report {
@@ -48,7 +55,8 @@ impl Conclusion {
         value
     }
 
-    /// The exit code, with the command to resume on stderr where there is something to resume.
+    /// The exit code, with the command to resume on stderr where there is something to resume. A
+    /// run that completed has its own code even if a signal came meanwhile.
     pub(crate) fn exit(&self, signals: &Signals) -> Result<ExitCode, CommandError> {
         let id = &self.record.task_id;
         match (self.record.status, signals.exit_code()) {

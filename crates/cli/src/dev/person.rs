@@ -1,4 +1,6 @@
 //! The person at the terminal of `codespar dev`.
+//!
+//! Unlike the interactive session there is no loop that reads lines: each question reads its own.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -19,6 +21,7 @@ impl AtTerminal {
         both.then(|| Self(progress.clone()))
     }
 
+    /// Gives the choices, for the line on which the answer is typed.
     fn show(&self, question: &Question) -> &'static str {
         match &question.request {
             QuestionRequest::Permission(asked) => {
@@ -39,7 +42,8 @@ impl AtTerminal {
         }
     }
 
-    /// `None` when nobody reads or writes here any more.
+    /// `None` when nobody reads or writes here any more. If the question is settled elsewhere the
+    /// read stays behind on its thread; the next line is lost to it.
     async fn line(&self, prompt: &str) -> Option<String> {
         self.0.rest();
         printer::out(format_args!("{} › ", style::faint(prompt))).ok()?;

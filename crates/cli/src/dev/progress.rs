@@ -1,4 +1,8 @@
 //! The steps of a run as they happen: lines, and on a terminal a line that lives.
+//!
+//! On a terminal the last step is shown again below with the time it takes, if that is more than a
+//! second. In a pipe there are only whole lines. With `--json` steps go to standard error, and
+//! nowhere if that is no terminal.
 
 use std::{
     io::IsTerminal,
@@ -14,6 +18,7 @@ use crate::printer::{self, To};
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Clears the line that the cursor is in.
 const WIPE: &str = "\r\x1b[2K";
+/// How often the spinner moves.
 const TICK: Duration = Duration::from_millis(120);
 /// Nothing turns for what is quick.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,6 +52,7 @@ impl Progress {
         Self::new(is_live.then_some(To::Stderr), is_live)
     }
 
+    /// The task that draws holds a weak reference and ends with the last clone.
     fn new(to: Option<To>, is_live: bool) -> Self {
         let now = Now {
             doing: String::new(),
@@ -75,7 +81,7 @@ impl Progress {
         progress
     }
 
-    /// Shows what a step says.
+    /// Shows what a step says. Events of subagents are shown like those of the run itself.
     pub(crate) fn event(&self, event: &Event) {
         let text = match event {
             Event::Step { text, .. } => text.clone(),
@@ -92,6 +98,7 @@ impl Progress {
         self.line(&text);
     }
 
+    /// The text becomes what is under way, until the next line or [`Progress::rest`].
     pub(crate) fn line(&self, text: &str) {
         let mut now = self.0.now.lock();
         self.0.wipe(&mut now);
@@ -121,6 +128,7 @@ impl State {
         now.is_drawn = true;
     }
 
+    /// Only what was drawn: a line of somebody else must not be cleared.
     fn wipe(&self, now: &mut Now) {
         if self.is_live && now.is_drawn {
             self.put(WIPE, "");

@@ -1,4 +1,7 @@
 //! What of the person's working tree a run leaves out: it reads commits, not files.
+//!
+//! A run starts from a commit. Changes that are not committed, and a detached head, are a common
+//! surprise, so both are said before the run begins; neither stops it.
 
 use codespar_dev::RepositoryRef;
 use codespar_git::{Repository, WorkTreeState};
@@ -14,8 +17,8 @@ pub(crate) struct WorkingTree {
 }
 
 impl WorkingTree {
-    /// `None` where the repository has no working tree here, or it cannot be read: the run does
-    /// not need it.
+    /// `None` where the repository has no working tree here, or it cannot be read: the run does not
+    /// need it. A repository on GitHub has one here if it is the origin of this directory.
     pub(crate) async fn look(project: &Project, repository: &RepositoryRef) -> Option<Self> {
         let dir = match repository {
             RepositoryRef::Local { path } => path.clone(),

@@ -1,4 +1,14 @@
 //! Events as JSON lines, in the shapes that scripts for other agents already read.
+//!
+//! ```text
+//! {"type":"assistant","message":{…},"parent_tool_use_id":null,"session_id":"…","uuid":"…"}
+//! {"type":"user","message":{…tool results…},"parent_tool_use_id":null,…}
+//! {"type":"system","subtype":"task_started","task_id":"a-1f3c2b8a",…}
+//! {"type":"result","subtype":"success","is_error":false,"result":"…",…}
+//! ```
+//!
+//! Fields may be added and are never renamed. Messages are serialised by structs and not through a
+//! `Value`: content blocks hold raw JSON, which a `Value` would reorder.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +19,15 @@ use codespar_protocol::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The line for an event; `None` for those that only matter on a screen. Content blocks are
-/// written straight from what the model sent, never through another form.
+/// The line for an event; `None` for those that only matter on a screen. Content blocks are written
+/// straight from what the model sent, never through another form. `session` is the conversation of
+/// the user also for events of subagents, which have sessions of their own.
 pub(crate) fn line(event: &Event, session: SessionId) -> Option<String> {
     line_of(event, session, None)
 }
 
+/// `parent` is the call that started the subagent whose event it is. A subagent of a subagent is
+/// marked with its own call, not with the outer one.
 fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Option<String> {
     match event {
         Event::Assistant { .. } | Event::ToolResults { .. } => message_line(event, session, parent),
@@ -35,6 +48,7 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
     }
 }
 
+/// `None` for events that are no messages.
 fn message_line(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Option<String> {
     let parent_tool_use_id = parent.map(|id| id.0.as_str());
     match event {
@@ -72,7 +86,7 @@ fn message_line(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -
     }
 }
 
-/// The subtype and fields of a `system` line.
+/// The subtype and fields of a `system` line. `None` for events that have no line.
 fn system_fields(event: &Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::Retrying {
@@ -97,6 +111,9 @@ fn system_fields(event: &Event) -> Option<(&'static str, Value)> {
     })
 }
 
+/// Events without a line are listed one by one, so that the compiler asks about each new one.
+/// `Step` and `TaskProgress` share a subtype: one is about a run of the dev agent, the other about
+/// an agent.
 fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::TaskStarted {
@@ -160,7 +177,7 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
     })
 }
 
-/// The last line.
+/// The last line. `total_cost_usd` is null if the cost of a call is not known.
 pub(crate) fn result(run: &RunResult) -> String {
     let by_model = run
         .by_model
@@ -194,6 +211,7 @@ pub(crate) fn result(run: &RunResult) -> String {
     })
 }
 
+/// Has the shape of an answer of the API, with what identifies the conversation around it.
 #[derive(Serialize)]
 struct AssistantLine<'a> {
     #[serde(rename = "type")]
@@ -201,9 +219,11 @@ struct AssistantLine<'a> {
     message: AssistantMessage<'a>,
     parent_tool_use_id: Option<&'a str>,
     session_id: SessionId,
+    /// That of the entry in the transcript, so a line can be found there.
     uuid: EntryId,
 }
 
+/// Borrowed from the event: large messages are not copied.
 #[derive(Serialize)]
 struct AssistantMessage<'a> {
     id: Option<&'a str>,
@@ -216,6 +236,7 @@ struct AssistantMessage<'a> {
     usage: Tokens,
 }
 
+/// Tool results only: prompts of the caller are not repeated.
 #[derive(Serialize)]
 struct UserLine<'a> {
     #[serde(rename = "type")]
@@ -226,6 +247,7 @@ struct UserLine<'a> {
     uuid: EntryId,
 }
 
+/// The last line of `stream-json`, and the only one of `json`.
 #[derive(Serialize)]
 struct ResultLine<'a> {
     #[serde(rename = "type")]
@@ -246,6 +268,7 @@ struct ResultLine<'a> {
     uuid: EntryId,
 }
 
+/// The four counts in the spelling of the API.
 #[derive(Serialize)]
 struct Tokens {
     input_tokens: u64,
@@ -265,6 +288,7 @@ impl From<&Usage> for Tokens {
     }
 }
 
+/// In camel case, unlike the other lines, because existing scripts read it so.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ModelUsage {
@@ -276,6 +300,8 @@ struct ModelUsage {
     cost: Cost,
 }
 
+/// `fields` is an object; anything else would leave a line without them. Every line has an id of
+/// its own, so that a reader can drop what it has seen.
 fn system(session: SessionId, subtype: &str, fields: Value) -> String {
     let mut line = json!({ "type": "system", "subtype": subtype, "session_id": session });
     if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {

@@ -1,4 +1,8 @@
 //! `codespar -p`: one run for scripts. It never waits on a terminal.
+//!
+//! Standard output has the answer and nothing else; everything for people goes to standard error.
+//! Nobody can be asked, so what would be asked is denied and the result says so. The run waits for
+//! tasks that it has started. A run that fails prints its result as well.
 
 mod lines;
 mod output;
@@ -22,13 +26,17 @@ use codespar_runtime::{
     ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, Session, SessionDirs, Surface, mcp,
 };
 
-/// So that the model does not end in a question that nobody will see.
+/// So that the model does not end in a question that nobody will see. Part of the system prompt.
 const NOTE: &str = "This is a headless run: nobody can answer a question. Decide yourself what is \
                     not said, say what you assumed, and finish the work.";
 
-/// How long a run that is over may clean up, once a day.
+/// How long a run that is over may clean up, once a day. The caller waits for the end of the
+/// process, so it is kept short.
 const CLEANING: Duration = Duration::from_secs(2);
 
+/// The prompt is read before anything is opened: a usage error must not leave a session behind. The
+/// runtime is closed before the result is printed, so that a success that could not be stored is
+/// reported as an error.
 pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     let given = prompt_argument(&cli);
     let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
@@ -88,6 +96,8 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     Ok(exit_code(&result, &signals))
 }
 
+/// A signal counts only if it interrupted the run: one that comes when the work is done changes
+/// nothing.
 fn exit_code(result: &RunResult, signals: &Signals) -> ExitCode {
     match signals.exit_code() {
         Some(code) if result.interrupted => ExitCode::from(code),
@@ -96,7 +106,8 @@ fn exit_code(result: &RunResult, signals: &Signals) -> ExitCode {
     }
 }
 
-/// The prompt on the command line: after `-p`, after the options, or both.
+/// The prompt on the command line: after `-p`, after the options, or both. An unquoted prompt
+/// arrives as several arguments, which are joined with spaces.
 fn prompt_argument(cli: &Cli) -> Option<String> {
     let mut parts: Vec<&str> = cli
         .print
@@ -109,6 +120,8 @@ fn prompt_argument(cli: &Cli) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
+/// A prompt on the command line and piped text are joined, prompt first. `None` only for a session
+/// that is resumed without one.
 async fn prompt(given: Option<String>, is_resuming: bool) -> Result<Option<String>, CommandError> {
     let piped = match (&given, is_resuming) {
         (None, false) => stdin::read_fully().await?,
@@ -135,7 +148,8 @@ async fn prompt(given: Option<String>, is_resuming: bool) -> Result<Option<Strin
     }
 }
 
-/// What a person should know before the run begins.
+/// What a person should know before the run begins. In `stream-json` they are lines of their own,
+/// elsewhere warnings on standard error.
 fn notices(project: &Project, session: &Session) -> Vec<String> {
     let mut notices = project.warnings.clone();
     notices.extend(mcp::notices(&project.mcp));
@@ -163,7 +177,8 @@ pub(crate) fn mode_notice(project: &Project, session: &Session) -> Option<String
     })
 }
 
-/// What a resumed session left open.
+/// What a resumed session left open. Calls that had started and those that had not are told apart:
+/// only the former may have had an effect.
 pub(crate) fn recovery_notices(recovered: &Recovered) -> Vec<String> {
     let unknown = recovered
         .outcome_unknown

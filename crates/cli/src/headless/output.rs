@@ -1,4 +1,13 @@
 //! The three output formats, fed by the one stream of events.
+//!
+//! ```text
+//! text          the final text on standard output; warnings on standard error
+//! json          the result line at the end
+//! stream-json   an init line, a line per event, the result line
+//! ```
+//!
+//! An error of writing is kept and cancels the run: there is no use in paying for output that is
+//! lost.
 
 use codespar_protocol::{Event, NoticeLevel, Outcome, RunResult, SessionId, retry_text};
 use parking_lot::Mutex;
@@ -11,10 +20,13 @@ use crate::{args::OutputFormat, error::CommandError, printer, signals::Signals, 
 use codespar_runtime::{Project, Session};
 
 /// Prints a run as it goes.
+///
+/// Called from any thread that emits an event; the lock keeps lines whole.
 pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
     session: SessionId,
+    /// The first line of `stream-json`, made while the session is at hand.
     init: Value,
     /// The first failure to write; it stops the run.
     failed: Mutex<Option<std::io::Error>>,
@@ -61,7 +73,7 @@ impl Printer {
         })
     }
 
-    /// Before the first event.
+    /// Before the first event. A write that fails here ends the command before the model is called.
     pub(crate) fn begin(&self, notices: &[String]) -> Result<(), CommandError> {
         if self.format == OutputFormat::StreamJson {
             self.line(&self.init.to_string());
@@ -75,7 +87,8 @@ impl Printer {
         self.check()
     }
 
-    /// One event.
+    /// A line of JSON in `stream-json`; in the other formats a line on standard error for what
+    /// [`progress`] shows.
     pub(crate) fn event(&self, event: &Event) {
         if self.format == OutputFormat::StreamJson {
             if let Some(line) = lines::line(event, self.session) {
@@ -89,6 +102,9 @@ impl Printer {
     }
 
     /// The end.
+    ///
+    /// In `stream-json` the result line was an event already. On failure the command to resume is
+    /// shown in every format, on standard error.
     pub(crate) fn finish(&self, result: &RunResult) -> Result<(), CommandError> {
         match self.format {
             OutputFormat::StreamJson => {}
@@ -116,6 +132,7 @@ impl Printer {
         self.keep_failure(|| printer::json(line));
     }
 
+    /// Only the first failure is kept, and after it nothing more is written.
     fn keep_failure(&self, write: impl FnOnce() -> std::io::Result<()>) {
         let mut failed = self.failed.lock();
         if failed.is_none() {
@@ -129,6 +146,7 @@ impl Printer {
         }
     }
 
+    /// Takes the failure, so it is reported once.
     fn check(&self) -> Result<(), CommandError> {
         match self.failed.lock().take() {
             Some(error) => Err(error.into()),

@@ -21,6 +21,7 @@ pub(super) struct Person {
     pub(super) ending: CancellationToken,
 }
 
+/// Waits for its turn if 64 questions are in the queue already.
 #[async_trait]
 impl Respondent for Person {
     async fn answer(&self, question: Question) -> Answer {

@@ -1,4 +1,15 @@
 //! Boxes for subagents: what they are at, and what came of them.
+//!
+//! ```text
+//! ┌─ Explore · haiku · find the parser ──────────────────────────────────────┐
+//! │ 4 tool calls · 8.1k tokens · $0.01 · 12 s                                │
+//! │ Grep fn parse                                                            │
+//! └──────────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A box is written where its task began and updated in place while it can be reached. One that has
+//! scrolled away is written again below, at most every five seconds; the old one stays as it is.
+//! Where nothing can be rewritten (a pipe) there are two boxes: one for the start, one for the end.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +24,8 @@ const NARROWEST: usize = 24;
 /// A box that scrolled away is shown again, but not all the time.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// A task under way.
+/// A task under way. `shown` are the lines as they stand on the terminal, to write only those that
+/// differ.
 struct TaskBox {
     id: TaskId,
     title: String,
@@ -85,7 +97,7 @@ impl Boxes {
         self.0.push(new);
     }
 
-    /// It used a tool.
+    /// It used a tool. Unknown ids are ignored: a task of an earlier process has no box.
     pub(super) fn step(&mut self, page: &mut Page, id: &TaskId, tool_uses: u32, doing: &str) {
         if let Some(known) = self.0.iter_mut().find(|known| known.id == *id) {
             known.tool_uses = tool_uses;
@@ -102,7 +114,7 @@ impl Boxes {
         }
     }
 
-    /// Time passed.
+    /// Time passed. A box out of reach is not written again for that.
     pub(super) fn tick(&mut self, page: &mut Page) {
         for known in &mut self.0 {
             let lines = known.lines(width(page));
@@ -113,8 +125,8 @@ impl Boxes {
     /// A task is over: its box says what came of it, or a new one does.
     pub(super) fn end(&mut self, page: &mut Page, end: &End<'_>) {
         let sums = [end.sums.clone(), end.summary.to_owned()];
-        let project_dir = self.0.iter().position(|known| known.id == *end.id);
-        if let Some(mut known) = project_dir.map(|project_dir| self.0.remove(project_dir)) {
+        let index = self.0.iter().position(|known| known.id == *end.id);
+        if let Some(mut known) = index.map(|index| self.0.remove(index)) {
             let lines = framed(&known.title, &sums, width(page));
             if rewrite(&mut known, page, lines) {
                 return;
@@ -141,13 +153,12 @@ fn refresh(known: &mut TaskBox, page: &mut Page) {
 
 /// Writes only the lines that changed; true if the box is as it should be.
 fn rewrite(known: &mut TaskBox, page: &mut Page, lines: Vec<String>) -> bool {
-    let is_new =
-        |(project_dir, line): &(usize, &String)| known.shown.get(*project_dir) != Some(*line);
+    let is_new = |(index, line): &(usize, &String)| known.shown.get(*index) != Some(*line);
     let Some((first, _)) = lines.iter().enumerate().find(is_new) else {
         return true;
     };
     let last = lines.iter().enumerate().rfind(is_new);
-    let last = last.map_or(first, |(project_dir, _)| project_dir);
+    let last = last.map_or(first, |(index, _)| index);
     let is_done =
         lines.len() == known.shown.len() && page.rewrite(known.top + first, &lines[first..=last]);
     if is_done {
@@ -169,6 +180,8 @@ fn text(lines: &[String]) -> String {
 }
 
 /// A box with a title in its upper edge.
+///
+/// Every line is equally wide in columns of the terminal, counting wide characters.
 fn framed(title: &str, lines: &[String], width: usize) -> Vec<String> {
     let title = fit(title, width - 5);
     let rest = width.saturating_sub(wide(&title) + 5);
@@ -206,6 +219,7 @@ fn fit(text: &str, width: usize) -> String {
     cut
 }
 
+/// Columns, not characters.
 fn wide(text: &str) -> usize {
     text.chars().map(|c| c.width().unwrap_or(0)).sum()
 }

@@ -1,4 +1,7 @@
 //! Slash commands.
+//!
+//! A line that begins with `/` and one word is a command; with further words it is one only if the
+//! command takes an argument. Everything else is a prompt, also a path at its beginning.
 
 use super::tasks::Which;
 
@@ -15,7 +18,8 @@ pub(super) const HELP: &str = "\
 /quit          leave (also Ctrl-D, or Ctrl-C twice)
 A line that ends in \\ goes on on the next. Ctrl-C interrupts an answer.";
 
-/// A line, understood.
+/// A line, understood. `Unknown` is a single word with a slash: it is not sent to the model, where
+/// it would cost money.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     Nothing,

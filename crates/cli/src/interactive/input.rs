@@ -12,7 +12,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// Begins to read.
+    /// Begins to read. The thread lives until the end of input; at the end of the process nobody
+    /// waits for it.
     pub(super) fn start(screen: Arc<Screen>) -> Self {
         let (send, lines) = mpsc::channel(64);
         std::thread::spawn(move || {

@@ -1,4 +1,16 @@
 //! The line-based session: a prompt, the answer as it comes, questions when the rules have them.
+//!
+//! One task reads the events of the agent, the input thread, questions and signals, so there is one
+//! place that decides who may use the terminal:
+//!
+//! ```text
+//! at the prompt    a line → command or prompt │ a question │ news of a task │ Ctrl-C twice leaves
+//! during a turn    the end of the run │ a question │ a second has passed │ Ctrl-C cancels the turn
+//! at a question    a line → answer │ settled elsewhere │ Ctrl-C or end of input → no
+//! ```
+//!
+//! A session is created when the first prompt is sent, so looking around leaves nothing in the
+//! store.
 
 mod approver;
 mod boxes;
@@ -41,10 +53,13 @@ use codespar_runtime::{
     find_session, local_file, remember_rules,
 };
 
-/// How often the boxes of tasks count the time.
+/// How often the boxes of tasks count the time. Only during a turn.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs it until the person leaves.
+///
+/// The session is left and the runtime closed also when the first session cannot be opened. A
+/// signal gives the exit code whatever else happened.
 pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     if !std::io::stdin().is_terminal() {
         return Err(CommandError::Usage(
@@ -101,25 +116,30 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     }
 }
 
-/// One sitting.
+/// One sitting. Lives as long as the process; the agent and its session may change.
 struct Conversation {
     runtime: Arc<Runtime>,
     project: Arc<Project>,
     input: Input,
     screen: Arc<Screen>,
+    /// From the agent of this session and from those of its tasks, in the order they were asked.
     questions: mpsc::Receiver<PendingQuestion>,
+    /// None before the first prompt, after `/clear`, and while a turn has it.
     agent: Option<Agent>,
     /// Of the session, once it is open.
     mode: SessionMode,
-    /// Which session is opened next.
+    /// Which session is opened next. A new one again when a session is left.
     which: WhichSession,
+    /// Of this sitting, over all its sessions.
     usage: Usage,
     cost: Cost,
+    /// Ctrl-C; registered once, so that one that comes between two waits is not lost.
     interrupt: Signal,
+    /// What ends the whole session. Ctrl-C is not among them.
     signals: Signals,
 }
 
-/// What came of a question.
+/// What came of a question. Only an answer may be kept as a rule.
 enum Heard {
     Answer(Answer),
     /// Somebody answered elsewhere, or the agent that asked was stopped.
@@ -129,12 +149,15 @@ enum Heard {
 }
 
 /// What the person did at the prompt.
+///
+/// End of input and a second Ctrl-C mean the same as `/quit`.
 enum Said {
     Text(String),
     Leave,
 }
 
 impl Conversation {
+    /// An error of one command is shown and the session goes on.
     async fn until_the_end(&mut self, mut next: Option<String>) {
         while !self.signals.token().is_cancelled() {
             let said = match next.take() {
@@ -154,6 +177,7 @@ impl Conversation {
         }
     }
 
+    /// Quitting is handled by the caller.
     async fn obey(&mut self, typed: Typed) -> Result<(), CommandError> {
         match typed {
             Typed::Nothing | Typed::Quit => {}
@@ -181,6 +205,8 @@ impl Conversation {
         Ok(())
     }
 
+    /// A notification begins a turn of its own, without a prompt: the agent reads what its task
+    /// reported. Ctrl-C counts as a request to leave only the second time in a row.
     async fn listen(&mut self) -> Said {
         let mut warned = false;
         loop {
@@ -234,6 +260,8 @@ impl Conversation {
         }
     }
 
+    /// Lines that were typed before the question was shown are dropped: they were not meant as its
+    /// answer.
     async fn hear(&mut self, pending: &mut PendingQuestion) -> Heard {
         self.input.forget().await;
         self.screen.question(&pending.request);
@@ -256,6 +284,9 @@ impl Conversation {
         }
     }
 
+    /// The sandbox protects the file: a command that runs now may put an older version back at its
+    /// end. With `vouch_for` the new text is then written again. A rule that cannot be kept holds
+    /// for this session.
     fn keep_rules(&self, asked: &PermissionRequest) {
         let project_dir = &self.project.dir;
         let file = local_file(project_dir);
@@ -275,6 +306,8 @@ impl Conversation {
     }
 
     /// The agent on its session, opened when it is first needed.
+    ///
+    /// MCP servers are waited for here, once: the tools of an agent are set when it is made.
     async fn open(&mut self) -> Result<(), CommandError> {
         if self.agent.is_some() {
             return Ok(());
@@ -308,6 +341,8 @@ impl Conversation {
         Ok(())
     }
 
+    /// The agent runs as a task of its own and is given back by it. If that task panics the agent
+    /// is lost with it, and the error is shown.
     async fn turn(&mut self, prompt: Option<Message>) -> Result<(), CommandError> {
         self.open().await?;
         let Some(mut agent) = self.agent.take() else {
@@ -345,6 +380,7 @@ impl Conversation {
         Ok(())
     }
 
+    /// Tokens that were written to the cache count as input.
     fn show_cost(&self) {
         self.screen.say(&format!(
             "{} tokens in, {} from the cache, {} out · {}",
@@ -355,6 +391,8 @@ impl Conversation {
         ));
     }
 
+    /// Cancelling leaves the conversation as it was: the summary is appended only when it is
+    /// complete.
     async fn compact(&mut self) {
         let Some(agent) = &mut self.agent else {
             self.screen.say("there is nothing to summarise yet");
@@ -380,6 +418,7 @@ impl Conversation {
         }
     }
 
+    /// Without an id the sessions of this directory are listed.
     async fn go_on_with(&mut self, id: Option<String>) -> Result<(), CommandError> {
         let Some(id) = id else {
             let project = &self.project;
@@ -394,7 +433,8 @@ impl Conversation {
         opened
     }
 
-    /// Lets go of the session; it stays in the store.
+    /// Lets go of the session; it stays in the store. Dropping the agent releases its lock, so the
+    /// session can be resumed elsewhere. Tasks go on.
     async fn leave(&mut self) {
         if let Some(agent) = self.agent.take() {
             let id = agent.session();

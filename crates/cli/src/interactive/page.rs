@@ -112,8 +112,8 @@ impl Page {
             return None;
         }
         let mut moves = format!("\x1b7\x1b[{up}A\r");
-        for (project_dir, line) in lines.iter().enumerate() {
-            if project_dir > 0 {
+        for (index, line) in lines.iter().enumerate() {
+            if index > 0 {
                 moves.push_str("\x1b[1B\r");
             }
             moves.push_str(&printer::rendered(To::Stdout, line));
@@ -123,6 +123,7 @@ impl Page {
         Some(moves)
     }
 
+    /// Without a terminal nothing but the end of the last line is tracked.
     fn follow(&mut self, text: &str) {
         let Some(size) = self.size else {
             // Only whether the last line is finished matters.

@@ -1,4 +1,18 @@
 //! What the person sees: plain lines that scroll, so that copy, search and tmux work.
+//!
+//! Only boxes of subagents are ever rewritten, and only while the user is not typing. Everything
+//! else is written once, from top to bottom. Text from outside goes through `plain` wherever its
+//! width or its lines matter; the printer escapes the rest.
+//!
+//! What of an event is shown:
+//!
+//! ```text
+//! TextDelta                     streamed as it comes
+//! ToolStarted, ToolResults      one line, then the first lines of the result
+//! TaskStarted … TaskEnded       a box, updated by the events of the subagent
+//! denials, retries, notices     one line each
+//! Assistant, thinking, turns    nothing: the text was streamed already
+//! ```
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -18,15 +32,17 @@ use codespar_runtime::{Project, ProjectDir};
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 4;
+/// In characters; longer lines of results and summaries are cut.
 const LINE_WIDTH: usize = 160;
 
 /// What is on the screen. Everything is written through one lock: several agents speak at once.
 pub(crate) struct Screen {
     shown: Mutex<Shown>,
-    /// Calls whose result a box shows.
+    /// Calls whose result a box shows. Their text would stand there twice.
     boxed: Mutex<HashSet<ToolUseId>>,
 }
 
+/// Page and boxes share a lock: a box may be rewritten only at the row where the page says it is.
 struct Shown {
     page: Page,
     boxes: Boxes,
@@ -48,6 +64,8 @@ impl Default for Screen {
 }
 
 impl Screen {
+    /// Printed once, before the first prompt: which model, which directory, and what is wrong with
+    /// the settings.
     pub(super) fn banner(&self, project: &Project) {
         self.say(&format!(
             "{} {}  {} · {}\n{}",
@@ -68,6 +86,8 @@ impl Screen {
         }
     }
 
+    /// After this nothing is rewritten until a line comes: the terminal echoes what is typed, and
+    /// where the cursor is then is not known.
     pub(super) fn prompt(&self) {
         self.finish_line();
         self.put(&format!("\n{} ", style::good("›")));
@@ -76,7 +96,7 @@ impl Screen {
         self.shown.lock().page.begin_line();
     }
 
-    /// Something else comes before the person has typed.
+    /// Something else comes before the person has typed. A notification arrived, for example.
     pub(super) fn leave_prompt(&self) {
         self.put("\n");
     }
@@ -101,6 +121,8 @@ impl Screen {
         self.with_boxes(|boxes, page| boxes.tick(page));
     }
 
+    /// Does nothing while the user types. The size of the terminal is read each time, since nobody
+    /// tells when it changes.
     fn with_boxes(&self, change: impl FnOnce(&mut Boxes, &mut Page)) {
         let Shown {
             page,
@@ -113,12 +135,14 @@ impl Screen {
         }
     }
 
-    /// Whole lines.
+    /// Whole lines. A line that was begun is ended first. Styles in `text` are marks; the page
+    /// knows its width without them.
     pub(crate) fn say(&self, text: &str) {
         self.finish_line();
         self.put(&format!("{text}\n"));
     }
 
+    /// The cursor stays on the line, after the choices.
     pub(super) fn question(&self, request: &QuestionRequest) {
         match request {
             QuestionRequest::Permission(asked) => self.permission(asked),
@@ -137,6 +161,8 @@ impl Screen {
         self.be_still();
     }
 
+    /// Order: what is wanted, a preview, the reason, the choices with the rule that "always" would
+    /// add.
     fn permission(&self, question: &PermissionRequest) {
         self.finish_line();
         let always = match question.suggested_rules.as_slice() {
@@ -159,6 +185,8 @@ impl Screen {
         ));
     }
 
+    /// Called by agents from other threads, in the order of their events. The match has no
+    /// wildcard, so a new kind of event must be given a place here.
     pub(crate) fn event(&self, event: &Event) {
         match event {
             Event::TextDelta { text } => self.put(&plain(text)),
@@ -237,12 +265,15 @@ impl Screen {
         }
     }
 
+    /// A box begins also while the user is typing: it is new text and rewrites nothing.
     fn begin_box(&self, id: &TaskId, title: String) {
         self.finish_line();
         let Shown { page, boxes, .. } = &mut *self.shown.lock();
         boxes.begin(page, id, title);
     }
 
+    /// Unlike an update it is never left out. Where the box cannot be reached a new one is written
+    /// below.
     fn end_box(&self, end: &End<'_>) {
         let Shown { page, boxes, .. } = &mut *self.shown.lock();
         page.look();
@@ -263,6 +294,8 @@ impl Screen {
         }
     }
 
+    /// The first lines of each result; the model has all of it. Results of calls that have a box
+    /// are left out.
     fn results(&self, message: &Message) {
         for block in &message.content {
             let ContentBlock::ToolResult(result) = block else {
@@ -290,6 +323,7 @@ impl Screen {
         }
     }
 
+    /// Says why the turn ended, if not by itself, and what it has cost.
     pub(crate) fn end_of_turn(&self, result: &RunResult) {
         self.finish_line();
         if result.interrupted {
@@ -310,7 +344,8 @@ impl Screen {
         )));
     }
 
-    /// The end of a conversation that is taken up again.
+    /// The end of a conversation that is taken up again. Of the last four messages those that have
+    /// text.
     pub(super) fn recall(&self, messages: &[Arc<Message>]) {
         let from = messages.len().saturating_sub(4);
         for message in &messages[from..] {
@@ -325,6 +360,7 @@ impl Screen {
         }
     }
 
+    /// The last ten of this directory, for `/resume` without an id.
     pub(super) async fn sessions(
         &self,
         store: &dyn Store,
@@ -349,6 +385,7 @@ impl Screen {
         Ok(())
     }
 
+    /// Whole lines begin in the first column, whatever was streamed before.
     fn finish_line(&self) {
         let page = &mut self.shown.lock().page;
         if page.is_mid_line() {
@@ -361,6 +398,7 @@ impl Screen {
     }
 }
 
+/// Without control characters, and cut at [`LINE_WIDTH`].
 fn short(line: &str) -> String {
     let line = &*plain(line);
     match line.char_indices().nth(LINE_WIDTH) {

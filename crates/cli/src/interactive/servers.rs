@@ -1,4 +1,8 @@
 //! Asks about MCP servers that come with the repository, before anything of theirs is started.
+//!
+//! A server is a program that runs with the rights of the user, or an address that sees what its
+//! tools are given. So each is asked about, also in a trusted project, unless the user's settings
+//! enable it.
 
 use codespar_agent::mcp::{Endpoint, ServerConfig};
 use codespar_protocol::{Answer, PermissionRequest, QuestionRequest, ToolUseId};
@@ -8,7 +12,8 @@ use crate::style;
 use codespar_runtime::{mcp::remember, trust::ProjectFileKind};
 
 impl Conversation {
-    /// Each once; a no holds for this session.
+    /// Each once; a no holds for this session. `always` is kept by definition: a server that is
+    /// changed later is asked about again. Ctrl-C and end of input are a no.
     pub(super) async fn ask_about_servers(&mut self) {
         // What an untrusted project brings is not even offered; the person was told.
         if !self.project.dir.trust.trusts_kind(ProjectFileKind::Servers) {
@@ -37,6 +42,8 @@ impl Conversation {
     }
 }
 
+/// It has the form of a permission, so that it is shown and answered like one; no tool call is
+/// behind it.
 fn question(config: &ServerConfig) -> PermissionRequest {
     let reason = match config.endpoint {
         Endpoint::Program { .. } => {

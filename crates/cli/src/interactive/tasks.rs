@@ -1,4 +1,7 @@
 //! `/tasks`, `/task-status`, `/stop`, and what wakes a session at its prompt.
+//!
+//! The commands show tasks as `codespar task` does, by the same functions. `news` is what makes a
+//! session react while the user has not typed anything.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +15,9 @@ use codespar_runtime::Project;
 
 /// After an error of the store.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The newest; the number of older ones is said.
 const SHOWN: usize = 30;
+/// In bytes.
 const TAIL: usize = 4_000;
 
 /// Which tasks a person wants to see.
@@ -24,7 +29,8 @@ pub(super) enum Which {
     All,
 }
 
-/// The newest tasks.
+/// The newest tasks. Filtered here and not by the store, since a session and a project are
+/// alternatives.
 pub(super) async fn list(
     project: &Arc<Project>,
     screen: &Screen,
@@ -55,7 +61,7 @@ pub(super) async fn list(
     Ok(())
 }
 
-/// One task and the end of its output.
+/// One task and the end of its output. Tasks of other projects can be shown as well.
 pub(super) async fn status(
     project: &Arc<Project>,
     screen: &Screen,
@@ -93,7 +99,8 @@ pub(super) async fn stop(
     Ok(())
 }
 
-/// Returns when a notification waits for the session.
+/// Returns when a notification waits for the session. Never returns while there is no session.
+/// Nothing is consumed: the notification is delivered in the turn that follows.
 pub(super) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
     let Some(session) = session else {
         return std::future::pending().await;

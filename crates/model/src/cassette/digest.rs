@@ -30,8 +30,8 @@ pub(super) fn turn(request: &Request) -> usize {
     answers.filter(|it| it.role == Role::Assistant).count() + 1
 }
 
-/// Takes secrets out of every string, so that whatever is put in their place, the JSON stays
-/// JSON; says whether there were any.
+/// Takes secrets out of every string, so that whatever is put in their place, the JSON stays JSON;
+/// says whether there were any. Names of fields are left alone.
 pub(super) fn redact_strings(json: &mut Value, redact: &Redaction) -> Found {
     match json {
         Value::String(text) => {

@@ -1,4 +1,7 @@
 //! A model that answers from a cassette.
+//!
+//! The file is read once, when it is opened; a broken line is found then and not in the middle of a
+//! run. Nothing is sent anywhere, and no time passes between events.
 
 use std::{
     collections::HashMap,
@@ -30,6 +33,7 @@ pub struct CassettePlayer {
     played: Mutex<HashMap<Key, usize>>,
 }
 
+/// Which variant is used follows from the header, so a player has keys of one kind only.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Digest(String),
@@ -68,6 +72,8 @@ impl CassettePlayer {
         self
     }
 
+    /// Secrets are taken out of the messages before the digest is computed, as they were when it
+    /// was recorded. In turn mode the content of the request does not matter.
     fn answer(&self, request: Request) -> Result<Vec<ModelEvent>, ModelError> {
         let turn = turn(&request);
         let key = match self.matching {
@@ -87,6 +93,7 @@ impl CassettePlayer {
         Ok(lines[at].clone().into_events(request.model))
     }
 
+    /// Names the turn, since the digest would tell the user nothing.
     fn missing(&self, turn: usize) -> ModelError {
         let message = match self.matching {
             Matching::Messages => format!(
@@ -132,6 +139,7 @@ impl Model for CassettePlayer {
     }
 }
 
+/// Blank lines are skipped but counted, so that an error names the line of the file.
 fn read(path: &Path, text: &str) -> Result<(Matching, HashMap<Key, Vec<Line>>), ModelError> {
     let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     let mut rest = numbered.filter(|(_, line)| !line.trim().is_empty());

@@ -1,4 +1,8 @@
 //! A model that writes down what another one answers.
+//!
+//! Only whole answers are recorded: a call that fails, is cancelled or is dropped before its end
+//! leaves no line. The answer is on disk before the caller sees it; if it cannot be written, the
+//! caller gets the error instead of the answer.
 
 use std::{fmt, fs, io::Write, path::PathBuf, sync::Arc};
 
@@ -30,6 +34,8 @@ impl fmt::Debug for CassetteRecorder {
     }
 }
 
+/// Shared by all streams of a recorder. Only one process should record to a file: nothing keeps two
+/// of them from writing a header each.
 struct Tape {
     path: PathBuf,
     redact: Redaction,
@@ -100,6 +106,8 @@ impl Model for CassetteRecorder {
 }
 
 impl Tape {
+    /// Blocking: it runs on the pool of blocking threads. Of the request only a digest, the model,
+    /// the number of messages and the beginning of the last one are written.
     fn record(
         &self,
         request: &Request,
@@ -124,7 +132,9 @@ impl Tape {
             .map_err(|error| fault(&self.path, format!("cannot be written: {error}")))
     }
 
-    /// The line without secrets. One that has none is kept exactly as it came.
+    /// The line without secrets. One that has none is kept exactly as it came. Reserialising
+    /// through `Value` would change the formatting of raw JSON in tool inputs, so that form is used
+    /// only where a secret has to be replaced.
     fn redacted(&self, line: &Line) -> serde_json::Result<String> {
         let mut json = serde_json::to_value(line)?;
         match redact_strings(&mut json, &self.redact) {

@@ -28,7 +28,8 @@ pub(super) enum Matching {
     Turn,
 }
 
-/// Any other line.
+/// Any other line. Unknown fields are refused, so that a typing error in a cassette written by hand
+/// is reported and not ignored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
@@ -68,7 +69,7 @@ impl From<Piece> for ModelEvent {
     }
 }
 
-/// A whole answer.
+/// A whole answer. Apart from [`Response`] because a hand-written line may leave most of it out.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answered {

@@ -1,5 +1,12 @@
-//! What makes a command write files or run other commands, though its name does not say so. A
-//! rule such as `Bash(git log *)` does not permit it unless the rule itself spells it out.
+//! What makes a command write files or run other commands, though its name does not say so. A rule
+//! such as `Bash(git log *)` does not permit it unless the rule itself spells it out.
+//!
+//! Hazards are found by word position. A rule permits a hazardous command only if its literal text
+//! reaches at least to the end of the last such word (`command.rs`). A command without a table has
+//! no hazards here; whether it is harmless is not decided in this module.
+//!
+//! Wrappers (`env`, `xargs`, `timeout`, …) are a hazard by themselves at the word they run, and the
+//! command behind them is examined as if it stood alone.
 
 mod scripts;
 mod table;
@@ -11,7 +18,9 @@ use table::{Act, COMMANDS, COMPLETE, GIT, GIT_GLOBAL, GIT_SUBCOMMANDS, Options, 
 /// A word that makes a command do more than its name says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hazard {
-    /// Which word; a rule that spells out the command up to here means it.
+    /// Which word; a rule that spells out the command up to here means it. Counted from the command
+    /// word. The number of words means that the hazard is something not written at all; no rule
+    /// reaches it.
     pub(crate) word: usize,
     pub(crate) reason: String,
 }
@@ -19,7 +28,8 @@ pub(crate) struct Hazard {
 /// Deeper wrappers within wrappers are not followed.
 const DEEPEST: usize = 8;
 
-/// Everything in the words of a simple command that a rule has to spell out.
+/// Everything in the words of a simple command that a rule has to spell out. Empty for most
+/// commands. Quotes make no difference, since the words are compared unquoted.
 pub(crate) fn hazards(words: &[Word]) -> Vec<Hazard> {
     let mut found = Found {
         words,
@@ -29,7 +39,8 @@ pub(crate) fn hazards(words: &[Word]) -> Vec<Hazard> {
     found.hazards
 }
 
-/// Whether a simple command runs git, also behind wrappers.
+/// Whether a simple command runs git, also behind wrappers. `true` as well when wrappers are nested
+/// too deeply to tell.
 pub(crate) fn runs_git(words: &[Word]) -> bool {
     let mut start = 0;
     for _ in 0..DEEPEST {
@@ -84,6 +95,8 @@ impl Found<'_> {
         }
     }
 
+    /// `xargs` and `parallel` append words that nobody has seen yet. If the command behind them has
+    /// hazardous options, these words could be such options, unless the last word is `--`.
     fn wrapper(&mut self, start: usize, inner: usize, depth: usize) {
         let name = self.words[start].bare.clone();
         let Some(word) = self.words.get(inner) else {
@@ -106,6 +119,8 @@ impl Found<'_> {
         }
     }
 
+    /// Options before the subcommand have their own table, and some take the next word as a value.
+    /// Those after it are compared with the options of all subcommands and with those of this one.
     fn git(&mut self, start: usize) {
         let mut at = start + 1;
         while let Some(word) = self.words.get(at) {
@@ -142,7 +157,9 @@ impl Found<'_> {
         self.scan(start, at + 1..self.words.len(), &tables);
     }
 
-    /// Looks at the words of a command for options in the tables.
+    /// Looks at the words of a command for options in the tables. Stops at `--`, except for
+    /// commands whose hazards are whole words (`find`), which do not treat `--` that way. A word
+    /// that the shell could turn into an option is a hazard itself.
     fn scan(&mut self, start: usize, range: std::ops::Range<usize>, tables: &[&Options]) {
         let name = self.words[start].bare.clone();
         let whole_words = tables.iter().any(|table| !table.words.is_empty());
@@ -227,7 +244,9 @@ fn has_table(name: &str) -> bool {
     ) || COMMANDS.iter().any(|table| table.command == name)
 }
 
-/// Where the command behind a wrapper starts; past the end when there is none.
+/// Where the command behind a wrapper starts; past the end when there is none. `None` when the
+/// command is no wrapper, or for `command -v`, which only looks a name up. An attached value
+/// (`-n5`) is part of its word; a separate one (`-n 5`) is skipped.
 pub(crate) fn wrapped(words: &[Word], start: usize) -> Option<usize> {
     let name = base_name(&words.get(start)?.bare);
     let (_, valued, positional) = WRAPPERS.iter().find(|(wrapper, ..)| *wrapper == name)?;
@@ -269,6 +288,9 @@ fn ends_options(before: &[Word]) -> bool {
         .is_none_or(|word| !word.bare.starts_with('-') || word.bare.contains('='))
 }
 
+/// The first table entry that a word matches, with the word. Long options match by any prefix, as
+/// most programs accept abbreviations. Letters are read up to the first that takes a value: in
+/// `-to` of `sort` the `o` is the separator.
 fn option<'a>(name: &str, word: &'a str, tables: &[&Options]) -> Option<(&'a str, Act)> {
     for table in tables {
         let bare = word.split_once('=').map_or(word, |(bare, _)| bare);

@@ -1,12 +1,20 @@
 //! Programs handed to sed and awk: whether they write files or run commands.
+//!
+//! Both languages can write files and run commands from within the script, so the script has to be
+//! read. For sed, a small subset is recognised as harmless and everything else is a hazard. For
+//! awk, a text search for the few ways out is enough, because its other constructs only compute and
+//! print.
 
 use crate::shell::Word;
 
 use super::could_be_option;
 
+/// Index of the argument, counted after the command word, and the reason.
 type Findings = Vec<(usize, String)>;
 
-/// What in the arguments of sed has to be spelled out by a rule.
+/// What in the arguments of sed has to be spelled out by a rule. The script is the value of `-e`,
+/// or else the first operand. Options are read to the end even after operands, as GNU sed accepts
+/// them there.
 pub(super) fn sed(arguments: &[Word]) -> Findings {
     let mut reader = Sed {
         arguments,
@@ -91,6 +99,8 @@ impl Sed<'_> {
         }
     }
 
+    /// A bundle such as `-ne`: letters without values are skipped, the first one with a value ends
+    /// the bundle. Unknown letters count as writing.
     fn letters(&mut self, word: &Word) {
         let bare = word.bare.as_str();
         for (index, letter) in bare.char_indices().skip(1) {
@@ -108,6 +118,8 @@ impl Sed<'_> {
 }
 
 /// Whether a script is made of commands that only print. What is not understood is not harmless.
+/// Commands may be separated by blanks, newlines, semicolons and braces. Each one must be followed
+/// by such a separator or the end.
 fn is_harmless_sed(script: &str) -> bool {
     const BETWEEN: [char; 6] = [' ', '\t', '\n', ';', '{', '}'];
     let mut rest = script.trim_start_matches(BETWEEN);
@@ -128,7 +140,8 @@ fn is_harmless_sed(script: &str) -> bool {
     true
 }
 
-/// What follows the addresses.
+/// What follows the addresses. Line numbers, `$`, ranges, steps and `/regex/`. The other form of a
+/// regex address, `\cregexc`, is not recognised and makes the script a hazard.
 fn sed_address(mut text: &str) -> Option<&str> {
     loop {
         let first = text.chars().next()?;
@@ -143,7 +156,9 @@ fn sed_address(mut text: &str) -> Option<&str> {
     }
 }
 
-/// What follows one harmless command.
+/// What follows one harmless command. `None` for `w`, `W`, `e`, `r`, `R` and every other command
+/// that is not on the list, and for flags of `s` other than `g`, `p`, `i`, `I` and a number:
+/// `s/a/b/w out` writes and `s/a/b/e` runs.
 fn sed_command(text: &str) -> Option<&str> {
     let first = text.chars().next()?;
     let rest = &text[first.len_utf8()..];
@@ -186,7 +201,8 @@ fn delimited(text: &str, delimiter: char) -> Option<&str> {
     None
 }
 
-/// What in the arguments of awk has to be spelled out by a rule.
+/// What in the arguments of awk has to be spelled out by a rule. Only the program and the options
+/// before it are examined. A comparison with `>` counts as a redirection; that costs a question.
 pub(super) fn awk(arguments: &[Word]) -> Findings {
     const ACTS: &[&str] = &["system", "|", ">", "getline", "@"];
     let mut found = Findings::new();

@@ -1,11 +1,20 @@
 //! Options that make a command write files or run other commands, by command.
+//!
+//! The tables list only what is dangerous and, where needed, the letters that take a value, so that
+//! the value is not mistaken for more letters. They are read by `options/mod.rs`; nothing else
+//! decides on them.
+//!
+//! To add a command, list every option that writes a file, runs a program or loads a configuration
+//! that can do either. An option too many costs a question, a missing one is a hole.
 
 /// What an option makes the command do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
-    /// It writes a file, or changes something else.
+    /// It writes a file, or changes something else. The option itself has to be spelled out by a
+    /// rule.
     Writes,
-    /// It runs a command, or works with another configuration.
+    /// It runs a command, or works with another configuration. The option has to be spelled out by
+    /// a rule, with the word after it unless the value is attached with `=`.
     Runs,
 }
 
@@ -20,12 +29,14 @@ pub(super) struct Options {
     pub(super) long: &'static [(&'static str, Act)],
     /// Letters after `-`, alone or among others.
     pub(super) short: &'static [(char, Act)],
-    /// Letters that take the rest of the word as their value.
+    /// Letters that take the rest of the word as their value. Without them, a letter inside a value
+    /// would be taken for an option.
     pub(super) valued: &'static str,
     /// Words that count as a whole: `-delete` of find.
     pub(super) words: &'static [(&'static str, Act)],
 }
 
+/// The base of all other tables.
 const NONE: Options = Options {
     command: "",
     long: &[],
@@ -70,7 +81,8 @@ pub(super) const GIT: Options = Options {
     ..NONE
 };
 
-/// Options that only one subcommand of git has.
+/// Options that only one subcommand of git has. Short letters mean different things to different
+/// subcommands: `-O` runs a pager in `git grep` and names an order file in `git diff`.
 pub(super) const GIT_SUBCOMMANDS: &[Options] = &[
     Options {
         command: "grep",
@@ -332,12 +344,14 @@ pub(super) const COMMANDS: &[Options] = &[
     },
 ];
 
-/// Long options that are complete although they are the beginning of one in the tables.
+/// Long options that are complete although they are the beginning of one in the tables. `--text` is
+/// an option of `git log` and would otherwise count as an abbreviation of `--textconv`.
 pub(super) const COMPLETE: &[(&str, &str)] =
     &[("git", "text"), ("curl", "cookie"), ("tar", "checkpoint")];
 
-/// Commands that run the command in their arguments: the letters of their options that take a
-/// value of their own, and how many words stand before the command.
+/// Commands that run the command in their arguments: the letters of their options that take a value
+/// of their own, and how many words stand before the command. `timeout` takes its duration before
+/// the command, hence 1.
 pub(super) const WRAPPERS: &[(&str, &str, usize)] = &[
     ("sudo", "ugpChrtTUD", 0),
     ("doas", "uC", 0),

@@ -1,12 +1,18 @@
 //! Edits by an author who was shown a text without its secrets: the marks in them are turned back
 //! into what they stand for, or the edit is refused. A mark is never written in place of a secret.
+//!
+//! The model sees `key = "[redacted]"` and edits around it. Writing its text as it is would destroy
+//! the key. The edit's search text is located in the file as it was shown; the marks at that place
+//! tell which secrets are meant. The replacement may keep those marks or drop them; a mark for a
+//! secret that is not in the search text is refused.
 
 use super::{Redactor, replace};
 
 /// How every mark begins.
 const MARK: &str = "[redacted";
 
-/// Why the marks of an edit cannot be turned back.
+/// Why the marks of an edit cannot be turned back. The messages are addressed to the author of the
+/// edit and say how to write it instead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// The text to be found does not occur in what was shown.
@@ -32,6 +38,9 @@ pub enum RestoreError {
 impl Redactor {
     /// The edit of `text` that is meant by one made on its redacted form: `None` when no mark in it
     /// stands for a secret.
+    ///
+    /// On success the search text and the replacement, in which each mark is the secret again.
+    /// Nothing is written; the caller applies the pair to the file like any other edit.
     pub fn restore(
         &self,
         text: &str,
@@ -64,7 +73,9 @@ impl Redactor {
     }
 
     /// The first mark that a whole new text has more often than the text it replaces, if that has
-    /// secrets which the author was not shown.
+    /// secrets which the author was not shown. For writing a whole file, where no position tells
+    /// which secret a mark stands for. `None` also when `before` has no secrets: a mark is ordinary
+    /// text then.
     pub fn added_mark<'a>(&self, before: &str, after: &'a str) -> Option<&'a str> {
         let new = first_new_mark(before, after)?;
         (!self.spots(before).is_empty()).then_some(new)
@@ -124,7 +135,8 @@ struct Line {
 }
 
 /// What the marks of `search` stand for, in order. Like the matching of edits, this does not mind
-/// space at the ends of lines; the first and the last may be parts of lines.
+/// space at the ends of lines; the first and the last may be parts of lines. The same lines may
+/// occur several times if the secrets in them are equal.
 fn secrets_at(lines: &[Line], search: &str) -> Result<Vec<String>, RestoreError> {
     let wanted: Vec<&str> = search.trim().lines().map(str::trim).collect();
     let mut found: Option<Vec<String>> = None;
@@ -179,7 +191,9 @@ fn secrets_in(line: &Line, from: usize, to: usize) -> Vec<String> {
     within.map(|(_, secret)| secret.clone()).collect()
 }
 
-/// What a mark of the new text stands for, where the marks are not those of the old one.
+/// What a mark of the new text stands for, where the marks are not those of the old one. A mark is
+/// identified by its name among the marks of the search text. If it stands for different secrets
+/// there, or for one that only occurs elsewhere in the file, the edit is refused.
 fn meant(
     mark: &str,
     wanted: &[&str],
@@ -223,6 +237,8 @@ fn marks(text: &str) -> Vec<&str> {
         .collect()
 }
 
+/// Every complete mark with its byte offset. `[redacted` followed by anything but `]` or `:NAME]`
+/// is ordinary text.
 fn placed_marks(text: &str) -> Vec<(usize, &str)> {
     text.match_indices(MARK)
         .filter_map(|(at, _)| {

@@ -1,4 +1,9 @@
 //! Takes secrets out of text that comes in pieces, with bounded memory.
+//!
+//! Output of a process arrives in chunks that may end inside a secret. Text is passed on when no
+//! secret can extend over its end any more: usually at each newline, later if a key of several
+//! lines has begun. For lines and keys within the limits below, the result is that of redacting the
+//! whole text at once.
 
 use std::sync::Arc;
 
@@ -15,7 +20,8 @@ const LONGEST_SECRET: usize = 64 << 10;
 const KEY: &str = "-----BEGIN";
 
 /// Redacts a text piece by piece. Whole lines are passed on at once, unless a secret of several
-/// lines may have begun in them.
+/// lines may have begun in them. If it is dropped without [`RedactedStream::finish`], the text kept
+/// back is lost but nothing leaks.
 pub struct RedactedStream {
     redactor: Arc<Redactor>,
     pending: String,
@@ -46,7 +52,9 @@ impl RedactedStream {
         out.push_str(&self.redactor.redact(&self.pending));
     }
 
-    /// Where the pending text can be cut without cutting a secret.
+    /// Where the pending text can be cut without cutting a secret. Starts with the end of the last
+    /// whole line, or with a place inside a very long one, and moves back to the start of any match
+    /// that crosses it or of a private key without its end.
     fn settled(&self) -> usize {
         let text = self.pending.as_str();
         let lines = text.rfind('\n').map_or(0, |at| at + 1);

@@ -1,4 +1,10 @@
 //! Whether the grammar's tree and the plain reading agree on what separates what.
+//!
+//! The grammar is lenient: it recovers from text that it does not expect and sometimes joins or
+//! splits words differently from bash. The tree is walked leaf by leaf, in the order of the text.
+//! Each leaf must contain as many operators as the scan saw there, each comment must begin where
+//! the scan saw one, and only blanks and line ends may lie between leaves. At the end both must
+//! have seen the same number of operators and comments.
 
 use tree_sitter::{Node, TreeCursor};
 
@@ -33,7 +39,8 @@ const ON_MANY_LINES: &[&str] = &[
 
 const DISAGREEMENT: Obstacle = "it can be read in more than one way";
 
-/// An obstacle, when they do not.
+/// An obstacle, when they do not. `Ok` means that each operator and comment is at the same place in
+/// both readings and that no word is glued to the next one.
 pub(crate) fn agree(root: Node<'_>, text: &str, scan: &Scan) -> Result<(), Obstacle> {
     let mut check = Check {
         text: text.as_bytes(),
@@ -63,6 +70,8 @@ pub(crate) fn agree(root: Node<'_>, text: &str, scan: &Scan) -> Result<(), Obsta
     if all_seen { Ok(()) } else { Err(DISAGREEMENT) }
 }
 
+/// The next node in the order of the text, without going into the current one. `false` at the end
+/// of the tree.
 fn advance(cursor: &mut TreeCursor<'_>) -> bool {
     while !cursor.goto_next_sibling() {
         if !cursor.goto_parent() {
@@ -72,6 +81,8 @@ fn advance(cursor: &mut TreeCursor<'_>) -> bool {
     true
 }
 
+/// `comments` and `operators` count what has been matched so far; at the end they must equal the
+/// lengths of the lists of the scan.
 struct Check<'a> {
     text: &'a [u8],
     scan: &'a Scan,
@@ -82,6 +93,8 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
+    /// Checks what only neighbours show: glued words, and newlines inside a construct that has to
+    /// stay on one line.
     fn branch(&self, node: Node<'_>) -> Result<(), Obstacle> {
         let mut cursor = node.walk();
         let children: Vec<Node<'_>> = node
@@ -121,6 +134,9 @@ impl<'a> Check<'a> {
         self.operators_in(from, to).iter().filter(newline).count()
     }
 
+    /// Named leaves contain no operators. Keywords and braces must stand alone, since `{ls` and
+    /// `fi2` are ordinary words to a shell. An operator must consist of as many characters as the
+    /// scan counted.
     fn leaf(&mut self, node: Node<'_>) -> Result<(), Obstacle> {
         let range = node.byte_range();
         // The empty pieces that the grammar puts around here-documents say nothing.

@@ -1,4 +1,8 @@
 //! What a simple command really runs: through quotes, paths, wrappers and `sh -c`.
+//!
+//! Two questions are answered here, each for one simple command. [`disguises`]: which other
+//! commands could this one amount to? Used for rules that forbid. [`obstacle`]: is the command word
+//! certain, and does the command leave later ones unchanged? Used before any rule may permit.
 
 use super::{Part, Word};
 
@@ -49,14 +53,16 @@ const WRAPPERS: &[&str] = &[
     "uvx",
 ];
 
-/// Wrappers that can run what is built into the shell.
+/// Wrappers that can run what is built into the shell. The other wrappers start a process, which
+/// cannot change this shell.
 const SHELL_WRAPPERS: &[&str] = &["command", "builtin", "time", "exec", "coproc"];
 
 const SHELLS: &[&str] = &[
     "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash",
 ];
 
-/// Built-ins that run text, or change what the commands after them mean.
+/// Built-ins that run text, or change what the commands after them mean. No rule permits them
+/// except one for every command.
 const OPAQUE: &[&str] = &[
     "eval",
     "source",
@@ -94,10 +100,12 @@ const RESERVED: &[&str] = &[
     "select", "function", "in", "{", "}", "!", "[[", "]]",
 ];
 
-/// The most commands looked for behind one wrapper.
+/// The most commands looked for behind one wrapper. With more words behind a wrapper the command is
+/// not analysed.
 const MOST_STARTS: usize = 64;
 
-/// The last component of a command's path.
+/// The last component of a command's path. Both separators count, and so does the suffix `.exe`. A
+/// path that ends in a separator is returned whole.
 pub(crate) fn base_name(command: &str) -> &str {
     match command.rsplit(['/', '\\']).next() {
         Some("") | None => command,
@@ -120,6 +128,11 @@ pub(crate) struct Disguises {
 }
 
 /// Everything a rule that forbids should be compared with.
+///
+/// The result contains the text as written, with and without assignments, then without quotes and
+/// without the path of the command, and the same two forms again for each word behind a wrapper at
+/// which a command could start. Options with values are not known here, so `sudo -u root rm x`
+/// gives `root rm x` as well as `rm x`.
 pub(crate) fn disguises(part: &Part) -> Disguises {
     let mut found = Disguises::default();
     found.texts.push(part.text());
@@ -141,6 +154,7 @@ fn starts(words: &[&str]) -> Vec<usize> {
     starts
 }
 
+/// Words that are neither options nor assignments, if the first word is a wrapper.
 fn behind<'a>(words: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
     let wraps = words
         .first()
@@ -156,6 +170,9 @@ fn is_assignment(word: &str) -> bool {
 }
 
 impl Disguises {
+    /// Records the command and the texts that it would pass to a shell: the operands of `sh -c`,
+    /// everything after `eval`, arguments with a blank in them for commands that take a whole
+    /// command line, and what `find` executes.
     fn command(&mut self, words: &[&str]) {
         let Some((first, rest)) = words.split_first() else {
             return;
@@ -210,7 +227,9 @@ fn with_name(name: &str, rest: &[&str]) -> String {
     text
 }
 
-/// Why what this command runs is not known from its text.
+/// Why what this command runs is not known from its text. `None` when the command word is literal
+/// and the command is not one that changes how later text is run. Wrappers that run built-ins are
+/// looked through; `set` with the usual flags is let through, as scripts often begin with it.
 pub(crate) fn obstacle(part: &Part) -> Option<String> {
     let first = part.words.first()?;
     let last = part.words.last().map_or("", |word| word.source.as_str());
@@ -264,7 +283,10 @@ fn evaluates(name: &str, words: &[Word]) -> Option<String> {
         .then(|| format!("`{name}` may evaluate a subscript, which can run commands"))
 }
 
-/// Whether no word that is known only when it runs can be an operator of a test.
+/// Whether no word that is known only when it runs can be an operator of a test. If an operand
+/// could turn out to be `-v`, the operand after it would be evaluated as a variable with a
+/// subscript. Quoted operands cannot split, so with two or three of them the place of the operator
+/// is known.
 fn has_fixed_operator(words: &[Word]) -> bool {
     if words
         .iter()

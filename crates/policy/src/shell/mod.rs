@@ -1,4 +1,17 @@
 //! Shell commands: from text to the simple commands and redirections in it.
+//!
+//! No parser of ours can know everything that a shell would do with a text. Two independent
+//! readings are therefore made, and a command is taken as understood only if they agree:
+//!
+//! ```text
+//! text ── tree-sitter grammar (tree) ── parts, redirects, inputs
+//!      └─ plain scan of quotes and operators (scan)
+//!             └─ both compared, operator by operator (agree)
+//! ```
+//!
+//! Every construct that could make a command do something other than its words say leaves an
+//! `obstacle`. With an obstacle the command is never allowed by its parts; rules that forbid still
+//! examine whatever was found.
 
 mod agree;
 mod disguise;
@@ -9,7 +22,7 @@ mod words;
 pub(crate) use disguise::{base_name, disguises, is_shell};
 pub(crate) use words::{Word, tidy};
 
-/// Longer than this is not analysed.
+/// Longer than this is not analysed. The parts stay empty then and the script is doubtful.
 const LONGEST: usize = 64 * 1024;
 
 /// A command line, taken apart.
@@ -21,15 +34,19 @@ pub(crate) struct Script {
     pub(crate) redirects: Vec<Redirect>,
     /// Texts handed to commands as their input.
     pub(crate) inputs: Vec<String>,
-    /// Why the parts are not the whole truth.
+    /// Why the parts are not the whole truth. `None` means that the parts and redirections are
+    /// exactly what a shell would run and open, as far as text can tell.
     pub(crate) obstacle: Option<String>,
-    /// The parts may not even be all there are.
+    /// The parts may not even be all there are. Implies an obstacle. Rules that forbid then also
+    /// look at [`fragments`].
     pub(crate) doubtful: bool,
-    /// Something in it runs more than once.
+    /// Something in it runs more than once. A loop: a relative `cd ..` in it may climb further than
+    /// one step.
     pub(crate) repeats: bool,
 }
 
-/// A simple command: assignments before it, the command word, its arguments.
+/// A simple command: assignments before it, the command word, its arguments. Keywords of the shell
+/// are not parts, but tests (`[`, `[[`) and declarations are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) assignments: Vec<Word>,
@@ -37,7 +54,8 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// As written, in one line, without redirections.
+    /// As written, in one line, without redirections. This is the form that allow rules are
+    /// compared with and that suggested rules contain.
     pub(crate) fn text(&self) -> String {
         let words: Vec<&str> = self
             .assignments
@@ -48,7 +66,8 @@ impl Part {
         words.join(" ")
     }
 
-    /// The arguments as they are passed on.
+    /// The arguments as they are passed on. For `echo rm x | sh`: what the first command prints is
+    /// the script of the second.
     pub(crate) fn said(&self) -> String {
         let words: Vec<&str> = self
             .words
@@ -80,7 +99,8 @@ pub(crate) struct Redirect {
 }
 
 impl Script {
-    /// Takes a command line apart. Never fails: what is not understood is an obstacle.
+    /// Takes a command line apart. Never fails: what is not understood is an obstacle. Time is
+    /// bounded: the length is limited, and so are the depth of the tree and the work of the parser.
     pub(crate) fn read(text: &str) -> Self {
         let mut script = Self::default();
         if text.len() > LONGEST {
@@ -109,6 +129,8 @@ impl Script {
         self.hinder(why);
     }
 
+    /// After parsing: the first part whose command word hides what it runs becomes the obstacle,
+    /// unless there is one already.
     fn look_at_command_words(&mut self) {
         let obstacle = self.parts.iter().find_map(disguise::obstacle);
         if let Some(obstacle) = obstacle {
@@ -117,7 +139,9 @@ impl Script {
     }
 }
 
-/// Pieces of a text that was not understood, cut wherever a command could begin.
+/// Pieces of a text that was not understood, cut wherever a command could begin. Quotes are ignored
+/// when cutting, so a piece may be half of a quoted string. For rules that forbid, too many pieces
+/// do no harm.
 pub(crate) fn fragments(text: &str) -> Vec<Part> {
     let spaced: String = text
         .chars()
@@ -133,7 +157,10 @@ pub(crate) fn fragments(text: &str) -> Vec<Part> {
         .collect()
 }
 
-/// Characters that the shell and the reader, or the shell and the grammar, see differently.
+/// Characters that the shell and the reader, or the shell and the grammar, see differently. Control
+/// characters, blanks beyond ASCII, and characters without width or visible form. They let a
+/// command look different from what runs, or split words where only one of the two readings splits
+/// them.
 fn is_strange(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || (c.is_whitespace() && !c.is_ascii())

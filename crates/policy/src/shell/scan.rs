@@ -1,5 +1,9 @@
 //! A second, simpler reading of a command line, by the shell's quoting rules alone. The grammar's
 //! tree is believed only where this agrees with it about what separates what.
+//!
+//! It knows quotes, comments, operators and one here-document, and refuses everything else that
+//! could hide a command: substitutions, `${…}` with anything but a name in it, arithmetic on
+//! anything but numbers. What passes consists of words and operators whose positions are certain.
 
 /// Where things are, as byte offsets.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -12,14 +16,16 @@ pub(crate) struct Scan {
     pub(crate) heredoc: Option<(usize, usize)>,
 }
 
-/// Why a command line cannot be analysed.
+/// Why a command line cannot be analysed. Completes the sentence "the command cannot be analysed:
+/// …".
 pub(crate) type Obstacle = &'static str;
 
 const SUBSTITUTION: Obstacle = "it has a command substitution";
 const EXPANSION: Obstacle = "it has an expansion that cannot be followed";
 const UNTERMINATED: Obstacle = "a quote is not closed";
 
-/// Reads the text; an obstacle is something that only running it could resolve.
+/// Reads the text; an obstacle is something that only running it could resolve. One pass from left
+/// to right, without going back.
 pub(crate) fn scan(text: &str) -> Result<Scan, Obstacle> {
     let mut scanner = Scanner {
         bytes: text.as_bytes(),
@@ -37,7 +43,9 @@ pub(crate) fn scan(text: &str) -> Result<Scan, Obstacle> {
     }
 }
 
-/// A here-document whose text has not begun.
+/// A here-document whose text has not begun. Its text starts after the next newline, whatever
+/// follows the mark on the same line. `tabs` is the `<<-` form, which strips them from the front of
+/// each line.
 struct Pending {
     delimiter: String,
     quoted: bool,
@@ -58,6 +66,8 @@ impl Scanner<'_> {
         self.bytes.get(self.at + ahead).copied()
     }
 
+    /// Consumes one character, one quoted string or one operator. Every call advances at least one
+    /// byte.
     fn step(&mut self) -> Result<(), Obstacle> {
         let Some(byte) = self.peek(0) else {
             return Ok(());
@@ -115,7 +125,8 @@ impl Scanner<'_> {
         self.at += 1;
     }
 
-    /// Says whether a word would begin after it.
+    /// Says whether a word would begin after it. A backslash before a newline joins two lines.
+    /// Inside a word that is refused, since the grammar and the shell disagree about it.
     fn escape(&mut self) -> Result<bool, Obstacle> {
         match self.peek(1) {
             None => Err("it ends in a backslash"),
@@ -161,6 +172,7 @@ impl Scanner<'_> {
         Err(UNTERMINATED)
     }
 
+    /// Expansions are followed inside double quotes as well, and refused by the same rules.
     fn double_quoted(&mut self) -> Result<(), Obstacle> {
         self.at += 1;
         while let Some(byte) = self.peek(0) {
@@ -210,6 +222,8 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// Only one here-document is followed, and its mark must be a plain name, bare or in one pair
+    /// of quotes: then its end can be found by comparing lines.
     fn heredoc_start(&mut self) -> Result<(), Obstacle> {
         if self.pending.is_some() || self.found.heredoc.is_some() {
             return Err("it has more than one here-document");
@@ -251,7 +265,9 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// After a newline: the text of a here-document that began on the line before.
+    /// After a newline: the text of a here-document that began on the line before. With an unquoted
+    /// mark the shell expands the text, so it must not contain `$`, backquotes or backslashes. The
+    /// recorded range ends at the start of the line with the mark; the line itself is skipped.
     fn heredoc_text(&mut self) -> Result<(), Obstacle> {
         let Some(pending) = self.pending.take() else {
             return Ok(());

@@ -1,4 +1,11 @@
 //! From the grammar's tree to simple commands and redirections.
+//!
+//! The walk visits every named node. Known kinds become parts, redirections and inputs; kinds that
+//! [`obstacle`] accepts are passed through; every other kind hinders the analysis. A new construct
+//! of the grammar is thus refused until it has been considered.
+//!
+//! Where the tree has errors, what was recognised is kept for rules that forbid, and the script is
+//! marked as doubtful.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,7 +16,7 @@ use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use super::{Direction, Part, Redirect, Script, agree::agree, scan::scan, words};
 
-/// Nested deeper than this is not analysed.
+/// Nested deeper than this is not analysed. The walk is recursive; the limit protects the stack.
 const DEEPEST: usize = 100;
 
 /// Parsing is given up after reading this often from the text: ordinary commands need a few
@@ -21,7 +28,9 @@ thread_local! {
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
-/// Reads the text into the script.
+/// Reads the text into the script. A text that the scan refuses is hindered but not doubtful, since
+/// the tree has no errors then. Disagreement between the readings makes the parts themselves
+/// doubtful.
 pub(crate) fn read(text: &str, script: &mut Script) {
     let Some(tree) = parse(text) else {
         script.doubt("it is too tangled to be parsed");
@@ -42,6 +51,8 @@ pub(crate) fn read(text: &str, script: &mut Script) {
     }
 }
 
+/// `None` when the parser was stopped or could not be set up. The work is counted in reads of the
+/// input and not in time, so that the same text always gives the same result.
 fn parse(text: &str) -> Option<Tree> {
     PARSER.with_borrow_mut(|slot| {
         if slot.is_none() {
@@ -82,12 +93,15 @@ fn plain(byte: u8) -> u8 {
     }
 }
 
+/// Fills the script while walking. Nodes refer to bytes of `text`; the parser saw a copy of the
+/// same length with non-ASCII bytes replaced, so the offsets fit both.
 struct Walk<'a> {
     text: &'a str,
     script: &'a mut Script,
 }
 
 impl<'a> Walk<'a> {
+    /// Empty if the range does not fall on character boundaries.
     fn source(&self, node: Node<'_>) -> &'a str {
         self.text.get(node.byte_range()).unwrap_or_default()
     }
@@ -99,6 +113,8 @@ impl<'a> Walk<'a> {
         }
     }
 
+    /// Dispatches on the kind of a node. Commands in substitutions are visited too, so that rules
+    /// that forbid see them, although the substitution itself is an obstacle.
     fn visit(&mut self, node: Node<'_>, depth: usize) {
         if depth > DEEPEST {
             self.script.doubt("it is nested too deeply");
@@ -180,6 +196,8 @@ impl<'a> Walk<'a> {
         self.script.parts.insert(position, part);
     }
 
+    /// A test is one part with its words split by quoting alone, because the grammar parses
+    /// expressions rather than words there.
     fn test(&mut self, node: Node<'_>, depth: usize) {
         let source = self.source(node);
         // In `[ a > b ]` the shell sees a redirection where the grammar sees a comparison.
@@ -193,6 +211,8 @@ impl<'a> Walk<'a> {
         self.children(node, depth);
     }
 
+    /// A statement with redirections after it. The grammar attaches words that follow a redirection
+    /// (`> out ls -l`) to the redirection; they are given back to the command.
     fn redirected(&mut self, node: Node<'_>, depth: usize) {
         let mut left_over = Vec::new();
         let mut body = None;
@@ -269,6 +289,8 @@ impl<'a> Walk<'a> {
         self.visit(child, depth + 1);
     }
 
+    /// The first target belongs to the redirection, all others are words of the command. An
+    /// operator that the grammar did not recognise is taken from its error node.
     fn file_redirect<'t>(&mut self, node: Node<'t>, depth: usize, left_over: &mut Vec<Node<'t>>) {
         let mut operator = String::new();
         let mut targets = Vec::new();
@@ -291,6 +313,7 @@ impl<'a> Walk<'a> {
         left_over.extend(targets);
     }
 
+    /// Copying and closing descriptors (`2>&1`, `>&-`) touches no file. `>&name` writes one.
     fn file(&mut self, operator: &str, target: &str) {
         let descriptor = target == "-"
             || target
@@ -313,6 +336,8 @@ impl<'a> Walk<'a> {
         });
     }
 
+    /// The body is visited once, whatever the list is. Only lower-case variables are accepted,
+    /// except those that shells and programs obey.
     fn for_loop(&mut self, node: Node<'_>, depth: usize) {
         self.script.repeats = true;
         let variable = node
@@ -332,6 +357,8 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Why a node of this kind prevents analysis. The kinds in the first arm are structure and harmless
+/// leaves; words pass as well, since whether they are literal is recorded in the word.
 fn obstacle(node: Node<'_>, kind: &str) -> Option<&'static str> {
     match kind {
         "program"
@@ -397,6 +424,7 @@ fn is_word(node: Node<'_>) -> bool {
     )
 }
 
+/// Looks into nested expressions but not into words, where the same characters are quoted.
 fn has_operator(node: Node<'_>) -> bool {
     let mut cursor = node.walk();
     node.children(&mut cursor).any(|child| {

@@ -1,5 +1,11 @@
 //! Words of a command: as written, and as the shell would pass them on.
+//!
+//! Unquoting follows bash: single, double, `$'…'` and `$"…"` quotes and backslashes. Nothing is
+//! expanded. A word that contains anything the shell would expand is marked as not literal, and
+//! everything that needs certainty goes through [`Word::value`].
 
+/// One word of a command line, in both forms. Rules that permit are compared with `source`, rules
+/// that forbid with both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     /// As written.
@@ -20,13 +26,15 @@ impl Word {
         }
     }
 
-    /// What the shell passes on, when that is certain.
+    /// What the shell passes on, when that is certain. `None` for a variable, a substitution, a
+    /// glob, a brace expansion or a leading `~`.
     pub(crate) fn value(&self) -> Option<&str> {
         self.literal.then_some(self.bare.as_str())
     }
 }
 
-/// Splits on blanks outside quotes.
+/// Splits on blanks outside quotes. A quote that is not closed extends to the end of the text.
+/// Operators are not separators here; the text is expected to be one simple command, or a fragment.
 pub(crate) fn split(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut start = None;
@@ -47,7 +55,8 @@ pub(crate) fn split(text: &str) -> Vec<Word> {
     words
 }
 
-/// The text with every run of blanks outside quotes as one space.
+/// The text with every run of blanks outside quotes as one space. The normal form in which commands
+/// and the patterns of rules are compared.
 pub(crate) fn tidy(text: &str) -> String {
     let words: Vec<String> = split(text).into_iter().map(|word| word.source).collect();
     words.join(" ")
@@ -79,7 +88,9 @@ impl Quotes {
     }
 }
 
-/// Takes quotes and escapes away; says whether nothing is left for the shell to expand.
+/// Takes quotes and escapes away; says whether nothing is left for the shell to expand. A `$` at
+/// the very end stands for itself. Braces count as an expansion even where bash would leave them
+/// alone, as in `{}`.
 fn unquote(source: &str) -> (String, bool) {
     let mut bare = String::with_capacity(source.len());
     let mut literal = !source.starts_with('~');
@@ -114,6 +125,9 @@ fn unquote(source: &str) -> (String, bool) {
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
+/// Reads up to the closing quote; the opening one has been consumed. Returns whether the content
+/// has no expansion in it. A backslash is kept unless it escapes one of the four characters that it
+/// can escape there.
 fn double_quoted(chars: &mut Chars<'_>, bare: &mut String) -> bool {
     let mut literal = true;
     while let Some(c) = chars.next() {
@@ -138,6 +152,7 @@ fn double_quoted(chars: &mut Chars<'_>, bare: &mut String) -> bool {
     literal
 }
 
+/// Decodes `$'…'`, in which any character can be written as an escape: `$'\x72m'` is `rm`.
 fn ansi_quoted(chars: &mut Chars<'_>, bare: &mut String) {
     while let Some(c) = chars.next() {
         match c {
@@ -165,6 +180,8 @@ fn ansi_quoted(chars: &mut Chars<'_>, bare: &mut String) {
     }
 }
 
+/// Up to `most` digits after `first`. A number that is no character becomes the replacement
+/// character.
 fn push_code(chars: &mut Chars<'_>, bare: &mut String, radix: u32, most: usize, first: u32) {
     let mut code = first;
     for _ in 0..most {

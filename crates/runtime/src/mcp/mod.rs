@@ -1,4 +1,14 @@
 //! MCP servers of the person, the project and the command line, and who may start.
+//!
+//! ```text
+//! --mcp-config FILE        named by the caller: may start
+//! settings of the user     may start
+//! .mcp.json of a project   may start if the user approved this very definition,
+//!                          or enabled its name and trusts this file
+//! ```
+//!
+//! In this order; a later server of a name that is taken is left out. Nothing is started here. An
+//! unapproved server is listed, so that the user can be asked about it.
 
 mod approvals;
 mod source;
@@ -16,6 +26,7 @@ use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
 
 /// The project's file.
 const PROJECT_FILE: &str = ".mcp.json";
+/// Where `mcpConnectTimeoutMs` does not say otherwise.
 const CONNECT_MS: u64 = 10_000;
 const CALL_MS: u64 = 60_000;
 
@@ -33,6 +44,8 @@ pub struct ServerList {
 impl ServerList {
     /// Reads them for a project. What is wrong in a file of the command line is the caller's
     /// mistake; elsewhere it is reported and the rest is used.
+    ///
+    /// Variables in the definitions are replaced by those of the process.
     pub fn read(
         project_dir: &ProjectDir,
         settings: &Settings,
@@ -85,8 +98,8 @@ impl ServerList {
         Ok(list)
     }
 
-    /// The first of a name wins: a repository must not take the place of a server that the
-    /// person's rules speak of.
+    /// The first of a name wins: a repository must not take the place of a server that the person's
+    /// rules speak of. Names are compared in the form they have in the names of tools.
     fn add(
         &mut self,
         found: ServerConfigs,
@@ -116,7 +129,8 @@ impl ServerList {
         }
     }
 
-    /// The servers, none of them started, and what people should know.
+    /// The servers, none of them started, and what people should know. Servers get a basic
+    /// environment and not that of commands, and run under a guard process.
     pub fn connectable(
         self,
         project_dir: &ProjectDir,
@@ -143,7 +157,7 @@ impl ServerList {
     }
 }
 
-/// Which servers cannot be called, and why.
+/// Which servers cannot be called, and why. For a surface to show once they have settled.
 pub fn notices(servers: &McpServers) -> Vec<String> {
     let servers = servers.iter();
     servers

@@ -1,4 +1,7 @@
 //! Servers for the monitors of a project.
+//!
+//! A monitor names a server; it is looked up when the monitor runs, among those the project has
+//! then.
 
 use std::{
     path::Path,
@@ -11,6 +14,7 @@ use codespar_tasks::ServerSource;
 
 use crate::Project;
 
+/// The runner of monitors belongs to one project: its servers are the only ones found.
 pub(crate) struct ProjectServers(pub(crate) Weak<Project>);
 
 #[async_trait]

@@ -1,4 +1,8 @@
 //! Settings files of another tool: its permissions are read, the rest is not ours to judge.
+//!
+//! Only `permissions` is read. Unknown keys elsewhere are ignored, since the other product may add
+//! some at any time. Modes are taken over only if they are stricter than our default; a mode of the
+//! other product must not loosen ours.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -23,6 +27,7 @@ const KNOWN: [&str; 7] = [
     "skipDangerousModePermissionPrompt",
 ];
 
+/// Values are kept as written, so that an error can name the place of a rule in the file.
 type Keys<'a> = BTreeMap<String, &'a RawValue>;
 
 /// Reads its permissions. A key that looks like a misspelt one is an error: deny rules may stand
@@ -79,6 +84,7 @@ fn of<'a, T: serde::Deserialize<'a>>(
     })
 }
 
+/// `None` for a value of another type: what is not a permission list is not worth an error.
 fn owned<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }

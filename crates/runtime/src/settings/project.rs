@@ -1,5 +1,13 @@
 //! What settings files of a project may say: with trust most things, without it only what makes us
 //! stricter; the sandbox and the servers of the person never.
+//!
+//! ```text
+//!                       deny, ask, plan   allow, env, model …   sandbox, servers, bypass
+//! untrusted project     counts            left out              left out
+//! trusted project       counts            counts                error
+//! ```
+//!
+//! The error names the key and where the user can set it.
 
 use std::path::Path;
 
@@ -11,8 +19,8 @@ use crate::{
     error::RuntimeError,
 };
 
-/// Variables that make the programs of a system load or run something. They would be at work
-/// before anything confines a command.
+/// Variables that make the programs of a system load or run something. They would be at work before
+/// anything confines a command.
 const LOADERS: [&str; 22] = [
     "BASHOPTS",
     "BASH_ENV",
@@ -39,7 +47,7 @@ const LOADERS: [&str; 22] = [
 ];
 const LOADER_PREFIXES: [&str; 5] = ["BASH_FUNC_", "DYLD_", "GLIBC_", "LD_", "MALLOC_"];
 
-/// Whether a project may never set this variable.
+/// Whether a project may never set this variable. Case does not count.
 fn is_loader(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     LOADERS.contains(&name.as_str()) || LOADER_PREFIXES.iter().any(|start| name.starts_with(start))
@@ -79,6 +87,8 @@ impl File<'_> {
     }
 
     /// A trusted project may grant, but not choose the sandbox or what only a person can know.
+    /// Checked by comparing with the default, so that a key of the sandbox that is added later is
+    /// refused until somebody decides otherwise.
     pub(super) fn refuse_widening(&self, path: &Path) -> Result<(), RuntimeError> {
         let sandbox = SandboxSettings {
             network: self.sandbox.network.filter(|allowed| *allowed),

@@ -1,4 +1,8 @@
 //! Keeps rules that the person answered "always" to.
+//!
+//! The file is in the project, but belongs to the user: it is recorded as trusted with its new
+//! text, and kept out of commits. The record of trust is written before the file. A crash in
+//! between leaves a record about a text that is not there, which trusts nothing.
 
 use std::{
     io::{self, Write},
@@ -22,7 +26,8 @@ pub fn local_file(project_dir: &ProjectDir) -> PathBuf {
 
 /// Adds allow rules to the local settings file, keeping what is there, and records that the person
 /// wrote them; gives its new text. A file that came with the repository and is not trusted is left
-/// alone: adding to it would trust all of it.
+/// alone: adding to it would trust all of it. The file is read without following links out of the
+/// project, and replaced as a whole.
 pub fn remember_rules(project_dir: &ProjectDir, rules: &[String]) -> Result<String, RuntimeError> {
     let path = local_file(project_dir);
     let bad = |error: String| RuntimeError::Failed(format!("{}: {error}", path.display()));
@@ -46,7 +51,8 @@ pub fn remember_rules(project_dir: &ProjectDir, rules: &[String]) -> Result<Stri
     Ok(text)
 }
 
-/// Keeps a person's own settings out of commits, unless the repository has its say about it.
+/// Keeps a person's own settings out of commits, unless the repository has its say about it. An
+/// existing `.gitignore` is left as it is; the error is not reported.
 fn hide_from_git(path: &Path) -> io::Result<()> {
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(());
@@ -55,6 +61,8 @@ fn hide_from_git(path: &Path) -> io::Result<()> {
     writeln!(file, "{}\n.gitignore", name.display())
 }
 
+/// The text of the file with the rules added to `permissions.allow`. A rule that is there already
+/// is not added again. Keys that we do not know stay.
 fn with_rules(text: &str, rules: &[String]) -> Result<String, String> {
     let mut json: serde_json::Value =
         serde_json::from_str(text).map_err(|error| error.to_string())?;

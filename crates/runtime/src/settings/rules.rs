@@ -22,6 +22,9 @@ const SLIP: usize = 2;
 
 impl Source<'_> {
     /// Reads the rules of one list.
+    ///
+    /// Order is kept. Entries are raw JSON slices of the file, so their address gives line and
+    /// column.
     pub(super) fn rules(
         &self,
         kind: RuleKind,
@@ -56,8 +59,8 @@ impl Source<'_> {
         Ok(rules)
     }
 
-    /// Another product has tools that are not here: only what looks like a slip is a mistake
-    /// there.
+    /// Another product has tools that are not here: only what looks like a slip is a mistake there.
+    /// Tools of MCP servers are known by their form and do not come here.
     fn unknown_tool(&self, rule: &Rule, ours: &[String]) -> Problem {
         let tool = rule.tool();
         let ours = ours.iter().cloned();
@@ -91,6 +94,7 @@ impl Source<'_> {
     }
 }
 
+/// `Mistake` is an error in a deny or ask list; `OtherTool` is a warning in all lists.
 enum Problem {
     Mistake(String),
     OtherTool(String),

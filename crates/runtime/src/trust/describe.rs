@@ -1,4 +1,7 @@
 //! What people are told about the trust of a project.
+//!
+//! Names, grants and differences are texts of the repository: they are made printable before they
+//! are shown. The notice is also shortened; the details are complete.
 
 use similar::TextDiff;
 
@@ -11,7 +14,8 @@ const NAMED: usize = 4;
 const LONGEST: usize = 160;
 
 impl ProjectTrust {
-    /// One line about what is ignored and how to change that; nothing if nothing is ignored.
+    /// One line about what is ignored and how to change that; nothing if nothing is ignored. Used
+    /// where nobody can be asked, and by `codespar doctor`.
     pub fn notice(&self) -> Option<String> {
         let ignored = self.ignored();
         if ignored.is_empty() {
@@ -76,7 +80,7 @@ fn describe<'a>(files: impl Iterator<Item = &'a ProjectFile>) -> String {
     out
 }
 
-/// A path as a shell takes it.
+/// A path as a shell takes it. The command in the notice can be copied as it is.
 fn quoted(path: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if path.chars().all(is_plain) {
@@ -85,6 +89,7 @@ fn quoted(path: &str) -> String {
     format!("'{}'", path.replace('\'', "'\\''"))
 }
 
+/// In characters, so that no character is split.
 fn cut(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -1,5 +1,8 @@
 //! The files of a project that could grant something: found and read once. What is decided about
 //! a file and what is used of it is the same text.
+//!
+//! Files are opened below the root without following links out of it. What cannot be read is kept
+//! with its error, for whoever needs the file to report.
 
 use std::{
     io,
@@ -42,6 +45,7 @@ pub(super) struct Found {
     pub(super) text: Result<String, String>,
 }
 
+/// Later files win over earlier ones where settings are merged.
 const AT_ROOT: [(&str, ProjectFileKind, u64); 5] = [
     (
         ".claude/settings.json",
@@ -132,6 +136,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Absent files are left out. Files beyond the limits stay in the list with an error and grant
+    /// nothing.
     fn add(&mut self, path: &Path, kind: ProjectFileKind, max: u64) {
         if self.own.has(path) {
             return;
@@ -157,6 +163,8 @@ impl Reader<'_> {
     }
 }
 
+/// The sandbox puts empty placeholders where files must not be created; one that is left counts as
+/// absent.
 fn is_absent(path: &Path, error: &OpenError) -> bool {
     match error {
         OpenError::Missing => true,
@@ -166,6 +174,8 @@ fn is_absent(path: &Path, error: &OpenError) -> bool {
     }
 }
 
+/// Files with this ending, in order of name, so that messages stay the same. At most `MAX_FILES` of
+/// them.
 fn names(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return Vec::new();

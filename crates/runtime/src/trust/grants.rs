@@ -1,4 +1,8 @@
 //! What a file of a project would grant, in words. A file that grants nothing needs no trust.
+//!
+//! Lists what is shown to the user before a decision, and decides whether one is needed. The two
+//! are the same list on purpose: a key that grants something cannot be missing from what is shown.
+//! Unknown keys count as grants.
 
 use serde_json::{Map, Value};
 
@@ -68,7 +72,8 @@ fn of_permissions(map: &Map<String, Value>) -> Vec<String> {
     granting.collect()
 }
 
-/// Of another tool's settings only allow rules and a mode are taken over.
+/// Of another tool's settings only allow rules and a mode are taken over. Everything else of such a
+/// file is not read at all.
 fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
     let Some(Value::Object(permissions)) = map.get("permissions") else {
         return Vec::new();
@@ -85,6 +90,7 @@ fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
+/// The whole command line or address of each server.
 fn of_servers(map: &Map<String, Value>) -> Vec<String> {
     let Some(Value::Object(servers)) = map.get("mcpServers") else {
         return Vec::new();
@@ -100,6 +106,7 @@ fn of_servers(map: &Map<String, Value>) -> Vec<String> {
     described.collect()
 }
 
+/// An agent always needs trust: its prompt is an instruction, and it may name tools.
 fn of_agent(text: &str) -> Vec<String> {
     let head = text.lines().skip(1).take_while(|line| line.trim() != "---");
     let told = head.filter(|line| {
@@ -111,6 +118,7 @@ fn of_agent(text: &str) -> Vec<String> {
     vec![one_line(&format!("an agent ({})", told.join(", ")))]
 }
 
+/// `None` for a value that is empty and so grants nothing.
 fn say(key: &str, value: &Value) -> Option<String> {
     let shown = match value {
         Value::Null => return None,
@@ -136,7 +144,8 @@ fn say(key: &str, value: &Value) -> Option<String> {
     Some(one_line(&format!("{key}: {shown}")))
 }
 
-/// Without anything that a terminal would obey.
+/// Without anything that a terminal would obey. The text was written by whoever wrote the
+/// repository, and is printed before anybody trusts it.
 pub(super) fn one_line(text: &str) -> String {
     printable(text).replace('\n', "\\n").replace('\t', " ")
 }

@@ -1,6 +1,11 @@
 //! Trust of projects. The files of a repository were written by others: what they grant (allow
 //! rules, modes, variables, MCP servers, agents, workflows) counts only after the person has seen
 //! and trusted this content at this path.
+//!
+//! A decision is about a path and the hash of each file. `read` finds the files once; what is
+//! decided about and what is used later is the text that was read then. A file that changes asks
+//! again, with the difference shown. What makes us stricter (deny and ask rules, plan mode, lower
+//! limits) always counts.
 
 mod describe;
 mod files;
@@ -150,6 +155,8 @@ impl ProjectTrust {
     }
 
     /// Whether the servers of `.mcp.json` may be spoken of to the person.
+    ///
+    /// True if there are none of that kind.
     pub fn trusts_kind(&self, kind: ProjectFileKind) -> bool {
         let mut files = self.files.iter().filter(|file| file.kind == kind);
         files.all(|file| self.trusts(file))
@@ -177,7 +184,8 @@ impl ProjectTrust {
     }
 
     /// Whether this text of a workflow may be used. A file outside of the project was not brought
-    /// by it: whoever names it is to know it.
+    /// by it: whoever names it is to know it. In a worktree of an agent the file is compared by
+    /// name and text with that of the project, because its path is another one.
     pub fn may_use_workflow(&self, path: &Path, text: &str) -> Result<(), String> {
         let is_copy = path.starts_with(&self.worktrees);
         if !is_copy && !path.starts_with(&self.root) {

@@ -1,6 +1,13 @@
 //! What the person decided about the files of a project: in the state directory, one file per
 //! project, by the project's path and the hash of each file. The texts are kept to show what
 //! changed.
+//!
+//! ```text
+//! <state>/trust/<first 32 hex digits of sha256(root)>.json
+//! ```
+//!
+//! The directory is readable by the user alone, and hidden from commands with the rest of the state
+//! directory. Records are replaced by renaming, so a reader finds the old or the new one.
 
 use std::{
     collections::BTreeMap,
@@ -15,6 +22,7 @@ use sha2::{Digest, Sha256};
 use super::{ProjectFileKind, grants};
 
 const DIR: &str = "trust";
+/// Texts of up to 8 MB, with room for their form in JSON.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// The decisions about one project.
@@ -36,6 +44,7 @@ pub struct TrustRecord {
 pub struct Decided {
     pub sha256: String,
     pub trusted: bool,
+    /// For showing a difference later; the hash alone decides.
     pub text: String,
 }
 

@@ -1,4 +1,7 @@
 //! How a file stands: what was decided about it, here or in the repository it is a worktree of.
+//!
+//! A worktree shares the decisions of its main repository: the same text that was trusted there is
+//! trusted here. A decision that declines counts only where no record trusts the text.
 
 use std::path::Path;
 
@@ -19,7 +22,7 @@ pub enum Standing {
     Trusted,
     /// This text was seen and not trusted.
     Declined,
-    /// Another text was decided about; this is it.
+    /// Another text was decided about; this is it. Shown as a difference to the new one.
     Changed(String),
     /// Nothing was decided yet.
     New,
@@ -34,6 +37,7 @@ pub(super) fn decisions(state: &Path, root: &Path) -> Vec<TrustRecord> {
         .collect()
 }
 
+/// A file that grants nothing needs no decision, even if there is one on record.
 pub(super) fn decided(found: Found, records: &[TrustRecord]) -> ProjectFile {
     let Found {
         name,

@@ -1,4 +1,18 @@
 //! Adding to a transcript: entries, usage and the session's sums in one transaction.
+//!
+//! An append happens on every turn of every agent, so it is one trip to the database's thread: a
+//! script of all its statements with one list of arguments (`script.rs`). It walks through in three
+//! steps:
+//!
+//! 1. `drafts` gives ids, places and a time, and serialises the bodies, before the connection is
+//!    taken.
+//! 2. `append` sends them in parts. Each statement does nothing unless the session still ends where
+//!    the caller thinks, so no part has to look first.
+//! 3. The last part returns a row if it all took place. If none comes back, `found_at` finds out
+//!    why.
+//!
+//! The sums in the session's row are kept up by adding, never by reading the transcript: the cost
+//! does not grow with the session.
 
 use codespar_protocol::{Cost, Entry, EntryBody, EntryId, SessionId, Usage};
 use sqlx::{
@@ -31,12 +45,14 @@ pub(super) struct Draft {
 /// Whose transaction an append is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frame {
+    /// Begun and committed by the script itself, without a further trip.
     Own,
     /// The caller's, who has begun it and ends it.
     Callers,
 }
 
-/// Gives the entries their ids, places and time.
+/// Gives the entries their ids, places and time. Nothing is taken from the database: places are
+/// counted from `after`, and an append that finds the session elsewhere writes none of them.
 pub(super) fn drafts(after: u64, bodies: Vec<EntryBody>) -> Result<Vec<Draft>, StoreError> {
     let at = now();
     let draft = |(body, nth)| {
@@ -50,6 +66,9 @@ pub(super) fn drafts(after: u64, bodies: Vec<EntryBody>) -> Result<Vec<Draft>, S
     bodies.into_iter().zip(1..).map(draft).collect()
 }
 
+/// The entries as they are on record now. Refused with `MovedOn` or `NoSuchSession`; then nothing
+/// was written, also where the append is a part of the caller's transaction. An append of nothing
+/// still checks the place.
 pub(super) async fn append(
     connection: &mut SqliteConnection,
     id: SessionId,
@@ -97,6 +116,7 @@ async fn found_at(
     Err(refusal.into())
 }
 
+/// The model call that an entry accounts for: what becomes a row of `usage` and part of the sums.
 fn call_in(body: &EntryBody) -> Option<(&str, &Usage, Cost)> {
     match body {
         EntryBody::Assistant {
@@ -120,6 +140,7 @@ struct Sums {
     title: Option<String>,
     /// Prompts tell the sessions that somebody uses apart, so their time is exact.
     has_prompt: bool,
+    /// In the order of `counts`.
     tokens: [u64; 5],
     cost: Cost,
 }
@@ -144,6 +165,7 @@ impl Sums {
     }
 }
 
+/// The order of these five is that of the columns, in the scripts as well.
 fn counts(usage: &Usage) -> [u64; 5] {
     [
         usage.input_tokens,
@@ -167,6 +189,8 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// The rows that come back: one from the last part of an append that took place, none
+    /// otherwise.
     async fn run(self, connection: &mut SqliteConnection) -> Result<Vec<SqliteRow>, Failure> {
         let query = sqlx::query(AssertSqlSafe(self.script()))
             .persistent(self.place == 0 && self.drafts.len() <= OFTEN);
@@ -197,6 +221,8 @@ impl Part<'_> {
         script.text()
     }
 
+    /// Binds in the order in which `script` asked for arguments: the two must be read side by side.
+    /// Takes the texts out of the drafts instead of copying them.
     fn bind<'q>(
         self,
         query: Query<'q, Sqlite, SqliteArguments>,

@@ -1,4 +1,8 @@
 //! The order of changes: triggers of the schema write it, followers read it.
+//!
+//! A reader holds the connection only while it reads. Between two reads it waits for a write to the
+//! log (`writes.rs`), so following costs nothing while nothing happens. A write need not be a
+//! change: then the read comes back empty and the wait goes on.
 
 use codespar_protocol::SessionId;
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
@@ -12,7 +16,8 @@ use crate::{ChangeCursor, ChangeKind, StoreChange, StoreError, question_sql as s
 
 /// How many changes stay for those who were away: some ten megabytes.
 const KEPT: u64 = 100_000;
-/// How many are read at once.
+/// How many are read at once. More are read by the next call, so that a follower far behind does
+/// not hold the connection for long.
 const AT_ONCE: i64 = 500;
 
 impl SqliteStore {
@@ -22,7 +27,8 @@ impl SqliteStore {
         Ok(ChangeCursor(lease.settle(outcome)?))
     }
 
-    /// Waits until there is one.
+    /// What comes after a cursor; waits until there is something. A cursor beyond the newest change
+    /// waits until the order has passed it.
     pub(super) async fn changes_after(
         &self,
         after: ChangeCursor,
@@ -40,7 +46,8 @@ impl SqliteStore {
         }
     }
 
-    /// Forgets changes that nobody can be so far behind as to miss.
+    /// Forgets changes that nobody can be so far behind as to miss. Part of each clean-up of
+    /// sessions.
     pub(super) async fn forget_old_changes(&self) -> Result<(), StoreError> {
         let mut lease = self.link.lease().await?;
         let outcome = forget(&mut lease.connection).await;
@@ -53,6 +60,8 @@ async fn place(connection: &mut SqliteConnection, query: &'static str) -> Result
     Ok(u64::try_from(seq).unwrap_or_default())
 }
 
+/// Empty if nothing came after the cursor. The places are compared only if something did: a cursor
+/// that is up to date has nothing to miss.
 async fn read(
     connection: &mut SqliteConnection,
     after: ChangeCursor,
@@ -90,6 +99,7 @@ async fn forget(connection: &mut SqliteConnection) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the triggers of the schema wrote; `detail` holds the status, the place or the id.
 fn change_of(row: &SqliteRow) -> Result<StoreChange, String> {
     let session: Option<&str> = field(row, "session_id")?;
     let task: Option<&str> = field(row, "task_id")?;

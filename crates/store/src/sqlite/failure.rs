@@ -1,4 +1,11 @@
 //! What SQLite says, in our words.
+//!
+//! Work on a connection ends in one of two ways that must not be mixed up. A refusal is ours: the
+//! statements ran, the connection is good, the transaction is rolled back. An error of the database
+//! leaves the connection in an unknown state, and it is not used again (`link.rs`).
+//!
+//! Only the outermost call turns a failure into a `StoreError`, because only it knows the directory
+//! that the message names.
 
 use std::path::Path;
 
@@ -60,6 +67,8 @@ const FULL: u32 = 13;
 const CANTOPEN: u32 = 14;
 const NOTADB: u32 = 26;
 
+/// Sorted by SQLite's primary result code: what the user can do differs by code, not by statement.
+/// Codes that nobody can act on keep the message of the database.
 fn sql_error(error: &sqlx::Error, dir: &Path) -> StoreError {
     let path = dir.join(super::open::DATABASE);
     let unusable = |message: String| StoreError::Unusable {

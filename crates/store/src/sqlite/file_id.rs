@@ -1,4 +1,8 @@
 //! Which file a path leads to, so that a removed or replaced database is noticed.
+//!
+//! SQLite does not notice when its file is removed: the open descriptor goes on working, and all
+//! that is written disappears with the process. So the file at the path is compared with the one
+//! that was opened, before each piece of work and at the end.
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -17,7 +21,8 @@ impl FileId {
         Self::read(path).map_err(|error| StoreError::unusable(path, &error))
     }
 
-    /// Fails unless the database in `dir` is still this file.
+    /// Fails unless the database in `dir` is still this file. One call of `stat`. A file that is
+    /// replaced between it and the work is noticed by the next check.
     pub(super) fn check(self, dir: &Path) -> Result<(), StoreError> {
         let path = dir.join(DATABASE);
         let what = match Self::read(&path) {

@@ -11,6 +11,8 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::{failure::Failure, file_id::FileId};
 use crate::StoreError;
 
+/// Makes a new connection when the last one was dropped, with the same options. The schema is not
+/// looked at again.
 pub(super) struct Link {
     dir: PathBuf,
     options: SqliteConnectOptions,
@@ -70,6 +72,8 @@ impl Link {
         })
     }
 
+    /// Waits for the work under way. SQLite checkpoints when the last connection to a file closes;
+    /// if that fails, the log stays and the next process reads it.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let mut slot = self.slot.lock().await;
         if let ConnectionSlot::Open(connection) =

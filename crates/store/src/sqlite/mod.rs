@@ -1,4 +1,21 @@
 //! The store in one SQLite file, shared by all processes on a state directory.
+//!
+//! A method of a trait does no SQL itself. It prepares what needs no database (texts, checks of the
+//! input), takes the connection, calls one function of a submodule with it, and settles:
+//!
+//! ```text
+//! Store::session  ->  Link::lease           the connection, for one statement or script
+//!                 ->  rows::session         the work; returns Result<_, Failure>
+//!                 ->  Lease::settle         gives the connection back, or drops it after an error
+//!
+//! TaskStore::change_task  ->  change()      the same within BEGIN IMMEDIATE
+//!                         ->  change::change
+//!                         ->  Transaction::settle   COMMIT, or ROLLBACK after a refusal
+//! ```
+//!
+//! Functions that are given a connection do not begin or end transactions, so they can be put
+//! together in one. The exception is an append outside of any other work, whose script does both
+//! (`Frame`).
 
 mod append;
 mod changes;
@@ -34,7 +51,11 @@ use link::Link;
 use writes::WriteWatch;
 
 /// `<dir>/codespar.db` and the lock files beside it.
+///
+/// Opened once per process and shared. All its calls go through one connection, in the order in
+/// which they came.
 pub struct SqliteStore {
+    /// The state directory, absolute.
     dir: PathBuf,
     link: Link,
     locks: Locks,
@@ -44,7 +65,8 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Lets go of the database file, folding its write-ahead log in when no other process has it
     /// open. A store that is dropped instead loses nothing; the next one to open it tidies up.
-    /// Fails when the file was removed or replaced: what was recorded is lost then.
+    /// Fails when the file was removed or replaced: what was recorded is lost then. Calls that come
+    /// after it fail.
     pub async fn close(&self) -> Result<(), StoreError> {
         self.link.close().await
     }
@@ -170,7 +192,8 @@ impl Store for SqliteStore {
     }
 }
 
-/// The time, to the microsecond that the database keeps.
+/// The time, to the microsecond that the database keeps. Cut before it is used, so that what a call
+/// returns is equal to what is read later.
 fn now() -> Timestamp {
     let now = Timestamp::now();
     Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)

@@ -1,4 +1,12 @@
 //! Opening the database: the directory, the file, its schema.
+//!
+//! An existing database is opened and its version compared: older ones are migrated, newer ones are
+//! refused, so that an old binary never writes to a schema that it does not know. A missing one is
+//! made beside its name and renamed. Both happen under `setup.lock`, with the question asked again
+//! once the lock is held: another process may have been faster.
+//!
+//! What is not as this version leaves it (an empty file, a log without its database) is an error
+//! that says what to do. Nothing is repaired or replaced: that would hide a loss.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -19,7 +27,8 @@ use crate::{StoreError, locks::Locks};
 
 pub(super) const DATABASE: &str = "codespar.db";
 
-/// The database while it is being made.
+/// The database while it is being made. One that is found was left by a process that was killed;
+/// nobody else can be at work on it under the lock.
 const DRAFT: &str = "codespar.db.new";
 
 /// Held while the schema is made or changed, so that several processes on a fresh directory do
@@ -30,7 +39,8 @@ const SETUP_LOCK: &str = "setup.lock";
 /// hold it for half a minute; work that has been paid for is not given up for that.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Version, name, text; in order.
+/// Version, name, text; in order. A published one never changes: the migrator compares checksums.
+/// Tests take the first few to make a database of an earlier version.
 pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
     (
         1,
@@ -67,6 +77,8 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
 impl SqliteStore {
     /// Opens the database in `dir`, making the directory and the database where they are
     /// missing.
+    ///
+    /// Several stores may be open on one directory, in one process or many.
     pub async fn open(dir: &Path) -> Result<Self, StoreError> {
         let dir = make_dir(dir)?;
         let options = options(&dir.join(DATABASE));
@@ -81,6 +93,8 @@ impl SqliteStore {
     }
 }
 
+/// The directory as an absolute path, made for its owner alone where it is missing. The permissions
+/// of one that exists are left as they are.
 fn make_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     let failed = |error: io::Error| StoreError::unusable(dir, &error);
     // Absolute, so that a later change of the working directory does not matter.
@@ -102,6 +116,10 @@ fn make_dir(dir: &Path) -> Result<PathBuf, StoreError> {
     Ok(dir)
 }
 
+/// How every connection is opened, the first and those after an error.
+///
+/// With a write-ahead log, `NORMAL` loses nothing when a process dies. A power failure may take the
+/// last commits with it; what is left is consistent.
 fn options(database: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(database)
@@ -113,6 +131,7 @@ fn options(database: &Path) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
+/// The first connection, to a database with the current schema.
 async fn connect(
     dir: &Path,
     options: &SqliteConnectOptions,
@@ -197,11 +216,13 @@ async fn create(dir: &Path, database: &Path) -> Result<(), StoreError> {
     fs::rename(&draft, database).map_err(|error| StoreError::unusable(database, &error))
 }
 
+/// WAL first: the mode stays with the file, so later connections need not ask for it.
 async fn make_schema(connection: &mut SqliteConnection) -> Result<(), Failure> {
     connection.execute("PRAGMA journal_mode = WAL").await?;
     migrate(connection, MIGRATIONS).await
 }
 
+/// A connection; creates no file.
 async fn established(
     dir: &Path,
     options: &SqliteConnectOptions,
@@ -210,6 +231,8 @@ async fn established(
     connected.map_err(|error| Failure::Sql(error).into_store_error(dir))
 }
 
+/// Waits without limit, on the blocking pool. The lock ends when the file is dropped or its process
+/// dies.
 async fn lock_setup(dir: &Path) -> Result<File, StoreError> {
     let path = dir.join(SETUP_LOCK);
     let wanted = path.clone();
@@ -231,6 +254,8 @@ async fn lock_setup(dir: &Path) -> Result<File, StoreError> {
     locked.map_err(|error| StoreError::unusable(&path, &error))
 }
 
+/// False for a database without migrations, or with fewer than this version has. One with more is
+/// `StoreError::TooNew`.
 async fn is_current(connection: &mut SqliteConnection, database: &Path) -> Result<bool, Failure> {
     const TABLE: &str = "SELECT COUNT(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
     const NEWEST: &str = "SELECT COALESCE(MAX(version), 0) FROM _sqlx_migrations WHERE success";
@@ -250,7 +275,8 @@ async fn is_current(connection: &mut SqliteConnection, database: &Path) -> Resul
     Ok(found == known)
 }
 
-/// Runs what has not been run yet.
+/// Runs what has not been run yet. Each in a transaction with its mark. Fails if one that has been
+/// run reads differently here.
 pub(super) async fn migrate(
     connection: &mut SqliteConnection,
     migrations: &[(i64, &'static str, &'static str)],

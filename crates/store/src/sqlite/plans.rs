@@ -1,4 +1,8 @@
 //! Tests that look inside: how SQLite would run our queries, and what a failure leaves behind.
+//!
+//! Each query is given to `EXPLAIN QUERY PLAN` on an empty database, and its steps are compared
+//! with what is allowed for it. A `SCAN` would make a call slower with every session on record,
+//! which no test with a handful of rows would show.
 
 use codespar_protocol::{EntryBody, Message, SessionId, SessionMode};
 use sqlx::{Executor, Row};
@@ -6,6 +10,8 @@ use sqlx::{Executor, Row};
 use super::{SqliteStore, script::AppendScript};
 use crate::{NewSession, Store, StoreError, sql};
 
+/// All constants of `sql.rs`. The test counts those in the file, so a new one fails until it stands
+/// here.
 const EVERY: &[&str] = &[
     sql::INSERT_SESSION,
     sql::SESSION,
@@ -28,6 +34,8 @@ fn append_script() -> String {
     script.text()
 }
 
+/// The steps, one line each, as SQLite words them: `SEARCH …` by an index, `SCAN …` through a
+/// table.
 async fn plan(store: &SqliteStore, query: &str) -> Vec<String> {
     let query = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
     let mut lease = store.link.lease().await.unwrap();

@@ -1,4 +1,8 @@
 //! Questions: recorded once, answered once.
+//!
+//! Both are write transactions that look before they write, so two processes that ask under one key
+//! get the same question, and two that answer it cannot both succeed. That a question expires is
+//! kept with it but not enforced here: whoever asked waits until then and answers it with no.
 
 use codespar_protocol::{Answer, Question, QuestionId, QuestionStatus};
 use jiff::Timestamp;
@@ -11,6 +15,8 @@ use super::{
 };
 use crate::{NewQuestion, QuestionFilter, StoreError, question_sql as sql};
 
+/// The request and the time limit of a question that is known already are not replaced by those of
+/// `new`.
 pub(super) async fn ask(
     connection: &mut SqliteConnection,
     new: &NewQuestion,
@@ -66,6 +72,8 @@ pub(super) async fn questions(
     Ok(questions?)
 }
 
+/// Checks that it is open and that the answer fits the request (a form must have its required
+/// fields) before it writes. A no fits every request.
 pub(super) async fn answer(
     connection: &mut SqliteConnection,
     id: &QuestionId,
@@ -99,6 +107,7 @@ pub(super) async fn answer(
     question(connection, id).await
 }
 
+/// No error where the question is not open, or does not exist: nobody needs it in either case.
 pub(super) async fn withdraw(
     connection: &mut SqliteConnection,
     id: &QuestionId,
@@ -115,6 +124,7 @@ fn json(value: &impl Serialize) -> Result<String, StoreError> {
         .map_err(|error| StoreError::Database(format!("it cannot be written down: {error}")))
 }
 
+/// The error names the question as far as its row can be read.
 fn question_of(row: &SqliteRow) -> Result<Question, StoreError> {
     read(row).map_err(|message| {
         let id: String = field(row, "id").unwrap_or_default();

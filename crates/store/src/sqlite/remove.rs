@@ -1,4 +1,7 @@
 //! Forgetting sessions, and giving their room back to the disk.
+//!
+//! A session is removed under its lock, so never while a process works on it. The removal is one
+//! transaction; shrinking the file comes after it and may fail without harm.
 
 use std::fs;
 
@@ -24,6 +27,7 @@ pub(super) async fn session(
     }
 }
 
+/// Those whose last use is before the given time, the oldest first.
 async fn old_sessions(
     connection: &mut SqliteConnection,
     before: Timestamp,
@@ -38,6 +42,7 @@ async fn old_sessions(
     })
 }
 
+/// How many sessions were removed: 0 if it was used or removed since it was listed.
 async fn delete_if_still_old(
     connection: &mut SqliteConnection,
     id: SessionId,
@@ -51,7 +56,9 @@ async fn delete_if_still_old(
     Ok(done.rows_affected())
 }
 
-/// Deleted pages go to the end of the file and off it; then the log is folded in and cut.
+/// Deleted pages go to the end of the file and off it; then the log is folded in and cut. Other
+/// processes may be reading an old part of the log; then the cut does not take place, and that is
+/// not an error.
 async fn shrink(connection: &mut SqliteConnection) -> Result<(), Failure> {
     connection.execute("PRAGMA incremental_vacuum").await?;
     connection
@@ -61,6 +68,8 @@ async fn shrink(connection: &mut SqliteConnection) -> Result<(), Failure> {
 }
 
 impl SqliteStore {
+    /// Removes one session after the other, takes leftover lock files away, forgets old changes and
+    /// shrinks the file. Sessions that a process holds are skipped.
     pub(super) async fn remove_before(&self, before: Timestamp) -> Result<Removed, StoreError> {
         let size = self.size();
         let mut lease = self.link.lease().await?;
@@ -98,6 +107,7 @@ impl SqliteStore {
         }
     }
 
+    /// Of the database and its log. Files that are not there count as nothing.
     fn size(&self) -> u64 {
         let length =
             |name: String| fs::metadata(self.dir.join(name)).map_or(0, |found| found.len());

@@ -1,4 +1,8 @@
 //! Rows of sessions and entries, to and from our types.
+//!
+//! A column that cannot be read makes the whole row an error with the column or the parse error in
+//! its message; nothing is replaced by a default. Messages stay texts here, and the caller adds
+//! which session or entry they are about.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +13,7 @@ use sqlx::{Decode, Row, Sqlite, SqliteConnection, Type, sqlite::SqliteRow};
 use super::failure::Failure;
 use crate::{NewSession, SessionRecord, StoreError, sql};
 
+/// What `insert` writes, without reading it back.
 pub(super) fn fresh(new: NewSession, at: Timestamp) -> SessionRecord {
     SessionRecord {
         id: new.id,
@@ -24,6 +29,8 @@ pub(super) fn fresh(new: NewSession, at: Timestamp) -> SessionRecord {
     }
 }
 
+/// Paths are kept as UTF-8. One that is not is refused before anything is written: kept lossily, it
+/// would lead elsewhere.
 pub(super) fn path_text(path: &Path) -> Result<&str, StoreError> {
     path.to_str().ok_or_else(|| StoreError::NotText {
         path: path.to_owned(),
@@ -97,6 +104,8 @@ pub(super) async fn set_mode(
     }
 }
 
+/// The transcript from `from` on, complete or an error. Session and entries come from one
+/// statement, so an append in between cannot look like a missing entry.
 pub(super) async fn entries(
     connection: &mut SqliteConnection,
     id: SessionId,
@@ -123,6 +132,8 @@ pub(super) async fn entries(
     Ok(entries)
 }
 
+/// The entry of this row, which must be the one at `expected`. The body is parsed from the text as
+/// it was written, so that raw JSON in it survives byte for byte.
 fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
     if field::<Option<i64>>(row, "seq")? != Some(int(expected)) {
         return Err("it is missing".to_owned());
@@ -175,6 +186,7 @@ fn read_session(row: &SqliteRow, id: SessionId) -> Result<SessionRecord, String>
     })
 }
 
+/// A column by name; the error is a text to put into a message.
 pub(super) fn field<'r, T>(row: &'r SqliteRow, column: &str) -> Result<T, String>
 where
     T: Decode<'r, Sqlite> + Type<Sqlite>,
@@ -182,6 +194,7 @@ where
     row.try_get(column).map_err(message_of)
 }
 
+/// A column that is never negative. A negative one means a damaged row, not zero.
 pub(super) fn count(row: &SqliteRow, column: &str) -> Result<u64, String> {
     let number: i64 = field(row, column)?;
     u64::try_from(number).map_err(|_| format!("{column} is {number}"))
@@ -191,6 +204,7 @@ pub(super) fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, String> {
     Timestamp::from_microsecond(field(row, column)?).map_err(message_of)
 }
 
+/// How the database has a mode; `mode_of` is its inverse.
 fn word_of(mode: SessionMode) -> &'static str {
     match mode {
         SessionMode::Normal => "normal",

@@ -111,6 +111,7 @@ impl AppendScript {
         self.text
     }
 
+    /// The numbers of the next arguments.
     fn slots<const N: usize>(&mut self) -> [usize; N] {
         std::array::from_fn(|_| {
             self.arguments += 1;

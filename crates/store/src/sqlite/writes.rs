@@ -2,6 +2,14 @@
 //!
 //! Every write goes to the write-ahead log beside the database. On Linux the kernel tells of that;
 //! elsewhere, and where it does not, its size and time are looked at.
+//!
+//! What is told is only that something may have changed. A write to the log is not yet a commit,
+//! and cutting the log back touches it as well: whoever hears of one looks at the database. False
+//! alarms cost a query; a missed write would cost a wait without end, so every doubt counts as a
+//! write.
+//!
+//! One task per store watches, for all listeners. It starts with the first and ends some time after
+//! the last.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,7 +28,7 @@ use super::{SqliteStore, open::DATABASE};
 const LOOK: Duration = Duration::from_millis(200);
 /// How often it is looked whether anybody listens.
 const IDLE: Duration = Duration::from_secs(30);
-/// Writes within this time are told of together.
+/// Writes within this time are told of together. A commit touches the log several times.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 /// Tells of writes while someone listens.
@@ -59,6 +67,8 @@ impl WriteWatch {
         }
     }
 
+    /// Must be called within a runtime: where no watch runs, one is spawned there. If that runtime
+    /// ends before the store, the next listener starts another.
     fn listen(&self) -> Writes {
         let mut count = self.count.lock();
         // One whose task is gone is replaced.
@@ -99,6 +109,8 @@ fn log_of(dir: &Path) -> PathBuf {
     dir.join(format!("{DATABASE}-wal"))
 }
 
+/// How a write is noticed. `Looking` is for systems without inotify and for those that refuse a
+/// watch (their number is limited per user).
 enum Source {
     #[cfg(target_os = "linux")]
     Kernel(Receiver),
@@ -143,6 +155,7 @@ impl Source {
     }
 }
 
+/// Size and time of the log; `None` while there is none, which is a state like the others.
 fn state_of(log: &Path) -> Option<(u64, SystemTime)> {
     let found = std::fs::metadata(log).ok()?;
     Some((found.len(), found.modified().ok()?))

@@ -1,4 +1,13 @@
 //! The events of a monitor: numbered lines in the task's output, and what they come to.
+//!
+//! ```text
+//! 2026-03-04T05:06:07Z watching `notes`: note:///a
+//! 2026-03-04T05:06:09Z 1 resource updated: note:///a
+//! 2026-03-04T05:07:00Z 2 down: it has ended
+//! ```
+//!
+//! Lines with a number are events. The count, the kinds and the last ten are a step of the task's
+//! ledger, so a monitor that another process takes over goes on counting.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -33,6 +42,7 @@ struct Events {
 }
 
 impl Events {
+    /// The kind is the text before the first colon.
     fn add(&mut self, event: &str, line: &str) {
         self.count += 1;
         let kind = event.split(':').next().unwrap_or_default().to_owned();
@@ -68,7 +78,8 @@ impl Journal {
         self.write(&format!("{} {}", now(), one_line(&text)));
     }
 
-    /// An event, on record when this returns; its line.
+    /// An event, on record when this returns; its line. The line is in the file before the step is
+    /// recorded; after a crash in between, the next event has the same number.
     pub(super) async fn event(&mut self, text: &str) -> String {
         let event = one_line(&self.redactor.redact(text));
         let line = format!("{} {} {event}", now(), self.events.count + 1);

@@ -1,4 +1,8 @@
 //! `monitor_mcp`: watches an MCP server and tells what it tells, and whether it is there.
+//!
+//! Nothing of the server's content is acted upon: events are written to the output file and shown,
+//! and the session hears a summary at the end. Without `duration_s` or `max_events` a monitor runs
+//! until it is stopped; a headless run does not wait for one without `duration_s`.
 
 mod journal;
 mod runner;

@@ -1,5 +1,15 @@
 //! Watches one server until its time is up, it has told enough, it is gone for good, or somebody
 //! stops it.
+//!
+//! ```text
+//! settle → subscribe → wait for events, glances, checks ──trouble──▶ down → reconnect → up ─┐
+//!                      ▲                                                                    │
+//!                      └────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! The server is the one that the agents of the project share: a call of an agent may connect it
+//! anew, which the monitor sees by the number of the connection and reports. Events that come
+//! between two connections are lost, and nothing claims otherwise.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,15 +30,17 @@ use crate::{
     runner::{Control, Runner, TaskOutcome},
 };
 
-/// How often it is looked whether the connection still stands.
+/// How often it is looked whether the connection still stands. A look at our own state, without a
+/// message to the server.
 const GLANCE: Duration = Duration::from_millis(200);
 const RECONNECT: Backoff = Backoff {
     first: Duration::from_millis(250),
     longest: Duration::from_secs(30),
 };
-/// A program that does not start so often in a row will not start.
+/// A program that does not start so often in a row will not start. The pauses add up to about eight
+/// seconds.
 const PROGRAM_TRIES: u32 = 5;
-/// A server elsewhere may be down for some minutes.
+/// A server elsewhere may be down for some minutes. The pauses add up to about four minutes.
 const ADDRESS_TRIES: u32 = 14;
 /// A monitor without an end.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -62,6 +74,8 @@ impl Runner for MonitorRunner {
 }
 
 impl MonitorRunner {
+    /// A server of a repository that nobody has approved is not started: the task fails and says
+    /// so. Cancelling during `settle` is noticed at the first wait after it.
     async fn watch(&self, control: &Control) -> Result<TaskOutcome, String> {
         control.authority()?;
         let TaskSpec::Monitor(order) = control.spec()?.clone() else {
@@ -96,7 +110,8 @@ impl MonitorRunner {
     }
 }
 
-/// The clock runs from the first start, also when another process goes on with it.
+/// The clock runs from the first start, also when another process goes on with it. A task without
+/// `duration_s` gets a year.
 fn until(control: &Control, order: &MonitorSpec) -> Instant {
     let Some(seconds) = order.duration_s else {
         return Instant::now() + FOREVER;
@@ -123,6 +138,8 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// The receiver is subscribed before the connection is used, so no event of it is missed. One
+    /// that falls behind by more than the channel holds is told as an event of its own.
     async fn follow(&mut self) -> End {
         let mut events = self.server.events();
         if self.control.was_lost() {
@@ -184,6 +201,7 @@ impl Watch<'_> {
         }
     }
 
+    /// A server that is down at the start is treated like one that goes down later.
     async fn begin(&mut self) -> Result<(), End> {
         if let McpStatus::Failed(error) = self.server.status() {
             self.tell(&format!("down: {error}")).await;
@@ -198,6 +216,8 @@ impl Watch<'_> {
         }
     }
 
+    /// The generation is read before the request: if the connection is replaced meanwhile, the next
+    /// glance notices it.
     async fn subscribe(&mut self) -> Result<(), String> {
         self.generation = self.server.generation();
         let subscription = tokio::select! {
@@ -215,7 +235,9 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Connects and subscribes anew, with longer and longer pauses between the tries.
+    /// Connects and subscribes anew, with longer and longer pauses between the tries. No pause if
+    /// somebody else has connected it already. `Err` carries how the monitor ends: gone after the
+    /// last try, done when its time is up, stopped when it is told to.
     async fn bring_back(&mut self) -> Result<(), End> {
         self.subscription = None;
         let tries = match self.server.config().endpoint {
@@ -253,6 +275,7 @@ impl Watch<'_> {
         Err(End::Gone(format!("it does not come back: {error}")))
     }
 
+    /// Events of earlier processes count.
     fn is_enough(&self) -> bool {
         let limit = self.order.max_events;
         limit.is_some_and(|limit| self.journal.count() >= limit)
@@ -273,6 +296,7 @@ impl Watch<'_> {
     }
 }
 
+/// A monitor that is stopped still has a summary of what it saw.
 fn conclude(watch: &Watch<'_>, end: End) -> TaskOutcome {
     let (status, error) = match end {
         End::Done => (TaskStatus::Completed, None),

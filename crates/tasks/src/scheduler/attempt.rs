@@ -1,4 +1,19 @@
 //! One attempt at a task, from its claim to the record of its end.
+//!
+//! What becomes of a task depends on why it was told to stop and on what its runner returned:
+//!
+//! ```text
+//! stop reason   outcome                       then
+//! lease lost    any                           nothing is written; another runner has it
+//! leaving       completed                     recorded
+//! leaving       other, can be continued       released for another process
+//! any           pending (put back)            released; the store kills it if a stop was asked for
+//! none          pending (put back)            released, and not taken again here for a while
+//! otherwise                                   recorded, with its notification
+//! ```
+//!
+//! Recording and releasing carry the fencing number. A process that was found lost cannot do
+//! either.
 
 use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
 
@@ -12,13 +27,16 @@ use tokio_util::sync::CancellationToken;
 use super::{Held, Scheduler, ending::ending};
 use crate::runner::{Control, Runner, TaskOutcome, TaskStopReason};
 
-/// How often it is tried to write to a store that fails.
+/// How often it is tried to write to a store that fails. The pauses add up to about 21 seconds.
+/// After that the task is nobody's, and the heartbeat hands it back (`hand_back_forgotten`).
 const WRITE_TRIES: u32 = 20;
 /// Between the first two tries; longer each time.
 const WRITE_PAUSE: Duration = Duration::from_millis(100);
 
 impl Scheduler {
-    /// Runs a claimed task on the runtime; hands it back if this process is leaving.
+    /// Runs a claimed task on the runtime; hands it back if this process is leaving. Also called
+    /// for tasks that were recorded as running under our lease (`NewTask::start_here`), which no
+    /// claim brings.
     pub fn start(self: &Arc<Self>, claimed: Claimed) {
         let runner = self.runners.read().get(&claimed.record.task_type).cloned();
         let control = self.control(claimed);
@@ -70,6 +88,9 @@ impl Scheduler {
         }
     }
 
+    /// A panic of the runner fails its task and no other. The end is recorded before waiters are
+    /// woken, so whoever is woken finds it in the store. The end of a command only frees a place;
+    /// the end of anything else may also free work on the list of a team.
     async fn attempt(self: Arc<Self>, runner: &dyn Runner, control: Control) {
         let began = self.clock.now();
         let stop_reason = control.stop_reason.clone();
@@ -108,6 +129,7 @@ impl Scheduler {
         }
     }
 
+    /// Nothing else would: a task that is put back changes nothing that others wait for.
     fn wake_after(self: &Arc<Self>, pause: Duration) {
         let scheduler = self.clone();
         tokio::spawn(async move {
@@ -167,7 +189,8 @@ fn what_to_do(task_type: TaskType, reason: Option<&TaskStopReason>, outcome: Tas
     }
 }
 
-/// Another process can take it up where this one leaves it.
+/// Another process can take it up where this one leaves it. A command cannot: half of its effect
+/// may be there.
 fn can_go_on(task_type: TaskType) -> bool {
     task_type.is_agent() || matches!(task_type, TaskType::LocalWorkflow | TaskType::MonitorMcp)
 }

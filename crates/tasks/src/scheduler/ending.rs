@@ -1,4 +1,8 @@
 //! What is recorded of the end of an attempt.
+//!
+//! One outcome becomes three things, written in one transaction: the fields of the record, the
+//! metadata that tools read later (`result`, `tool_uses`, `duration_ms`), and the notification for
+//! the session that made the task.
 
 use codespar_protocol::{TaskNotification, TaskRecord, TaskStatus, TaskType};
 use codespar_store::TaskEnding;
@@ -6,9 +10,12 @@ use serde_json::json;
 
 use crate::runner::TaskOutcome;
 
-/// How many characters of a result go into a notification.
+/// How many characters of a result go into a notification. The conversation of the parent pays for
+/// each of them in every later turn.
 const RESULT_CHARS: usize = 2_000;
 
+/// `outcome` has no secrets any more. The status goes to the store as it is: only final ones come
+/// here. The notification is made for every task; the store leaves out those that nobody wants.
 pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> TaskEnding {
     let summary = match (&outcome.error, outcome.exit_code) {
         (Some(error), _) => format!("{}: {error}", record.subject),

@@ -18,13 +18,17 @@ use crate::runner::TaskStopReason;
 
 /// How often.
 pub(super) const BEAT: Duration = Duration::from_secs(1);
-/// A task that ran through so many heartbeats did not end its process.
+/// A task that ran through so many heartbeats did not end its process. Earlier take-overs then no
+/// longer count against it: a task that is taken over ten times in a row within a minute each fails
+/// instead of ending more processes.
 const STABLE: u32 = 60;
 /// A task that the store says is ours and nobody here works on is handed back after so many. It
 /// was claimed by a call whose answer never came, or whose caller was gone.
 const FORGOTTEN: u32 = 10;
 
-/// After so many it is looked whether tasks that someone here follows have ended elsewhere.
+/// After so many it is looked whether tasks that someone here follows have ended elsewhere. It
+/// takes two looks, so a listener may stay for twenty seconds longer than needed; that costs memory
+/// only.
 const FOLLOWED: u32 = 10;
 
 /// Since when tasks are ours that nobody works on.
@@ -55,6 +59,9 @@ impl Scheduler {
     }
 
     /// Says that we are there, and passes on what the store has to say.
+    ///
+    /// `None` if the store failed. A task that the store calls lost may have ended and been claimed
+    /// again here since the list was made; the epoch tells the two apart.
     async fn beat(&self) -> Option<Beat> {
         let held = self.holdings();
         let beat = self.leases.beat(&self.id, &held).await.ok()?;
@@ -74,6 +81,8 @@ impl Scheduler {
         Some(beat)
     }
 
+    /// What runs here, as the heartbeat reports it. Counts one for each task, whether or not the
+    /// store then records it.
     fn holdings(&self) -> Vec<HeldTask> {
         let mut held = self.held.lock();
         let tell = |(id, task): (&TaskId, &mut super::Held)| {
@@ -133,6 +142,8 @@ impl Scheduler {
         followed.into_iter().collect()
     }
 
+    /// A task is handed back only if it is unknown in ten heartbeats in a row: one that was claimed
+    /// a moment ago may not be among those held here yet.
     async fn hand_back_forgotten(&self, forgotten: &mut Forgotten, unknown: Vec<(TaskId, u64)>) {
         forgotten.retain(|task, _| unknown.contains(task));
         for task in unknown {

@@ -63,6 +63,7 @@ impl Default for RunnerLimits {
     }
 }
 
+/// An attempt that runs here: what is needed to signal it. Removed when its end is recorded.
 struct Held {
     epoch: u64,
     task_type: TaskType,
@@ -101,7 +102,8 @@ pub struct Scheduler {
     runners: RwLock<HashMap<TaskType, Arc<dyn Runner>>>,
     held: Mutex<HashMap<TaskId, Held>>,
     wake: Notify,
-    /// Something other than the end of a command has happened since items were last given out.
+    /// Something other than the end of a command has happened since items were last given out. The
+    /// query for free items is left out while it is false.
     lists_may_have_changed: AtomicBool,
     ended: broadcast::Sender<TaskId>,
     /// Who waits for the end of one task; each is woken by that end alone.
@@ -323,7 +325,8 @@ impl Scheduler {
         }
     }
 
-    /// Tells a task that runs here to stop. False if it does not.
+    /// Tells a task that runs here to stop. False if it does not. The first reason stays: a task
+    /// that someone stopped does not become handed over because the process leaves a moment later.
     pub fn signal(&self, id: &TaskId, reason: TaskStopReason) -> bool {
         let held = self.held.lock();
         let Some(task) = held.get(id) else {
@@ -344,6 +347,9 @@ impl Scheduler {
         }
     }
 
+    /// Claims what there is room for and starts it. One call at a time, so that two do not fill the
+    /// same room twice. Nothing is claimed without a recent heartbeat: others could find us lost
+    /// before we have begun.
     async fn take(self: &Arc<Self>) {
         let _taking = self.taking.lock().await;
         let is_recent = |beat: Duration| self.clock.now().saturating_sub(beat) < RECENT;
@@ -385,6 +391,8 @@ impl Scheduler {
         )
     }
 
+    /// Workflows and monitors have no limit of their own: they only wait. The 16 beyond the two
+    /// limits bound how many of them one claim brings.
     fn capacity(&self) -> Capacity {
         let (agents, shells) = self.room();
         let by_type: Vec<(TaskType, u32)> = self

@@ -1,4 +1,8 @@
 //! Making a team and taking it apart.
+//!
+//! A team is a row that names its members; each member is a task of type `in_process_teammate` with
+//! a conversation of its own. Both are written in one transaction, so there is no team without
+//! members. Deleting a team keeps the tasks of its members and its list of work.
 
 use std::collections::HashSet;
 
@@ -12,8 +16,9 @@ use serde_json::Map;
 use super::PIECES;
 use crate::{Caller, HubError, TaskHub};
 
+/// In characters.
 const NAME_LENGTH: usize = 40;
-/// Words that a message's `to` has other uses for.
+/// Words that a message's `to` has other uses for. `*` needs no entry: it is not a letter.
 const RESERVED: [&str; 3] = ["all", "lead", "coordinator"];
 
 /// A member to be.
@@ -30,6 +35,11 @@ pub struct NewMember {
 
 impl TaskHub {
     /// Makes a team; its members begin at once.
+    ///
+    /// All members are checked and their conversations created before the team is recorded. What a
+    /// refused call has created until then is empty sessions, which nothing refers to. Members are
+    /// pending: the scheduler starts them within its limit of agents, unlike a subagent that its
+    /// parent waits for.
     pub async fn create_team(
         &self,
         caller: &Caller,
@@ -98,6 +108,7 @@ impl TaskHub {
         Ok(made)
     }
 
+    /// The session of a member; it lives as long as the member, over all its attempts.
     async fn conversation(
         &self,
         cwd: &std::path::Path,
@@ -112,6 +123,8 @@ impl TaskHub {
         Ok(self.sessions.create_session(new).await?.id)
     }
 
+    /// Reserved for this process while it lives. No budget of its own: it pays from that of the
+    /// tree.
     fn member_task(&self, caller: &Caller, teammate: TeammateSpec) -> NewTask {
         let id = TaskId::new(TaskType::InProcessTeammate);
         let authority = (caller.authority)();
@@ -136,6 +149,9 @@ impl TaskHub {
 
     /// Forgets a team and stops its members; what they had taken is free again. Gives the team
     /// and the members that were at work.
+    ///
+    /// The team is forgotten first, so that no item is given to a member that is being stopped. If
+    /// stopping fails, the team is gone all the same and the error is returned.
     pub async fn delete_team(
         &self,
         session: SessionId,
@@ -162,7 +178,8 @@ impl TaskHub {
         Ok((team, at_work))
     }
 
-    /// The members of a session's teams, killed ones left out.
+    /// The members of a session's teams, killed ones left out. Costs one read for each member.
+    /// Completed and failed ones are there: a message starts them again.
     pub(super) async fn members(
         &self,
         session: SessionId,
@@ -185,7 +202,8 @@ impl TaskHub {
     }
 }
 
-/// What can be wrong with a team, said before anything is made.
+/// What can be wrong with a team, said before anything is made. Names of members are unique over
+/// all teams of the session, because a message names only the member.
 fn check(name: &str, members: &[NewMember], there_are: &[Team]) -> Result<(), HubError> {
     let refused = |message: String| Err(HubError::Refused(message));
     if there_are.iter().any(|team| team.name == name) {
@@ -225,6 +243,7 @@ fn check(name: &str, members: &[NewMember], there_are: &[Team]) -> Result<(), Hu
     Ok(())
 }
 
+/// A text that is an id of a task is no name: `to` would be ambiguous.
 fn is_name(word: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     !word.is_empty()

@@ -1,4 +1,11 @@
 //! What a teammate does when it has nothing more to do: it takes the next item of the list.
+//!
+//! ```text
+//! nothing to deliver → wait for own tasks → remind of items still held → take a free item → rest
+//! ```
+//!
+//! The last two steps send what they find as mail, which the next `deliver` puts into the
+//! conversation.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -34,7 +41,9 @@ impl TeamInbox {
         }
     }
 
-    /// It stopped without saying how an item of its own ended.
+    /// It stopped without saying how an item of its own ended. False if it was reminded of all it
+    /// holds, or if the store fails. After the reminder it may rest with the item still its own;
+    /// its result then says so.
     async fn remind(&self) -> bool {
         let Ok(held) = self.hub.held_by(&self.member).await else {
             return false;
@@ -64,6 +73,8 @@ impl Inbox for TeamInbox {
         self.inbox.deliver(transcript).await
     }
 
+    /// Taking an item marks it as running, sets its owner and writes the message in one
+    /// transaction, so no two members get the same one.
     async fn wait(&self, cancel: &CancellationToken) -> bool {
         if self.inbox.wait(cancel).await {
             return true;

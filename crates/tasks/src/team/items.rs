@@ -1,4 +1,12 @@
 //! The list of work that a team shares: adding to it, taking from it, marking what is done.
+//!
+//! An item is a task record that nobody runs. Its status is set by members and the lead:
+//!
+//! ```text
+//! pending ──taken──▶ running (owner set) ──▶ completed | failed
+//!    ▲                  │
+//!    └──given back──────┘   also when the owner fails, is stopped, or its team is deleted
+//! ```
 
 use codespar_protocol::{
     SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, TeamItemSpec,
@@ -11,6 +19,10 @@ use crate::{Caller, HubError, TaskExtra, TaskHub};
 impl TaskHub {
     /// Puts a piece of work on a team's list; the team may stay unnamed where only one can be
     /// meant.
+    ///
+    /// `member` is the caller's place if it is a teammate; it can add to the list of its own team
+    /// only. The item belongs to the session that made the team, whoever adds it. No output file
+    /// and no notification: the report of the member who does it covers both.
     pub async fn add_item(
         &self,
         caller: &Caller,
@@ -51,7 +63,7 @@ impl TaskHub {
         Ok(record)
     }
 
-    /// The session and name of the team that is meant.
+    /// The session and name of the team that is meant. The name comes from `metadata.team`.
     async fn list(
         &self,
         caller: &Caller,
@@ -90,6 +102,9 @@ impl TaskHub {
 
     /// Changes an item as a lead or a teammate may: an item has one owner, and only that one or
     /// the lead says how it ended.
+    ///
+    /// Assigning to a member goes through the store's `take_item`, which also writes the message;
+    /// the rest of the change is applied after that.
     pub async fn change_item(
         &self,
         caller: &Caller,
@@ -150,14 +165,15 @@ impl TaskHub {
         Ok(())
     }
 
-    /// What a teammate has taken and not ended.
+    /// What a teammate has taken and not ended. More than one if it took some by hand.
     pub(super) async fn held_by(&self, member: &TeamMember) -> Result<Vec<TaskRecord>, HubError> {
         let mut items = self.items(member, Some(TaskStatus::Running)).await?;
         items.retain(|item| item.owner.as_deref() == Some(&member.name));
         Ok(items)
     }
 
-    /// The list of a teammate's team.
+    /// The list of a teammate's team. Read from the session of the team, which is not that of the
+    /// teammate itself.
     pub(crate) async fn items(
         &self,
         member: &TeamMember,
@@ -176,6 +192,9 @@ impl TaskHub {
 }
 
 /// A teammate takes for itself, and ends or gives back only what is its own.
+///
+/// Adapts the change to what the store checks: taking becomes a claim that is refused if another
+/// member was faster. Subject, description and dependencies may be changed by any member.
 fn check_member(
     member: &TeamMember,
     item: &TaskRecord,

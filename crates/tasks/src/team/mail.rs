@@ -1,4 +1,8 @@
 //! Who a message of a lead or a teammate goes to.
+//!
+//! The lead reaches any agent of its session and all members of all its teams. A teammate reaches
+//! the members of its own team and agents that it started itself, nobody else. The lead has no
+//! mailbox: what a teammate has to say to it is the text that it ends with.
 
 use codespar_protocol::{TaskId, TaskRecord, ToolUseId};
 
@@ -10,8 +14,9 @@ const ALL: [&str; 2] = ["all", "*"];
 const LEAD: [&str; 2] = ["lead", "coordinator"];
 
 impl TaskHub {
-    /// Sends a message to one agent or to all of a team. `sender` is set if that is a
-    /// teammate. Gives the records of those it went to.
+    /// Sends a message to one agent or to all of a team. `sender` is set if that is a teammate.
+    /// Gives the records of those it went to. More than one only for `all`. If one of several
+    /// cannot be written to, those before it have the message.
     pub async fn send_from(
         &self,
         caller: &Caller,
@@ -35,6 +40,7 @@ impl TaskHub {
         Ok(vec![self.post(&id, &sender.name, message).await?])
     }
 
+    /// The lead listens to each member, so that it sees the work that the message starts.
     async fn send_all(
         &self,
         caller: &Caller,
@@ -67,7 +73,8 @@ impl TaskHub {
         Ok(records)
     }
 
-    /// A teammate by name or id, or an agent that the teammate itself started.
+    /// A teammate by name or id, or an agent that the teammate itself started. A task of the same
+    /// tree that another agent started is found by id and refused here.
     async fn colleague(
         &self,
         caller: &Caller,
@@ -106,6 +113,8 @@ impl TaskHub {
         )))
     }
 
+    /// Wakes the member here if it runs here; otherwise its own process learns of the mail by its
+    /// heartbeat.
     async fn post(&self, to: &TaskId, from: &str, message: &str) -> Result<TaskRecord, HubError> {
         let record = self.store.send_mail(to, from, message).await?;
         self.scheduler.wake_for_mail(to);

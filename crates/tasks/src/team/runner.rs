@@ -1,4 +1,8 @@
 //! `in_process_teammate`: an agent that comes to rest when it has nothing to do.
+//!
+//! Rest is the end of an attempt: the task is completed, and its result is the report to the lead.
+//! The next message or item makes it pending again. Items that it still holds are named in the
+//! report, since no one else can take them until they are given back.
 
 use std::sync::Arc;
 
@@ -27,6 +31,7 @@ impl Runner for TeammateRunner {
 }
 
 impl TeammateRunner {
+    /// A result without text is left out, and with it the notification: see `scheduler/ending.rs`.
     async fn attempt(&self, control: &Control) -> Result<TaskOutcome, String> {
         let TaskSpec::Teammate(teammate) = control.spec()? else {
             return Err(control.wrong_kind());

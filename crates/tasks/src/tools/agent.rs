@@ -1,4 +1,8 @@
 //! The Task tool: subagents, in the foreground or beside the conversation.
+//!
+//! In the foreground the call waits for the end of the task and gives its result. In the background
+//! it returns the id at once, and a notification follows. Either way the agent is a task on record:
+//! when the parent is interrupted its child is stopped, and can be continued with `resume`.
 
 use std::sync::Arc;
 
@@ -54,6 +58,8 @@ pub(super) struct TaskTool {
 }
 
 impl TaskTool {
+    /// The kinds are listed in the description when the tool is made; only a coordinator sees
+    /// `worker`.
     pub(super) fn new(context: TaskToolContext, naming: Naming) -> Self {
         let kinds: Vec<String> = context
             .hub
@@ -94,10 +100,12 @@ impl Tool for TaskTool {
         input::schema::<Input>()
     }
 
+    /// Calls run in parallel: the agents have rules, budgets and path claims of their own.
     fn effect(&self) -> Effect {
         Effect::SideBySide
     }
 
+    /// The access is the kind, so that a rule can allow or deny one kind of agent.
     fn inspect(&self, raw: &RawValue, _: &Context) -> Result<Intent, ToolError> {
         let input: Input = input::parse(raw)?;
         let kind = self.kind(&input);
@@ -131,6 +139,8 @@ impl TaskTool {
             .unwrap_or_else(|| default.to_owned())
     }
 
+    /// A resumed agent keeps the setting for notifications of its first launch. If the call is
+    /// cancelled while it waits, the child is stopped before the call returns.
     async fn start(&self, call: Call, context: &Context) -> Answer {
         let input: Input = input::parse(&call.input)?;
         let TaskToolContext { hub, caller, .. } = &self.context;
@@ -189,6 +199,8 @@ fn launched(record: &TaskRecord) -> ToolOutput {
     }))
 }
 
+/// `result` on success, `error` otherwise; the rest is there in both cases. Costs are those of all
+/// attempts.
 fn finished(record: &TaskRecord) -> ToolOutput {
     let field = |key: &str| record.metadata.get(key).cloned().unwrap_or(Value::Null);
     let is_success = record.status == TaskStatus::Completed;

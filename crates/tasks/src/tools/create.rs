@@ -1,4 +1,8 @@
 //! TaskCreate.
+//!
+//! `inspect` reports what the task will do with the same accesses as if the agent did it itself: a
+//! command is decided on as for `Bash`, a workflow by reading its file and by each of its commands.
+//! So a rule cannot be avoided by moving the work into a task.
 
 use std::{collections::HashMap, path::PathBuf, sync::Arc};
 
@@ -47,7 +51,7 @@ struct Input {
 pub(super) struct TaskCreate {
     context: TaskToolContext,
     /// Workflows that permission was asked for, by the input of the call. What runs is what was
-    /// looked at, whatever has become of the file.
+    /// looked at, whatever has become of the file. An entry is removed when the call runs.
     seen: Mutex<HashMap<String, WorkflowSpec>>,
 }
 
@@ -62,6 +66,8 @@ impl Input {
         self.metadata.as_ref()?.get(key)?.as_str()
     }
 
+    /// The part of the input that every type of task has. Dependencies are found as tasks of the
+    /// caller's own tree.
     async fn extra(&self, context: &TaskToolContext) -> Result<TaskExtra, Refusal> {
         let mut blocked_by = Vec::new();
         for id in self.blocked_by.iter().flatten() {
@@ -169,6 +175,7 @@ impl TaskCreate {
         }
     }
 
+    /// The type decides which fields are needed; a missing one is named in the refusal.
     async fn create(&self, call: &Call, cwd: PathBuf) -> Result<TaskRecord, Refusal> {
         let input: Input = input::parse(&call.input)?;
         let extra = input.extra(&self.context).await?;

@@ -1,4 +1,7 @@
 //! TaskList.
+//!
+//! A teammate sees the list of its team first and then the tasks it made itself. Tasks of subagents
+//! are theirs to list.
 
 use std::sync::Arc;
 
@@ -14,6 +17,7 @@ use serde_json::value::RawValue;
 use super::{Refusal, TaskToolContext, answered, line};
 use crate::HubError;
 
+/// The latest of them; the items of a team's list are not limited.
 const MOST: u32 = 200;
 
 #[derive(Deserialize, JsonSchema)]

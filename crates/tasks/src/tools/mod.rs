@@ -1,4 +1,15 @@
 //! The tools by which agents make, watch and direct tasks.
+//!
+//! ```text
+//! the user's agent   the six, Task, TeamCreate, TeamDelete, SendMessage
+//! subagent           of the six and Task those that its kind lists
+//! worker             the six
+//! teammate           as a subagent, and always TaskGet, TaskList, TaskUpdate, SendMessage
+//! coordinator        Agent, SendMessage, TaskStop, TeamCreate, TeamDelete
+//! ```
+//!
+//! Every tool finds tasks through [`TaskHub::find`], so an agent sees the tasks of its own tree
+//! only. A refusal is a tool result with an error, never a failure of the run.
 
 mod agent;
 mod create;
@@ -28,7 +39,7 @@ struct TaskToolContext {
     member: Option<TeamMember>,
 }
 
-/// The six task tools.
+/// The six task tools; without background tasks, those that make none.
 pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     let context = TaskToolContext {
         hub: hub.clone(),
@@ -39,18 +50,27 @@ pub fn task_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
 }
 
 fn six(context: &TaskToolContext) -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(create::TaskCreate::new(context.clone())),
+    let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+    if context.hub.disabled.is_none() {
+        tools.push(Arc::new(create::TaskCreate::new(context.clone())));
+    }
+    let others: [Arc<dyn Tool>; 5] = [
         Arc::new(get::TaskGet(context.clone())),
         Arc::new(list::TaskList(context.clone())),
         Arc::new(update::TaskUpdate(context.clone())),
         Arc::new(stop::TaskStop(context.clone())),
         Arc::new(output::TaskOutput(context.clone())),
-    ]
+    ];
+    tools.extend(others);
+    tools
 }
 
-/// The tools of the person's agent for teams.
+/// The tools of the person's agent for teams. Subagents have none of them: teams belong to the
+/// session of the user. None without background tasks, which teammates are.
 pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
+    if hub.disabled.is_some() {
+        return Vec::new();
+    }
     let context = TaskToolContext {
         hub: hub.clone(),
         caller: caller.clone(),
@@ -63,6 +83,8 @@ pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
+/// In two parts, because the tools of its kind are filtered by name and those of a teammate must
+/// stay.
 #[derive(Default)]
 pub struct TeammateTools {
     /// Without these it is not one, whatever its kind has.
@@ -94,7 +116,7 @@ pub fn subagent_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>>
     vec![Arc::new(agent::TaskTool::new(context, agent::Naming::Task))]
 }
 
-/// All that a coordinator has.
+/// All that a coordinator has. `Agent` also answers to `Task`, the name that models know.
 pub fn coordinator_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
     let context = TaskToolContext {
         hub: hub.clone(),
@@ -150,6 +172,7 @@ fn shown(record: TaskRecord) -> ToolOutput {
     })
 }
 
+/// A task in one line: id, status, type, subject, owner, what it waits for.
 fn line(task: &TaskRecord) -> String {
     let mut line = format!(
         "{} {} {} {}",

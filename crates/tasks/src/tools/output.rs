@@ -1,4 +1,7 @@
 //! TaskOutput.
+//!
+//! The output is read by bytes: the answer names the offset at which the next call goes on, so a
+//! long output is read in parts and a growing one continued.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +15,11 @@ use serde_json::value::RawValue;
 use super::{TaskToolContext, answered};
 use crate::{HubError, TaskHub};
 
+/// In bytes, as the one below.
 const DEFAULT_LIMIT: usize = 20_000;
+/// Below the 30,000 characters at which a result is spilled to a file.
 const MOST: usize = 29_000;
+/// In milliseconds, as the one below.
 const DEFAULT_TIMEOUT: u64 = 30_000;
 const LONGEST_TIMEOUT: u64 = 600_000;
 

@@ -1,4 +1,7 @@
 //! SendMessage.
+//!
+//! The message is stored before the tool answers. It needs no permission: the agent it goes to runs
+//! by the authority recorded when it was made.
 
 use std::sync::Arc;
 

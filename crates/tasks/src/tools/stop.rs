@@ -1,4 +1,7 @@
 //! TaskStop.
+//!
+//! Waits up to eight seconds for the end; a task that takes longer is shown as running, with the
+//! stop on record.
 
 use std::sync::Arc;
 

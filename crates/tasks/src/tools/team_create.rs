@@ -1,4 +1,6 @@
 //! TeamCreate.
+//!
+//! Rules decide on the kind of each member, as they do for `Task`. All members are made or none is.
 
 use std::sync::Arc;
 

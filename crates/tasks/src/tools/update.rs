@@ -1,4 +1,7 @@
 //! TaskUpdate.
+//!
+//! Spec and authority are not among the fields: what a task runs never changes. Items of a team's
+//! list go through `TaskHub::change_item`, which knows owners; other tasks are changed directly.
 
 use std::sync::Arc;
 

@@ -1,4 +1,7 @@
 //! Whether the steps of a workflow fit together.
+//!
+//! Each problem carries the place in the file, so that the message names its line. The first one
+//! found is reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,7 +51,8 @@ fn is_word(id: &str) -> bool {
 }
 
 /// Follows `needs` from each step; coming back to a step on the way is a cycle. Its own stack
-/// rather than recursion: a file can be long.
+/// rather than recursion: a file can be long. The message lists the steps of the cycle so that each
+/// waits for the next.
 fn no_cycle(steps: &[RawStep]) -> Result<(), Wrong> {
     let places: HashMap<&str, usize> = steps
         .iter()

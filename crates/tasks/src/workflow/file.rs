@@ -1,4 +1,22 @@
 //! The file of a workflow, and where in it something is wrong.
+//!
+//! ```text
+//! name = "ship"
+//!
+//! [[step]]
+//! id = "build"
+//! command = "make"
+//! retry = 2
+//!
+//! [[step]]
+//! id = "look"
+//! needs = ["build"]
+//! prompt = "Explain this: {{steps.build.result}}"
+//! agent = "Explore"
+//! ```
+//!
+//! A step has either a command or a prompt. Unknown keys are errors. The result of parsing is
+//! complete and consistent: later code need not check it again.
 
 use std::{
     ops::Range,
@@ -17,7 +35,8 @@ const DEFAULT_AGENT: &str = "general-purpose";
 pub const MAX_WORKFLOW_BYTES: u64 = 256 * 1024;
 
 /// Says whether a workflow file with this text may be used, and why not. The decision is on the
-/// text that is parsed, not on a file that may have changed since.
+/// text that is parsed, not on a file that may have changed since. It is where the trust in the
+/// repository is asked about.
 pub type WorkflowGate = dyn Fn(&Path, &str) -> Result<(), String> + Send + Sync;
 
 /// A workflow that cannot be used.
@@ -109,6 +128,8 @@ pub fn parse_workflow(
     checked(raw, kinds).map_err(problem)
 }
 
+/// Order matters for the message: steps that fit together first, then the work of each, then
+/// references in prompts.
 fn checked(raw: RawWorkflow, kinds: &[&str]) -> Result<Workflow, Wrong> {
     check::steps(&raw.steps)?;
     let mut steps = Vec::with_capacity(raw.steps.len());
@@ -169,6 +190,7 @@ fn full(text: &Spanned<String>, field: &str, id: &str) -> Result<String, Wrong> 
     Ok(text.get_ref().clone())
 }
 
+/// Kinds are checked when the file is read; a kind that is gone when the step runs fails that step.
 fn agent(named: Option<&Spanned<String>>, kinds: &[&str]) -> Result<String, Wrong> {
     match named {
         None => Ok(DEFAULT_AGENT.to_owned()),
@@ -184,6 +206,7 @@ fn agent(named: Option<&Spanned<String>>, kinds: &[&str]) -> Result<String, Wron
     }
 }
 
+/// Beyond the end it is the last line.
 fn line_of(text: &str, at: usize) -> usize {
     let before = text.as_bytes().get(..at).unwrap_or(text.as_bytes());
     before.iter().filter(|byte| **byte == b'\n').count() + 1

@@ -37,7 +37,8 @@ pub fn find_workflow(name: &str, root: &Path, cwd: &Path) -> Result<PathBuf, Str
     })
 }
 
-/// The file without links. One that a project seems to hold must really be in it.
+/// The file without links. One that a project seems to hold must really be in it. `..` is resolved
+/// by name here, so that a path that is meant to lead out does not count as a link.
 fn resolved(path: &Path, root: &Path) -> Result<PathBuf, String> {
     let real = path
         .canonicalize()

@@ -10,6 +10,7 @@ use crate::TaskLog;
 pub(super) struct StepLog {
     log: TaskLog,
     redactor: Arc<Redactor>,
+    /// Lines of this and earlier runners.
     written: HashSet<String>,
 }
 

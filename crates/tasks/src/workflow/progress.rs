@@ -13,7 +13,8 @@ use crate::{
 
 const STEP: &str = "progress";
 
-/// The task that a step became, last.
+/// The task that a step became, last. A retry replaces it with fresh names; the tasks of earlier
+/// tries stay in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Made {
     pub(super) task_id: TaskId,
@@ -62,6 +63,7 @@ impl Progress {
         self.steps.get(step)
     }
 
+    /// In memory only; `record` writes all steps at once.
     pub(super) fn set(&mut self, step: &str, made: Made) {
         self.steps.insert(step.to_owned(), made);
     }

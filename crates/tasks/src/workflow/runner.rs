@@ -1,4 +1,14 @@
 //! Takes a workflow from step to step, and up again where another process left it.
+//!
+//! ```text
+//! look   read the tasks of the steps
+//!        choose ids for steps that are due or to be retried, and record them
+//!        make the tasks that are on record and missing; look again if there were any
+//!        all settled? conclude. Otherwise wait for a change of one of them
+//! ```
+//!
+//! Ids are recorded before tasks are made. After a crash at any point the next runner finds the
+//! same ids, makes what is missing and waits for what exists, so no step is made twice.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,7 +32,8 @@ use crate::{
 
 /// After the store has refused.
 const PAUSE: Duration = Duration::from_millis(300);
-/// How often in a row the store may refuse before the workflow gives up.
+/// How often in a row the store may refuse before the workflow gives up. With the pause this is
+/// about nine seconds.
 const TRIES: u32 = 30;
 
 /// Runs workflows. It only waits: the steps are tasks, and run wherever tasks run.
@@ -79,6 +90,8 @@ impl Run {
         })
     }
 
+    /// Looks once for each change of one of its tasks; a change between two looks is kept by the
+    /// feed.
     async fn until_over(&mut self) -> TaskOutcome {
         let mut refusals = 0;
         // Followed before it is looked: what comes in between is not missed.
@@ -153,7 +166,7 @@ impl Run {
         Ok(self.make_missing(records).await?)
     }
 
-    /// Makes the tasks that are on record and not in the store.
+    /// Makes the tasks that are on record and not in the store. All in one transaction.
     async fn make_missing(&self, records: Records) -> Result<Look, StoreError> {
         let view = self.view(&records);
         let mut new = Vec::new();
@@ -186,6 +199,7 @@ impl Run {
         Ok(Look::Moved)
     }
 
+    /// Tasks of retried steps are among them; `View::record` picks the latest.
     async fn records(&self) -> Result<Records, StoreError> {
         let filter = TaskFilter {
             parent_task_id: Some(self.control.record.task_id.clone()),
@@ -206,7 +220,7 @@ impl Run {
         }
     }
 
-    /// Writes down what is new.
+    /// Writes down what is new. Called at every look; `StepLog` leaves out what is written already.
     fn tell(&mut self, records: &Records) {
         for step in &self.spec.workflow.steps {
             let Some(made) = self.progress.of(&step.id) else {
@@ -229,6 +243,8 @@ impl Run {
         }
     }
 
+    /// The error names steps that failed of themselves. The result has one line for each step and
+    /// the text of those that no other step needs.
     fn conclude(&self, records: &Records) -> TaskOutcome {
         let view = self.view(records);
         let steps = &self.spec.workflow.steps;

@@ -1,4 +1,8 @@
 //! The tasks that steps become.
+//!
+//! The task of a step has the authority of the workflow, is its child, and reports to nobody: the
+//! workflow reports for all. Its dependencies are recorded as `blocked_by`, so the store fails a
+//! step whose needs did not complete and the runner need not.
 
 use std::collections::HashMap;
 
@@ -18,7 +22,8 @@ use crate::{
 /// The tasks of a workflow as the store has them.
 pub(super) type Records = HashMap<TaskId, TaskRecord>;
 
-/// What there is to know when a step's task is made or looked at.
+/// What there is to know when a step's task is made or looked at. Borrowed for one look; nothing
+/// here changes anything but sessions of agents.
 pub(super) struct View<'a> {
     pub(super) hub: &'a TaskHub,
     pub(super) control: &'a Control,
@@ -70,6 +75,9 @@ impl<'a> View<'a> {
     }
 
     /// The task of a step, under the names that are on record.
+    ///
+    /// `None` if no ids are on record for the step. A step whose needs failed is made as well: it
+    /// is born failed, with the reason.
     pub(super) async fn new_task(
         &self,
         step: &WorkflowStep,
@@ -118,6 +126,8 @@ impl<'a> View<'a> {
         }))
     }
 
+    /// Creates the conversation if it does not exist: a crash may have come between it and the
+    /// task.
     async fn agent(&self, step: &WorkflowStep) -> Result<Option<AgentSpec>, StoreError> {
         let made = self.progress.of(&step.id);
         let (

@@ -1,4 +1,8 @@
 //! `{{steps.ID.result}}` in prompts.
+//!
+//! A reference is checked when the file is read and filled in when the step is made. Results are
+//! text of models and commands, so they may enter a prompt, never a command, and braces in them
+//! stay as they are.
 
 use std::collections::HashSet;
 
@@ -51,7 +55,8 @@ fn check_prompt(
     Ok(())
 }
 
-/// Puts results in. What they say is not looked at again.
+/// Puts results in. What they say is not looked at again. A reference without result stays as it is
+/// written.
 pub(super) fn fill(prompt: &str, result: impl Fn(&str) -> Option<String>) -> String {
     let mut filled = String::with_capacity(prompt.len());
     let mut from = 0;
@@ -106,7 +111,8 @@ fn references(text: &str) -> impl Iterator<Item = Reference<'_>> {
     })
 }
 
-/// All that a step needs, directly or through others.
+/// All that a step needs, directly or through others. A reference may go to any of them: all have
+/// completed when the step begins.
 fn above<'a>(id: &str, steps: &'a [WorkflowStep]) -> HashSet<&'a str> {
     let needs = |id: &str| {
         steps

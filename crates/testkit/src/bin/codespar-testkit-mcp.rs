@@ -1,4 +1,7 @@
 //! Runs the small MCP server, for tests and by hand.
+//!
+//! Over HTTP the address is printed on the first line, so that a test that starts it with port 0
+//! can read where it listens. What it does is described in `codespar_testkit::mcp`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,7 @@
 //! Answers: JSON, pages, tags, errors.
+//!
+//! Errors have the shape of the API: a message, the address of its documentation, the status as a
+//! text; 422 may add a list of what is wrong.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -71,7 +74,8 @@ impl Answer {
         self
     }
 
-    /// Adds the tag; 304 if the client has it already.
+    /// Adds the tag; 304 if the client has it already. A weak tag made from the body, for `GET`
+    /// with status 200.
     pub(super) fn tagged(self, asked: &Asked) -> Self {
         let mut hasher = DefaultHasher::new();
         self.body.hash(&mut hasher);
@@ -82,7 +86,8 @@ impl Answer {
     }
 }
 
-/// One page of a list with its `Link`; `wrap` makes the body.
+/// One page of a list with its `Link`; `wrap` makes the body. 30 entries by default, 100 at most,
+/// pages from 1. A page beyond the last is empty.
 pub(super) fn page(
     asked: &Asked,
     all: &[Value],

@@ -1,4 +1,7 @@
 //! Check runs, statuses, and who may do what.
+//!
+//! GitHub has two systems for the same thing: check runs with a conclusion, and statuses with a
+//! state. A client must look at both, so the fake keeps them apart.
 
 use serde_json::{Value, json};
 
@@ -40,6 +43,7 @@ fn status_json(context: &HandlerContext<'_>, status: &Status) -> Value {
     })
 }
 
+/// 422 for a commit that is not there, as at GitHub, not 404.
 fn exists(context: &HandlerContext<'_>, sha: &str) -> Result<(), Answer> {
     match context.room.git.kind(sha).as_deref() {
         Some("commit") => Ok(()),
@@ -66,6 +70,7 @@ pub(super) fn runs(context: &HandlerContext<'_>, sha: &str) -> Answered {
     )
 }
 
+/// Pending where there is no status at all, as at GitHub.
 pub(super) fn combined(context: &HandlerContext<'_>, sha: &str) -> Answered {
     exists(context, sha)?;
     let of_commit: Vec<&Status> = context
@@ -103,6 +108,7 @@ pub(super) fn combined(context: &HandlerContext<'_>, sha: &str) -> Answered {
     })
 }
 
+/// Only those who may push can ask.
 pub(super) fn permission(context: &HandlerContext<'_>, login: &str) -> Answered {
     if context.who.level < Level::Write {
         return Err(Answer::error(

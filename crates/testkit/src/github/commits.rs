@@ -8,6 +8,7 @@ use super::{
     shapes,
 };
 
+/// From a branch or a commit (`sha`), by default the default branch; newest first.
 pub(super) fn list(context: &HandlerContext<'_>) -> Answered {
     let git = &context.room.git;
     let from = context
@@ -25,7 +26,8 @@ pub(super) fn list(context: &HandlerContext<'_>) -> Answered {
     plain_page(context.asked, &all)
 }
 
-/// Files of the default branch that have all the words.
+/// Files of the default branch that have all the words, in upper or lower case. The query must name
+/// this repository by `repo:`, and no other place.
 pub(super) fn search(context: &HandlerContext<'_>) -> Answered {
     let query = context.asked.query("q").unwrap_or_default();
     let (places, words): (Vec<&str>, Vec<&str>) = query

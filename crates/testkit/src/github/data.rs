@@ -1,4 +1,8 @@
 //! Git's own objects: refs, blobs, trees, commits.
+//!
+//! This is the API by which a commit is made without a push: blobs, a tree on top of another, a
+//! commit, and a branch that moves to it. Nothing is visible before the last step. A branch only
+//! moves forward unless the request forces it.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -11,6 +15,7 @@ use super::{
     state::{Level, now},
 };
 
+/// What a refusal names as the missing permission.
 const WRITE: &str = "contents=write";
 
 fn reference(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
@@ -26,6 +31,7 @@ fn reference(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     })
 }
 
+/// An empty repository is a conflict (409), a missing branch is not found, as at GitHub.
 pub(super) fn get_ref(context: &HandlerContext<'_>, branch: &str) -> Answered {
     match context.room.git.branch(branch) {
         Some(sha) => Ok(Answer::json(200, &reference(context, branch, &sha))),
@@ -42,6 +48,7 @@ pub(super) fn get_commit(context: &HandlerContext<'_>, sha: &str) -> Answered {
     ))
 }
 
+/// More entries than the limit are left out, and `truncated` says so.
 fn tree_json(context: &HandlerContext<'_>, sha: &str, recursive: &[&str]) -> Result<Value, Answer> {
     let entries = context.room.git.entries(sha, recursive).map_err(broken)?;
     let truncated = entries.len() > context.state.tree_limit;
@@ -91,6 +98,7 @@ pub(super) fn get_tree(context: &HandlerContext<'_>, sha: &str) -> Answered {
     Ok(Answer::json(200, &tree_json(context, sha, recursive)?))
 }
 
+/// Base64 in JSON, or the bytes themselves for `Accept: …raw`.
 pub(super) fn get_blob(context: &HandlerContext<'_>, sha: &str) -> Answered {
     if context.room.git.kind(sha).as_deref() != Some("blob") {
         return Err(not_found());
@@ -134,6 +142,8 @@ pub(super) fn post_blob(context: &HandlerContext<'_>) -> Answered {
     Ok(Answer::json(201, &json!({"sha": sha, "url": url})))
 }
 
+/// Entries change the base tree; a `sha` of null removes a path that must be there. Without a base
+/// they are the whole tree.
 pub(super) fn post_tree(context: &HandlerContext<'_>) -> Answered {
     context.needs(Level::Write, WRITE)?;
     let base = context.asked.json["base_tree"].as_str();
@@ -193,6 +203,7 @@ fn index_line(
     }
 }
 
+/// Without an author the user of the token is one; without a committer the author is.
 pub(super) fn post_commit(context: &HandlerContext<'_>) -> Answered {
     context.needs(Level::Write, WRITE)?;
     let git = &context.room.git;
@@ -242,6 +253,7 @@ fn person(given: &Value, login: &str) -> Person {
     }
 }
 
+/// Refused if the branch exists: two that create it at once cannot both succeed.
 pub(super) fn post_ref(context: &HandlerContext<'_>) -> Answered {
     context.needs(Level::Write, WRITE)?;
     let sha = context.asked.text("sha")?;
@@ -259,6 +271,8 @@ pub(super) fn post_ref(context: &HandlerContext<'_>) -> Answered {
     Ok(Answer::json(201, &reference(context, branch, sha)))
 }
 
+/// Refused with "not a fast forward" unless the new commit has the old one behind it, or `force` is
+/// set.
 pub(super) fn patch_ref(context: &HandlerContext<'_>, branch: &str) -> Answered {
     context.needs(Level::Write, WRITE)?;
     let sha = context.asked.text("sha")?;

@@ -1,4 +1,8 @@
 //! Things that go wrong on purpose.
+//!
+//! The two cuts are what retries must tell apart: after one of them nothing has happened, after the
+//! other the commit, the pull request or the merge is there, and a client that simply repeats makes
+//! a second one. It cannot know which it was without looking.
 
 use std::time::Duration;
 
@@ -25,7 +29,8 @@ pub enum FaultKind {
     BadGatewayAfter,
 }
 
-/// A fault that waits for its request.
+/// A fault that waits for its request. It is used up by the first request that fits.
+/// `FakeGitHub::faults_left` shows whether it was met.
 #[derive(Debug, Clone)]
 pub struct GitHubFault {
     pub(super) method: String,
@@ -34,7 +39,8 @@ pub struct GitHubFault {
 }
 
 impl GitHubFault {
-    /// For the next request with this method whose path ends so.
+    /// For the next request with this method whose path ends so. The path is compared without its
+    /// query.
     pub fn new(method: &str, path_end: &str, kind: FaultKind) -> Self {
         Self {
             method: method.to_owned(),

@@ -1,4 +1,8 @@
 //! The git repository, through the git command.
+//!
+//! Every call is a process with a fixed environment, so the configuration of the user who runs the
+//! tests does not matter. Merges are made with `merge-tree`, without a working tree. This runner is
+//! for the fake alone and shares nothing with the one under test.
 
 use std::{
     collections::HashMap,
@@ -8,6 +12,7 @@ use std::{
     thread,
 };
 
+/// A bare repository, by its absolute path.
 pub(super) struct Git {
     pub(super) dir: PathBuf,
 }
@@ -17,6 +22,7 @@ pub(super) struct Entry {
     pub(super) mode: String,
     pub(super) kind: String,
     pub(super) sha: String,
+    /// Of a file; none for a folder or a submodule.
     pub(super) size: Option<u64>,
     pub(super) path: String,
 }
@@ -44,6 +50,7 @@ pub(super) enum Joined {
 }
 
 impl Git {
+    /// Fails if git does not take it for a repository.
     pub(super) fn new(dir: &Path) -> io::Result<Self> {
         let git = Self {
             dir: dir.canonicalize()?,
@@ -52,6 +59,7 @@ impl Git {
         Ok(git)
     }
 
+    /// Commits without people of their own are by GitHub, as its merges are.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new("git");
         command
@@ -79,6 +87,7 @@ impl Git {
         Ok(text.trim_end_matches('\n').to_owned())
     }
 
+    /// For commands whose status is the answer.
     fn succeeds(&self, args: &[&str]) -> bool {
         self.output(args)
             .is_ok_and(|output| output.status.success())
@@ -108,7 +117,8 @@ impl Git {
             .is_ok_and(|refs| refs.is_empty())
     }
 
-    /// `commit`, `tree` or `blob`.
+    /// `commit`, `tree` or `blob`. `None` for what does not exist, and for anything but a full
+    /// hash: branch names and revisions are not taken for objects.
     pub(super) fn kind(&self, sha: &str) -> Option<String> {
         let full = sha.len() == 40 && sha.bytes().all(|byte| byte.is_ascii_hexdigit());
         full.then(|| self.text(&["cat-file", "-t", sha]).ok())?
@@ -128,6 +138,7 @@ impl Git {
         self.succeeds(&["merge-base", "--is-ancestor", old, new])
     }
 
+    /// Commits that `new` has and `old` has not; 0 also where git fails.
     pub(super) fn count_between(&self, old: &str, new: &str) -> usize {
         let range = format!("{old}..{new}");
         let count = self.text(&["rev-list", "--count", &range]);
@@ -154,7 +165,8 @@ impl Git {
         entries.map(read_entry).collect()
     }
 
-    /// A tree made from another by lines for `update-index --index-info`.
+    /// A tree made from another by lines for `update-index --index-info`. In an index of its own,
+    /// so that calls do not disturb each other.
     pub(super) fn write_tree(&self, base: Option<&str>, changes: &[u8]) -> io::Result<String> {
         let index = tempfile::tempdir()?;
         let index = index.path().join("index");
@@ -172,6 +184,7 @@ impl Git {
         line(feed(command.args(args), input)?)
     }
 
+    /// A person without a date gets the time of the call.
     pub(super) fn write_commit(
         &self,
         tree: &str,
@@ -220,7 +233,8 @@ impl Git {
         self.bytes(&args)
     }
 
-    /// Joins `theirs` into `ours`; with a base of their own if one is given.
+    /// Joins `theirs` into `ours`; with a base of their own if one is given. Nothing but objects is
+    /// written.
     pub(super) fn join(&self, base: Option<&str>, ours: &str, theirs: &str) -> io::Result<Joined> {
         let base = base.map(|base| format!("--merge-base={base}"));
         let mut args = vec!["merge-tree", "--write-tree"];

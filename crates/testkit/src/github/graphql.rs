@@ -1,4 +1,7 @@
 //! The three things that are asked for in GraphQL.
+//!
+//! Queries are not parsed: they are told by a word in them. Drafts can be changed only here, since
+//! the REST API has no way to do it.
 
 use serde_json::{Value, json};
 

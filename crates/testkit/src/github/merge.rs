@@ -1,4 +1,8 @@
 //! Whether a pull request can be merged, and merging it.
+//!
+//! The answer to "can it be merged" and the refusal of a merge come from one function, so they
+//! never disagree. Of several obstacles the first counts: conflicts, a draft, the rule of the base
+//! branch, checks that are not green. The last one does not stop a merge.
 
 use serde_json::json;
 
@@ -33,6 +37,7 @@ impl Standing {
     }
 }
 
+/// Joins the two commits each time, as they are now.
 pub(super) fn standing(context: &HandlerContext<'_>, pull: &Pull) -> Result<Standing, Answer> {
     let git = &context.room.git;
     if let Joined::Conflict = git
@@ -76,6 +81,8 @@ pub(super) fn standing(context: &HandlerContext<'_>, pull: &Pull) -> Result<Stan
     })
 }
 
+/// With `sha`, only if the head is still that commit (409 otherwise). 405 says that it cannot be
+/// merged now, with the reason.
 pub(super) fn merge(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     context.needs(Level::Write, "contents=write")?;
     let Some(pull) = context
@@ -149,6 +156,8 @@ pub(super) fn merge(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     Ok(Answer::json(200, &body))
 }
 
+/// A merge commit with both parents, or for `squash` one with the base alone. A given title
+/// replaces ours.
 fn join(
     context: &HandlerContext<'_>,
     pull: &Pull,
@@ -179,7 +188,7 @@ fn join(
         .map_err(broken)
 }
 
-/// One by one on top of the base.
+/// One by one on top of the base. Authors, committers and messages stay.
 fn replay(context: &HandlerContext<'_>, pull: &Pull) -> Result<String, Answer> {
     let git = &context.room.git;
     let range = format!("{}..{}", pull.base_sha, pull.head_sha);

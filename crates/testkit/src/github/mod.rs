@@ -18,6 +18,27 @@
 //! validation errors, `mergeable` that is not known at first. What tests set up (checks, levels,
 //! rules, faults) is set through [`FakeGitHub`]. Cloning and fetching go to `clone_url` with a
 //! token as the password.
+//!
+//! Objects, branches, merges and diffs are real: they are made with the git command in the bare
+//! repository, so what the program under test pushes and what the API tells of it always agree.
+//! Everything else (pull requests, reviews, checks) is kept in memory and ends with the fake.
+//!
+//! ```text
+//! GET    /user, /search/code
+//! GET    /repos/O/N                     with what the token may do
+//! GET    …/git/ref/heads/B, …/git/commits/S, …/git/trees/S[?recursive=1], …/git/blobs/S
+//! POST   …/git/blobs, …/git/trees, …/git/commits, …/git/refs
+//! PATCH  …/git/refs/heads/B             DELETE …/git/refs/heads/B
+//! GET    …/commits, …/commits/S/check-runs, …/commits/S/status, …/collaborators/U/permission
+//! GET    …/pulls, …/pulls/N, …/pulls/N/files, …/pulls/N/reviews, …/pulls/N/comments
+//! POST   …/pulls, …/pulls/N/reviews     PATCH …/pulls/N     PUT …/pulls/N/merge
+//! GET    …/issues/N/comments
+//! POST   /graphql                       ready for review, back to draft, viewer
+//!        /O/N.git/…                     git over HTTP, for cloning and pushing
+//! ```
+//!
+//! Anything else is 404. There is no delay and no chance: the same requests get the same answers,
+//! apart from times and the ids of commits.
 
 mod answer;
 mod checks;
@@ -57,9 +78,10 @@ pub struct GitHubOptions {
     pub name: String,
     /// What changes are for.
     pub default_branch: String,
-    /// Where the API is: empty as on api.github.com, `/api/v3` as on Enterprise.
+    /// Where the API is: empty as on api.github.com, `/api/v3` as on Enterprise. GraphQL follows
+    /// it: `/graphql`, or `/api/graphql`.
     pub api_path: String,
-    /// People and their tokens.
+    /// People and their tokens. A token that belongs to nobody here is refused with 401.
     pub users: Vec<User>,
 }
 
@@ -92,7 +114,8 @@ pub struct FakeGitHub {
 }
 
 impl FakeGitHub {
-    /// Serves a bare repository on the current Tokio runtime.
+    /// Serves a bare repository on the current Tokio runtime. The repository is used in place.
+    /// Fails if the directory is not a git repository.
     pub async fn start(repo_dir: impl AsRef<Path>, options: GitHubOptions) -> io::Result<Self> {
         let git = Git::new(repo_dir.as_ref())?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
@@ -116,11 +139,13 @@ impl FakeGitHub {
             .replacen("http://", &format!("http://x-access-token:{token}@"), 1)
     }
 
+    /// Under the lock that requests are answered under: a change falls between two of them.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         change(&mut self.room.state.lock())
     }
 
-    /// The requests so far, in order.
+    /// The requests so far, in order. Those that met a fault are among them; one that was cut
+    /// before it happened has status 0.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.room.record.lock().clone()
     }
@@ -130,7 +155,8 @@ impl FakeGitHub {
         self.room.record.lock().clear();
     }
 
-    /// Something goes wrong with the next request that fits.
+    /// Something goes wrong with the next request that fits. Each fault happens once. Of several
+    /// that fit, the one that was added first.
     pub fn inject(&self, fault: GitHubFault) {
         self.room.faults.lock().push(fault);
     }
@@ -140,13 +166,13 @@ impl FakeGitHub {
         self.room.faults.lock().len()
     }
 
-    /// What someone may do.
+    /// What someone may do. A name that is not known becomes a new user with a token of its own.
     pub fn set_level(&self, login: &str, level: Level) {
         self.change(|state| state.set_level(login, level));
     }
 
-    /// Adds a check run to a commit, or replaces the one of this name. `conclusion` is `None`
-    /// while it runs.
+    /// Adds a check run to a commit, or replaces the one of this name. `conclusion` is `None` while
+    /// it runs. The commit need not exist yet.
     pub fn set_check_run(&self, commit: &str, name: &str, conclusion: Option<&str>) {
         self.change(|state| state.set_check_run(commit, name, conclusion));
     }
@@ -156,7 +182,7 @@ impl FakeGitHub {
         self.change(|state| state.set_status(commit, context, status));
     }
 
-    /// A rule for merging into a branch.
+    /// A rule for merging into a branch. One rule for each branch; a new one replaces it.
     pub fn set_rule(&self, branch: &str, rule: BranchRule) {
         self.change(|state| state.rules.insert(branch.to_owned(), rule));
     }
@@ -176,7 +202,8 @@ impl FakeGitHub {
         self.change(|state| state.diff_limit = bytes);
     }
 
-    /// How often `mergeable` is not known before it is.
+    /// How often `mergeable` is not known before it is: 1 by default, counted anew for each pair of
+    /// head and base. The answer to opening or changing a pull request counts as well.
     pub fn set_mergeable_delay(&self, times: u32) {
         self.change(|state| state.mergeable_delay = times);
     }
@@ -191,12 +218,14 @@ impl FakeGitHub {
         self.change(|state| state.drafts_refused = true);
     }
 
-    /// So many requests are left until the limit is lifted.
+    /// So many requests are left until the limit is lifted. Afterwards the usual 5000 an hour are
+    /// back.
     pub fn limit_requests(&self, left: u64, lifted_in: Duration) {
         self.change(|state| state.limit.set(left, lifted_in));
     }
 
-    /// Someone opens a pull request, in no time; `None` if a branch is missing.
+    /// Someone opens a pull request, in no time; `None` if a branch is missing. Without the checks
+    /// and the record of a request.
     pub fn open_pull(&self, login: &str, head: &str, base: &str) -> Option<u64> {
         let head_sha = self.room.git.branch(head)?;
         let base_sha = self.room.git.branch(base)?;

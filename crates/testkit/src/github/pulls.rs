@@ -1,4 +1,8 @@
 //! Pull requests.
+//!
+//! A pull request is a pair of branches. Before it is shown, its commits follow the branches, so a
+//! push is seen by the next request as at GitHub. Whether it can be merged is not known at first:
+//! `mergeable` is null for the first looks at each pair of commits, which clients must wait out.
 
 use std::collections::HashMap;
 
@@ -22,6 +26,7 @@ pub(super) fn refresh(context: &mut HandlerContext<'_>, number: u64) -> Result<(
     Ok(())
 }
 
+/// A branch that was deleted leaves the last commit as it was.
 fn follow(pull: &mut Pull, branches: &HashMap<String, String>) {
     if !pull.open {
         return;
@@ -38,6 +43,7 @@ fn follow(pull: &mut Pull, branches: &HashMap<String, String>) {
     }
 }
 
+/// Head and base are always in the same repository: the fake has no forks.
 fn side(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     json!({
         "label": format!("{}:{branch}", context.room.owner),
@@ -110,6 +116,7 @@ fn full_json(context: &mut HandlerContext<'_>, number: u64) -> Result<Value, Ans
     Ok(json)
 }
 
+/// As JSON, or as a diff for `Accept: …diff`; a diff over the limit is refused with 406.
 pub(super) fn get(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     if !context.asked.accepts("diff") {
         return Ok(Answer::json(200, &full_json(context, number)?));
@@ -142,6 +149,7 @@ pub(super) fn diff(
         .map_err(broken)
 }
 
+/// By state, head (`owner:branch`) and base; newest first unless the request says otherwise.
 pub(super) fn list(context: &mut HandlerContext<'_>) -> Answered {
     let branches = context.room.git.branches().map_err(broken)?;
     for pull in &mut context.state.pulls {
@@ -175,6 +183,8 @@ fn refused(message: &str) -> Answer {
     Answer::invalid("Validation Failed", &errors)
 }
 
+/// Refused with 422 as at GitHub: a missing branch, a second open one for the same pair, no commits
+/// between them, a body that is too long, a draft where there are none.
 pub(super) fn open(context: &mut HandlerContext<'_>) -> Answered {
     context.needs(Level::Write, WRITE)?;
     let asked = context.asked;
@@ -226,6 +236,7 @@ pub(super) fn open(context: &mut HandlerContext<'_>) -> Answered {
     Ok(Answer::json(201, &full_json(context, number)?))
 }
 
+/// Title, body and state. A merged one cannot be opened again, nor one whose branch is gone.
 pub(super) fn change(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     context.needs(Level::Write, WRITE)?;
     let asked = context.asked;
@@ -264,6 +275,7 @@ pub(super) fn change(context: &mut HandlerContext<'_>, number: u64) -> Answered 
     Ok(Answer::json(200, &full_json(context, number)?))
 }
 
+/// With a diff each; counts of lines are always 0.
 pub(super) fn files(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     let named = diff(context, number, &["--name-status", "-z"])?;
     let text = String::from_utf8_lossy(&named).into_owned();

@@ -1,4 +1,7 @@
 //! Requests as they came and how they were answered.
+//!
+//! Tests look here for what the program did not do: no second commit, no request without a token,
+//! no force.
 
 use serde_json::Value;
 

@@ -1,4 +1,8 @@
 //! Reviews, remarks on lines, and comments on the pull request itself.
+//!
+//! A review is posted with its remarks in one request, and is there whole or not at all. Remarks
+//! are checked against the diff as it is now. Comments on the pull request itself come from tests
+//! alone (`FakeGitHub::comment`).
 
 use serde_json::{Value, json};
 
@@ -90,6 +94,8 @@ fn unprocessable(error: &str) -> Answer {
     Answer::invalid("Unprocessable Entity", &json!([error]))
 }
 
+/// Anyone who can read may review. Nobody approves or rejects their own, and a comment or a
+/// rejection needs a text. Without an event it stays `PENDING`.
 pub(super) fn post(context: &mut HandlerContext<'_>, number: u64) -> Answered {
     let asked = &context.asked.json;
     let body = asked["body"].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,7 @@
 //! What all connections share, and the way of a request through it.
+//!
+//! A request takes the fault that waits for it, is answered (or not, as the fault has it), and is
+//! put on record with the answer that was made, also if the client does not get it.
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -70,6 +73,7 @@ impl Room {
         }
     }
 
+    /// The oldest that fits, which is used up.
     fn take_fault(&self, asked: &Asked) -> Option<FaultKind> {
         let mut faults = self.faults.lock();
         let fits = faults

@@ -1,4 +1,10 @@
 //! Which endpoint a request is for, and whether who asks may.
+//!
+//! A request passes these gates, in this order, and the first that it fails answers: git over HTTP
+//! is apart; the rate limit; a user agent and a known API version; a token that somebody has; a
+//! body of JSON where one is needed; the repository, which a token without access does not see; the
+//! endpoint, and the level that it needs. Every answer carries the headers of the rate limit, and
+//! what was found unchanged (304) costs nothing of it.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -22,6 +28,7 @@ pub(super) struct Asked {
     pub(super) query: Vec<(String, String)>,
     pub(super) headers: Headers,
     pub(super) body: Bytes,
+    /// The body; null if it is not JSON.
     pub(super) json: Value,
     host: String,
 }
@@ -52,6 +59,7 @@ impl Asked {
         pair.map(|(_, value)| value.as_str())
     }
 
+    /// Whether the `Accept` header contains this.
     pub(super) fn accepts(&self, form: &str) -> bool {
         self.header("accept")
             .is_some_and(|accept| accept.contains(form))
@@ -78,6 +86,7 @@ impl Asked {
         format!("{}{}?{}", self.host, self.path, query.finish())
     }
 
+    /// `Bearer` and `token` are both taken.
     fn token(&self) -> Option<&str> {
         let (scheme, token) = self.header("authorization")?.split_once(' ')?;
         matches!(scheme, "Bearer" | "token").then_some(token)
@@ -112,11 +121,13 @@ pub(super) struct HandlerContext<'a> {
     pub(super) room: &'a Room,
     pub(super) state: &'a mut State,
     pub(super) asked: &'a Asked,
+    /// As it is at the time of the request.
     pub(super) who: User,
 }
 
 impl HandlerContext<'_> {
-    /// Refused below this level.
+    /// Refused below this level. `permissions` goes into the header that tells a client what its
+    /// token lacks.
     pub(super) fn needs(&self, level: Level, permissions: &str) -> Result<(), Answer> {
         if self.who.level >= level {
             return Ok(());
@@ -135,6 +146,7 @@ pub(super) fn not_found() -> Answer {
     Answer::error(404, "Not Found")
 }
 
+/// Holds the state for the whole request.
 pub(super) fn answer(room: &Room, asked: &Asked) -> Answer {
     if let Some(answer) = smart_http::answer(room, asked) {
         return answer;
@@ -170,6 +182,7 @@ pub(super) fn answer(room: &Room, asked: &Asked) -> Answer {
         .header("X-RateLimit-Resource", resource)
 }
 
+/// Everything after the rate limit. An error is an answer like any other.
 fn admitted(room: &Room, state: &mut State, asked: &Asked) -> Answered {
     if asked.header("user-agent").is_none() {
         return Err(Answer::error(
@@ -244,6 +257,8 @@ fn graphql_path(api_path: &str) -> String {
     )
 }
 
+/// Endpoints below `/repos/OWNER/NAME`. Open pull requests follow their branches before they are
+/// looked at.
 fn dispatch(context: &mut HandlerContext<'_>, parts: &[&str]) -> Answered {
     match (context.asked.method.as_str(), parts) {
         ("GET", []) => Ok(Answer::json(

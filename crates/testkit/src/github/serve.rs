@@ -1,4 +1,7 @@
 //! Takes connections and sends answers.
+//!
+//! Requests are answered on the blocking pool, since git is waited for. A fault that cuts shows to
+//! the client as a reset connection, and a handler that panics does as well.
 
 use std::sync::Arc;
 
@@ -30,6 +33,7 @@ pub(super) async fn accept(listener: TcpListener, room: Arc<Room>, stop: oneshot
     }
 }
 
+/// One connection, until either side closes it.
 async fn converse(stream: TcpStream, room: Arc<Room>) {
     let Ok(mut connection) = Connection::new(stream) else {
         return;
@@ -48,6 +52,7 @@ async fn converse(stream: TcpStream, room: Arc<Room>) {
     }
 }
 
+/// 204 and 304 have no body and no length.
 fn on_the_wire(answer: &Answer) -> Vec<u8> {
     let date = rfc2822::DateTimePrinter::new()
         .timestamp_to_rfc9110_string(&Timestamp::now())

@@ -1,4 +1,7 @@
 //! The JSON of people, repositories and commits.
+//!
+//! Only fields that a client could look at, with the names and types of the real API. Addresses
+//! lead back to the fake.
 
 use serde_json::{Value, json};
 
@@ -8,6 +11,7 @@ use super::{
     state::{Level, State},
 };
 
+/// A name that ends in `[bot]` is an app.
 pub(super) fn user(login: &str) -> Value {
     let kind = if login.ends_with("[bot]") {
         "Bot"
@@ -30,6 +34,7 @@ fn id_of(login: &str) -> u32 {
     })
 }
 
+/// The ways of merging are shown only to those who may merge, as at GitHub.
 pub(super) fn repo(room: &Room, state: &State, level: Level) -> Value {
     let mut repo = json!({
         "id": 1,

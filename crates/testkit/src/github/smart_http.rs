@@ -1,4 +1,8 @@
 //! Cloning and fetching, through `git http-backend`.
+//!
+//! The client is a real git that talks to a real git; only authentication is ours, with the token
+//! as the password of any user. Without one the answer is 401, so that git asks for it; a token
+//! without access gets 404, and one that may only read gets 403 for a push.
 
 use super::{
     answer::{Answer, Answered},
@@ -42,6 +46,7 @@ fn serve(room: &Room, asked: &Asked, rest: &str) -> Answered {
     run_backend(room, asked, rest).map_err(|error| Answer::error(500, &error.to_string()))
 }
 
+/// The state stays locked meanwhile, so a push does not fall into the middle of another request.
 fn run_backend(room: &Room, asked: &Asked, rest: &str) -> std::io::Result<Answer> {
     let parent = room.git.dir.parent().unwrap_or(&room.git.dir);
     let folder = room

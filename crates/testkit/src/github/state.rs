@@ -1,10 +1,16 @@
 //! What the fake remembers besides the git repository.
+//!
+//! All of it is under one lock, which a request holds from beginning to end. So requests happen one
+//! after the other, and a handler may look and then change without a race.
+//!
+//! Ids are counted over all kinds of things from 1001, numbers of pull requests from 1. Pull
+//! requests, reviews and comments are never removed.
 
 use std::{collections::HashMap, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// What someone may do in the repository.
+/// What someone may do in the repository. In order: each may do what those before it may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing: it is as if it were not there.
@@ -80,6 +86,7 @@ pub struct MergeMethods {
     pub rebase: bool,
 }
 
+/// `head_sha` and `base_sha` follow the branches while it is open, and stay when it is closed.
 pub(super) struct Pull {
     pub(super) number: u64,
     pub(super) title: String,
@@ -94,6 +101,7 @@ pub(super) struct Pull {
     pub(super) created_at: Timestamp,
     pub(super) updated_at: Timestamp,
     pub(super) closed_at: Option<Timestamp>,
+    /// The commit on the base, and when.
     pub(super) merged: Option<(String, Timestamp)>,
     /// For which head and base it was last asked whether it can be merged, and how often.
     pub(super) judged: (String, String, u32),
@@ -104,6 +112,7 @@ pub(super) struct Review {
     pub(super) pull: u64,
     pub(super) author: String,
     pub(super) body: String,
+    /// In the words of the API: `APPROVED`, `CHANGES_REQUESTED`, `COMMENTED`, `PENDING`.
     pub(super) state: String,
     pub(super) commit: String,
     pub(super) at: Timestamp,
@@ -113,6 +122,7 @@ pub(super) struct Review {
 pub(super) struct LineComment {
     pub(super) id: u64,
     pub(super) path: String,
+    /// On the new side of the diff.
     pub(super) line: u64,
     pub(super) body: String,
 }
@@ -129,6 +139,7 @@ pub(super) struct CheckRun {
     pub(super) id: u64,
     pub(super) commit: String,
     pub(super) name: String,
+    /// None while it runs.
     pub(super) conclusion: Option<String>,
     pub(super) at: Timestamp,
 }
@@ -141,6 +152,7 @@ pub(super) struct Status {
     pub(super) at: Timestamp,
 }
 
+/// One for all tokens, unlike at GitHub.
 pub(super) struct RateLimit {
     pub(super) limit: u64,
     pub(super) left: u64,
@@ -174,8 +186,10 @@ pub(super) struct State {
     pub(super) merge_methods: MergeMethods,
     pub(super) tree_limit: usize,
     pub(super) diff_limit: usize,
+    /// How many looks at a pull request tell nothing about merging.
     pub(super) mergeable_delay: u32,
     pub(super) drafts_refused: bool,
+    /// Requests to this name are redirected: 301 for `GET`, 307 for others.
     pub(super) former_name: Option<String>,
     pub(super) limit: RateLimit,
     last_id: u64,

@@ -1,4 +1,8 @@
 //! Obeys lines that are appended to a file: how a test reaches a server it did not start.
+//!
+//! The file is made if it is missing, and looked at every few milliseconds. A line counts when its
+//! line break is there, so a command is never obeyed half-written. A command that is not known goes
+//! into the journal.
 
 use std::{
     fs::File,
@@ -15,7 +19,8 @@ use super::host::{Host, RESOURCE};
 
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Starts at the end of what is there: a server that is started again does not obey twice.
+/// Starts at the end of what is there: a server that is started again does not obey twice. The
+/// thread ends with the host.
 pub(super) fn follow(host: &Arc<Host>, path: PathBuf) -> io::Result<()> {
     let mut file = File::options()
         .create(true)
@@ -40,6 +45,7 @@ pub(super) fn follow(host: &Arc<Host>, path: PathBuf) -> io::Result<()> {
     Ok(())
 }
 
+/// Nothing is answered: what a command did shows in what the client receives, and in the journal.
 fn obey(host: &Host, line: &str) {
     match line.split_once(' ').unwrap_or((line, "")) {
         ("update", _) => host.tell_updated(RESOURCE),

@@ -1,4 +1,16 @@
 //! What the server knows and how it answers, whatever the transport.
+//!
+//! A transport reads messages, gives each to `answer` and sends back what it returns; for messages
+//! of the server's own it adds an outlet. There is one state for all clients: with several,
+//! notifications go to each, and an answer to a question is taken from whoever gives it.
+//!
+//! The two eras differ in few methods, and each refuses those of the other with -32601:
+//!
+//! ```text
+//! older   initialize, ping, logging/setLevel, resources/subscribe
+//! newer   server/discover, subscriptions/listen (stays open)
+//! both    tools/list, tools/call, resources/list
+//! ```
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +30,7 @@ use super::{control, tools};
 
 /// The one resource there is.
 pub(super) const RESOURCE: &str = "note:///today";
+/// The protocol version it names in the handshake, whatever the client asked for.
 const OLDER: &str = "2025-11-25";
 const NEWER: &str = "2026-07-28";
 
@@ -46,15 +59,18 @@ pub struct HostSetup {
     pub token: Option<String>,
 }
 
+/// Sends one message; false when its client is gone.
 type Outlet = Box<dyn Fn(&Value) -> bool + Send>;
 
 /// One server.
 pub struct Host {
     pub(super) setup: HostSetup,
     outlets: Mutex<Vec<Outlet>>,
+    /// Resources that somebody subscribed to.
     watched: Mutex<BTreeSet<String>>,
     /// The id of the subscription of the newer kind.
     listening: Mutex<Option<Value>>,
+    /// Ids of requests that the client does not want any more, as JSON.
     pub(super) cancelled: Mutex<BTreeSet<String>>,
     /// Answers of the client to our requests, by their ids.
     answers: Mutex<BTreeMap<String, Value>>,
@@ -84,6 +100,7 @@ impl Host {
         Ok(host)
     }
 
+    /// Opened for each line, so that a test may remove or read the file at any time.
     pub(super) fn note(&self, line: &str) {
         let Some(path) = &self.setup.journal else {
             return;
@@ -98,6 +115,7 @@ impl Host {
         self.outlets.lock().push(outlet);
     }
 
+    /// A notification to all clients. In the newer protocol it carries the id of the subscription.
     pub(super) fn tell(&self, method: &str, mut params: Value) {
         if let Some(id) = &*self.listening.lock() {
             params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": id });
@@ -106,7 +124,8 @@ impl Host {
         self.outlets.lock().retain(|outlet| outlet(&message));
     }
 
-    /// Asks the client and waits for its answer.
+    /// Asks the client and waits for its answer. Blocks the thread of the call that asks, without a
+    /// limit: whether and when to answer is for the client.
     pub(super) fn ask(&self, method: &str, params: &Value) -> Value {
         static ASKED: AtomicU64 = AtomicU64::new(1);
         let id = format!("ask-{}", ASKED.fetch_add(1, Ordering::Relaxed));
@@ -121,6 +140,7 @@ impl Host {
         }
     }
 
+    /// Nothing where nobody watches the resource.
     pub(super) fn tell_updated(&self, uri: &str) {
         if self.watched.lock().contains(uri) {
             self.tell("notifications/resources/updated", json!({ "uri": uri }));
@@ -128,6 +148,9 @@ impl Host {
     }
 
     /// The answer to a message; none for notifications.
+    ///
+    /// A message without a method is the client's answer to a question of ours. May block for as
+    /// long as a tool takes.
     pub(super) fn answer(&self, message: &Value) -> Option<Value> {
         let method = message["method"].as_str().unwrap_or_default();
         let params = &message["params"];
@@ -190,6 +213,7 @@ impl Host {
         })
     }
 
+    /// The request stays open: its answer would end the subscription.
     fn listen(&self, filter: &Value, id: &Value) {
         *self.listening.lock() = Some(id.clone());
         let uris = filter["resourceSubscriptions"].as_array();

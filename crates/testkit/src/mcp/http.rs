@@ -1,4 +1,8 @@
 //! Streamable HTTP: answers as JSON, notifications as an event stream.
+//!
+//! `POST` is a message and its answer, `GET` opens the stream of notifications, anything else (the
+//! end of a session) is accepted. One request per connection, each on a thread of its own. There is
+//! one session, and its id is not checked. With a token, requests without it get 401.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -63,6 +67,7 @@ fn handle_connection(host: &Host, stream: TcpStream) -> io::Result<()> {
     }
 }
 
+/// Returns at once: the outlet keeps the connection until a write to it fails.
 fn open_stream(host: &Host, mut stream: TcpStream) -> io::Result<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     stream.write_all(head.as_bytes())?;
@@ -81,6 +86,7 @@ fn send(mut stream: TcpStream, status: &str, fields: &str, body: &[u8]) -> io::R
     stream.write_all(body)
 }
 
+/// `None` for a connection that was closed without a request. Only bodies with a length are read.
 fn read(reader: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {

@@ -2,6 +2,24 @@
 //!
 //! It serves over standard streams or streamable HTTP, speaks either era of the protocol, and does
 //! on command what real servers do by accident: `codespar-testkit-mcp --help` tells how.
+//!
+//! Usually the program under test starts it, from a configuration that the test writes, so the test
+//! reaches it by files: it appends commands to the control file and reads the journal.
+//!
+//! ```text
+//! control    update          the resource changed (told if somebody watches it)
+//!            tools           the list of tools changed
+//!            log TEXT        a message of the log, level warning
+//!            die             exit with status 1, without an answer to anything
+//! journal    started PID | streaming | subscribed URI | called TOOL | cancelled ID | died | ended
+//! ```
+//!
+//! `program` finds the binary, and builds it where it is missing or old:
+//!
+//! ```text
+//! let server = program(Path::new(env!("CARGO_BIN_EXE_codespar")))?;
+//! json!({"mcpServers": {"kit": {"command": server, "args": ["--journal", journal]}}})
+//! ```
 
 mod control;
 mod host;
@@ -14,11 +32,15 @@ pub use host::{Era, Host, HostSetup};
 pub use program::program;
 
 /// Serves over standard input and output until the input ends.
+///
+/// Calls under way then end with the process.
 pub fn serve_stdio(host: &std::sync::Arc<Host>) -> std::io::Result<()> {
     stdio::serve(host)
 }
 
 /// Serves on this port of 127.0.0.1 (0 for a free one), for ever; `ready` is told the address.
+///
+/// Returns only with an error, such as a port that is taken.
 pub fn serve_http(
     host: &std::sync::Arc<Host>,
     port: u16,

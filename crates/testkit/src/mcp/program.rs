@@ -1,4 +1,7 @@
 //! Where the server's program is; tests of other packages are not given it by cargo.
+//!
+//! Cargo tells a test only of the binaries of its own package. They lie in one directory for each
+//! profile, so the program is looked for beside one that the test knows.
 
 use std::{
     env, fs, io,
@@ -11,6 +14,9 @@ const NAME: &str = "codespar-testkit-mcp";
 
 /// The program, built first if it is not there or older than its source. `neighbour` is a program
 /// of the same profile.
+///
+/// Building goes through cargo and waits for its lock. Fails with advice if the binary does not
+/// appear there, as with another target directory.
 pub fn program(neighbour: &Path) -> io::Result<PathBuf> {
     let path = neighbour.with_file_name(NAME);
     let built = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
@@ -33,6 +39,7 @@ pub fn program(neighbour: &Path) -> io::Result<PathBuf> {
     )))
 }
 
+/// Only the files of the server itself: the rest of the crate does not change what it does.
 fn newest_source() -> Option<SystemTime> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folders = [source.join("mcp"), source.join("bin")];

@@ -1,4 +1,7 @@
 //! Messages as lines on the standard streams.
+//!
+//! One JSON message on each line, in both directions. Lines that are not JSON are ignored. Standard
+//! error is left to the tools, as real servers use it for their log.
 
 use std::{
     io::{self, BufRead, Write},
@@ -33,6 +36,7 @@ pub(super) fn serve(host: &Arc<Host>) -> io::Result<()> {
     Ok(())
 }
 
+/// Under the lock of the stream, so that messages of several threads do not mix.
 fn write(message: &Value) -> bool {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{message}")

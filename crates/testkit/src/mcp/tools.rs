@@ -1,4 +1,18 @@
 //! The tools it offers.
+//!
+//! ```text
+//! echo {text}      says it back; marked as read-only
+//! fail {text}      the same as a failed result
+//! refuse           an error of the protocol (-32602) in place of a result
+//! picture          a text and a picture of one pixel
+//! links            a link, an embedded text, and audio
+//! environment      all variables of the server, as JSON
+//! big {count}      so many lines
+//! slow {ms}        waits; ends early with "cancelled" when the call is not wanted any more
+//! crash            writes to standard error and exits with 42
+//! child            starts a process in a group of its own and says its id
+//! ask              asks the user for a colour and says the answer
+//! ```
 
 use std::{
     collections::BTreeMap,
@@ -18,6 +32,7 @@ pub(super) type Answer = Result<Value, (i64, String)>;
 /// One pixel.
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+/// Only `echo` claims to be read-only; the client must not take its word for more than order.
 pub(super) fn list() -> Value {
     let tool = |name: &str, description: &str, properties: Value| {
         json!({
@@ -52,6 +67,8 @@ pub(super) fn list() -> Value {
     ])
 }
 
+/// `id` is that of the request, by which it may be cancelled. Every call is in the journal before
+/// it begins.
 pub(super) fn call(host: &Host, params: &Value, id: &Value) -> Answer {
     let name = params["name"].as_str().unwrap_or_default();
     let given = &params["arguments"];

@@ -1,6 +1,18 @@
 //! Processes: started in a clean environment, waited for, killed, and looked for afterwards.
 //!
 //! The search for survivors reads `/proc`, so it works on Linux only and says so elsewhere.
+//!
+//! A test of the binary looks like this:
+//!
+//! ```text
+//! let room = CleanRoom::new()?;
+//! let running = spawn(room.command(binary).arg("-p").arg("hello"))?;
+//! let ended = running.wait(Duration::from_secs(30))?;
+//! assert!(room.wait_until_empty(Duration::from_secs(5))?.is_empty());  // nothing is left running
+//! ```
+//!
+//! Nothing of the user's environment reaches the program: no keys, no configuration, no home. Every
+//! wait has a limit, and what runs out of it is an error that holds the output so far.
 
 mod running;
 mod search;
@@ -18,10 +30,20 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The variable that [`CleanRoom::command`] sets, and that children inherit.
+/// The variable that [`CleanRoom::command`] sets, and that children inherit. Programs that clear
+/// their environment are not found by it.
 pub const MARK: &str = "CODESPAR_TEST_MARK";
 
 /// An empty home in a temporary directory, with a mark by which its processes are found.
+///
+/// Dropping it removes the directory, not the processes.
+///
+/// ```text
+/// codespar-test-XXXX/   TMPDIR; its name is the mark
+///     home/             HOME
+///     state/            CODESPAR_HOME
+///     work/             the working directory
+/// ```
 #[derive(Debug)]
 pub struct CleanRoom {
     directory: TempDir,
@@ -80,7 +102,8 @@ impl CleanRoom {
         command
     }
 
-    /// The processes started here that are still alive.
+    /// The processes started here that are still alive. Children and those that left their process
+    /// group included, since the variable is inherited.
     pub fn alive(&self) -> io::Result<Vec<u32>> {
         processes_with_env(MARK, &self.mark)
     }

@@ -1,4 +1,8 @@
 //! A process under way: its output, its end, the signals it is sent.
+//!
+//! A thread for each pipe collects the output, so a program that writes much never blocks and a
+//! test can look at what there is at any time. Waiting is done by looking every few milliseconds:
+//! it is simple, and works without a runtime.
 
 use std::{
     io::{self, Read},
@@ -17,6 +21,9 @@ const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// A process under way. Its output is read all the time, so that it never waits for a reader.
 /// Dropping it kills it.
+///
+/// Only the process itself is killed. Those that it started are the program's own to end, and
+/// `CleanRoom::alive` finds what it left behind.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -27,6 +34,7 @@ pub struct Running {
 /// A process that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
+    /// With the signal where one ended it.
     pub status: ExitStatus,
     /// Its standard output; bytes that are not UTF-8 are replaced.
     pub stdout: String,
@@ -88,7 +96,7 @@ impl Running {
     }
 
     /// Waits until its standard output contains this. An error if it ends before, or after this
-    /// time.
+    /// time. Standard error is shown in the error message but not searched.
     pub fn wait_for_output(&mut self, text: &str, patience: Duration) -> io::Result<()> {
         let begin = Instant::now();
         loop {
@@ -141,6 +149,7 @@ impl Running {
         Ok(kill_process(pid(self.pid())?, signal)?)
     }
 
+    /// Waits a little for the rest of the output.
     fn finished(&self, status: ExitStatus) -> Finished {
         let begin = Instant::now();
         while !(self.stdout.is_complete() && self.stderr.is_complete())
@@ -155,6 +164,7 @@ impl Running {
         }
     }
 
+    /// What the process wrote is often the reason, so it is part of the error.
     fn gave_up(&self, what: &str) -> io::Error {
         let message = format!(
             "process {} {what}\nstdout: {}\nstderr: {}",
@@ -200,6 +210,7 @@ impl Output {
         String::from_utf8_lossy(&self.bytes.lock()).into_owned()
     }
 
+    /// Whether the pipe was closed, by the process and by all that inherited it.
     fn is_complete(&self) -> bool {
         self.reader.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -1,4 +1,7 @@
 //! Finds living processes by what `/proc` says of them.
+//!
+//! The state of a process at its start is what is read: a variable that a program sets later is not
+//! seen. Processes whose files cannot be read, such as those of other users, are skipped.
 
 use std::{fs, io};
 

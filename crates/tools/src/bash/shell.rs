@@ -20,6 +20,8 @@ const PLACES: [&str; 4] = [
     "/run/current-system/sw/bin/bash",
 ];
 
+/// The program that runs commands. The usual places come before `PATH`, whose directories may be
+/// writable by the project.
 pub(super) struct Shell {
     pub(super) program: PathBuf,
 }
@@ -44,8 +46,8 @@ impl Shell {
     }
 }
 
-/// A file in the session's own directory in which the shell notes where it ended. It is used for one
-/// command after the other: to make and remove a file takes longer than many a command.
+/// A file in the session's own directory in which the shell notes where it ended. It is used for
+/// one command after another: to make and remove a file takes longer than many a command.
 #[derive(Debug)]
 pub(crate) struct CwdNote(NamedTempFile);
 
@@ -60,7 +62,9 @@ impl CwdNote {
         Ok(Self(file))
     }
 
-    /// The command, with the note taken however it ends.
+    /// The command, with the note taken however it ends. The file is opened without truncation
+    /// (`1<>`), which `noclobber` does not forbid. The note is the directory, a newline and a zero
+    /// byte; what an earlier, longer note left behind that byte is ignored.
     pub(super) fn script(&self, command: &str) -> io::Result<String> {
         self.0.as_file().write_all_at(&[END], 0)?;
         let file = quote(&self.0.path().to_string_lossy());

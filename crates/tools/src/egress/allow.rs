@@ -1,4 +1,11 @@
-//! The hosts that commands may reach: `["packages.example.com", "*.corp.example", "localhost:4873"]`.
+//! The hosts that commands may reach: `["packages.example.com", "*.corp.example",
+//! "localhost:4873"]`.
+//!
+//! Two sources are kept apart, since they are trusted differently: what the user names in the
+//! settings, and what package managers are configured to use. Only an entry of the user's that has
+//! both a name without a wildcard and a port reaches addresses that are not public. Otherwise a
+//! name in DNS that somebody else controls could lead a command to a service in the user's own
+//! network.
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
@@ -10,11 +17,12 @@ use crate::network_address::{is_loopback, is_private_network, is_public};
 /// Without a port in the pattern: HTTP and HTTPS.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// One entry of `sandbox.allowedDomains`.
+/// One entry of `sandbox.allowedDomains`. Its `Display` is the form it is written in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct AllowedDomain {
     pattern: Pattern,
+    /// `None` for [`USUAL_PORTS`].
     port: Option<u16>,
 }
 
@@ -33,7 +41,8 @@ pub enum DomainError {
         "`{0}` is an IP address; name a host (for a registry on this machine: `localhost:PORT`)"
     )]
     Address(String),
-    /// `*`, or a pattern that covers a whole top-level domain.
+    /// `*`, or a pattern that covers a whole top-level domain. A list of public suffixes is not
+    /// consulted: `*.co.example` is accepted.
     #[error("`{0}` covers too much; name a domain, as in `*.corp.example`")]
     TooWide(String),
     /// Anything else.
@@ -99,7 +108,8 @@ impl fmt::Display for AllowedDomain {
 }
 
 impl AllowedDomain {
-    /// One host at one port, as a package manager's configuration names it.
+    /// One host at one port, as a package manager's configuration names it. One at port 80 or 443
+    /// becomes an entry for both.
     pub(crate) fn exact(host: HostName, port: u16) -> Self {
         let port = (!USUAL_PORTS.contains(&port)).then_some(port);
         Self {
@@ -108,6 +118,8 @@ impl AllowedDomain {
         }
     }
 
+    /// For a wildcard, the rest must end with a dot: `evilcorp.example` is not below
+    /// `corp.example`.
     fn covers_host(&self, host: &HostName) -> bool {
         match &self.pattern {
             Pattern::Exact(name) => name == host,
@@ -125,6 +137,7 @@ impl AllowedDomain {
         }
     }
 
+    /// Whether the user has named exactly this, and so may mean a private address.
     fn is_explicit(&self) -> bool {
         matches!(self.pattern, Pattern::Exact(_)) && self.port.is_some()
     }
@@ -137,7 +150,8 @@ pub struct AllowedDomains {
     configured: Vec<AllowedDomain>,
 }
 
-/// What a destination may resolve to.
+/// What a destination may resolve to. Decided before the name is resolved, and applied to every
+/// address it resolves to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// The public internet.
@@ -184,6 +198,8 @@ impl AllowedDomains {
         }
     }
 
+    /// The error says whether another port would be allowed. `localhost` that is not named with its
+    /// port is permitted as a public host, upon which its address is refused.
     pub(crate) fn permit(&self, to: &Destination) -> Result<Reach, NotAllowed> {
         let all = || self.named.iter().chain(&self.configured);
         if !all().any(|entry| entry.covers_host(&to.host)) {
@@ -202,7 +218,8 @@ impl AllowedDomains {
         })
     }
 
-    /// Whether a server on this machine is among them.
+    /// Whether a server on this machine is among them. Programs must then ask the proxy for it, see
+    /// `variables`.
     pub(crate) fn names_localhost(&self) -> bool {
         self.named.iter().any(|entry| match &entry.pattern {
             Pattern::Exact(name) | Pattern::Below(name) => name.is_localhost(),

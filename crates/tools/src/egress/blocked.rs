@@ -1,4 +1,7 @@
 //! The hosts a command was refused.
+//!
+//! They are shown in the result of the command, in the output of a task and in reports, so that a
+//! missing entry of the list is noticed and an attempt to reach elsewhere is too.
 
 use std::{fmt, net::IpAddr};
 
@@ -6,7 +9,8 @@ use parking_lot::Mutex;
 
 use super::host::{Destination, HostError, HostName};
 
-/// More than these are counted, not named.
+/// More than these are counted, not named. A command can ask for any number, and each would be a
+/// line.
 const MOST: usize = 20;
 
 /// How much of what a command sent in place of a name is shown.
@@ -24,8 +28,10 @@ pub(super) struct BlockedHost {
 pub(super) enum Reason {
     NotAllowed,
     Port(u16),
+    /// An address in place of a name, in any notation.
     Address,
     NotAName,
+    /// The first of its addresses that the entry does not reach.
     Resolves(IpAddr),
     /// TLS named it in a tunnel to another host.
     Inside(HostName),
@@ -80,10 +86,12 @@ pub(super) struct BlockedHosts(Mutex<Noted>);
 #[derive(Debug, Default)]
 struct Noted {
     hosts: Vec<BlockedHost>,
+    /// Requests beyond [`MOST`], each time one is made.
     unnamed: usize,
 }
 
 impl BlockedHosts {
+    /// The same host is noted again only for another reason.
     pub(super) fn note(&self, host: BlockedHost) {
         let mut noted = self.0.lock();
         if noted.hosts.contains(&host) {

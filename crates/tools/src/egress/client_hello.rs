@@ -1,4 +1,16 @@
 //! The first message of TLS, as far as the name of the host in it.
+//!
+//! A tunnel is opened to a host on the list, and what goes through it is not read. With TLS,
+//! though, a server chooses by this name whom it answers for: behind an allowed address another
+//! host could be asked for. So the name is compared with the one the tunnel was made for
+//! (`tunnel`). A name that is encrypted, or given later inside of TLS, is not seen.
+//!
+//! ```text
+//! record      22, 3, minor, length (2)       one or more, until the message is whole
+//! message     1, length (3)
+//! body        version, random, session, cipher suites, compression, extensions
+//! extension   0, length: list of (0, length, name)
+//! ```
 
 /// The longest message that is waited for.
 const LONGEST: usize = 32 << 10;
@@ -10,12 +22,14 @@ const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
 
-/// What the first bytes of a connection are.
+/// What the first bytes of a connection are. Once it is anything but `Incomplete`, more bytes do
+/// not change it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hello {
     /// Some other protocol.
     NotTls,
-    /// TLS, and the name of the host in it if there is one.
+    /// TLS, and the name of the host in it if there is one, as the client wrote it. Without one
+    /// there is nothing to compare.
     Named(Option<String>),
     /// More bytes are needed.
     Incomplete,
@@ -37,6 +51,7 @@ pub(super) fn read(bytes: &[u8]) -> Hello {
     }
 }
 
+/// The bytes are not a `ClientHello`.
 struct NoHello;
 
 /// The body of the message, put together from as many records as it is spread over; `None` when
@@ -95,6 +110,7 @@ fn server_name(body: &[u8]) -> Option<Option<String>> {
     body.0.is_empty().then_some(found)
 }
 
+/// The list may have one entry, of the kind for names; more would be ambiguous.
 fn only_name(content: &[u8]) -> Option<String> {
     let mut content = Fields(content);
     let mut names = Fields(content.counted_by_two()?);
@@ -106,7 +122,7 @@ fn only_name(content: &[u8]) -> Option<String> {
     String::from_utf8(name.to_vec()).ok()
 }
 
-/// What is left to read.
+/// What is left to read. Every call returns `None` rather than read beyond the end.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -23,7 +23,9 @@ pub(super) const PORT: u16 = 61080;
 const FAILED: i32 = 125;
 
 /// Runs as the hidden subcommand: `args` are what follows it, `<socket> -- program args…`. Must be
-/// called before any thread is started. Returns only when it fails, with the exit code.
+/// called before any thread is started. Returns only when it fails, with the exit code. Used under
+/// bubblewrap alone, which sets up the namespace without code of ours in it. Other kinds of sandbox
+/// call `hand_out_port` themselves.
 pub fn forward_main(args: impl Iterator<Item = OsString>) -> i32 {
     let Err(error) = forward(args);
     // The command's output is what is read.
@@ -46,7 +48,8 @@ fn forward(mut args: impl Iterator<Item = OsString>) -> io::Result<std::convert:
     ))
 }
 
-/// Opens the proxy's port in this network namespace and hands it to the proxy at `socket`.
+/// Opens the proxy's port in this network namespace and hands it to the proxy at `socket`. Returns
+/// when the proxy has accepted it; from then on it is open there and closed here.
 pub(crate) fn hand_out_port(socket: &Path) -> io::Result<()> {
     bring_loopback_up()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))?;

@@ -1,4 +1,7 @@
 //! Entry points for fuzz targets. Each checks what must hold for any bytes.
+//!
+//! The parsers are private to this crate; this module is compiled only with the feature `fuzzing`.
+//! A property that does not hold is a panic, which the fuzzer reports.
 
 use super::{
     AllowedDomains,
@@ -9,6 +12,7 @@ use super::{
 };
 
 /// Reads bytes as the head of a request. What goes on to the server is one request, to one host.
+/// Whatever is accepted is written anew, so the server cannot read it differently than we did.
 pub fn request_head(bytes: &[u8]) {
     let Ok(head) = RequestHead::parse(bytes) else {
         return;
@@ -37,7 +41,8 @@ pub fn request_head(bytes: &[u8]) {
     );
 }
 
-/// Reads bytes as how TLS begins. A verdict stays the same when more bytes follow.
+/// Reads bytes as how TLS begins. A verdict stays the same when more bytes follow. Otherwise a
+/// client could get a different answer by sending in pieces.
 pub fn client_hello(bytes: &[u8]) {
     let whole = client_hello::read(bytes);
     for end in [bytes.len() / 2, bytes.len().saturating_sub(1)] {

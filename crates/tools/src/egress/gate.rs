@@ -1,4 +1,8 @@
 //! From a host that a client names to a connection: allowed, resolved and checked here.
+//!
+//! The one place where a host is allowed or refused, for both protocols. A name goes through the
+//! parser (`host`), the list (`allow`), DNS, and the check of every address found; only then is
+//! anything connected to. The proxy settings of our own environment are not used.
 
 use std::{
     io,
@@ -19,10 +23,10 @@ use super::{
 /// How long asking DNS may take.
 const RESOLVE_TIME: Duration = Duration::from_secs(15);
 
-/// How long one address may take to answer.
+/// How long one address may take to answer. They are tried one after the other.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
-/// Finds the addresses of a host.
+/// Finds the addresses of a host. Tests put their own in place of the system's.
 pub(super) type Resolver =
     dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync;
 
@@ -36,18 +40,20 @@ pub(super) fn system_resolver() -> Arc<Resolver> {
     })
 }
 
-/// Decides for one command, and notes what it refused.
+/// Decides for one command, and notes what it refused. Shared by all connections of the command.
 pub(super) struct Gate {
     pub(super) allowed: Arc<AllowedDomains>,
     pub(super) resolver: Arc<Resolver>,
     pub(super) blocked: BlockedHosts,
 }
 
-/// No connection.
+/// No connection. The text is the answer that the client gets.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
+    /// Forbidden, and shown to the user.
     #[error("blocked: {0}. Commands reach only the hosts of sandbox.allowedDomains.")]
     Blocked(BlockedHost),
+    /// Allowed, but DNS or the host itself does not answer. Not noted.
     #[error("{0}")]
     Unreachable(String),
 }
@@ -81,6 +87,8 @@ impl Gate {
         Err(Refusal::Unreachable(problem))
     }
 
+    /// Nothing is asked of DNS for a host that is not on the list: the question itself could carry
+    /// data out.
     async fn check(&self, host: &str, port: u16) -> Result<(Destination, Vec<IpAddr>), Refusal> {
         let host = HostName::parse(host)
             .map_err(|error| Refusal::Blocked(BlockedHost::unnamed(host, &error)))?;
@@ -105,7 +113,8 @@ impl Gate {
         }
     }
 
-    /// Whether a name found in TLS is the one the tunnel was made for; notes it if not.
+    /// Whether a name found in TLS is the one the tunnel was made for; notes it if not. The
+    /// spelling does not matter, as both are compared in the same form.
     pub(super) fn is_same_host(&self, name: &str, to: &Destination) -> bool {
         let blocked = match HostName::parse(name) {
             Ok(host) if host == to.host => return true,

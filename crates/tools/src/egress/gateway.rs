@@ -1,4 +1,9 @@
 //! One command's way out: the socket it is handed over by, its connections, what it was refused.
+//!
+//! It is opened before the command is started and accepts exactly one listening socket. From then
+//! on the unix socket is gone, so the command itself, which could reach it under bubblewrap, has
+//! nothing to hand over a second one to. Whether the command has started at all does not matter
+//! here: without a socket it simply waits until it is dropped.
 
 use std::{
     io,
@@ -16,19 +21,22 @@ use tokio::{
 
 use super::{gate::Gate, handover, http, socket_dir::SocketDir, socks};
 
-/// Connections of one command at a time; the next one waits.
+/// Connections of one command at a time; the next one waits. One command cannot take all of the
+/// process's connections.
 const MOST_CONNECTIONS: usize = 64;
 
 /// The way out. When it is dropped, every connection is closed and the socket is gone.
 pub(crate) struct Gateway {
     socket: PathBuf,
+    /// Emptied by whoever is first: the task once a socket was handed over, or the drop.
     dir: Arc<Mutex<Option<SocketDir>>>,
     gate: Arc<Gate>,
     serving: JoinHandle<()>,
 }
 
 impl Gateway {
-    /// Opens it, in a directory of its own below `base`.
+    /// Opens it, in a directory of its own below `base`. Must be called on a runtime, which serves
+    /// it in a task of its own.
     pub(super) fn open(
         base: &Path,
         gate: Arc<Gate>,
@@ -77,7 +85,11 @@ impl Drop for Gateway {
     }
 }
 
-/// Accepts connections for as long as it is polled.
+/// Accepts connections for as long as it is polled. When it is dropped, so is the set of
+/// connections, which ends each of them.
+///
+/// A permit is taken before a connection is accepted: what is too much waits in the kernel's queue
+/// and costs no descriptor.
 async fn serve(listener: &TcpListener, gate: &Arc<Gate>, all: &Arc<Semaphore>) {
     let own = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
@@ -110,7 +122,8 @@ async fn serve(listener: &TcpListener, gate: &Arc<Gate>, all: &Arc<Semaphore>) {
     }
 }
 
-/// Tells the protocols apart by their first byte.
+/// Tells the protocols apart by their first byte. SOCKS5 begins with 5, which no method of HTTP
+/// does. A client that sends nothing is closed after a while.
 async fn connection(stream: TcpStream, gate: &Gate) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let (reader, writer) = stream.into_split();

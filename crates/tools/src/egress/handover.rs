@@ -1,4 +1,13 @@
 //! The listening socket of a command's network namespace, handed out to us before it starts.
+//!
+//! ```text
+//! inside   connects, sends one byte with the socket
+//! here     checks it, removes the unix socket, answers with a 1
+//! inside   goes on to the command
+//! ```
+//!
+//! The socket keeps belonging to the namespace it was made in, so accepting here yields connections
+//! from inside.
 
 use std::{
     io::{self, IoSlice, IoSliceMut, Read},
@@ -20,13 +29,15 @@ use tokio::{
 
 use super::socket_dir::connect;
 
-/// How long the other side may take once it has connected.
+/// How long the other side may take once it has connected. Both sides use it, so neither waits for
+/// ever for one that was killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is sent back when the socket was accepted.
 const ACCEPTED: u8 = 1;
 
-/// Sends a listening socket to whoever listens at `path`, and waits until it is accepted.
+/// Sends a listening socket to whoever listens at `path`, and waits until it is accepted. On an
+/// error the command is not started.
 pub(super) fn send(path: &Path, listener: &TcpListener) -> io::Result<()> {
     let mut stream = connect(path)?;
     let sockets = [listener.as_fd()];
@@ -51,7 +62,8 @@ pub(super) fn send(path: &Path, listener: &TcpListener) -> io::Result<()> {
     }
 }
 
-/// A socket that arrived; its sender waits to hear that it was accepted.
+/// A socket that arrived; its sender waits to hear that it was accepted. Dropped instead of
+/// accepted, the sender fails.
 pub(super) struct Handed {
     listener: tokio::net::TcpListener,
     sender: UnixStream,
@@ -65,7 +77,7 @@ impl Handed {
     }
 }
 
-/// Waits for one. Whatever else arrives is dropped.
+/// Waits for one. Whatever else arrives is dropped. Senders are served one by one.
 pub(super) async fn receive(at: &UnixListener) -> io::Result<Handed> {
     loop {
         let (sender, _) = at.accept().await?;
@@ -79,6 +91,7 @@ pub(super) async fn receive(at: &UnixListener) -> io::Result<Handed> {
     }
 }
 
+/// `None` for a message without a descriptor. Descriptors beyond the first are closed.
 fn receive_fd(stream: &impl AsFd) -> io::Result<Option<OwnedFd>> {
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -96,7 +109,9 @@ fn receive_fd(stream: &impl AsFd) -> io::Result<Option<OwnedFd>> {
     Ok(received.next())
 }
 
-/// Only a listening TCP socket on a loopback device will do.
+/// Only a listening TCP socket on a loopback device will do. Anything else that is sent, such as a
+/// socket that is connected to a service on this machine, must not be served as if it were the
+/// command's.
 fn checked(fd: OwnedFd) -> io::Result<tokio::net::TcpListener> {
     let is_listening = sockopt::socket_domain(&fd)? == AddressFamily::INET
         && sockopt::socket_type(&fd)? == SocketType::STREAM

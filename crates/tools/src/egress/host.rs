@@ -1,4 +1,8 @@
 //! Names of hosts as clients and settings write them, in one form that can be compared.
+//!
+//! A name has many spellings (case, a trailing dot, Unicode, percent signs) and so have addresses.
+//! Comparing texts would let one of them past the list, so everything is parsed into [`HostName`]
+//! first and only that is compared, resolved and shown.
 
 use std::fmt;
 
@@ -7,7 +11,8 @@ use url::Host;
 /// The longest name DNS has.
 const LONGEST: usize = 253;
 
-/// A host's name: lower case, ASCII, without a trailing dot, and not an address.
+/// A host's name: lower case, ASCII, without a trailing dot, and not an address. Parsing its text
+/// again gives the same name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct HostName(String);
 
@@ -44,6 +49,7 @@ impl HostName {
         }
     }
 
+    /// The URL parser accepts characters that DNS names do not have.
     fn checked(name: String) -> Result<Self, HostError> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_whole = |label: &str| !label.is_empty() && label.len() <= 63;
@@ -79,7 +85,8 @@ pub(crate) struct Destination {
     pub(crate) port: u16,
 }
 
-/// Splits `host:port`; the port is digits only. Brackets around an address keep its colons.
+/// Splits `host:port`; the port is digits only. Brackets around an address keep its colons. A text
+/// with several colons and no brackets is left whole.
 pub(crate) fn split_port(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),

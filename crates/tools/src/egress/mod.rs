@@ -1,9 +1,20 @@
 //! The network of sandboxed commands: a list of hosts, reached through a proxy in this process.
 //!
 //! A command runs in a network namespace of its own that has only a loopback device. Before it
-//! starts, [`forward_main`] opens a listening socket on that device and hands it out to us
-//! through the unix socket of its `Gateway`; connections made inside are accepted here. So
-//! nothing runs inside on our behalf, and there is no other way out.
+//! starts, a listening socket is opened on that device, by what sets up the sandbox or, under
+//! bubblewrap, by [`forward_main`], and handed out to us through the unix socket of its `Gateway`;
+//! connections made inside are accepted here. So nothing runs inside on our behalf, and there is no
+//! other way out.
+//!
+//! ```text
+//! client inside -> gateway -> http  -> gate (list, DNS, address) -> tunnel or one request -> host
+//!                          -> socks -> gate                      -> tunnel
+//! ```
+//!
+//! Whatever a command sends is untrusted. A host is decided on by its name as the proxy understands
+//! it, in one canonical form, and the proxy resolves it and connects to an address it has checked.
+//! TLS is not opened. Each command has its own gateway, so refusals are told with the command that
+//! caused them; all end when the command does.
 
 mod allow;
 mod blocked;
@@ -44,7 +55,8 @@ use packages::{PackageConfig, PackageHosts};
 /// Connections of all commands together. Each takes two file descriptors of this process.
 const MOST_CONNECTIONS: usize = 256;
 
-/// Which hosts commands may reach, and how: one for a process.
+/// Which hosts commands may reach, and how: one for a process. Made from the settings; it does
+/// nothing until a command is run.
 pub struct Egress {
     named: AllowedDomains,
     packages: Option<PackageConfig>,
@@ -55,6 +67,8 @@ pub struct Egress {
     resolver: Arc<Resolver>,
 }
 
+/// What the package managers' configuration adds. It is looked for once in a process, so that
+/// changes to it are seen by the next one.
 struct Found {
     allowed: Arc<AllowedDomains>,
     packages: PackageHosts,
@@ -107,14 +121,16 @@ impl Egress {
         self.found.get_or_init(find).await
     }
 
-    /// Tells a command's programs of the proxy.
+    /// Tells a command's programs of the proxy. Values that are there already are replaced for the
+    /// proxy, and kept for registries.
     pub(crate) async fn add_variables(&self, env: &mut Vec<(OsString, OsString)>, cwd: &Path) {
         let found = self.found().await;
         variables::add(env, &found.allowed);
         variables::add_registries(env, &found.packages.variables, cwd);
     }
 
-    /// A way out for one command. It is closed when the gateway is dropped.
+    /// A way out for one command. It is closed when the gateway is dropped. The first call looks
+    /// for the package managers' hosts, which may take some seconds.
     pub(crate) async fn open(&self) -> io::Result<Gateway> {
         let gate = Arc::new(Gate {
             allowed: Arc::clone(&self.found().await.allowed),

@@ -8,10 +8,11 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// A connection on which nothing moves for so long is closed.
+/// A connection on which nothing moves for so long is closed. In either direction: a long download
+/// keeps its silent other half open.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// When something last moved on a connection.
+/// When something last moved on a connection. Shared by both directions.
 pub(super) struct Activity(Mutex<Instant>);
 
 impl Activity {
@@ -35,7 +36,8 @@ impl Activity {
     }
 }
 
-/// Copies to the end, and passes the end on.
+/// Copies to the end, and passes the end on. Every piece is flushed, as the other side may wait for
+/// it before it sends anything.
 pub(super) async fn copy(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),

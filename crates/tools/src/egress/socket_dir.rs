@@ -1,4 +1,13 @@
 //! A private directory for one command's socket, gone with it, whatever happens to us.
+//!
+//! ```text
+//! <base>/                  0700, locked shared while a directory is made
+//! <base>/egress-XXXXXX/    0700, locked for as long as it is used
+//! <base>/egress-XXXXXX/s   the socket
+//! ```
+//!
+//! Locks are `flock`s, which the kernel releases when their process ends, however it ends. Whoever
+//! makes the next directory removes those without a lock.
 
 use std::{
     ffi::OsString,
@@ -20,11 +29,11 @@ use rustix::fs::{FlockOperation, flock};
 /// The socket's name in its directory.
 const NAME: &str = "s";
 
-/// A path longer than this does not fit into a socket's address.
+/// A path longer than this does not fit into a socket's address, for which Linux has 108 bytes.
 const LONGEST_PATH: usize = 100;
 
 /// The directory. Its lock says that somebody is using it; the kernel takes the lock back from a
-/// process that was killed.
+/// process that was killed. Dropped, it is removed with its socket.
 #[derive(Debug)]
 pub(super) struct SocketDir {
     path: PathBuf,
@@ -32,7 +41,8 @@ pub(super) struct SocketDir {
 }
 
 impl SocketDir {
-    /// Makes one in `base`, and removes what killed processes left there.
+    /// Makes one in `base`, and removes what killed processes left there. `base` may be shared by
+    /// any number of processes of the user.
     pub(super) fn make(base: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(base)?;
         fs::set_permissions(base, Permissions::from_mode(0o700))?;
@@ -83,6 +93,8 @@ pub(super) fn connect(socket: &Path) -> io::Result<UnixStream> {
 /// A path that fits into a socket's address.
 enum Address {
     Itself(PathBuf),
+    /// Through the open directory: `/proc/self/fd/<number>/<name>`. The file must stay open while
+    /// it is used.
     Within(File, OsString),
 }
 

@@ -1,4 +1,14 @@
 //! The SOCKS5 side of the proxy: connections by the name of a host, without authentication.
+//!
+//! ```text
+//! client   5, count, methods               offers 0, no authentication
+//! proxy    5, 0
+//! client   5, 1, 0, kind, host, port (2)   kind 1: IPv4, 3: length and name, 4: IPv6
+//! proxy    5, reply, 0, 1, 0 (4), 0 (2)
+//! ```
+//!
+//! Clients that resolve names themselves send addresses, which are refused. A malformed request
+//! closes the connection without a reply.
 
 use std::{
     io,
@@ -25,7 +35,7 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// What is answered to a request.
+/// What is answered to a request. As numbered by RFC 1928.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reply {
     Succeeded = 0,
@@ -34,7 +44,8 @@ enum Reply {
     NoSuchCommand = 7,
 }
 
-/// Serves one connection.
+/// Serves one connection. The client has [`HEAD_TIME`] for its request; after the reply the
+/// connection is a tunnel.
 pub(super) async fn serve(
     mut reader: impl AsyncBufRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
@@ -55,7 +66,8 @@ pub(super) async fn serve(
 }
 
 /// The host and port asked for; `None` for another command than to connect. An address is given as
-/// text: it is refused where all addresses are.
+/// text: it is refused where all addresses are. The address is read in full even for a command that
+/// is not supported, so the reply comes at the right time.
 async fn request(
     reader: &mut (impl AsyncBufRead + Unpin),
     writer: &mut (impl AsyncWrite + Unpin),

@@ -1,4 +1,7 @@
 //! A tunnel to a host: bytes both ways, with one look at how TLS begins.
+//!
+//! What follows the first message is not looked at. A protocol other than TLS passes as it is: the
+//! host was allowed, and there is no second name in it to check.
 
 use std::{io, time::Duration};
 
@@ -19,7 +22,9 @@ use super::{
 pub(super) const HEAD_TIME: Duration = Duration::from_secs(30);
 
 /// Runs a tunnel to its end. TLS is not opened, but its first message names a host: when that is
-/// another one than the client asked us for, the tunnel is closed.
+/// another one than the client asked us for, the tunnel is closed. Each direction ends on its own
+/// and passes its end on; an error in one ends both. A tunnel on which nothing moves is closed, see
+/// `relay`.
 pub(super) async fn run(
     mut reader: impl AsyncBufRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
@@ -41,7 +46,9 @@ pub(super) async fn run(
     }
 }
 
-/// Passes the first bytes on once they are seen to be for the right host.
+/// Passes the first bytes on once they are seen to be for the right host: until the first message
+/// of TLS is whole, nothing of it reaches the server. A client that closes before it has sent
+/// anything is no error.
 async fn screen(
     reader: &mut (impl AsyncBufRead + Unpin),
     server: &mut (impl AsyncWrite + Unpin),

@@ -1,4 +1,7 @@
 //! How programs are told of the proxy: by variables, each family in its own way.
+//!
+//! Nothing depends on them for safety: a program that ignores them finds a network without a way
+//! out.
 
 use std::{ffi::OsString, path::Path};
 
@@ -21,7 +24,8 @@ const WITH_ADDRESS: [&str; 12] = [
     "npm_config_proxy",
 ];
 
-/// Hosts that are not asked for through the proxy.
+/// Hosts that are not asked for through the proxy. A command that starts a server and asks it must
+/// not be sent to the proxy for that.
 const WITHOUT_PROXY: [&str; 3] = ["NO_PROXY", "no_proxy", "npm_config_noproxy"];
 
 /// Node's own client looks at the variables only when told to. npm's look for a newer version of
@@ -31,7 +35,8 @@ const SWITCHES: [(&str, &str); 2] = [
     ("npm_config_update_notifier", "false"),
 ];
 
-/// Adds them to a command's environment, in place of what was there.
+/// Adds them to a command's environment, in place of what was there. `allowed` decides whether
+/// `localhost` means the machine outside or the command's own namespace.
 pub(super) fn add(env: &mut Vec<(OsString, OsString)>, allowed: &AllowedDomains) {
     let address = format!("http://127.0.0.1:{PORT}");
     // Servers that a command starts itself are beside it, not behind the proxy. A registry on the

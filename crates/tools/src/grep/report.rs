@@ -1,4 +1,8 @@
 //! What is said about the files that match, within bounds.
+//!
+//! Lines are added until one of the bounds is reached: `head_limit`, or the size of a report. A cut
+//! report says how many lines or files it has and that there are more. Files come newest first
+//! where only names are asked for, otherwise in the order of their paths.
 
 use std::{io, path::Path};
 
@@ -12,12 +16,14 @@ use super::{
 };
 use crate::{ToolError, blocking, glob::newest_first, paths};
 
-/// Characters of a report, below what the conversation takes of one result.
+/// Characters of a report, below what the conversation takes of one result. Measured in bytes, so
+/// text beyond ASCII gets less.
 const MAX_CHARS: usize = 25_000;
-/// Characters of a line.
+/// Characters of a line. Longer lines are mostly minified code or data.
 const LINE_CHARS: usize = 500;
 
-/// The report in the mode asked for.
+/// The report in the mode asked for. No match is an answer, not an error: a model that searches for
+/// something absent has learnt that it is absent.
 pub(super) fn report(
     input: &Input,
     hits: Vec<Hit>,
@@ -70,6 +76,8 @@ pub(super) fn report(
     }
 }
 
+/// Searches one file again and prints its matches. `-A` and `-B` override `-C`. With context,
+/// groups of lines are separated by `--`, also between files.
 fn content(
     input: &Input,
     hit: &Hit,
@@ -96,7 +104,7 @@ fn content(
     let _ = search(&mut searcher, matcher, &hit.path, &mut printer);
 }
 
-/// Lines of a report, up to the bounds.
+/// Lines of a report, up to the bounds. Once a line did not fit, `cut` stays set.
 struct Lines {
     text: String,
     count: usize,
@@ -126,6 +134,7 @@ impl Lines {
         true
     }
 
+    /// The text without its last newline; `of` completes the sentence "the first N …".
     fn finish(mut self, of: &str) -> String {
         if self.cut {
             self.text.push_str(&format!(
@@ -139,12 +148,15 @@ impl Lines {
 }
 
 /// Writes matches and their context the way grep does: `path:line:text`, `path-line-text`.
+/// Returning `false` from a sink ends the search of the file.
 struct Printer<'a> {
+    /// `None` when the call named this one file: repeating it on every line would be noise.
     name: Option<String>,
     lines: &'a mut Lines,
 }
 
 impl Printer<'_> {
+    /// Bytes that are not UTF-8 are replaced. A line is cut by characters, not bytes.
     fn print(&mut self, bytes: &[u8], number: Option<u64>, mark: char) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\r', '\n']);

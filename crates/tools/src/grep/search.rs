@@ -1,4 +1,9 @@
 //! Which files match: all of them in parallel, each only as far as it takes to know.
+//!
+//! The pattern comes from a model and the files from a repository; neither may take unbounded time
+//! or memory. The expressions have no backreferences or look-around, so matching is linear in the
+//! text. A file is binary from its first zero byte on and is not searched further. Files are opened
+//! as regular files without following links, because the walk may be out of date.
 
 use std::{
     io,
@@ -20,7 +25,8 @@ use tokio_util::sync::CancellationToken;
 use super::{Input, OutputMode};
 use crate::{Hidden, ToolError, blocking, paths, walk};
 
-/// Memory one search may take: a line longer than this is not searched.
+/// Memory one search may take: a line longer than this is not searched. With `multiline` that holds
+/// for a whole file.
 const HEAP_BYTES: usize = 128 * 1024 * 1024;
 
 /// A file that matches.
@@ -31,7 +37,8 @@ pub(super) struct Hit {
     pub(super) count: u64,
 }
 
-/// The expression, or what is wrong with it.
+/// The expression, or what is wrong with it. `^` and `$` match at lines. Without `multiline` a
+/// match never spans lines, and a pattern with a literal line break is an error.
 pub(super) fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
     builder
@@ -46,6 +53,7 @@ pub(super) fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
         .map_err(|error| ToolError(explain(&input.pattern, &error.to_string())))
 }
 
+/// The parser's message, with a hint for the mistakes that come from other dialects of expressions.
 fn explain(pattern: &str, error: &str) -> String {
     let hint = if error.contains("repetition") && pattern.contains('{') {
         "; for a literal brace write \\{"
@@ -67,7 +75,8 @@ fn explain(pattern: &str, error: &str) -> String {
     )
 }
 
-/// Searches a file that may have become something else since it was listed.
+/// Searches a file that may have become something else since it was listed. `None` when it cannot
+/// be opened or read; such a file counts as one without a match.
 pub(super) fn search(
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
@@ -90,7 +99,8 @@ pub(super) fn searcher(input: &Input) -> SearcherBuilder {
     builder
 }
 
-/// Every file that matches, in order of path.
+/// Every file that matches, in order of path. A path to a file searches that file alone, even if it
+/// is ignored.
 pub(super) fn hits(
     input: &Input,
     path: &Path,
@@ -149,6 +159,7 @@ pub(super) fn hits(
     Ok(hits)
 }
 
+/// A glob with `!` in front excludes files. A type is one of ripgrep's own list.
 fn walk_of(input: &Input, path: &Path, hidden: &Hidden) -> Result<WalkBuilder, ToolError> {
     let mut walk = walk::below(path, hidden);
     if let Some(glob) = &input.glob {
@@ -166,6 +177,8 @@ fn walk_of(input: &Input, path: &Path, hidden: &Hidden) -> Result<WalkBuilder, T
     Ok(walk)
 }
 
+/// An unknown type is an error with similar names, because a search with it would silently find
+/// nothing.
 fn types(name: &str) -> Result<Types, ToolError> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();

@@ -1,4 +1,8 @@
 //! SEARCH/REPLACE blocks over whole lines: all of them or none.
+//!
+//! Whole lines, so that `10` never changes `100`. Each block is found in the original text, then
+//! all changes are put in at once; a block therefore never sees what another one wrote, and two
+//! that touch the same line are refused rather than applied in some order.
 
 use std::ops::Range;
 
@@ -39,6 +43,10 @@ pub struct AppliedEdits {
 
 /// Applies every block to `original`, or none. Each block is matched against the original, so
 /// their order does not matter.
+///
+/// The failures are those of all blocks, in their order, so that one answer to the model names
+/// everything that has to be corrected. Bytes outside of the matched lines are kept, also the byte
+/// order mark and a missing final newline.
 pub fn apply_blocks(original: &str, blocks: &[Block]) -> Result<AppliedEdits, Vec<BlockFailure>> {
     let (bom, body) = split_bom(original);
     let file = file_lines(body);
@@ -77,6 +85,7 @@ pub fn apply_blocks(original: &str, blocks: &[Block]) -> Result<AppliedEdits, Ve
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) rung: Rung,
+    /// From 0, the end excluded. Empty only for the content of an empty file.
     pub(super) lines: Range<usize>,
     pub(super) text: String,
 }
@@ -108,6 +117,8 @@ pub(super) fn change_of(
     })
 }
 
+/// An empty search is the way to fill an empty file, and refused on any other: it could mean any
+/// place.
 fn new_content(file: &[Line<'_>], replacement: &[&str]) -> Result<Change, MatchFailure> {
     if !file.is_empty() {
         return Err(MatchFailure::EmptySearch);
@@ -133,6 +144,9 @@ struct Place<'s, 'a> {
 
 /// Looks for the lines as they are and, when they are nowhere, without blank lines at their edges
 /// that the file does not have.
+///
+/// The whole ladder is climbed with the blank edges before it is tried without them. Lines inside
+/// are never skipped.
 fn locate<'s, 'a>(
     file: &[Line<'_>],
     wanted: &'s [&'a str],
@@ -209,6 +223,10 @@ fn blank_edges(lines: &[&str]) -> (usize, usize) {
 }
 
 /// Both blocks of every pair of neighbours that share a line. `changes` are in file order.
+///
+/// `reach` is the change that ends furthest down so far: a long one may overlap several that
+/// follow. Two insertions into an empty file have the same empty range and count as overlapping.
+/// Each block is reported once.
 fn overlaps(changes: &[(usize, Change)]) -> Vec<BlockFailure> {
     let mut failures = Vec::new();
     let mut reach: Option<&(usize, Change)> = None;

@@ -3,6 +3,19 @@
 //! The map is learnt line by line from the match. A level outside it is placed by the straight
 //! line through the map, else relative to the nearest level it extends. What the evidence leaves
 //! open is refused.
+//!
+//! Example: the model wrote two spaces a level, the file has four. The searched lines pair up with
+//! the file's as 0 with 0 and 2 with 4, and a new line at 4 goes to 8:
+//!
+//! ```text
+//! searched         file                 new line      written as
+//! if x {           if x {
+//!   a()                a()                  b()               b()
+//! ```
+//!
+//! An example of evidence that is not enough: one searched line without indentation, found at 4.
+//! Whether the model left out the indentation of that line or of the whole block cannot be told, so
+//! new lines below it that are all deeper are refused.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -11,7 +24,8 @@ use std::{
 
 use super::lines::{Line, indentation, is_blank, trim};
 
-/// A new line whose indentation cannot be told.
+/// A new line whose indentation cannot be told. It becomes
+/// [`MatchFailure::IndentationUnclear`](super::MatchFailure::IndentationUnclear).
 #[derive(Debug)]
 pub(super) struct Unclear<'a> {
     pub(super) line: &'a str,
@@ -31,6 +45,8 @@ impl Pair<'_> {
         self.ours == self.theirs
     }
 
+    /// The text lost the indentation that the file has, as when it was copied from the first word
+    /// on.
     fn was_stripped(&self) -> bool {
         self.ours.is_empty() && !self.theirs.is_empty()
     }
@@ -47,19 +63,24 @@ pub(super) struct Hunk {
 pub(super) struct Indentation<'a> {
     /// New lines are written as they came.
     same: bool,
-    /// From the text's level to the file's; `None` where lines disagree.
+    /// From the text's level to the file's; `None` where lines disagree. A level is the white space
+    /// itself, not its width: a tab and four spaces are two levels.
     levels: BTreeMap<&'a str, Option<&'a str>>,
-    /// The first line, when only it lost its indentation.
+    /// The first line, when only it lost its indentation. It is then no part of the map, which it
+    /// would distort.
     first: Option<Pair<'a>>,
     /// The old first line comes again below a new one.
     first_moved: bool,
     pairs: Vec<Pair<'a>>,
-    /// Spaces of one level, as the file has it.
+    /// Spaces of one level, as the file has it. `None` for a file without such lines; then any
+    /// distance is believed.
     step: Option<i64>,
 }
 
 impl<'a> Indentation<'a> {
-    /// Learns from the lines of the file at `lines`, the searched lines and the new lines.
+    /// Learns from the lines of the file at `lines`, the searched lines and the new lines. It is an
+    /// error when the new lines share no level with the searched ones and are not written in the
+    /// file's own terms either, or when a lone searched line says too little.
     pub(super) fn learn<'r>(
         file: &[Line<'a>],
         lines: Range<usize>,
@@ -115,7 +136,10 @@ impl<'a> Indentation<'a> {
     }
 
     /// The indentation for `line`, number `index` of the replacement, which takes the place of
-    /// searched lines together with the other new lines of `hunk`.
+    /// searched lines together with the other new lines of `hunk`. In this order: the stripped
+    /// first line; a level of the map; for a level on which the match disagrees, the replaced lines
+    /// alone, if one new line takes their place; and for a level outside of the map, the straight
+    /// line or the nearest shorter level.
     pub(super) fn of<'r>(
         &self,
         index: usize,
@@ -182,6 +206,8 @@ impl<'a> Indentation<'a> {
             .then_some(*first_later)
     }
 
+    /// Draws the map from all lines; then, if the first line was stripped, from the others, when
+    /// these are all written as in the file, or agree with each other only without the first.
     fn draw_map(&mut self) {
         self.levels = map_of(&self.pairs);
         let [first, rest @ ..] = self.pairs.as_slice() else {
@@ -210,7 +236,9 @@ impl<'a> Indentation<'a> {
         theirs.all(|other| other == first).then(|| first.to_owned())
     }
 
-    /// Places a level on the straight line through all levels of the map.
+    /// Places a level on the straight line through all levels of the map. `None` where the levels
+    /// are not on one line, the result is no whole number of characters or negative, or tabs and
+    /// spaces are mixed within one side.
     fn by_line(&self, level: &str) -> Option<String> {
         let mut ours_of = Kind::Either;
         let mut theirs_of = Kind::Either;
@@ -282,7 +310,8 @@ impl<'a> Indentation<'a> {
     }
 }
 
-/// Levels on which lines disagree, or that the file has in another order, map to `None`.
+/// Levels on which lines disagree, or that the file has in another order, map to `None`. A deeper
+/// level of the text has to be a deeper one in the file.
 fn map_of<'a>(pairs: &[Pair<'a>]) -> BTreeMap<&'a str, Option<&'a str>> {
     let mut levels: BTreeMap<&str, Option<&str>> = BTreeMap::new();
     for pair in pairs {
@@ -305,7 +334,8 @@ fn map_of<'a>(pairs: &[Pair<'a>]) -> BTreeMap<&'a str, Option<&'a str>> {
     levels
 }
 
-/// How many spaces lines of the file are usually deeper than the line above them.
+/// How many spaces lines of the file are usually deeper than the line above them. Of steps that are
+/// equally frequent the smallest counts.
 fn usual_step(file: &[Line<'_>]) -> Option<i64> {
     let mut steps: BTreeMap<usize, usize> = BTreeMap::new();
     let mut above = 0;

@@ -1,4 +1,8 @@
 //! The ladder: how loosely lines are compared, and where a run of lines is found.
+//!
+//! Each rung is a function from a line to a key; two lines are the same on a rung if their keys
+//! are. The rungs are tried from the tightest to the loosest. The first on which the text occurs
+//! decides: one place is the answer, several are ambiguous, and a looser rung could only add more.
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
@@ -34,7 +38,7 @@ impl fmt::Display for Rung {
     }
 }
 
-/// Where a run of lines is.
+/// Where a run of lines is. Lines count from 0.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Nowhere,
@@ -42,7 +46,9 @@ pub(super) enum Found {
     Often { rung: Rung, at: Vec<usize> },
 }
 
-/// Tab widths under which tabs and spaces may turn out to be the same indentation.
+/// Tab widths under which tabs and spaces may turn out to be the same indentation. All of them are
+/// tried, and the places found under any of them count together, so that two widths which disagree
+/// are ambiguous.
 const TAB_WIDTHS: [usize; 4] = [4, 2, 8, 3];
 
 /// The tightest rung on which `wanted` occurs in `file`, and where.
@@ -78,6 +84,8 @@ fn places(file: &[Line<'_>], wanted: &[&str], rung: Rung) -> Vec<usize> {
     }
 }
 
+/// Where neither side has a tab in an indentation there is nothing to convert, and the rung finds
+/// nothing. Blank lines are equal whatever white space they have.
 fn tab_equivalent(file: &[Line<'_>], wanted: &[&str]) -> Vec<usize> {
     let tabbed = |line: &str| indentation(line).contains('\t');
     if !wanted.iter().any(|line| tabbed(line)) && !file.iter().any(|line| tabbed(line.text)) {
@@ -101,7 +109,8 @@ fn tab_equivalent(file: &[Line<'_>], wanted: &[&str]) -> Vec<usize> {
     all
 }
 
-/// What two lines must share to count as the same.
+/// What two lines must share to count as the same. `column` is 0 on every rung but the one for
+/// tabs.
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
     column: usize,
@@ -182,7 +191,8 @@ fn column(indent: &str, width: usize) -> usize {
     })
 }
 
-/// Typographic quotes, dashes and spaces as ASCII ones, trimmed.
+/// Typographic quotes, dashes and spaces as ASCII ones, trimmed. Each character maps to one
+/// character, so words are never joined or split.
 fn plain_punctuation(line: &str) -> Cow<'_, str> {
     if line.is_ascii() {
         return Cow::Borrowed(trim(line));

@@ -3,6 +3,20 @@
 //! Two units share one ladder of rungs, each tried only when the one before found nothing. Text
 //! found in more than one place on a rung is refused; nothing looser is tried. Similarity never
 //! decides where an edit goes: it only picks what a refusal shows.
+//!
+//! The units are [`replace_string`], for the Edit tool, and [`apply_blocks`], for the answers of
+//! the dev agent:
+//!
+//! ```text
+//!                     string                     blocks
+//! exact               any text                   whole lines
+//! line ends aside     any text                   whole lines
+//! looser rungs        whole lines                whole lines
+//! several at once     replace_all, first two     all of them or none
+//! ```
+//!
+//! A wrong edit is worse than a refusal: a refusal costs another attempt, a wrong edit may go
+//! unnoticed.
 
 mod blocks;
 mod failure;

@@ -1,4 +1,10 @@
 //! The part of a file that comes nearest to a text that is not in it: for display only.
+//!
+//! A refusal with the place that was probably meant lets the model correct its text in one attempt
+//! instead of reading the file again. Nothing here has an influence on where an edit goes.
+//!
+//! Two ways, the second only if the first finds nothing: lines that both texts have vote for where
+//! the text would begin; else the one line that is most like the longest wanted line.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,8 +26,9 @@ pub struct Nearest {
     pub difference: Option<String>,
 }
 
-/// Lines shown, and characters of each.
+/// Lines of the file that are shown; the searched text may be longer.
 const SHOWN_LINES: usize = 16;
+/// Characters of a shown line.
 const SHOWN_CHARS: usize = 160;
 /// A line that occurs more often than this in the search says little about the place.
 const MAX_REPEATS: usize = 8;
@@ -41,7 +48,9 @@ impl fmt::Display for Nearest {
     }
 }
 
-/// The region that shares most with `wanted`, if any does.
+/// The region that shares most with `wanted`, if any does. As many lines as were wanted are shown,
+/// up to the limit. The difference is the first explanation that applies: line numbers copied
+/// along, the change made already, the first line that differs.
 pub(super) fn nearest(file: &[Line<'_>], wanted: &[&str], replacement: &[&str]) -> Option<Nearest> {
     let start = by_shared_lines(file, wanted).or_else(|| by_likeness(file, wanted))?;
     let end = file.len().min(start + wanted.len().clamp(1, SHOWN_LINES));
@@ -79,6 +88,9 @@ fn by_shared_lines(file: &[Line<'_>], wanted: &[&str]) -> Option<usize> {
 }
 
 /// The line most like the longest wanted one, when it is more than half alike.
+///
+/// Likeness is the share of pairs of neighbouring bytes that both lines have (Dice's coefficient):
+/// linear, and tolerant of a changed name in the middle.
 fn by_likeness(file: &[Line<'_>], wanted: &[&str]) -> Option<usize> {
     let (offset, longest) = wanted
         .iter()
@@ -138,6 +150,8 @@ fn already_there(file: &[Line<'_>], wanted: &[&str], replacement: &[&str]) -> Op
     }
 }
 
+/// Indentation is not a difference here: the ladder ignores it as well. `None` when no line differs
+/// and the file does not end before the text.
 fn first_difference(file: &[Line<'_>], start: usize, wanted: &[&str]) -> Option<String> {
     let differing = wanted
         .iter()

@@ -1,5 +1,11 @@
 //! The replacement as the file would have it: lines that did not change keep the file's bytes,
 //! new lines get its indentation and its line ends.
+//!
+//! On the exact rung the replacement is put in as it is. On a looser rung the file differs from
+//! what the model believed, so the two texts of the block are compared first. Lines that both have
+//! are context: the file's own line stays, with its white space, tabs and quotes. Only lines that
+//! the model changed or added are taken from the replacement, with their indentation translated
+//! (`indent`).
 
 use std::ops::Range;
 
@@ -12,7 +18,8 @@ use super::{
     lines::{Line, is_blank, trim, trim_end},
 };
 
-/// Past this many pairs of lines the middle of a block is taken as changed throughout.
+/// Past this many pairs of lines the middle of a block is taken as changed throughout. Comparing
+/// takes time in proportion to it. Equal lines at the beginning and the end are still kept.
 const MAX_COMPARED: usize = 4_000_000;
 
 /// A line of the outcome.
@@ -51,10 +58,14 @@ pub(super) fn rewrite(
     Ok(joined(there, &outcome, end_at(file, lines)))
 }
 
+/// Where the matched lines end in different ways, an exact match still has to be compared line by
+/// line, so that each kept line keeps its end.
 fn alike_ends(lines: &[Line<'_>]) -> bool {
     lines.windows(2).all(|pair| pair[0].end == pair[1].end)
 }
 
+/// The lines of the result in order. A new blank line is written without white space, except where
+/// the indentation agrees and lines are written as they came.
 fn outcome<'a>(
     file: &[Line<'_>],
     at: Range<usize>,

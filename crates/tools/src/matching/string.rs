@@ -1,4 +1,13 @@
 //! Replacing a string: the Edit tool's unit. Exact first, whole lines of the ladder second.
+//!
+//! Three attempts, each only when the one before found nothing:
+//!
+//! 1. The text exactly as given, anywhere, also within a line.
+//! 2. The same with CRLF and LF taken as equal, in a file that uses only one of them.
+//! 3. As whole lines on the looser rungs, like a block with one change.
+//!
+//! Ambiguity ends the search at any of them. New text gets the line ends of the file where these
+//! are all alike.
 
 use memchr::memmem;
 
@@ -9,7 +18,8 @@ use super::{
     nearest::nearest,
 };
 
-/// How many occurrences are replaced.
+/// How many occurrences are replaced. On the looser rungs the text has to be in one place in both
+/// cases: the places may differ from each other, and one replacement would not fit them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occurrence {
     /// The only one.
@@ -64,6 +74,7 @@ pub fn replace_string(
     })
 }
 
+/// An empty old text fills an empty file. The new text is taken as it is, without a newline added.
 fn created(bom: &str, body: &str, new: &str) -> Result<Replaced, MatchFailure> {
     if !body.is_empty() {
         return Err(MatchFailure::EmptySearch);
@@ -77,6 +88,8 @@ fn created(bom: &str, body: &str, new: &str) -> Result<Replaced, MatchFailure> {
     })
 }
 
+/// `None` when the text is not there. The offsets are bytes, which is safe: a match of valid UTF-8
+/// in valid UTF-8 begins and ends at characters.
 fn exact(
     body: &str,
     file: &[Line<'_>],
@@ -139,6 +152,15 @@ fn across_line_ends(
     }))
 }
 
+/// The last attempt, so finding nothing is an error with the nearest text. Whether or not both
+/// texts end with a newline decides what they mean as lines:
+///
+/// ```text
+/// old ends with \n, new too       both as lines
+/// old ends with \n, new empty     the lines are deleted
+/// old ends with \n, new without   refused: it would join lines
+/// old without                     both as lines
+/// ```
 fn whole_lines(file: &[Line<'_>], old: &str, new: &str) -> Result<Replaced, MatchFailure> {
     // A newline at the end belongs to the last line here; as a block it would be one line more.
     let (old, new) = match (old.strip_suffix('\n'), new.strip_suffix('\n')) {

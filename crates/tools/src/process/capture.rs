@@ -1,4 +1,14 @@
 //! A command's output with bounded memory: both ends here, the whole on disk if it is long.
+//!
+//! Bytes pass through plain text, redaction and what is kept. The first two may hold some back
+//! until more has come: a line that is not complete, a text that may be the beginning of a secret.
+//! So a secret that arrives in two pieces is redacted too, and [`Capture::finish`] must be called
+//! for the last bytes to arrive.
+//!
+//! ```text
+//! Whole  -- more than RESULT_LIMIT characters --> Ends    (Capture::new)
+//! File                                                    (Capture::to_file)
+//! ```
 
 use std::{
     io,
@@ -15,7 +25,8 @@ use super::{
     spill::{CAP, Spill},
 };
 
-/// The tail is shortened only once it has grown to this, not at every piece.
+/// The tail is shortened only once it has grown to this, not at every piece. Shortening moves the
+/// whole tail.
 const TAIL_SLACK: usize = 256 << 10;
 
 /// Takes output as it comes.
@@ -28,20 +39,24 @@ pub struct Capture {
     kept: Kept,
 }
 
+/// Once output has become [`Kept::Ends`] it stays so.
 enum Kept {
     /// All of it, still short.
     Whole(String),
     /// Both ends; the file has the rest.
     Ends(Box<Ends>),
-    /// Nothing here, all of it in a file from the start.
+    /// Nothing here, all of it in a file from the start. After an error the rest is dropped; the
+    /// command goes on.
     File(io::Result<Spill>),
 }
 
 struct Ends {
     head: String,
+    /// The last [`END`] characters at least, of all output including the head.
     tail: String,
     /// Characters so far.
     count: usize,
+    /// The error is told in the result in place of the path.
     file: Result<Spill, String>,
 }
 
@@ -59,7 +74,8 @@ impl Capture {
     }
 
     /// Output that goes to this file as it comes, for people to follow; beyond the cap without its
-    /// middle. An existing file is continued.
+    /// middle. An existing file is continued. [`Capture::finish`] then returns an empty text, or
+    /// that the output could not be kept.
     pub fn to_file(path: &Path, redactor: &Arc<Redactor>) -> io::Result<Self> {
         let file = Spill::continue_at(path, CAP)?;
         Ok(Self {
@@ -96,6 +112,7 @@ impl Capture {
         }
     }
 
+    /// Takes text that is plain and free of secrets.
     fn keep(&mut self, text: &str) {
         match &mut self.kept {
             Kept::Ends(ends) => ends.add(text),
@@ -118,7 +135,8 @@ impl Capture {
         }
     }
 
-    /// The text for the model: all of it, or both ends and where the rest is.
+    /// The text for the model: all of it, or both ends and where the rest is. Everything that was
+    /// held back is in it.
     pub fn finish(mut self) -> String {
         let mut rest = String::new();
         std::mem::take(&mut self.plain).finish(&mut rest);
@@ -152,6 +170,7 @@ impl Ends {
         ends
     }
 
+    /// The tail is cut at a character; `last` cuts it at a line in the end.
     fn add(&mut self, text: &str) {
         self.count += text.chars().count();
         if let Ok(file) = &mut self.file

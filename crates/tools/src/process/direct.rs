@@ -1,4 +1,7 @@
 //! A command that we run ourselves, held by its process group: where there is no guard.
+//!
+//! Used on systems without guards and in tests. A process that leaves the group (`setsid`) is not
+//! found, and nothing happens to the command if we are killed.
 
 use std::{
     io,
@@ -18,15 +21,17 @@ use crate::sandbox::CommandLine;
 
 use super::{Capture, Ended, Ending, Launch, OUTPUT_GRACE, ProcessError, hold::Hold};
 
-/// A command under way.
+/// A command under way. Dropped, its group is killed.
 pub(super) struct Running {
     child: Child,
     output: pipe::Receiver,
     hold: Hold,
+    /// Whether the output has ended: nobody holds the pipe any more.
     closed: bool,
 }
 
 impl Running {
+    /// Standard input is empty, and the environment is the one in `line`.
     pub(super) fn start(launch: &Launch, line: &CommandLine) -> Result<Self, ProcessError> {
         let failed = |error| ProcessError::Start {
             program: launch.program.clone(),
@@ -56,7 +61,9 @@ impl Running {
         })
     }
 
-    /// Until the process has ended; says how, if that was our doing.
+    /// Until the process has ended; says how, if that was our doing. After the steps of
+    /// [`Hold::tighten`] it goes on waiting and killing every few seconds: there is no end without
+    /// the process's end.
     pub(super) async fn follow(
         &mut self,
         deadline: Instant,
@@ -88,7 +95,9 @@ impl Running {
         }
     }
 
-    /// After the process's end: what it still had to say, and what it left behind.
+    /// After the process's end: what it still had to say, and what it left behind. A background
+    /// process that holds the output is noticed by that and killed with its group; one that has
+    /// closed it is killed too, but not told.
     pub(super) async fn conclude(mut self, capture: &mut Capture) -> Result<Ended, ProcessError> {
         self.hold.collected();
         // Already collected, so this does not wait.
@@ -109,6 +118,7 @@ impl Running {
         })
     }
 
+    /// Reads until the output ends or pauses for [`OUTPUT_GRACE`].
     async fn drain(&mut self, capture: &mut Capture) {
         let mut buffer = vec![0; 64 << 10];
         while !self.closed {

@@ -1,4 +1,9 @@
 //! A command that a guard runs for us.
+//!
+//! The control socket carries three things: a byte from us that asks the command to end, the
+//! closing of our half that kills it, and the guard's report followed by the end of the stream.
+//! Output comes over a pipe of its own. Both are read at the same time: a command that nobody reads
+//! from would block.
 
 use std::{io, time::Instant};
 
@@ -13,7 +18,8 @@ use crate::sandbox::{Guarded, GuardedEnd, Report};
 
 use super::{Capture, Ended, Ending, GRACE, GUARD_GRACE, OUTPUT_GRACE, ProcessError};
 
-/// What the sandbox program says when it fails begins like this.
+/// What the sandbox program says when it fails begins like this. A command can print the same; only
+/// together with [`Report::NotSetUp`] does it count.
 const SANDBOX_SAYS: &[u8] = b"bwrap: ";
 
 /// More than this is no message of the sandbox program.
@@ -27,18 +33,21 @@ enum Step {
     Killed,
 }
 
-/// A command under way. Dropped, its lifeline closes and the guard kills it.
+/// A command under way. Dropped, its lifeline closes and the guard kills it, without a report to
+/// anybody.
 pub(super) struct Running {
     control: UnixStream,
     output: pipe::Receiver,
+    /// As far as it has arrived; JSON.
     report: Vec<u8>,
-    /// Output that may be the sandbox program's own.
+    /// Output that may be the sandbox program's own. `None` once it is known to be the command's.
     early: Option<Vec<u8>>,
     step: Step,
     closed: bool,
 }
 
 impl Running {
+    /// Must be called on the runtime, which watches both descriptors from here on.
     pub(super) fn new(guarded: Guarded) -> io::Result<Self> {
         guarded.control.set_nonblocking(true)?;
         Ok(Self {
@@ -51,7 +60,9 @@ impl Running {
         })
     }
 
-    /// Until the guard has reported.
+    /// Until the guard has reported. What the report says of the end is replaced by
+    /// [`Ending::TimedOut`] or [`Ending::Cancelled`] if we stopped the command; an error in the
+    /// report stays one, since protected paths may be in disorder.
     pub(super) async fn finish(
         mut self,
         deadline: Instant,
@@ -83,7 +94,8 @@ impl Running {
         Ok(ended)
     }
 
-    /// Until the guard closes its end; says how the command ended, if that was our doing.
+    /// Until the guard closes its end; says how the command ended, if that was our doing. Returns
+    /// without a report if the guard does not answer within [`GUARD_GRACE`] of being told to kill.
     async fn follow(
         &mut self,
         deadline: Instant,
@@ -136,6 +148,7 @@ impl Running {
         }
     }
 
+    /// Holds output back for as long as it could be a message of the sandbox program.
     fn take(&mut self, bytes: &[u8], capture: &mut Capture) {
         let Some(early) = &mut self.early else {
             capture.push(bytes);
@@ -155,6 +168,8 @@ impl Running {
         }
     }
 
+    /// Reads what is still in the pipe after the report, until it ends or pauses for
+    /// [`OUTPUT_GRACE`].
     async fn drain(&mut self, capture: &mut Capture) {
         let mut buffer = vec![0; 64 << 10];
         while !self.closed {
@@ -167,6 +182,7 @@ impl Running {
     }
 }
 
+/// Duration and refused hosts are filled in by the caller.
 fn ended(end: GuardedEnd) -> Ended {
     Ended {
         ending: match (end.code, end.signal) {

@@ -15,10 +15,11 @@ enum Step {
     Killed,
 }
 
-/// The hold on one process group. Dropped, it kills.
+/// The hold on one process group. Dropped, it kills. The process must be the leader of its group.
 pub(super) struct Hold {
     step: Step,
     group: Option<Pid>,
+    /// Dropped after that, it sends no signal.
     collected: bool,
 }
 
@@ -32,7 +33,8 @@ impl Hold {
         }
     }
 
-    /// Takes the next step; returns when the one after it is due.
+    /// Takes the next step; returns when the one after it is due. Each further call kills once
+    /// more.
     pub(super) fn tighten(&mut self) -> Instant {
         if self.step == Step::Running {
             self.signal(Signal::TERM);

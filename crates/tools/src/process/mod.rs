@@ -1,4 +1,15 @@
 //! Running a command to its end: output captured, time limited, nothing left behind.
+//!
+//! A command is asked of the sandbox, which starts it in a guard or says what to start directly
+//! (`guarded`, `direct`). While it runs, its output is read, turned into plain text and redacted
+//! (`plain`, `capture`), and kept in memory or in a file (`spill`). At its deadline, or when it is
+//! cancelled, it is ended in steps:
+//!
+//! ```text
+//! running -- deadline, cancelled --> asked -- GRACE --> killed -- GUARD_GRACE --> given up
+//! ```
+//!
+//! Servers, which run until they are let go of, have a module of their own (`server`).
 
 mod capture;
 mod direct;
@@ -32,19 +43,22 @@ pub use server::{Served, ServerHold, ServerLaunch, serve};
 /// How long a command may take to end once it was asked to.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// How long the guard may take to kill everything before it is killed itself.
+/// How long we wait for the guard's report once it was told to kill everything; after that we go on
+/// without one.
 const GUARD_GRACE: Duration = Duration::from_secs(3);
 
-/// How long output of a process that ended may still arrive.
+/// How long output of a process that ended may still arrive. A process that holds on to the pipe
+/// may keep it open for ever.
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 
-/// A command to run.
+/// A command to run. Cloned for each attempt; `env` and `policy` are completed for the network
+/// proxy in the clone.
 #[derive(Debug, Clone)]
 pub struct Launch {
     /// The program, by absolute path.
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
-    /// Where it starts.
+    /// Where it starts. It must be visible in the sandbox.
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
@@ -52,7 +66,8 @@ pub struct Launch {
     pub policy: SandboxPolicy,
     /// Who has said that it may run.
     pub approval: Approval,
-    /// How long it may take.
+    /// How long it may take. Setting up the sandbox counts, the end of the command in steps does
+    /// not.
     pub timeout: Duration,
 }
 
@@ -61,15 +76,15 @@ pub struct Launch {
 pub enum Ending {
     /// By itself, with an exit code.
     Exited(i32),
-    /// By a signal that was not ours.
+    /// By a signal. Also where the guard killed it for taking too much; the output then says so.
     Signalled(i32),
-    /// We stopped it: it took too long.
+    /// We stopped it: it took too long. Its exit code, if it had one, is not told.
     TimedOut,
     /// We stopped it: nobody wants it any more.
     Cancelled,
 }
 
-/// What is known of a command that has ended.
+/// What is known of a command that has ended. Under a guard, nothing that it started is left then.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     pub ending: Ending,
@@ -77,13 +92,15 @@ pub struct Ended {
     pub duration: Duration,
     /// Names of processes it had left in the background; they were stopped.
     pub leftovers: Vec<String>,
-    /// Protected paths it had changed; they were put back.
+    /// Protected paths it had changed; they were put back. Callers count a command with any of them
+    /// as failed.
     pub restored: Vec<Restored>,
     /// Hosts that the network proxy refused it, with the reason where it is not the list.
     pub blocked: Vec<String>,
 }
 
-/// The command was not run.
+/// There is no result of a command. Only after [`ProcessError::Watch`] may it have run, and
+/// something it did to protected paths may not have been undone.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// It could not be started.
@@ -106,6 +123,9 @@ pub enum ProcessError {
 
 /// Runs a command; its output goes to `capture`, and `blocked: host` for each host it was refused.
 /// When the returned future is dropped, the command and everything it started are killed.
+///
+/// A command that fails, is stopped or is killed is an `Ok`; see [`Ending`]. On an error `capture`
+/// may hold part of the output.
 pub async fn run(
     launch: &Launch,
     sandbox: &Arc<Sandbox>,
@@ -121,6 +141,7 @@ pub async fn run(
     }
 }
 
+/// The gateway lives until the end of the command: without it there is no network.
 async fn attempt(
     launch: &Launch,
     sandbox: &Arc<Sandbox>,
@@ -155,7 +176,9 @@ async fn attempt(
     Ok(ended)
 }
 
-/// Gives the command its way through the network proxy, if there is one.
+/// Gives the command its way through the network proxy, if there is one. The first call tries the
+/// sandbox and asks package managers for their hosts. Without a sandbox that has network namespaces
+/// there is no proxy, and the command's network stays as the policy says.
 async fn connect(
     launch: &Launch,
     sandbox: &Arc<Sandbox>,
@@ -176,6 +199,9 @@ async fn connect(
     Ok((launch, Some(gateway)))
 }
 
+/// Starting a command looks at the disk and may wait for a guard, so it is done on another thread.
+/// If this future is dropped meanwhile, a command that the guard starts is killed at once, as
+/// nobody takes it.
 async fn wrap(launch: Launch, sandbox: Arc<Sandbox>) -> Result<Wrapped, ProcessError> {
     let wrapped = off_runtime(sandbox.starts_at_once(), move || {
         let line = CommandLine {

@@ -1,17 +1,26 @@
 //! Terminal output as plain text: colours out, progress bars collapsed to their last state.
+//!
+//! What comes out is what a user would see on a terminal that only knows lines: escape sequences
+//! are removed, a line that is written over after a carriage return is kept in its last state,
+//! backspaces delete, control characters vanish. Bytes that are no UTF-8 become replacement
+//! characters. How the input is cut into pieces does not matter. A line is passed on when it is
+//! complete, as it may still be written over.
 
-/// Lines longer than this are passed on in pieces.
+/// Lines longer than this are passed on in pieces. Memory stays bounded however long a line is;
+/// what was passed on cannot be written over.
 const LONGEST_LINE: usize = 64 << 10;
 
 /// Turns bytes meant for a terminal into text, piece by piece.
 #[derive(Default)]
 pub(super) struct PlainText {
     state: State,
+    /// The line under way, without escape sequences.
     line: Vec<u8>,
     /// A carriage return was seen; unless a newline follows, the line is written over.
     returned: bool,
 }
 
+/// Where in an escape sequence the input is. A newline ends any of them.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum State {
     #[default]
@@ -21,6 +30,7 @@ enum State {
     Control,
     /// `ESC ] … BEL` and its kin (titles, links).
     String,
+    /// An escape within a string; the byte after it, normally a backslash, ends the string.
     StringEscape,
 }
 
@@ -53,6 +63,8 @@ impl PlainText {
         out.push_str(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
     }
 
+    /// Takes a run without anything special in it. Complete lines go out as they are, without a
+    /// copy where nothing was waiting.
     fn plain(&mut self, run: &[u8], out: &mut String) {
         let settled = memchr::memrchr(b'\n', run).map_or(0, |last| last + 1);
         let (settled, open) = run.split_at(settled);
@@ -124,6 +136,7 @@ impl PlainText {
         }
     }
 
+    /// Removes the last character of the line, of however many bytes.
     fn rub_out(&mut self) {
         while let Some(byte) = self.line.pop() {
             if byte & 0xc0 != 0x80 {
@@ -137,6 +150,7 @@ fn is_plain(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\t' | 0x20..=0x7e | 0x80..)
 }
 
+/// Where the last character begins.
 fn last_boundary(bytes: &[u8]) -> usize {
     bytes
         .iter()

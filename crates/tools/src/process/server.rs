@@ -1,4 +1,8 @@
 //! A program that serves over its standard streams for as long as it is held.
+//!
+//! For MCP servers. They are not confined; a guard (`__server-child`) sees to it that nothing of
+//! them outlives us. The guard's standard error is a socket whose other end a task of ours reads:
+//! what the server says there is kept for error messages, and closing it is the order to kill.
 
 use std::{
     ffi::OsString,
@@ -21,14 +25,14 @@ use tokio::{
 
 use crate::sandbox::{CommandLine, SERVER_COMMAND};
 
-/// How much of what it said on its standard error is kept.
+/// How much of what it said on its standard error is kept. Bytes; earlier ones are forgotten.
 const STDERR_TAIL: usize = 4 << 10;
 /// How long it may take to end once its input is closed.
 const FAREWELL: Duration = Duration::from_millis(500);
 /// How long its guard may take to kill everything.
 const KILLING: Duration = Duration::from_secs(3);
 
-/// A server to start.
+/// A server to start. It has neither a time limit nor a policy.
 #[derive(Debug, Clone)]
 pub struct ServerLaunch {
     /// The program, by path or by a name on the `PATH` of `env`.
@@ -40,7 +44,7 @@ pub struct ServerLaunch {
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// A server under way.
+/// A server under way. Close `input` to ask the server to end; then call [`ServerHold::end`].
 pub struct Served {
     /// What it reads.
     pub input: pipe::Sender,
@@ -53,13 +57,16 @@ pub struct Served {
 /// The hold on a server. Dropped, the server is killed with all it started.
 pub struct ServerHold {
     child: Child,
+    /// Only without a guard: the group to kill.
     group: Option<rustix::process::Pid>,
     errors: JoinHandle<()>,
     said: Arc<Mutex<Vec<u8>>>,
 }
 
 /// Starts a server. `guard` is this binary, which answers to [`SERVER_COMMAND`]; without one the
-/// server is held by its process group alone.
+/// server is held by its process group alone. Must be called on a runtime. A program that cannot be
+/// found is an error only without a guard; with one, the guard says so on the standard error and
+/// its streams close.
 pub fn serve(launch: &ServerLaunch, guard: Option<&Path>) -> io::Result<Served> {
     let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -132,7 +139,8 @@ fn order(_launch: &ServerLaunch) -> io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// Collects what it says on its standard error. Our end of the lifeline lives in here.
+/// Collects what it says on its standard error. Our end of the lifeline lives in here. It ends when
+/// the guard has ended, or is aborted to kill the server.
 async fn listen(mut errors: UnixStream, said: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = errors.read(&mut buffer).await {
@@ -154,7 +162,9 @@ impl ServerHold {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits a little for its own end (its input must be closed), then kills what is left.
+    /// Waits a little for its own end (its input must be closed), then kills what is left. Takes
+    /// four seconds at most. Unless it had to be killed, what the server said last is in
+    /// [`ServerHold::stderr_tail`] afterwards.
     pub async fn end(&mut self) {
         if timeout(FAREWELL, self.child.wait()).await.is_err() {
             self.kill();

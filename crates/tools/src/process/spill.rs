@@ -1,4 +1,13 @@
 //! Output too long for the conversation, on disk: whole up to a cap, beyond it without its middle.
+//!
+//! ```text
+//! first `head` bytes   written to the file as they come
+//! the rest             goes round in the ring, which keeps the last `tail` bytes
+//! ```
+//!
+//! Others can follow the file while it is written. [`Spill::finish`] appends the ring to it, after
+//! a line that says how much is missing. If the process is killed before that, the file has its
+//! beginning and the ring is gone: it is an anonymous file.
 
 use std::{
     fs::File,
@@ -6,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How large the two kept ends are at most.
+/// How large the two kept ends are at most. In bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cap {
     pub(super) head: u64,
@@ -24,6 +33,7 @@ pub(super) struct Spill {
     file: File,
     path: PathBuf,
     cap: Cap,
+    /// Bytes taken so far, kept or not.
     written: u64,
     /// The tail, written round and round; anonymous.
     ring: Option<File>,
@@ -42,7 +52,8 @@ impl Spill {
         })
     }
 
-    /// This very file, made or continued; what it holds counts towards the cap.
+    /// This very file, made or continued; what it holds counts towards the cap. One that has
+    /// reached `cap.head` only gets a new tail, so it grows by a tail each time it is continued.
     pub(super) fn continue_at(path: &Path, cap: Cap) -> io::Result<Self> {
         let mut options = File::options();
         options.create(true).read(true).append(true);
@@ -61,6 +72,7 @@ impl Spill {
         &self.path
     }
 
+    /// After an error the file is incomplete, and the caller stops writing.
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let room = self.cap.head.saturating_sub(self.written);
         let direct = usize::try_from(room).map_or(bytes.len(), |room| room.min(bytes.len()));
@@ -73,6 +85,7 @@ impl Spill {
         Ok(())
     }
 
+    /// Writes as much as fits before the ring's end; returns the rest.
     fn write_round<'a>(&mut self, bytes: &'a [u8]) -> io::Result<&'a [u8]> {
         let place = (self.written - self.cap.head) % self.cap.tail;
         let room = self.cap.tail - place;
@@ -89,7 +102,8 @@ impl Spill {
         Ok(&bytes[length..])
     }
 
-    /// Joins the ends; returns how many bytes of the middle were dropped.
+    /// Joins the ends; returns how many bytes of the middle were dropped. `0` means that the file
+    /// is whole.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         let Some(mut ring) = self.ring.take() else {
             return Ok(0);

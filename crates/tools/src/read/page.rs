@@ -1,4 +1,8 @@
 //! A window of lines, read in pieces: memory stays small however long the file or a line is.
+//!
+//! The content passes through in chunks; of each line only what can be shown is kept. A page ends
+//! at the limit of lines or of characters, whichever comes first, but has at least one line, so
+//! that reading on with the next offset always makes progress.
 
 use std::io::{self, Read};
 
@@ -10,6 +14,7 @@ const LINE_CHARS: usize = 2_000;
 const LINE_BYTES: usize = LINE_CHARS * 4;
 /// Characters of a page: with the notes below it, no more than the conversation takes of a result.
 const PAGE_CHARS: usize = RESULT_LIMIT - 500;
+/// Bytes read at a time.
 const CHUNK: usize = 64 * 1024;
 
 /// Which lines are wanted.
@@ -25,17 +30,21 @@ pub(super) struct Window {
 pub(super) struct Page {
     lines: Vec<String>,
     chars: usize,
+    /// The next line would have made it too long; no more are taken.
     full: bool,
+    /// Some shown line had bytes that are not UTF-8.
     lossy: bool,
     /// Lines passed so far; all of them once the end was reached.
     passed: usize,
+    /// The end of the file was reached, so `passed` is its number of lines.
     ended: bool,
 }
 
-/// The line being read.
+/// The line being read. It may come in several chunks.
 #[derive(Default)]
 struct Pending {
     kept: Vec<u8>,
+    /// All of them, also those that were not kept; with the newline.
     bytes: usize,
 }
 
@@ -72,6 +81,7 @@ impl Page {
         Ok(page)
     }
 
+    /// Splits a chunk into lines. A line that is not wanted is counted but not kept.
     fn take(&mut self, piece: &[u8], window: Window, pending: &mut Pending) {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
             let text = part.strip_suffix(b"\n").unwrap_or(part);
@@ -113,6 +123,9 @@ impl Page {
         pending.bytes = 0;
     }
 
+    /// A line as it is shown: without carriage return, and without the byte order mark of the file.
+    /// A cut one says how long it really is. A character that the cut fell into does not count as a
+    /// byte that is not UTF-8.
     fn line(&mut self, kept: &[u8], bytes: usize) -> String {
         let text = String::from_utf8_lossy(kept);
         let whole = bytes <= kept.len() + 1;
@@ -130,7 +143,8 @@ impl Page {
         }
     }
 
-    /// The page as text.
+    /// The page as text. An empty file is an answer; an offset past the end is an error that says
+    /// how many lines there are.
     pub(super) fn show(&self, name: &str, window: Window) -> Result<String, ToolError> {
         if self.ended && self.passed == 0 {
             return Ok(format!("({name} is empty)"));

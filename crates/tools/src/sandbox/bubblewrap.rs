@@ -1,5 +1,10 @@
 //! Bubblewrap: namespaces of processes, network and IPC, and a view of the disk made for the
 //! command.
+//!
+//! Used where the system lets only chosen programs make user namespaces. The view of the disk is
+//! the same as in `namespaces`, as both mount the same [`Layout`]; this module only turns it into
+//! arguments. They go through a file in memory, not through the command line, where every user
+//! could read them and their number would be limited.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,7 +20,8 @@ use super::{
     order::CommandLine,
 };
 
-/// Fixed places: a `bwrap` that a project puts on the search path is no sandbox.
+/// Fixed places: a `bwrap` that a project puts on the search path is no sandbox. Nothing of the
+/// environment is used to find it.
 const PLACES: [&str; 5] = [
     "/usr/bin/bwrap",
     "/usr/local/bin/bwrap",
@@ -34,15 +40,15 @@ const ROOT_CAPABILITIES: [&str; 6] = [
     "CAP_SETUID",
 ];
 
-/// Which privileges stay inside.
+/// Which privileges stay inside. All capabilities are dropped first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Privileges {
     None,
-    /// Root's over files.
+    /// Root's over files. Where they cannot be kept, commands of root have none.
     Files,
 }
 
-/// A bubblewrap that was seen to work, and how.
+/// A bubblewrap that was seen to work, and how. Found out once by `probe`, and part of every order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Bubblewrap {
     pub(super) program: PathBuf,
@@ -58,7 +64,7 @@ pub(super) fn find() -> Option<PathBuf> {
         .find(|place| place.is_file())
 }
 
-/// The ways to try, best first.
+/// The ways to try, best first: a `/proc` of its own matters more than root's privileges.
 pub(super) fn variants(program: &Path) -> Vec<Bubblewrap> {
     let privileges: &[Privileges] = if rustix::process::geteuid().is_root() {
         &[Privileges::Files, Privileges::None]
@@ -80,7 +86,9 @@ pub(super) fn variants(program: &Path) -> Vec<Bubblewrap> {
 
 impl Bubblewrap {
     /// Its arguments before the command. Its process 1 is bubblewrap's own; the guard outside sees
-    /// to its end.
+    /// to its end. Mounts follow in the order of paths: bubblewrap carries them out one after the
+    /// other, and a child comes after its parent. Environment variables are set by bubblewrap and
+    /// never in its own environment, so `LD_PRELOAD` of a command has no effect on it.
     pub(super) fn arguments(
         &self,
         policy: &SandboxPolicy,
@@ -138,11 +146,13 @@ impl Arguments {
         self.0.extend(arguments.map(OsString::from));
     }
 
+    /// `how` is one of bubblewrap's options with a source and a target.
     fn mount(&mut self, how: &str, source: &Path, target: &Path) {
         self.0.extend([how.into(), source.into(), target.into()]);
     }
 
-    /// An empty directory in memory, limited in size.
+    /// An empty directory in memory, limited in size. `--size` and `--perms` apply to the next
+    /// `--tmpfs` only.
     fn scratch(&mut self, policy: &SandboxPolicy, target: &Path) {
         if let Some(bytes) = policy.limits.scratch {
             self.push("--size");

@@ -14,7 +14,9 @@ use super::ResourceLimits;
 /// Where control groups are mounted.
 const MOUNTED: &str = "/sys/fs/cgroup";
 
-/// What joined groups limit. The processes of commands are forked from the one that joined.
+/// What joined groups limit. It is read back from the group, which has no file for the limit of a
+/// controller that is not handed down. Set in the guard; the processes of commands are forked from
+/// it and inherit both.
 static PROCESSES: AtomicBool = AtomicBool::new(false);
 static MEMORY: AtomicBool = AtomicBool::new(false);
 
@@ -28,6 +30,7 @@ pub(super) fn limits_memory() -> bool {
     MEMORY.load(Ordering::Relaxed)
 }
 
+/// Notes which limits of a group are in force. `max`, which is no number, is no limit.
 fn note(group: &Path) {
     let is_set = |name: &str| {
         let value = fs::read_to_string(group.join(name)).unwrap_or_default();
@@ -41,7 +44,7 @@ fn note(group: &Path) {
     }
 }
 
-/// A joined control group. Left and removed at the end.
+/// A joined control group. Left and removed at the end. Empty where no group could be made.
 #[derive(Default)]
 pub(super) struct Cgroup {
     /// Each with the group to go back to.
@@ -49,7 +52,9 @@ pub(super) struct Cgroup {
 }
 
 impl Cgroup {
-    /// Joins a new group, as far as one can be made.
+    /// Joins a new group, as far as one can be made. Reads `/proc/self/cgroup`, a line
+    /// `number:controller:path` for each hierarchy; version 2 has no controller there. Failing is
+    /// not an error: `limits` and `overuse` do what they can instead.
     pub(super) fn join(limits: &ResourceLimits) -> Self {
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let mut cgroup = Self::default();
@@ -86,7 +91,8 @@ impl Cgroup {
     }
 }
 
-/// Version 2: beside our own group, where the parent hands the controllers down.
+/// Version 2: beside our own group, where the parent hands the controllers down. Beside and not
+/// below: a group that has processes of its own cannot hand controllers down.
 fn join_unified(path: &Path, limits: &ResourceLimits) -> Option<(PathBuf, PathBuf)> {
     let own = Path::new(MOUNTED).join(path);
     let parent = match path.parent() {
@@ -115,6 +121,9 @@ fn join_controller(
     join_new(&own.clone(), own, values)
 }
 
+/// Makes a group below `parent`, sets its limits and moves this process into it. Returns the group
+/// and `home`, to go back to; `None` if any step fails, with nothing left behind. Limits are set
+/// before the group is joined, so that there is no moment without them.
 fn join_new(
     parent: &Path,
     home: PathBuf,
@@ -142,7 +151,8 @@ fn join_new(
     None
 }
 
-/// Removes groups of guards that were killed: only an empty one can be removed.
+/// Removes groups of guards that were killed: only an empty one can be removed. A directory is
+/// named after the process that made it, `codespar-<pid>`.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();

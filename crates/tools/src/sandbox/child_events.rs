@@ -6,7 +6,8 @@ use std::{
     ptr,
 };
 
-/// Readable when a child of this process has ended.
+/// Readable when a child of this process has ended: a `signalfd` for `SIGCHLD`. Several ends may be
+/// told as one, so whoever is woken collects until there is nothing left to collect.
 pub(super) struct ChildEvents(OwnedFd);
 
 impl ChildEvents {
@@ -32,7 +33,8 @@ impl ChildEvents {
         }
     }
 
-    /// Forgets what was told so far.
+    /// Forgets what was told so far. To be called before children are collected: one that ends in
+    /// between is told again.
     pub(super) fn clear(&self) {
         let mut buffer = [0; 1024];
         while let Ok(1..) = rustix::io::read(&self.0, &mut buffer) {}

@@ -1,4 +1,9 @@
 //! Our side of the guard: starting it and handing it commands.
+//!
+//! A command is handed over in two steps: its two descriptors through the guard's socket, which
+//! whoever takes the next order receives, and the order itself over the control socket, which from
+//! then on belongs to this command alone. All calls block: `process` makes them on another thread,
+//! unless they are quick.
 
 use std::{
     fs::File,
@@ -21,13 +26,16 @@ use super::{
     order::{self, CommandLine, Order, Report},
 };
 
-/// A guard to hand commands to; it is started when the first one comes.
+/// A guard to hand commands to; it is started when the first one comes. It ends with this value:
+/// nothing else holds our end of the socket.
 pub(super) struct GuardClient {
     program: PathBuf,
+    /// The lock is held only while descriptors are sent or a guard is started.
     socket: Mutex<Option<OwnedFd>>,
 }
 
-/// A command that is under way in a guard.
+/// A command that is under way in a guard. Dropped, it kills the command: the watcher sees its
+/// lifeline close.
 pub(crate) struct Guarded {
     /// Lifeline and report.
     pub(crate) control: UnixStream,
@@ -52,7 +60,8 @@ impl GuardClient {
         self.socket.lock().is_some()
     }
 
-    /// Has a command started.
+    /// Has a command started. Returns when the order is sent; whether the command could be started
+    /// is said by the report.
     pub(super) fn start(
         &self,
         setup: &Setup,
@@ -67,6 +76,8 @@ impl GuardClient {
             })
     }
 
+    /// A guard that was killed is noticed by the failing `send`, and replaced once. The descriptors
+    /// of a command have then not been received by anybody, so no command is run twice.
     fn hand_over(&self, setup: &Setup, frame: &[u8]) -> io::Result<Guarded> {
         let (mut control, theirs) = UnixStream::pair()?;
         // One pipe for both streams, so that their lines stay in order.
@@ -92,7 +103,11 @@ impl GuardClient {
         })
     }
 
-    /// Runs a command to its end, without looking at what it writes.
+    /// Runs a command to its end, without looking at what it writes. Returns the report and the
+    /// first 16 KiB of the output. The output is read after the end, so a command that writes more
+    /// than a pipe holds never ends here: this is for `probe` alone. The error is a text for the
+    /// user; a guard that could not be started and one that is silent for `patience` are among its
+    /// reasons.
     pub(super) fn attempt(
         &self,
         setup: &Setup,
@@ -121,7 +136,12 @@ impl GuardClient {
 }
 
 /// Starts a guard. Its environment is empty: what repositories put into a command's must not reach
-/// anything outside of the sandbox.
+/// anything outside of the sandbox. The socket is of the kind that keeps messages apart, so each
+/// order arrives with its own descriptors. The guard's process group is its own: Ctrl-C at the
+/// terminal does not reach it.
+///
+/// Waits for the first process to exit, which it does as soon as it has forked the guard itself.
+/// Any other exit code than 0 is an error.
 fn launch(program: &Path, setup: &Setup) -> io::Result<OwnedFd> {
     let (ours, theirs) = socketpair(
         AddressFamily::UNIX,

@@ -1,4 +1,7 @@
 //! File descriptors sent from one process to another over a local socket.
+//!
+//! A message is one byte with its descriptors: a message without data would look like the end of
+//! the connection. Received descriptors are closed on execution, so no command inherits them.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -11,10 +14,11 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// At most this many in one message.
+/// At most this many in one message. Control socket and output pipe of a command.
 const MOST: usize = 2;
 
-/// Sends descriptors, with one byte to carry them.
+/// Sends descriptors, with one byte to carry them. All arrive with the one byte, or none. A closed
+/// socket is an error, not a signal.
 pub(super) fn send(socket: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -26,7 +30,8 @@ pub(super) fn send(socket: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Res
     Ok(())
 }
 
-/// The next `N` descriptors; `None` when nobody is left to send any.
+/// The next `N` descriptors; `None` when nobody is left to send any. A message with another number
+/// of descriptors is an error; those that came with it are closed.
 pub(super) fn receive<const N: usize>(socket: impl AsFd) -> io::Result<Option<[OwnedFd; N]>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,9 +1,15 @@
 //! The processes below this one.
+//!
+//! They are found by their parents in `/proc`. A process cannot leave the family, as watchers are
+//! subreapers: one whose parent ends becomes a child of the watcher. It can however fork between
+//! the listing and a signal, so whoever wants all of them gone repeats it
+//! (`watch::Family::kill_all`).
 
 use std::{collections::HashMap, fs};
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
+/// What `/proc/<pid>/stat` tells of a process.
 struct Process {
     parent: i32,
     name: String,
@@ -11,6 +17,7 @@ struct Process {
 }
 
 /// Sends a signal to every process below this one, except to those in `spared` and below them.
+/// Those that have ended meanwhile, or belong to somebody else, are passed over.
 pub(super) fn signal_all(signal: Signal, spared: &[Pid]) {
     for (pid, _) in below(spared) {
         if let Some(pid) = Pid::from_raw(pid) {
@@ -19,7 +26,8 @@ pub(super) fn signal_all(signal: Signal, spared: &[Pid]) {
     }
 }
 
-/// Sends a signal to every process below another one.
+/// Sends a signal to every process below another one, but not to that one: the sandbox's own
+/// process stays to tell how the command ended.
 pub(super) fn signal_below(top: Pid, signal: Signal) {
     for (pid, _) in descendants(top, &[]) {
         if let Some(pid) = Pid::from_raw(pid) {
@@ -34,7 +42,8 @@ pub(super) fn count() -> usize {
 }
 
 /// Names of the living processes below this one, at most `limit`; without `own`, the name of the
-/// sandbox's own process.
+/// sandbox's own process. Each name is listed once, in order. Processes that have ended but are not
+/// collected yet do not count.
 pub(super) fn names(limit: usize, own: Option<&str>) -> Vec<String> {
     let mut names: Vec<String> = below(&[])
         .into_iter()
@@ -52,6 +61,7 @@ fn below(spared: &[Pid]) -> Vec<(i32, Process)> {
     descendants(getpid(), spared)
 }
 
+/// Without a spared process its children are not reached either. Zombies are included.
 fn descendants(top: Pid, spared: &[Pid]) -> Vec<(i32, Process)> {
     let mut all = every_process();
     all.retain(|pid, _| spared.iter().all(|spared| spared.as_raw_pid() != *pid));
@@ -71,6 +81,7 @@ fn descendants(top: Pid, spared: &[Pid]) -> Vec<(i32, Process)> {
     found
 }
 
+/// Every process that can be seen; one that ends while `/proc` is read is left out.
 fn every_process() -> HashMap<i32, Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return HashMap::new();

@@ -2,9 +2,22 @@
 //! end them.
 //!
 //! It is this binary, re-executed once with an empty environment. It has one thread and little
-//! memory, so that a fork costs little. For each command it forks a watcher (`watch`), if it can before
-//! the command comes (`spare`), which does the rest; should one of those be killed, the guard ends what
-//! it has left.
+//! memory, so that a fork costs little. For each command it forks a watcher (`watch`), if it can
+//! before the command comes (`spare`), which does the rest; should one of those be killed, the
+//! guard ends what it has left.
+//!
+//! ```text
+//! agent                    sends orders over a socket
+//! guard                    one for each `Sandbox`; not our child
+//!   spare watcher          waits for the next order
+//!   watcher                one for each command under way
+//!     command              in namespaces: below their first process
+//! ```
+//!
+//! The guard is a subreaper, as is every watcher: a process that loses its parent becomes a child
+//! of its watcher, or of the guard if the watcher is gone, and so can always be found and killed.
+//! The guard ends once our end of the socket is closed, also by our death, and the last watcher has
+//! ended. It reads neither orders nor output; these are for the watcher.
 
 use std::{
     ffi::OsString,
@@ -35,7 +48,8 @@ use super::{
     watch,
 };
 
-/// What a guard is told at its start.
+/// What a guard is told at its start, as JSON in its only argument. It holds for all commands of
+/// the guard; what differs between them is in the order.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Setup {
     /// Of all commands together.
@@ -45,7 +59,9 @@ pub(super) struct Setup {
 }
 
 /// Runs as the hidden guard: `args` are what follows the subcommand. Must be called before any
-/// thread is started. Returns the exit code for the process.
+/// thread is started. Returns the exit code for the process. The calling process exits with 0 as
+/// soon as the guard has been forked off, which is what `client` waits for: a guard that cannot be
+/// forked is an error there, one that fails afterwards is noticed when an order cannot be sent.
 #[allow(unsafe_code)]
 pub fn guard_main(mut args: impl Iterator<Item = OsString>) -> i32 {
     let setup = args
@@ -70,16 +86,22 @@ pub fn guard_main(mut args: impl Iterator<Item = OsString>) -> i32 {
 struct Guard {
     socket: OwnedFd,
     events: ChildEvents,
+    /// Processes that have a command, whether made as spares or by [`Guard::start`].
     watchers: Vec<Pid>,
     /// Waits for the next order.
     spare: Option<Spare>,
     /// What the last command needed.
     purpose: Option<Purpose>,
+    /// Whether orders may still come.
     is_open: bool,
     cgroup: Cgroup,
 }
 
 impl Guard {
+    /// Cuts this process off from whoever started it, removes what killed guards have left, and
+    /// compiles the seccomp filters, so that watchers inherit them by the fork.
+    ///
+    /// A control group that cannot be joined is no error: limits then hold for each process.
     fn begin(setup: &Setup) -> io::Result<Self> {
         // A command must not reach into the process that watches it.
         let _ = harden_self();
@@ -110,7 +132,8 @@ impl Guard {
         })
     }
 
-    /// Until nobody sends orders any more and every command has ended.
+    /// Until nobody sends orders any more and every command has ended. While there is a spare
+    /// watcher the guard does not read the socket, so an order has one receiver.
     fn serve(mut self) -> io::Result<()> {
         while self.is_open || !self.watchers.is_empty() {
             if self.is_open && self.spare.is_none() {
@@ -139,7 +162,8 @@ impl Guard {
         Ok(())
     }
 
-    /// A spare watcher has an order, has found that there are none any more, or was killed.
+    /// A spare watcher has an order, has found that there are none any more, or was killed. In the
+    /// last case the order, if it took one, is lost; its sender sees the control socket close.
     fn hear(&mut self, mut spare: Spare) {
         match spare.told() {
             Some(Told::Taken(purpose)) => {
@@ -178,7 +202,10 @@ impl Guard {
         Ok(())
     }
 
-    /// Collects watchers that have ended. What one of them left behind is ended here.
+    /// Collects watchers that have ended. What one of them left behind is ended here. A watcher
+    /// exits with 0 when it has cleaned up. Any other end means that it was killed or crashed:
+    /// everything below the guard that belongs to no living watcher is then killed. Its
+    /// placeholders stay until the next guard removes them.
     fn collect(&mut self) {
         self.events.clear();
         let mut left_alone = false;
@@ -198,7 +225,7 @@ impl Guard {
     }
 }
 
-/// Sends a report, the last that is said; nobody may be left to read it.
+/// Sends a report, the last message of a watcher; nobody may be left to read it.
 pub(super) fn send(mut control: &UnixStream, report: &Report) {
     if let Ok(text) = serde_json::to_vec(report) {
         let _ = control.write_all(&text);

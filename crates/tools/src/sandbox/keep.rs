@@ -3,6 +3,22 @@
 //! Landlock cannot make a hole in a writable tree, and not every path has a mount of its own. What
 //! a command leaves in the place of a protected path is moved away as it is, whatever it is, and
 //! what was there before is put back. Every error on the way is an error of the command.
+//!
+//! [`Kept::take`] reads the paths and, for each of them, the directories on the way.
+//! [`Kept::put_back`] compares both once everything the command started has ended:
+//!
+//! ```text
+//! before      after            done
+//! nothing     anything         moved away
+//! anything    nothing          put back
+//! file        other content    moved away, put back
+//! directory   directory        mode put back, entries compared one by one
+//! way         a symlink        moved away, what is below is put back
+//! ```
+//!
+//! The command owns these files and may have made them unreadable, huge, or links to elsewhere. So
+//! nothing it left is followed, and content is read only where its length is that of the original.
+//! If the watcher is killed in between, nothing is put back: the copies are in its memory.
 
 mod place;
 
@@ -16,10 +32,12 @@ use std::{
 use super::order::Restored;
 use place::{Parent, Place};
 
-/// How much content is remembered in all. What is beyond it can be moved away, not put back.
+/// How much content is remembered in all. What is beyond it can be moved away, not put back. It is
+/// memory of the watcher, and taken before every command that has such paths.
 const LIMIT: u64 = 64 << 20;
 
-/// Tells whether a file was changed without reading it.
+/// Tells whether a file was changed without reading it. The time in `changed` cannot be set by a
+/// command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     inode: (u64, u64),
@@ -41,10 +59,14 @@ impl Stamp {
     }
 }
 
+/// What stood at a path, with enough of it to make it again, unless it was too large or is neither
+/// file, link nor directory.
 #[derive(Debug, Clone)]
 enum Entry {
     File {
         stamp: Stamp,
+        /// `None` beyond [`LIMIT`] or where it cannot be read: a change is noticed but cannot be
+        /// undone.
         bytes: Option<Vec<u8>>,
     },
     Link(PathBuf),
@@ -53,30 +75,40 @@ enum Entry {
         /// Could not be looked into, so nothing is known of what is in it.
         opaque: bool,
     },
+    /// Sockets, pipes and devices; a change is noticed but cannot be undone.
     Other(Stamp),
 }
 
-/// A directory on the way to a protected path.
+/// A directory on the way to a protected path, between the writable tree and the path itself. A
+/// command that exchanges it exchanges what is below too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Way {
+    /// A directory made here is left alone; what is in it is compared by its own path.
     Absent,
     Directory,
     Link(PathBuf),
     Other,
 }
 
-/// What stood below some paths. A path that is not in it did not exist.
+/// What stood below some paths. A path that is not in it did not exist. The default protects
+/// nothing.
 #[derive(Default)]
 pub(super) struct Kept {
+    /// Writable trees, without symlinks.
     trees: Vec<PathBuf>,
+    /// The protected paths themselves, sorted.
     roots: Vec<PathBuf>,
     ways: BTreeMap<PathBuf, Way>,
+    /// The roots and everything below them, as they were.
     before: BTreeMap<PathBuf, Entry>,
+    /// Bytes of content that may still be remembered.
     budget: u64,
 }
 
 impl Kept {
-    /// Remembers `paths`, each in one of the writable `trees`.
+    /// Remembers `paths`, each in one of the writable `trees`. Paths outside of the trees are
+    /// passed over: the command cannot write there. A path that cannot be looked at for another
+    /// reason than absence is an error, and the command is not run.
     pub(super) fn take(
         paths: impl IntoIterator<Item = PathBuf>,
         trees: &[PathBuf],
@@ -100,6 +132,7 @@ impl Kept {
         Ok(kept)
     }
 
+    /// The innermost tree around a path; `None` also for a tree itself.
     fn tree_of(&self, path: &Path) -> Option<PathBuf> {
         let around = self.trees.iter().filter(|tree| path.starts_with(tree));
         let nearest = around.max_by_key(|tree| tree.as_os_str().len())?;
@@ -122,6 +155,7 @@ impl Kept {
         Ok(true)
     }
 
+    /// Remembers a path and, if it is a directory, everything below it.
     fn look(&mut self, path: &Path) -> io::Result<()> {
         let kind = match fs::symlink_metadata(path) {
             Ok(kind) => kind,
@@ -152,6 +186,7 @@ impl Kept {
         Ok(())
     }
 
+    /// The budget is charged only for what could be read.
     fn content(&mut self, path: &Path, size: u64) -> Option<Vec<u8>> {
         let left = self.budget.checked_sub(size)?;
         let bytes = fs::read(path).ok()?;
@@ -160,7 +195,9 @@ impl Kept {
     }
 
     /// Puts everything back. What had been changed is returned; its changed version is in
-    /// `quarantine`, or beside its place where that is on another file system.
+    /// `quarantine`, or beside its place where that is on another file system. Directories on the
+    /// way come first, since paths below them are reached through them. Stops at the first error;
+    /// what was moved until then stays moved.
     pub(super) fn put_back(&self, quarantine: &Path) -> io::Result<Vec<Restored>> {
         let mut restorer = Restorer {
             kept: self,
@@ -188,6 +225,7 @@ impl Kept {
             .collect())
     }
 
+    /// The entries that a directory had.
     fn children<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a PathBuf> {
         let below = self.before.range(path.to_path_buf()..);
         below
@@ -197,9 +235,11 @@ impl Kept {
     }
 }
 
+/// One run of [`Kept::put_back`].
 struct Restorer<'a> {
     kept: &'a Kept,
     quarantine: &'a Path,
+    /// Paths that were changed, and where the changed version is, if there was one.
     changed: BTreeMap<PathBuf, Option<PathBuf>>,
     /// Directories that were looked into already, until something is moved.
     parents: HashMap<PathBuf, Option<Parent>>,
@@ -222,6 +262,8 @@ impl Restorer<'_> {
         }
     }
 
+    /// A link that was there is made again. A link or file in place of a directory, and a link
+    /// where nothing was, are moved away.
     fn check_way(&mut self, path: &Path, before: &Way) -> io::Result<()> {
         let place = self.place(path)?;
         let now = match place.metadata()? {
@@ -248,6 +290,7 @@ impl Restorer<'_> {
         }
     }
 
+    /// Compares one path, and puts it back if it is not the same.
     fn check(&mut self, path: &Path) -> io::Result<()> {
         let place = self.place(path)?;
         let now = place.metadata()?;
@@ -281,6 +324,7 @@ impl Restorer<'_> {
         Place::new(tree, path)
     }
 
+    /// What was looked into before may be gone now, so it is forgotten.
     fn move_away(&mut self, place: &Place, path: &Path) -> io::Result<()> {
         self.parents.clear();
         let quarantined = place.move_to(self.quarantine)?;
@@ -288,6 +332,8 @@ impl Restorer<'_> {
         Ok(())
     }
 
+    /// Makes a path as it was, with everything below it; nothing must be there. A directory gets
+    /// its mode last, as it may be read-only.
     fn restore(&mut self, path: &Path) -> io::Result<()> {
         let Some(entry) = self.kept.before.get(path) else {
             return Ok(());
@@ -317,13 +363,15 @@ impl Restorer<'_> {
     }
 }
 
-/// Moves one path of a tree away, unread.
+/// Moves one path of a tree away, unread. Returns where it is now.
 pub(super) fn move_away(tree: &Path, path: &Path, quarantine: &Path) -> io::Result<PathBuf> {
     Place::new(tree.to_path_buf(), path)
         .and_then(|place| place.move_to(quarantine))
         .map_err(|error| named(path, &error))
 }
 
+/// Content is read only where the stamp differs and size and mode are the same: a file that was
+/// written with what it had is no change.
 fn is_same(entry: &Entry, now: &fs::Metadata, place: &Place) -> io::Result<bool> {
     Ok(match entry {
         Entry::File { stamp, bytes } if now.is_file() => {
@@ -342,6 +390,7 @@ fn is_same(entry: &Entry, now: &fs::Metadata, place: &Place) -> io::Result<bool>
     })
 }
 
+/// Does not follow the last component, whatever it is.
 fn look_at_way(path: &Path) -> io::Result<Way> {
     match fs::symlink_metadata(path) {
         Ok(kind) if kind.is_dir() => Ok(Way::Directory),

@@ -1,7 +1,13 @@
 //! Landlock and seccomp: what a command is confined by where there are no namespaces.
 //!
+//! A Landlock rule gives rights to a path and everything below it, and no rule takes any away. So a
+//! hidden file in a readable directory is left out by naming all that is beside it, on every level
+//! down to it ([`Rules::show`]), and a protected path in a writable tree cannot be expressed at
+//! all: it is compared and put back afterwards (`keep`). The rules name files by descriptor; what
+//! is created later in a directory that is itself not named cannot be read.
+//!
 //! Landlock does not govern `chmod`, `chown`, times and extended attributes: a confined command can
-//! still change those outside of the workspace. Bubblewrap does not have this gap.
+//! still change those outside of the workspace. Namespaces do not have this gap.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +30,8 @@ use super::{
     seccomp::{self, Filters, Sockets, Truncation},
 };
 
-/// Newest rights we know how to give; older kernels enforce what they have.
+/// Newest rights we know how to give; older kernels enforce what they have. Rights that a kernel
+/// does not know are left out of the rules, not refused.
 const NEWEST: ABI = ABI::V7;
 
 /// Devices every program may use, and shared memory, which is a temporary file. No other device:
@@ -45,14 +52,18 @@ const DEVICES: [&str; 13] = [
     "/dev/zero",
 ];
 
-/// Restrictions made ready before the fork, so that little is left to do after it.
+/// Restrictions made ready before the fork, so that little is left to do after it: reading
+/// directories and making rules need memory and time.
 pub(super) struct Confinement {
+    /// Taken by the first [`Confinement::enforce`]; a second one is an error.
     ruleset: Option<RulesetCreated>,
     filters: &'static Filters,
     proxy: Option<PathBuf>,
 }
 
 impl Confinement {
+    /// Without the network a command gets no sockets at all, since there is no namespace to keep
+    /// those of other programs away from it.
     pub(super) fn prepare(policy: &SandboxPolicy) -> io::Result<Self> {
         let sockets = match policy.network {
             Network::Allowed | Network::Proxy(_) => Sockets::NetworkOnly,
@@ -68,7 +79,10 @@ impl Confinement {
         })
     }
 
-    /// Confines the calling thread and all it will start, for good.
+    /// Confines the calling thread and all it will start, for good. Called in the new process
+    /// before it is executed. The filters come last: they would refuse what opening the proxy's
+    /// port takes (`unshare`, a local socket). A kernel that enforces nothing is an error; one that
+    /// knows only part of the rights is not.
     pub(super) fn enforce(&mut self) -> io::Result<()> {
         let Some(ruleset) = self.ruleset.take() else {
             return Err(io::Error::other("the restrictions were used before"));
@@ -88,7 +102,9 @@ impl Confinement {
         Ok(())
     }
 
-    /// Leads the network to the proxy; where that cannot be done, there is none.
+    /// Leads the network to the proxy; where that cannot be done, there is none. The message for
+    /// that goes to the command's output, and filters without any sockets are returned: the command
+    /// runs, but reaches no host.
     fn connect(&self, socket: &Path) -> io::Result<&'static Filters> {
         match leave_network() {
             Ok(()) => hand_out_port(socket).map(|()| self.filters),
@@ -161,6 +177,7 @@ pub(super) fn abi() -> i64 {
     version.max(0)
 }
 
+/// The rules for a policy. `/dev` counts as hidden, and single devices are allowed again.
 fn ruleset(policy: &SandboxPolicy) -> io::Result<RulesetCreated> {
     let mut rules = Rules {
         ruleset: Ruleset::default()
@@ -200,11 +217,14 @@ fn everything() -> BitFlags<AccessFs> {
 
 struct Rules {
     ruleset: RulesetCreated,
+    /// What the policy says of each path at which the view changes.
     views: BTreeMap<PathBuf, View>,
 }
 
 impl Rules {
-    /// Allows reading below a path, around what is hidden there.
+    /// Allows reading below a path, around what is hidden there. Without anything hidden below,
+    /// this is one rule. Otherwise each child gets its own, and symlinks get none: what they lead
+    /// to has its own place in the tree.
     fn show(&mut self, path: &Path) -> io::Result<()> {
         if !self.has_hidden_below(path) {
             return self.allow(path, AccessFs::from_read(NEWEST));
@@ -224,6 +244,7 @@ impl Rules {
         Ok(())
     }
 
+    /// `views` is in the order of paths, so everything below a path follows it directly.
     fn has_hidden_below(&self, path: &Path) -> bool {
         let below = self.views.range(path.to_path_buf()..);
         below
@@ -231,6 +252,9 @@ impl Rules {
             .any(|(found, view)| found != path && matches!(view, View::Hidden | View::Secret))
     }
 
+    /// Adds one rule. Rights that only directories have are taken out for files, as the kernel
+    /// refuses them there. A path of the policy that cannot be opened is an error; one that was
+    /// merely found while listing is passed over.
     fn allow(&mut self, path: &Path, rights: BitFlags<AccessFs>) -> io::Result<()> {
         let named = |error: &dyn std::fmt::Display| {
             io::Error::other(format!("Landlock rule for {}: {error}", path.display()))

@@ -1,4 +1,8 @@
 //! The view of the disk that a command gets where it has mounts of its own.
+//!
+//! It is computed by the watcher from the policy, once for each command, and mounted by `mounts` or
+//! by bubblewrap: both give the same view. What is protected and cannot be covered by a mount is
+//! handed on to `keep`, which compares it afterwards.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,7 +33,8 @@ const NEEDED: [&str; 4] = [
     "/run/wrappers",
 ];
 
-/// What is mounted at a path. The rest of the disk is read-only.
+/// What is mounted at a path. The rest of the disk is read-only. All of them ignore setuid bits and
+/// device files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Mount {
     /// An empty directory in memory.
@@ -38,12 +43,14 @@ pub(super) enum Mount {
     ReadOnly,
     /// What is there.
     Writable,
-    /// Nothing that can be read.
+    /// Nothing that can be read: `/dev/null` over a secret file or a socket, on a mount on which
+    /// devices cannot be opened.
     Nothing,
 }
 
 /// Mounts by path, so that parents come before what is in them, and the protected paths that no
-/// mount can cover.
+/// mount can cover. Paths are absolute, and existed when it was computed; mounting fails if one has
+/// gone since.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Layout {
     pub(super) mounts: BTreeMap<PathBuf, Mount>,
@@ -51,6 +58,11 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// Placeholders must have been made before: only what exists can be covered.
+    ///
+    /// Where several reasons meet at one path, the first of these counts: the view of the policy
+    /// (so a secret stays hidden even where it is protected), sockets, directories that must not be
+    /// renamed, protected paths.
     pub(super) fn of(policy: &SandboxPolicy) -> Self {
         let fresh: Vec<PathBuf> = FRESH
             .iter()
@@ -100,12 +112,14 @@ impl Layout {
         self.around(path) == Some(&Mount::Writable)
     }
 
+    /// The nearest mount around a path, not counting one at the path itself.
     fn around(&self, path: &Path) -> Option<&Mount> {
         let mut around = path.ancestors().skip(1);
         around.find_map(|around| self.mounts.get(around))
     }
 }
 
+/// A directory is hidden by an empty one, a file by something that cannot be opened.
 fn mount_for(path: &Path, view: View) -> Mount {
     match view {
         View::Hidden => Mount::Empty,
@@ -123,6 +137,10 @@ fn is_seen(views: &BTreeMap<PathBuf, View>, path: &Path) -> bool {
 }
 
 /// Protected paths that a mount can cover, and those that have to be checked.
+///
+/// A mount covers what exists, is no symlink and is reached through none: the command could
+/// exchange a link on the way and so get past the mount. What does not exist and lies in something
+/// covered cannot appear. Everything else is checked.
 fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let inside = policy.protected.iter().filter(|protected| {
         policy.covers(&protected.path) && !policy.writable.contains(&protected.path)
@@ -165,7 +183,8 @@ fn coverable(policy: &SandboxPolicy) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (covered, uncovered)
 }
 
-/// Whether a directory is there and reached through no symlink.
+/// Whether a directory is there and reached through no symlink. Kernels without `openat2` get the
+/// same answer in two steps.
 fn is_without_links(directory: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS;

@@ -19,7 +19,8 @@ pub struct ResourceLimits {
     pub file_size: Option<u64>,
     /// Open files of one process.
     pub open_files: Option<u64>,
-    /// Bytes in each temporary file system of the sandbox, and in the directory for temporary files.
+    /// Bytes in each temporary file system of the sandbox, and in the directory for temporary
+    /// files.
     pub scratch: Option<u64>,
 }
 

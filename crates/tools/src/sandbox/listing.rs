@@ -1,4 +1,9 @@
 //! The names in directories, remembered for as long as nothing is added or taken away there.
+//!
+//! Before each command more than a hundred paths in the home directory are looked up, of which few
+//! exist. One listing of the directory rules out most of them, and it is read again only when its
+//! times have changed. Errors make an entry likely, never unlikely: what is taken for absent would
+//! not be hidden.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -12,20 +17,23 @@ use std::{
 
 use parking_lot::Mutex;
 
-/// A directory that was changed so shortly before it was read may be changed again without its
-/// time of change telling.
+/// A directory that was changed so shortly before it was read may be changed again without its time
+/// of change telling. Such a listing is used once and not remembered.
 const SETTLED: Duration = Duration::from_secs(1);
 
 /// The first names of paths below a directory: whether there is anything at all behind them.
 #[derive(Debug, Default)]
 pub(super) struct Listings(Mutex<HashMap<PathBuf, Listing>>);
 
+/// What was read, and the state of the directory it was read in.
 #[derive(Debug, Clone)]
 struct Listing {
     stamp: Stamp,
+    /// In lower case, see [`key`].
     names: Arc<HashSet<Vec<u8>>>,
 }
 
+/// Changes whenever an entry is added, removed or renamed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stamp {
     inode: (u64, u64),
@@ -35,7 +43,8 @@ struct Stamp {
 
 impl Listings {
     /// Those of the paths below `directory` that may exist. Where the directory cannot be read,
-    /// these are all.
+    /// these are all. Only the first name of a path is looked up, so `.config/gh` is likely
+    /// wherever there is a `.config`.
     pub(super) fn likely<'a>(
         &self,
         directory: &'a Path,
@@ -53,6 +62,7 @@ impl Listings {
             .map(|path| directory.join(path))
     }
 
+    /// `None` if the directory cannot be read.
     fn names(&self, directory: &Path) -> Option<Arc<HashSet<Vec<u8>>>> {
         let kind = fs::metadata(directory).ok()?;
         let stamp = Stamp {

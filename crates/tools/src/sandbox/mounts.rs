@@ -2,6 +2,14 @@
 //!
 //! Paths are opened without following symlinks, once, and used through their descriptors: what a
 //! command running beside puts in their place meanwhile makes this fail.
+//!
+//! The order is what makes it work. Trees that stay writable, and those that an empty directory is
+//! going to hide, are copied first and not mounted anywhere yet (`early`). Then everything is made
+//! read-only at once, and the layout is mounted on top of it, parents before children. A copy keeps
+//! the attributes it was taken with, so making the rest read-only does not affect it.
+//!
+//! Nothing of this is seen outside: propagation is cut off before the first mount. A failure at any
+//! step ends the first process, and the command is not started.
 
 use std::{
     fs, io,
@@ -41,18 +49,22 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// Bytes for the names in `/dev`.
 const DEV_SIZE: u64 = 64 << 10;
 
-/// No privileges through files, no devices.
+/// No privileges through files, no devices. Given to every mount but those of the devices in
+/// `/dev`, so that a setuid program or a device file in a writable tree is harmless.
 const TAME: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 /// What is the same for every command, made before anything is known of it.
 pub(super) struct Base {
-    /// A `/dev` that is not mounted anywhere yet.
+    /// A `/dev` that is not mounted anywhere yet. It must not become read-only with the rest, as
+    /// terminals and shared memory in it are written to.
     dev: OwnedFd,
 }
 
 impl Base {
     /// Cuts the calling process off from what is mounted outside from now on, and makes a `/dev`
-    /// and a `/proc`. `scratch` is the size of what can be written to in them.
+    /// and a `/proc`. `scratch` is the size of what can be written to in them. The machine's
+    /// devices are copied one by one before they are covered. Fails where the kernel does not allow
+    /// another `/proc` (in many containers); `probe` then tries with the machine's own.
     pub(super) fn make(proc_view: ProcView, scratch: Option<u64>) -> io::Result<Self> {
         mount_change(
             "/",
@@ -74,6 +86,8 @@ impl Base {
     }
 
     /// Makes the disk look as laid out. `scratch` is the size of each empty directory.
+    /// `layout.mounts` is in the order of paths, and `early` takes its trees in the same order, so
+    /// one pass over both is enough.
     pub(super) fn lay_out(self, layout: &Layout, scratch: Option<u64>) -> io::Result<()> {
         let early = early(layout)?;
         set_attributes(CWD, "/", TAME | libc::MOUNT_ATTR_RDONLY)
@@ -90,12 +104,15 @@ impl Base {
     }
 }
 
+/// An error that says which path it is about; it ends up in the report of the command.
 fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Copies of the trees that can only be had while nothing is mounted yet: those that an empty
-/// directory will hide, and those that stay writable when the rest becomes read-only.
+/// directory will hide, and those that stay writable when the rest becomes read-only. What lies in
+/// a writable tree is not among them: it is copied from that tree once it is mounted, and so is
+/// writable too.
 fn early(layout: &Layout) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
     let mut trees = Vec::new();
     for (path, mount) in &layout.mounts {
@@ -112,6 +129,11 @@ fn early(layout: &Layout) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
     Ok(trees)
 }
 
+/// Mounts one entry. `ready` is the copy taken before, if there is one.
+///
+/// Where a path lies in an empty directory, its mount point is made first. The place is opened
+/// after that, once, without following links: if a command running beside has put a link there,
+/// this fails.
 fn attach(
     layout: &Layout,
     path: &Path,
@@ -144,7 +166,8 @@ fn attach(
     attach_at(&tree, &place)
 }
 
-/// In a directory that we have just made, so nothing of anybody else's is on the way.
+/// In a directory that we have just made, so nothing of anybody else's is on the way. A directory
+/// for a directory, an empty file for anything else.
 fn make_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<()> {
     let is_directory = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode)
         == rustix::fs::FileType::Directory;
@@ -157,6 +180,8 @@ fn make_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<()> {
     fs::File::create_new(path).map(|_| ())
 }
 
+/// A file system in memory of its own, so that each has the whole of `scratch` as its size. It is
+/// discarded with the namespaces. `/tmp` and `/dev/shm` can be written to by every user, as usual.
 fn attach_empty(path: &Path, scratch: Option<u64>) -> io::Result<()> {
     let is_shared = path == Path::new("/tmp") || path == Path::new("/dev/shm");
     let mode = if is_shared { "1777" } else { "755" };
@@ -166,7 +191,9 @@ fn attach_empty(path: &Path, scratch: Option<u64>) -> io::Result<()> {
     attach_new("tmpfs", &options, MountAttrFlags::empty(), path)
 }
 
-/// A `/dev` of harmless devices, terminals of its own and shared memory.
+/// A `/dev` of harmless devices, terminals of its own and shared memory. Only `/dev` itself becomes
+/// read-only; the terminals and the shared memory in it are mounts of their own and stay writable.
+/// Devices themselves may be used as devices, unlike on every other mount.
 fn mount_devices(devices: Vec<(&str, OwnedFd)>, scratch: Option<u64>) -> io::Result<()> {
     let dev = Path::new("/dev");
     let size = DEV_SIZE.to_string();
@@ -192,6 +219,7 @@ fn mount_devices(devices: Vec<(&str, OwnedFd)>, scratch: Option<u64>) -> io::Res
     set_own_attributes(CWD, "/dev", read_only)
 }
 
+/// A copy of a device of the machine; `None` where it does not exist.
 fn device(name: &str) -> Option<OwnedFd> {
     copy(open(&Path::new("/dev").join(name)).ok()?).ok()
 }
@@ -207,6 +235,8 @@ fn attach_new(
     attach_file_system(kind, options, attributes, path)
 }
 
+/// A new file system that ignores setuid bits; devices are the caller's decision, as terminals are
+/// devices.
 fn attach_file_system(
     kind: &str,
     options: &[(&str, &str)],
@@ -231,7 +261,8 @@ fn attach_file_system(
     })
 }
 
-/// The thing at an absolute path, without following any symlink.
+/// The thing at an absolute path, without following any symlink. Opened as a place only: nothing is
+/// read, and devices and pipes are not touched.
 fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat2(
@@ -252,6 +283,7 @@ fn copy(place: impl AsFd) -> io::Result<OwnedFd> {
     Ok(open_tree(place.as_fd(), "", flags)?)
 }
 
+/// Mounts a tree over a place, both given by descriptors.
 fn attach_at(tree: impl AsFd, place: impl AsFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree.as_fd(), "", place.as_fd(), "", flags)?)
@@ -267,6 +299,7 @@ fn set_own_attributes(base: impl AsFd, path: &str, attributes: u64) -> io::Resul
     change_attributes(base, path, attributes, 0)
 }
 
+/// `attr_clr` stays zero: a mount that is read-only outside never becomes writable here.
 #[allow(unsafe_code)]
 fn change_attributes(
     base: impl AsFd,

@@ -348,7 +348,7 @@ mod tests {
         fs::remove_file(&config).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&config).status();
         assert!(made.unwrap().success());
-        let moved = defuse(&[root.clone()], begun, &aside).unwrap();
+        let moved = defuse(std::slice::from_ref(&root), begun, &aside).unwrap();
         let moved: Vec<&Path> = moved.iter().map(|one| one.path.as_path()).collect();
         assert_eq!(moved, [config, root.join("long/.git/config")]);
     }
@@ -367,7 +367,7 @@ mod tests {
         write(&private.join("index"), "entries");
         repository(&root.join("node_modules/x/.git"), EVIL);
         let begun = SystemTime::now() - Duration::from_secs(60);
-        let moved = defuse(&[root.clone()], begun, &aside).unwrap();
+        let moved = defuse(std::slice::from_ref(&root), begun, &aside).unwrap();
         assert_eq!(moved[0].path, root.join("node_modules/x/.git/config"));
     }
 

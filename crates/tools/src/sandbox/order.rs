@@ -25,10 +25,11 @@ pub const SERVER_COMMAND: &str = "__server-child";
 /// Exit code of a guard that could not do its work.
 pub(super) const FAILED: i32 = 125;
 
-/// An order longer than this is not one of ours.
+/// An order longer than this is not one of ours. It is checked before memory is allocated for it.
 const LONGEST: usize = 64 << 20;
 
-/// How the guard runs a command.
+/// How the guard runs a command. Made by `wrap` for commands, by `probe` to try a kind, and by
+/// `server_guard` for a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(super) means: Means,
@@ -44,12 +45,14 @@ pub(super) enum Means {
     Namespaces(super::namespaces::Namespaces),
     #[cfg(target_os = "linux")]
     Bubblewrap(super::bubblewrap::Bubblewrap),
+    /// Mounts stay as they are; protected paths are checked afterwards.
     Landlock,
     /// Nothing: the guard only sees to the end of all that was started.
     Nothing,
 }
 
-/// A program with its arguments and its whole environment.
+/// A program with its arguments and its whole environment. Words need not be UTF-8, which is why
+/// they are not part of the JSON of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct CommandLine {
     pub(crate) program: OsString,
@@ -57,7 +60,15 @@ pub(crate) struct CommandLine {
     pub(crate) env: Vec<(OsString, OsString)>,
 }
 
-/// Four lengths, the order as JSON, then the words of the command line, each with a NUL after it.
+/// The frame of an order:
+///
+/// ```text
+/// 4 × u32, little endian   bytes of JSON, bytes of words, arguments, variables
+/// JSON                     the order
+/// words, each with a NUL   program, arguments, name and value of each variable
+/// ```
+///
+/// Fails on a path in the order that is not UTF-8 and on a word with a NUL byte.
 pub(super) fn encode(order: &impl Serialize, line: &CommandLine) -> Result<Vec<u8>, SandboxError> {
     let json = serde_json::to_vec(order)?;
     let mut strings = Vec::new();
@@ -95,7 +106,8 @@ pub(super) fn encode(order: &impl Serialize, line: &CommandLine) -> Result<Vec<u
     Ok(frame)
 }
 
-/// Reads what [`encode`] wrote, and not a byte more.
+/// Reads what [`encode`] wrote, and not a byte more. On a stream that goes on (a server's input)
+/// the next byte read is the first one after the frame.
 pub(super) fn decode<T: DeserializeOwned>(mut source: impl Read) -> io::Result<(T, CommandLine)> {
     let malformed = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut header = [0; 16];
@@ -136,16 +148,19 @@ pub(super) fn decode<T: DeserializeOwned>(mut source: impl Read) -> io::Result<(
     Ok((order, line))
 }
 
-/// What the guard says at the end.
+/// What the guard says at the end. It is one JSON document; the end of the stream ends it. No
+/// report at all means that the watcher was killed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Report {
     /// The command ran.
     Ended(GuardedEnd),
     /// It could not be started.
     Failed { reason: String },
-    /// The sandbox program failed before the command ran; what it said is in the output.
+    /// The sandbox program failed before the command ran; what it said is in the output. Only
+    /// bubblewrap does this; nothing of the command has run.
     NotSetUp,
-    /// It was started, and something went wrong then.
+    /// It was started, and something went wrong then. Also when a protected path could not be put
+    /// back.
     Broken { reason: String },
 }
 
@@ -157,7 +172,8 @@ impl Report {
     }
 }
 
-/// How a guarded command ended.
+/// How a guarded command ended. `code` and `signal` are both `None` only if the end of the process
+/// could not be collected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GuardedEnd {
     /// Its exit code, if it exited.
@@ -175,7 +191,8 @@ pub(crate) struct GuardedEnd {
 pub struct Restored {
     /// The protected path.
     pub path: PathBuf,
-    /// Where the changed version is, if there was one.
+    /// Where the changed version is, if there was one. `None` where it had been removed, and for a
+    /// directory of which only the mode had been changed.
     pub quarantined: Option<PathBuf>,
 }
 

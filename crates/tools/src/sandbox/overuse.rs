@@ -1,5 +1,10 @@
 //! What the kernel does not limit by itself, looked at while a command runs: the size of its
 //! directory for temporary files, and root's processes where no control group counts them.
+//!
+//! The watcher asks [`Overuse::is_found`] each time it wakes up and sleeps no longer than
+//! [`Overuse::pause`]. A command that takes too much is killed with all it started; the reason
+//! stands at the end of its output. Between two looks a command can exceed a limit: this is a quota
+//! against accidents and a full disk, not an exact bound.
 
 use std::{
     fs::{self, File},
@@ -24,21 +29,26 @@ const FIRST_LOOK: usize = 2_000;
 /// Bytes of one file that a command may write while the directory is full: it may take files away.
 const WHEN_FULL: u64 = 64 << 10;
 
-/// Finds a command that takes too much.
+/// Finds a command that takes too much. The default looks at nothing.
 #[derive(Default)]
 pub(super) struct Overuse {
     scratch: Option<Scratch>,
     processes: Option<Processes>,
-    /// The command's output; what was found is told there, once.
+    /// The command's output; what was found is told there, once. Held open, it would keep the
+    /// output from ending: see [`Overuse::close`].
     output: Option<File>,
 }
 
+/// The look at the directory for temporary files.
 struct Scratch {
     dir: PathBuf,
+    /// Bytes.
     most: u64,
     next: Instant,
 }
 
+/// The look at the number of processes. Only for root, and only where no control group counts: the
+/// kernel limits the processes of other users.
 struct Processes {
     most: u64,
     /// Threads of the whole system when the command began.
@@ -47,7 +57,9 @@ struct Processes {
 }
 
 impl Overuse {
-    /// Where the directory is full already, the command may write next to nothing.
+    /// Where the directory is full already, the command may write next to nothing: it has until the
+    /// first look to remove files, and one that ends earlier cannot add much. What is looked at
+    /// before the start is limited to [`FIRST_LOOK`] entries, as the command waits for it.
     pub(super) fn watch(policy: &mut SandboxPolicy, output: OwnedFd) -> Self {
         let now = Instant::now();
         if let (Some(dir), Some(most)) = (&policy.scratch, policy.limits.scratch)
@@ -108,6 +120,7 @@ impl Overuse {
 }
 
 impl Scratch {
+    /// What to tell the command, if it holds too much; nothing is measured before it is due.
     fn look(&mut self) -> Option<String> {
         let began = Instant::now();
         if began < self.next {
@@ -126,6 +139,8 @@ impl Scratch {
 }
 
 impl Processes {
+    /// Threads of the whole system are counted first, which is cheap; only when these have grown by
+    /// more than the limit is `/proc` read to count the command's own.
     fn look(&mut self) -> Option<String> {
         if Instant::now() < self.next {
             return None;

@@ -1,4 +1,9 @@
 //! Finding out which sandbox works, by running something in it.
+//!
+//! Whether a kind works cannot be read off the system: kernel versions, security modules and
+//! container engines forbid parts of it in their own ways. So a shell is run that does nothing,
+//! through the same guard and watcher as any command. The answer is kept for the life of the
+//! process, as is the reason why a kind does not work; `codespar doctor` shows it.
 
 use std::sync::OnceLock;
 
@@ -20,7 +25,8 @@ pub(super) const KINDS: &[SandboxKind] = &[SandboxKind::Seatbelt];
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 pub(super) const KINDS: &[SandboxKind] = &[];
 
-/// What was found out so far; each kind is tried once.
+/// What was found out so far; each kind is tried once, when it is first asked about. Two threads
+/// that ask at the same time wait for one attempt.
 #[derive(Default)]
 pub(super) struct Probes {
     #[cfg(target_os = "linux")]
@@ -35,6 +41,7 @@ pub(super) struct Probes {
 
 #[cfg(target_os = "linux")]
 impl Probes {
+    /// The error is for the user. Without a guard, as in tests, nothing works.
     pub(super) fn works(
         &self,
         kind: SandboxKind,
@@ -65,6 +72,7 @@ impl Probes {
         }
     }
 
+    /// How namespaces are made; `None` if they were not tried or do not work.
     pub(super) fn namespaces(&self) -> Option<Namespaces> {
         let found = self.namespaces.get()?.as_ref();
         found.ok().copied()
@@ -75,6 +83,7 @@ impl Probes {
         format!("namespaces{}", describe_proc(proc_view))
     }
 
+    /// How bubblewrap is called; `None` if it was not tried or does not work.
     pub(super) fn bubblewrap(&self) -> Option<&super::bubblewrap::Bubblewrap> {
         self.bubblewrap.get().and_then(|found| found.as_ref().ok())
     }
@@ -91,6 +100,7 @@ impl Probes {
     }
 }
 
+/// What the user should know about `/proc`: shared, it shows the machine's processes to commands.
 #[cfg(target_os = "linux")]
 fn describe_proc(proc_view: Option<ProcView>) -> &'static str {
     match proc_view {
@@ -101,6 +111,7 @@ fn describe_proc(proc_view: Option<ProcView>) -> &'static str {
 
 #[cfg(not(target_os = "linux"))]
 impl Probes {
+    /// Seatbelt is part of macOS: that its program exists is taken as proof.
     pub(super) fn works(&self, kind: SandboxKind) -> Result<(), String> {
         match kind {
             #[cfg(target_os = "macos")]
@@ -142,6 +153,7 @@ mod linux {
     /// A sandbox that has not run a shell by then does not work.
     const PATIENCE: Duration = Duration::from_secs(10);
 
+    /// Tries the ways of `namespaces`, the one with a `/proc` of its own first.
     pub(super) fn try_namespaces(guard: &GuardClient, setup: &Setup) -> Result<Namespaces, String> {
         first_that_works(VARIANTS, |variant| {
             attempt(guard, setup, Means::Namespaces(*variant))
@@ -156,6 +168,7 @@ mod linux {
         })
     }
 
+    /// Tries ways in order; the error is that of the first.
     fn first_that_works<T>(
         variants: impl IntoIterator<Item = T>,
         attempt: impl Fn(&T) -> Result<(), String>,
@@ -172,6 +185,8 @@ mod linux {
         Err(reason)
     }
 
+    /// A kernel without Landlock is told by its version, which gives a plainer reason than a failed
+    /// attempt.
     pub(super) fn try_landlock(guard: &GuardClient, setup: &Setup) -> Result<(), String> {
         if landlock::abi() < 1 {
             return Err("the kernel has no Landlock, or has it switched off".to_owned());
@@ -179,7 +194,7 @@ mod linux {
         attempt(guard, setup, Means::Landlock)
     }
 
-    /// Runs a shell with the strictest policy there is.
+    /// Runs a shell with the strictest policy there is: nothing writable, no network.
     fn attempt(guard: &GuardClient, setup: &Setup, means: Means) -> Result<(), String> {
         let order = Order {
             means,

@@ -1,4 +1,9 @@
 //! The protected paths of a workspace directory.
+//!
+//! Two kinds are told apart by when they take effect. What a program obeys as soon as it exists
+//! must not appear even for a moment, so an absent one gets a placeholder. What is obeyed later (a
+//! definition of continuous integration, another agent's settings) is checked after the command,
+//! which leaves no trace in the workspace while it runs.
 
 use std::{
     fs,
@@ -11,7 +16,8 @@ use super::{
 };
 
 /// Programs obey these as soon as they are there: nothing may appear in their place even while a
-/// command runs.
+/// command runs. Whole directories, where `codespar_policy::PROTECTED` names single files in some
+/// of them.
 const LIVE: &[(&str, Absent)] = &[
     (".codespar", Absent::Directory),
     (".claude", Absent::Directory),
@@ -30,7 +36,8 @@ pub(super) struct Found {
     pub(super) git_dirs: Vec<PathBuf>,
 }
 
-/// Everything protected in a directory of the workspace.
+/// Everything protected in a directory of the workspace. `home` is where git finds the user's own
+/// configuration, which may name hooks and files here.
 pub(super) fn in_directory(directory: &Path, home: Option<&Path>) -> Found {
     let mut protected: Vec<Protected> = LIVE
         .iter()
@@ -60,7 +67,9 @@ fn is_live(entry: &str) -> bool {
         .any(|(live, _)| Path::new(entry).starts_with(live))
 }
 
-/// What is protected of other repositories: directories, or files that lead to one.
+/// What is protected of other repositories: directories, or files that lead to one. Of a file only
+/// the file itself: that of a submodule leads to `modules` in the repository around, which is
+/// protected with it.
 pub(super) fn of_nested(repositories: &[PathBuf], home: Option<&Path>) -> Vec<Protected> {
     let mut protected = Vec::new();
     for repository in repositories {
@@ -77,8 +86,9 @@ pub(super) fn of_nested(repositories: &[PathBuf], home: Option<&Path>) -> Vec<Pr
     protected
 }
 
-/// What is writable in a directory that is or contains the home directory: everything in it but
-/// the hidden files of the home. Nothing new can be made beside them.
+/// What is writable in a directory that is or contains the home directory: everything in it but the
+/// hidden files of the home. Nothing new can be made beside them. The list is of what exists now,
+/// sorted. Symlinks are not in it.
 pub(super) fn without_dot_files(directory: &Path, home: &Path) -> Vec<PathBuf> {
     let mut parts = Vec::new();
     let mut level = Some(directory.to_path_buf());

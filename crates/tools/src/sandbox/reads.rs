@@ -1,5 +1,10 @@
 //! What commands can read: the system and the workspace, and of the home directory only what
 //! compilers and package managers keep there.
+//!
+//! The home directory is hidden as a whole and single entries are shown again, since nobody can
+//! list all that is private in it. Within what is shown, credentials are hidden once more. The
+//! lists are names below a home; which of them exist is looked up for each command, as tools may
+//! have been installed meanwhile.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,7 +16,8 @@ use super::{SandboxPolicy, listing::Listings};
 /// Directories of the system that hold homes.
 const HOMES: [&str; 2] = ["/home", "/root"];
 
-/// What tools keep in the home directory and need to work.
+/// What tools keep in the home directory and need to work. Shown read-only: a build that has to
+/// write to a cache needs `sandbox.allowWrite`.
 const TOOLS: &[&str] = &[
     ".asdf",
     ".bun",
@@ -72,7 +78,8 @@ const TOOLS: &[&str] = &[
     "miniforge3",
 ];
 
-/// Variables that name a directory of a tool.
+/// Variables that name a directory of a tool. Only those that point into a hidden directory matter;
+/// one that names a hidden directory itself, or one around it, is ignored.
 const TOOL_VARIABLES: &[&str] = &[
     "CARGO_HOME",
     "CONDA_PREFIX",
@@ -88,7 +95,8 @@ const TOOL_VARIABLES: &[&str] = &[
     "VOLTA_HOME",
 ];
 
-/// Keys, tokens, mail and what browsers know. Hidden also where something around it is shown.
+/// Keys, tokens, mail and what browsers know. Hidden also where something around it is shown, be it
+/// by [`TOOLS`] or by a setting.
 const SECRETS: &[&str] = &[
     ".aws",
     ".azure",
@@ -162,7 +170,8 @@ const SYSTEM_SECRETS: &[&str] = &[
     "/etc/ssl/private",
 ];
 
-/// Where things are that decide about reading.
+/// Where things are that decide about reading. Made when the sandbox is configured;
+/// [`Reads::apply`] is called for each command.
 #[derive(Debug, Default)]
 pub(super) struct Reads {
     pub(super) home: Option<PathBuf>,
@@ -175,7 +184,13 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// Adds to a policy what its command can see and what not.
+    /// Adds to a policy what its command can see and what not. Every path is resolved first, so a
+    /// symlink in the home is shown or hidden at the place it leads to; what does not exist is left
+    /// out.
+    ///
+    /// `env` is the command's environment, from which only `PATH` and [`TOOL_VARIABLES`] are used.
+    /// The state directory is always secret. Commands of root get the system's password files
+    /// hidden, which ordinary users cannot read anyway.
     pub(super) fn apply(&self, policy: &mut SandboxPolicy, env: &[(OsString, OsString)]) {
         let home = self.home.as_deref().and_then(real);
         policy.hidden = HOMES
@@ -207,7 +222,8 @@ impl Reads {
 }
 
 /// Homes besides the person's from which programs are run: a tool on the search path needs what it
-/// keeps beside it.
+/// keeps beside it. As on a machine where root runs what another user has installed. Each is
+/// treated like the user's own: its tools are shown, its secrets stay hidden.
 fn other_homes(env: &[(OsString, OsString)], hidden: &[PathBuf]) -> Vec<PathBuf> {
     let path = env.iter().find(|(name, _)| name == "PATH");
     let on_path = path
@@ -244,7 +260,8 @@ fn named_tools(env: &[(OsString, OsString)]) -> impl Iterator<Item = PathBuf> {
     programs.chain(named).collect::<Vec<_>>().into_iter()
 }
 
-/// A program in `…/tool/bin` needs what is beside that directory.
+/// A program in `…/tool/bin` needs what is beside that directory. That must lie two levels below a
+/// home such as `/home/ann` at least, or the directory is shown alone.
 fn installation(dir: PathBuf) -> PathBuf {
     let is_bin = dir.file_name().is_some_and(|name| name == "bin");
     let around = dir.parent().filter(|around| {

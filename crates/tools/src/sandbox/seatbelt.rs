@@ -1,4 +1,8 @@
 //! macOS: a Seatbelt profile for `sandbox-exec`. Compiled there, untested by us.
+//!
+//! Only writes, secrets and the network are restricted. Directories that the policy hides stay
+//! readable, and there is no guard: what a command has left behind is found by its process group
+//! alone.
 
 use std::path::Path;
 
@@ -36,6 +40,8 @@ fn profile(policy: &SandboxPolicy) -> String {
     profile
 }
 
+/// A string of the profile's language. Bytes that are no UTF-8 are replaced, and the rule then
+/// names a path that does not exist.
 fn quote(path: &Path) -> String {
     let text = path.to_string_lossy();
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))

@@ -2,6 +2,11 @@
 //!
 //! They lead out of a sandbox (other processes' memory, mounts, namespaces, keyrings), go behind a
 //! filter's back (`io_uring`), or reach parts of the kernel that a build never needs.
+//!
+//! A refused call fails with `EPERM` in the command that makes it; nothing is killed for it. Only a
+//! call through the interface of another architecture kills the process: its numbers mean something
+//! else there. A filter sees numbers and not what they point to, so paths and names are not its
+//! business.
 
 use std::{collections::BTreeMap, io, sync::OnceLock};
 
@@ -15,7 +20,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// Refused whatever their arguments are.
+/// Refused whatever their arguments are. Each is refused to root too, whatever capabilities it has.
 const REFUSED: &[i64] = &[
     // Into other processes.
     libc::SYS_ptrace,
@@ -82,7 +87,8 @@ const REFUSED: &[i64] = &[
 /// Newer than the table of the C library.
 const OPEN_TREE_ATTR: i64 = 467;
 
-/// Each makes `clone` enter a new namespace.
+/// Each makes `clone` enter a new namespace. `unshare` and `setns` are refused altogether; `clone`
+/// starts every process, so it is refused only with one of these.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -93,14 +99,15 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Types into somebody's terminal.
+/// `TIOCSTI` and `TIOCLINUX`, which type into somebody's terminal.
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
 
 /// Which sockets a command can open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Sockets {
     /// Namespaces and mounts keep the others in; they do not know sockets to a virtual machine's
-    /// host.
+    /// host. Local sockets can be used: those of other programs are covered by mounts, and names
+    /// without a file belong to the namespace of the network.
     Namespaced,
     /// The network, but nothing local: sockets of other programs are in reach.
     NetworkOnly,
@@ -108,7 +115,8 @@ pub(super) enum Sockets {
     None,
 }
 
-/// Calls that could change a file by name where Landlock has no right for it.
+/// Calls that could change a file by name where Landlock has no right for it. Landlock has it from
+/// its third version on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Truncation {
     Allowed,
@@ -116,7 +124,7 @@ pub(super) enum Truncation {
 }
 
 /// The filters for a command; all of them are to be applied. Each set is made once: the guard asks
-/// for all of them before it forks.
+/// for all of them before it forks, so that its children inherit them.
 pub(super) fn filters(sockets: Sockets, truncation: Truncation) -> io::Result<&'static Filters> {
     static MADE: [OnceLock<Filters>; 6] = [const { OnceLock::new() }; 6];
     let index = match sockets {
@@ -135,7 +143,8 @@ pub(super) fn filters(sockets: Sockets, truncation: Truncation) -> io::Result<&'
     Ok(MADE[index].get_or_init(|| made))
 }
 
-/// A set of filters.
+/// A set of filters. Two, as a filter has one error for all it refuses: `EPERM`, and `ENOSYS` for
+/// `clone3`.
 pub(super) type Filters = [BpfProgram; 2];
 
 fn make(sockets: Sockets, truncation: Truncation) -> io::Result<Filters> {
@@ -198,6 +207,7 @@ fn rule(
         .map_err(io::Error::other)
 }
 
+/// Refused calls; a call without conditions matches whatever its arguments are.
 #[derive(Default)]
 struct Rules(BTreeMap<i64, Vec<SeccompRule>>);
 
@@ -208,6 +218,7 @@ impl Rules {
         self.0.insert(call, conditions);
     }
 
+    /// Everything that no rule matches is allowed.
     fn compile(self, error: i32) -> io::Result<BpfProgram> {
         let architecture = std::env::consts::ARCH
             .try_into()

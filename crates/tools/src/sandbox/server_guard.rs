@@ -5,6 +5,15 @@
 //! From then on input and output are the server's own. The guard's standard error is a socket to
 //! us: what the server says on its standard error goes there, and when our end closes (also by our
 //! death) everything is killed.
+//!
+//! ```text
+//! stdin    the order, then the server's input
+//! stdout   the server's output, untouched
+//! stderr   a socket to us: the server's standard error, and the lifeline
+//! ```
+//!
+//! The server is not confined: its order has no policy. What the guard adds is an end for
+//! everything the server has started, also when we are killed.
 
 use std::{
     ffi::OsString,
@@ -32,7 +41,8 @@ use super::{
 };
 
 /// Runs as the hidden child. Must be called before any thread is started. Returns the exit code for
-/// the process.
+/// the process. It is that of the server, or 125 if the server could not be started or a signal
+/// ended it.
 pub fn server_main(_args: impl Iterator<Item = OsString>) -> i32 {
     match keep() {
         Ok(code) => code,
@@ -54,6 +64,10 @@ pub(crate) fn server_order(line: &CommandLine, cwd: &Path) -> Result<Vec<u8>, su
     order::encode(&order, line)
 }
 
+/// Starts the server and stays until all of it has ended. When the server ends by itself, what it
+/// has left running is killed.
+///
+/// In a container the guard can be process 1, which collects orphans without being a subreaper.
 fn keep() -> io::Result<i32> {
     // Not through the buffered handle: what follows the order is the server's.
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
@@ -79,6 +93,8 @@ fn keep() -> io::Result<i32> {
         .unwrap_or(FAILED))
 }
 
+/// The server's input and output are the guard's own, inherited. In a session of its own, the
+/// server does not get signals of our terminal; it is killed if the guard dies.
 #[allow(unsafe_code)]
 fn start(line: &CommandLine, cwd: &Path) -> io::Result<(Pid, Option<ChildStderr>)> {
     let mut command = Command::new(&line.program);
@@ -108,7 +124,8 @@ fn start(line: &CommandLine, cwd: &Path) -> io::Result<(Pid, Option<ChildStderr>
     Ok((pid, child.stderr.take()))
 }
 
-/// A pipe for the server rather than our socket: programs open `/dev/stderr` by name.
+/// Copies the server's standard error to our socket. The server gets a pipe rather than the socket:
+/// programs open `/dev/stderr` by name, which fails for a socket.
 fn pass_on(errors: Option<ChildStderr>) -> Option<thread::JoinHandle<()>> {
     let mut errors = errors?;
     Some(thread::spawn(move || {
@@ -119,7 +136,8 @@ fn pass_on(errors: Option<ChildStderr>) -> Option<thread::JoinHandle<()>> {
     }))
 }
 
-/// Until the server has ended or nobody holds us any more.
+/// Until the server has ended or nobody holds us any more. Does not kill; the caller does in both
+/// cases.
 fn watch(family: &mut Family, events: &ChildEvents) -> io::Result<()> {
     let lifeline: OwnedFd = io::stderr().as_fd().try_clone_to_owned()?;
     while family.collect(events) && family.ended.is_none() {

@@ -22,7 +22,9 @@ const KNOWN: [&str; 5] = [
     "/run/crio/crio.sock",
 ];
 
-/// The sockets to cover, of those that are seen inside.
+/// The sockets to cover, of those that are seen inside. The proxy's own socket is left out, as
+/// bubblewrap's command reaches the proxy through it. A socket that somebody begins to listen on
+/// while the command runs is not covered.
 pub(super) fn to_cover(policy: &SandboxPolicy, is_seen: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let proxy = match &policy.network {
         Network::Proxy(socket) => Some(socket.as_path()),

@@ -2,6 +2,16 @@
 //!
 //! The guard keeps one. It takes the next order by itself and tells the guard, which makes another
 //! one meanwhile. Where the last command had namespaces, those for the next are ready too.
+//!
+//! ```text
+//! made -> waits -> order received -> Taken(purpose) -> watches its command -> exits
+//!               -> socket closed  -> Closed                                -> exits
+//! ```
+//!
+//! Namespaces that are ready are only a guess. They are discarded when the command needs others,
+//! and when something was mounted or unmounted outside since: the command would see an older disk,
+//! and the namespace would keep the unmounted file system in use. A spare that is killed while it
+//! waits costs nothing; the guard makes another.
 
 use std::{
     fs::File,
@@ -24,16 +34,18 @@ use super::{
     watch,
 };
 
-/// The guard's side of a spare watcher.
+/// The guard's side of a spare watcher: becomes readable when it has told something or was killed.
 pub(super) struct Spare {
     pub(super) pid: Pid,
+    /// The spare is the only holder of the other end.
     told: File,
 }
 
-/// What a spare watcher tells the guard.
+/// What a spare watcher tells the guard: one message, which fits into one read.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Told {
-    /// It has a command to watch now; the next one may need the same.
+    /// It has a command to watch now; the next one may need the same. `None` for a command without
+    /// namespaces of ours.
     Taken(Option<Purpose>),
     /// Nobody is left to send orders.
     Closed,
@@ -80,7 +92,8 @@ impl Told {
     }
 }
 
-/// Waits for an order and carries it out.
+/// Waits for an order and carries it out. The process exits with 0 afterwards, which tells the
+/// guard that there is nothing left to end.
 fn wait(socket: &OwnedFd, mut tell: File, purpose: Option<Purpose>) {
     let mut prepared = purpose.and_then(|purpose| Prepared::make(purpose).ok());
     match next_order(socket, &mut prepared) {
@@ -96,7 +109,8 @@ fn wait(socket: &OwnedFd, mut tell: File, purpose: Option<Purpose>) {
     }
 }
 
-/// The next command's control socket and output pipe.
+/// The next command's control socket and output pipe. `None` when nobody is left to send orders.
+/// Meanwhile discards `prepared` namespaces as soon as they are outdated.
 fn next_order(
     socket: &OwnedFd,
     prepared: &mut Option<Prepared>,

@@ -1,4 +1,8 @@
 //! What a sandbox tells about the end of its command.
+//!
+//! Where a sandbox has a process of its own between the watcher and the command, the end of that
+//! process says little: the exit code of the command comes over a pipe. Without such a sandbox
+//! (`landlock`, or none) the command is a child of the watcher and there is no [`Status`].
 
 use std::{
     fs::File,
@@ -19,9 +23,11 @@ use super::{
 /// The name of bubblewrap's own processes.
 const BUBBLEWRAP: &str = "bwrap";
 
-/// Where the sandbox tells how the command ended.
+/// The reading end of the pipe over which the sandbox tells how the command ended.
 pub(super) enum Status {
-    /// By the first process inside.
+    /// By the first process inside. It stays until the last process of the sandbox is gone, so only
+    /// this pipe tells of the command's end. The command's copy of the writing end is closed when
+    /// it is executed: it cannot forge an exit code.
     Init(File),
     /// By bubblewrap, which ends with the command.
     Bubblewrap(File),
@@ -34,7 +40,8 @@ pub(super) struct HowEnded {
 }
 
 impl Status {
-    /// The name of the sandbox's own processes.
+    /// The name of the sandbox's own processes. They are left out of the names of processes that a
+    /// command has left running.
     pub(super) fn own_name(&self) -> &'static str {
         match self {
             Self::Init(_) => namespaces::INIT,
@@ -50,7 +57,13 @@ impl Status {
         }
     }
 
-    /// How the command ended, or why it did not run.
+    /// How the command ended, or why it did not run. Waits for the end of the pipe, so everything
+    /// in the sandbox must have ended.
+    ///
+    /// Where nothing was told, the sandbox itself was killed: by us ([`Family::asked`]), then the
+    /// command counts as killed too, or by somebody else, which is an error. A bubblewrap that
+    /// exited by itself without telling of an exit code never came to run the command; its message
+    /// is in the output.
     pub(super) fn how_ended(self, family: &Family) -> Result<HowEnded, Report> {
         let exited = |code| HowEnded {
             code: Some(code),
@@ -86,7 +99,7 @@ pub(super) fn is_readable(file: &File) -> bool {
     is_ready([PollFd::new(file, PollFlags::IN)])
 }
 
-/// Whether one of these is ready now.
+/// Whether one of these is ready now; does not wait. An error counts as not ready.
 pub(super) fn is_ready<const N: usize>(mut fds: [PollFd<'_>; N]) -> bool {
     let now = Timespec {
         tv_sec: 0,
@@ -95,7 +108,8 @@ pub(super) fn is_ready<const N: usize>(mut fds: [PollFd<'_>; N]) -> bool {
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// The last of the documents that bubblewrap wrote, if the command was run at all.
+/// The last exit code among the JSON documents that bubblewrap wrote; `None` if the command was not
+/// run.
 fn exit_code_in(status: File) -> io::Result<Option<i32>> {
     #[derive(serde::Deserialize)]
     struct Document {

@@ -1,4 +1,9 @@
 //! One command under watch: started, ended with all it started, and what it left put right.
+//!
+//! A command is confined and started, followed until it has ended (by itself, by an order over the
+//! lifeline, or for taking too much), and whatever it started is killed. Only then are placeholders
+//! removed and protected paths compared, so nothing can change them again before the report. An
+//! error on the way makes the command fail, also where it succeeded itself.
 
 use std::{
     ffi::OsString,
@@ -198,7 +203,8 @@ impl Watch {
         Ok(started.init)
     }
 
-    /// Sees to what is protected: by mounts where they can cover it, by a check afterwards elsewhere.
+    /// Sees to what is protected: by mounts where they can cover it, by a check afterwards
+    /// elsewhere.
     fn lay_out(&mut self) -> io::Result<Layout> {
         let policy = &self.policy;
         if let Some(registry) = &policy.registry {
@@ -441,6 +447,7 @@ impl Family {
         }
     }
 
+    /// Repeats, as processes may be forked while others are killed; returns when none is left.
     pub(super) fn kill_all(&mut self, events: &ChildEvents) {
         while self.collect(events) {
             family::signal_all(Signal::KILL, &[]);

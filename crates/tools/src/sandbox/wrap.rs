@@ -1,12 +1,17 @@
 //! From a command to what is really started.
+//!
+//! Where there is a guard, [`Sandbox::wrap`] starts the command itself; where there is none (tests,
+//! systems other than Linux), it returns the command line to start and `process` holds it by its
+//! process group. Both go through the same check: without a sandbox nothing runs that only rules
+//! have allowed.
 
 use std::{ffi::OsString, path::Path};
 
 use super::{Approval, Sandbox, SandboxError, SandboxKind, SandboxPolicy, order::CommandLine};
 
-/// What to start.
+/// A command that has been started, or that the caller has to start.
 pub(crate) enum Wrapped {
-    /// It is under way, in a guard.
+    /// It is under way, in a guard. Whether it could be started is in its report.
     #[cfg(target_os = "linux")]
     Guarded(super::client::Guarded),
     /// This, to be held by signals to its process group.
@@ -14,7 +19,9 @@ pub(crate) enum Wrapped {
 }
 
 impl Sandbox {
-    /// Starts a command in the sandbox, or says what to start where there is no guard.
+    /// Starts a command in the sandbox, or says what to start where there is no guard. Blocks: the
+    /// first call tries the kinds of sandbox and starts the guard, and any call may look for
+    /// repositories in the workspace.
     pub(crate) fn wrap(
         &self,
         policy: &SandboxPolicy,
@@ -36,7 +43,9 @@ impl Sandbox {
         self.is_switched_off() && is_running
     }
 
-    /// Without a sandbox nothing runs that nobody has looked at.
+    /// Without a sandbox nothing runs that nobody has looked at. The sandbox being switched off by
+    /// the user's own settings is an agreement to that; no kind working is not. The error names the
+    /// problem of each kind that was a candidate.
     fn check_attended(&self, kind: SandboxKind, approval: Approval) -> Result<(), SandboxError> {
         let is_free = self.is_switched_off() || approval == Approval::Person;
         if kind != SandboxKind::None || is_free {
@@ -52,6 +61,11 @@ impl Sandbox {
         })
     }
 
+    /// Completes the policy and the command line for the kind, and hands both to the guard.
+    ///
+    /// Nested repositories are looked for here, and not when the policy is computed, as only a
+    /// sandbox that confines has a use for them. Under bubblewrap a command with a proxy is started
+    /// through our binary, because nothing else of ours runs inside of its namespaces.
     #[cfg(target_os = "linux")]
     fn enclose(
         &self,
@@ -122,7 +136,8 @@ impl Sandbox {
     }
 }
 
-/// With a proxy: `binary __egress-forward <socket> -- command`.
+/// With a proxy: `binary __egress-forward <socket> -- command`. The subcommand opens the proxy's
+/// port inside and then executes the command, so exit code and signals are the command's own.
 #[cfg(target_os = "linux")]
 fn forwarded(socket: &Path, line: CommandLine, binary: &Path) -> CommandLine {
     let mut arguments: Vec<OsString> = vec![

@@ -1,4 +1,9 @@
 //! Which addresses may be connected to: those of the public internet.
+//!
+//! Four checks, each for a way around the one before: of the URL, for addresses written as numbers;
+//! of the answers of name resolution, before a connection is made; of the connection as it was
+//! made; and of every redirect, by the same three. Proxies from the environment are not used, since
+//! they would resolve names themselves.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -13,6 +18,7 @@ use crate::network_address::is_public;
 /// Decides about addresses. The exceptions come from a constructor, never from input.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Gate {
+    /// Addresses that count as public: those of test servers.
     allowed: Arc<[SocketAddr]>,
 }
 
@@ -27,6 +33,7 @@ pub(super) enum Refusal {
     NoHost,
     #[error("{host} is at {address}, which is not on the public internet; it is not fetched")]
     NotPublic { host: String, address: IpAddr },
+    /// Name resolution succeeded with an empty answer.
     #[error("{0} has no address")]
     Unknown(String),
 }

@@ -1,4 +1,7 @@
 //! Pages fetched a short while ago.
+//!
+//! Kept in memory, for the life of the tool. The key is the address that was asked for, not the one
+//! that redirects led to.
 
 use std::{
     collections::VecDeque,
@@ -11,8 +14,10 @@ use url::Url;
 
 use super::page::Page;
 
+/// From the fetch, whether it is used meanwhile or not.
 const LIFE: Duration = Duration::from_secs(15 * 60);
 const MOST_PAGES: usize = 50;
+/// Of page text in all; the oldest pages go first.
 const MOST_BYTES: usize = 50 << 20;
 
 /// The newest is last.

@@ -1,4 +1,8 @@
 //! HTML to markdown, also for pages made to choke on.
+//!
+//! The converter builds a tree and walks it by recursion, so a page can exhaust the stack by depth
+//! or memory by formatting that is never closed. Both are estimated beforehand by counting tags,
+//! without parsing; a page that is over the bounds is reduced to the text between its tags.
 
 /// Deeper nesting than browsers keep; converting is recursive.
 const DEEPEST: usize = 512;
@@ -35,6 +39,8 @@ pub(super) fn to_markdown(html: &str) -> String {
     converter.convert(html).unwrap_or_else(|_| bare_text(html))
 }
 
+/// An upper estimate: tags in scripts and comments count, and elements that the parser would close
+/// itself count as open, except for the common ones in `SELF_ENDING`.
 fn is_beyond_reason(html: &str) -> bool {
     let (mut depth, mut formatting, mut copies) = (0_usize, 0_usize, 0_usize);
     for tag in tags(html) {
@@ -78,6 +84,7 @@ fn tags(html: &str) -> impl Iterator<Item = Tag> {
     })
 }
 
+/// What stands between tags, one piece a line. Text before the first tag is dropped.
 fn bare_text(html: &str) -> String {
     let mut text = String::new();
     for piece in html.split('<') {

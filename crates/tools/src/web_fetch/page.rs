@@ -1,4 +1,9 @@
 //! Getting a page: redirects, size, type.
+//!
+//! Redirects are followed here and not by the HTTP client, because each hop is checked and one to
+//! another host, or from `https` to `http`, is handed back. Only types that are text are read, at
+//! most 5 MiB of them after decompression; what is longer is cut and marked as such. An answer with
+//! an error status is an error, with the beginning of its text.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -14,11 +19,14 @@ use super::{
     html,
 };
 
+/// Counted as the body comes in, whatever length it claims to have.
 const MOST_BYTES: usize = 5 << 20;
+/// Redirects on one host.
 const MOST_HOPS: usize = 5;
+/// For the connection alone; the whole call has a limit of its own.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// What of a page that says "no" is shown.
+/// What of a page that says "no" is shown. It often says why.
 const ERROR_CHARS: usize = 2_000;
 
 /// A page as text.
@@ -37,6 +45,7 @@ pub(super) enum Fetched {
     Elsewhere(Url),
 }
 
+/// Each is shown to the model as it is.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error(transparent)]
@@ -61,7 +70,7 @@ pub(super) enum FetchError {
     BadRedirect { url: Url },
 }
 
-/// Asks for pages; the client is made at the first one.
+/// Asks for pages; the client is made at the first one. Most sessions never fetch anything.
 #[derive(Default)]
 pub(super) struct Fetcher {
     gate: Gate,
@@ -80,6 +89,8 @@ impl Fetcher {
         &self.gate
     }
 
+    /// Asks for the address and follows redirects on the same host. Without a time limit: the
+    /// caller sets one. Dropping the future closes the connection.
     pub(super) async fn fetch(&self, start: &Url) -> Result<Fetched, FetchError> {
         let mut url = start.clone();
         for _ in 0..=MOST_HOPS {
@@ -100,6 +111,9 @@ impl Fetcher {
         Err(FetchError::Hops { url: start.clone() })
     }
 
+    /// One request. The check of the connection comes after the request was sent, so it does not
+    /// keep the request from arriving; it keeps the answer from the model. Name resolution has
+    /// refused private addresses before.
     async fn ask(&self, url: &Url) -> Result<Response, FetchError> {
         self.gate.check(url)?;
         let client = self.client.get_or_init(|| client(&self.gate));
@@ -118,6 +132,7 @@ impl Fetcher {
     }
 }
 
+/// Without redirects, proxies and cookies, and with the gate as its only resolver.
 fn client(gate: &Gate) -> Result<Client, String> {
     // Fails when one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -131,11 +146,15 @@ fn client(gate: &Gate) -> Result<Client, String> {
         .map_err(|error| chain(&error))
 }
 
+/// Relative destinations are resolved against the address that answered. `None` without a usable
+/// `Location`.
 fn destination(response: &Response, url: &Url) -> Option<Url> {
     let location = response.headers().get(LOCATION)?;
     url.join(&String::from_utf8_lossy(location.as_bytes())).ok()
 }
 
+/// The type is checked before the body is read, so that a large download is not begun. Where no
+/// type is given, a zero byte tells that it is not text.
 async fn read(mut response: Response, url: Url) -> Result<Page, FetchError> {
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE);
@@ -194,7 +213,9 @@ async fn into_text(bytes: Vec<u8>, form: Form, kind: Option<String>) -> String {
     work.await.unwrap_or_default()
 }
 
-/// UTF-8, or the one other encoding that is still met.
+/// UTF-8, or the one other encoding that is still met. Every byte is a character in Latin-1, so
+/// that cannot fail; `windows-1252` is read as the same, which garbles its typographic characters
+/// only. Bytes that are not UTF-8 are replaced.
 fn decode(bytes: Vec<u8>, kind: &str) -> String {
     let latin = ["iso-8859-1", "latin1", "windows-1252"];
     if kind.split_once("charset=").is_some_and(|(_, charset)| {
@@ -208,6 +229,7 @@ fn decode(bytes: Vec<u8>, kind: &str) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
+/// How the body is turned into text, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Html,

@@ -1,4 +1,16 @@
 //! Streamed events into a whole answer. Nothing but `message_stop` makes it whole.
+//!
+//! ```text
+//! message_start
+//!   content_block_start 0, content_block_delta 0 …, content_block_stop 0
+//!   content_block_start 1, …
+//! message_delta      stop reason, final token counts
+//! message_stop       the answer is whole
+//! ```
+//!
+//! Blocks are addressed by index and kept in that order. Events of unknown kinds are skipped, as
+//! the provider may add more. A block that starts twice or a piece for a block that never started
+//! makes the answer malformed: a guess could run a tool with the wrong input.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -55,6 +67,7 @@ impl AnthropicAnswer {
         Ok(())
     }
 
+    /// The raw text of the block counts as output, so that a block that comes whole is counted too.
     fn open(&mut self, event: &Event<'_>) -> Result<Option<ModelEvent>, ModelError> {
         const NAME: &str = "content_block_start";
         let raw = event
@@ -86,6 +99,7 @@ impl AnthropicAnswer {
             .map_err(|kind| malformed(NAME, format!("`{kind}` for block {at} of another kind")))
     }
 
+    /// Counts replace earlier ones; they are cumulative.
     fn change(&mut self, event: &Event<'_>) -> Result<(), ModelError> {
         if let Some(usage) = event.usage {
             usage.update(&mut self.usage);
@@ -99,6 +113,8 @@ impl AnthropicAnswer {
         Ok(())
     }
 
+    /// Refuses an answer whose call ids are not unique in the conversation: it could never be sent
+    /// back.
     fn finish(&mut self) -> Result<Response, ModelError> {
         const NAME: &str = "message_stop";
         let start = self
@@ -178,7 +194,7 @@ impl Accumulator for AnthropicAnswer {
     }
 }
 
-/// Reads a part of an event that must be there.
+/// Reads a part of an event that must be there. Borrows from the event where the type allows it.
 fn part<'a, T: Deserialize<'a>>(
     event: &str,
     field: &str,

@@ -1,4 +1,7 @@
 //! One content block as its pieces come in.
+//!
+//! Text grows in place. The input of a tool is collected as text and parsed once at the end, byte
+//! for byte as it was sent. Blocks of unknown kinds keep all their fields.
 
 use codespar_protocol::{ContentBlock, RawObject};
 use serde_json::value::RawValue;
@@ -41,7 +44,8 @@ impl Building {
         })
     }
 
-    /// What the block held from the start, for those who show text as it comes.
+    /// What the block held from the start, for those who show text as it comes. `None` for blocks
+    /// that start empty, as the provider's own do.
     pub(super) fn opening(&self) -> Option<ModelEvent> {
         match &self.block {
             ContentBlock::Text(block) if !block.text.is_empty() => {

@@ -1,5 +1,10 @@
-//! A request as a Messages body. The history is written straight from where it lies: what came
-//! from the provider goes back byte for byte.
+//! A request as a Messages body. The history is written straight from where it lies: what came from
+//! the provider goes back byte for byte.
+//!
+//! Cache marks (`cache_control`) tell the provider up to where a prefix can be kept. They go on the
+//! system prompt, the last tool and the last blocks of the two latest user messages. Marks are
+//! added while writing; the history itself is never changed, so that the next request has the same
+//! prefix.
 
 use std::sync::Arc;
 
@@ -147,6 +152,7 @@ impl Serialize for WireMessage<'_> {
     }
 }
 
+/// Blank text is left out unless it is all there is.
 struct Content<'a>(&'a WireMessage<'a>);
 
 impl Serialize for Content<'_> {
@@ -179,6 +185,7 @@ fn is_blank(block: &ContentBlock) -> bool {
     block.as_text().is_some_and(|text| text.trim().is_empty())
 }
 
+/// A call whose input was cut off is the only block that is not written as it is stored.
 struct WireBlock<'a>(&'a ContentBlock);
 
 impl Serialize for WireBlock<'_> {
@@ -204,8 +211,10 @@ struct Mark {
     block: usize,
 }
 
-/// Where to put marks: the last fitting block of the latest user messages, as many as the
-/// system prompt, the tools and marks that are already there leave room for.
+/// Where to put marks: the last fitting block of the latest user messages, as many as the system
+/// prompt, the tools and marks that are already there leave room for. Marks that came with the
+/// history count against the limit. The latest message has priority when there is room for one
+/// only.
 fn marks(request: &Request) -> Vec<Mark> {
     let blocks = request.messages.iter().flat_map(|message| &message.content);
     let taken = usize::from(!request.system.is_empty())
@@ -224,6 +233,7 @@ fn marks(request: &Request) -> Vec<Mark> {
         .collect()
 }
 
+/// The provider refuses marks on reasoning blocks.
 fn can_be_marked(block: &ContentBlock) -> bool {
     let reasoning = matches!(
         block,

@@ -6,7 +6,8 @@ use codespar_protocol::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Any event: all the fields that some kind has.
+/// Any event: all the fields that some kind has. One struct instead of an enum by kind, because
+/// serde's tagged enums buffer their content and would lose raw JSON.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(rename = "type", default)]
@@ -23,6 +24,7 @@ pub(super) struct Event<'a> {
     pub(super) usage: Option<WireUsage>,
 }
 
+/// All fields are optional; local servers leave some out.
 #[derive(Deserialize)]
 pub(super) struct MessageStart {
     pub(super) id: Option<String>,
@@ -62,6 +64,8 @@ pub(super) struct WireUsage {
     cache_creation: Option<CacheCreation>,
 }
 
+/// The provider splits the writes to the cache by lifetime; the five-minute part follows from the
+/// total.
 #[derive(Deserialize, Clone, Copy)]
 struct CacheCreation {
     ephemeral_1h_input_tokens: Option<u64>,

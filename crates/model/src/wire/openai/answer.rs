@@ -1,4 +1,8 @@
 //! Streamed chunks into a whole answer. Without a finish reason it is not whole.
+//!
+//! Text, refusals and tool calls are collected from the first choice. The answer is complete at
+//! `[DONE]` or at the end of the stream, provided that a finish reason came. Token counts usually
+//! come in a last chunk without choices.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -45,6 +49,7 @@ impl OpenAiAnswer {
         }
     }
 
+    /// The first id and the latest model name count.
     fn take(&mut self, chunk: Chunk<'_>, out: &mut VecDeque<ModelEvent>) {
         if self.id.is_none() {
             self.id = chunk.id.filter(|id| !id.is_empty()).map(Into::into);
@@ -66,6 +71,7 @@ impl OpenAiAnswer {
         }
     }
 
+    /// A refusal is text like any other. Reasoning counts as output, since providers charge for it.
     fn add(&mut self, delta: Delta, out: &mut VecDeque<ModelEvent>) {
         let reasoning = delta.reasoning_content.or(delta.reasoning);
         if let Some(text) = reasoning.filter(|text| !text.is_empty()) {
@@ -92,6 +98,7 @@ impl OpenAiAnswer {
         }
     }
 
+    /// Finish reasons are mapped to the common stop reasons; one that is not known is kept by name.
     fn finish(&mut self) -> Result<Response, ModelError> {
         let reason = self.finish_reason.take().ok_or(ModelError::BrokenStream {
             provider: PROVIDER,

@@ -1,4 +1,7 @@
 //! A request as a chat completions body.
+//!
+//! Optional fields are left out entirely when they are not set. Tool schemas are copied as raw
+//! JSON.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -26,7 +29,8 @@ impl LimitField {
     }
 }
 
-/// The body of a streaming call.
+/// The body of a streaming call. `include_usage` is always set: without it streams carry no token
+/// counts.
 pub(crate) fn body(request: &Request, limit: LimitField) -> Result<Vec<u8>, serde_json::Error> {
     let named = |field| (limit == field).then_some(request.max_tokens);
     let tools = request.tools.iter().map(|tool| Tool {

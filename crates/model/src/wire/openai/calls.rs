@@ -7,6 +7,7 @@ use codespar_protocol::{ContentBlock, RawObject, ToolUse, ToolUseId};
 use super::chunk::CallPiece;
 use crate::wire::raw_input;
 
+/// In the order in which they began.
 #[derive(Default)]
 pub(super) struct Calls(Vec<BuildingCall>);
 
@@ -23,6 +24,7 @@ impl Calls {
         self.0.is_empty()
     }
 
+    /// Arguments are concatenated without being parsed.
     pub(super) fn add(&mut self, piece: CallPiece) {
         let function = piece.function.unwrap_or_default();
         let id = piece.id.unwrap_or_default();

@@ -1,4 +1,6 @@
 //! The shapes of streamed chunks.
+//!
+//! Every field is optional: servers differ in what they leave out. Unknown fields are ignored.
 
 use std::borrow::Cow;
 
@@ -6,6 +8,7 @@ use codespar_protocol::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+/// The last one usually has `usage` and no choices.
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     pub(super) id: Option<Cow<'a, str>>,
@@ -28,6 +31,7 @@ pub(super) struct Choice {
 #[derive(Deserialize)]
 pub(super) struct Delta {
     pub(super) content: Option<String>,
+    /// Text that takes the place of `content` when the model declines.
     pub(super) refusal: Option<String>,
     pub(super) reasoning_content: Option<String>,
     /// The other name for the same; some servers send both.
@@ -35,6 +39,7 @@ pub(super) struct Delta {
     pub(super) tool_calls: Option<Vec<CallPiece>>,
 }
 
+/// Id and name come with the first piece of a call, arguments with all of them.
 #[derive(Deserialize)]
 pub(super) struct CallPiece {
     pub(super) index: Option<u32>,

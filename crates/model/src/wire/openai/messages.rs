@@ -1,5 +1,11 @@
 //! Our messages as chat messages. Reasoning and blocks that this format has no word for stay
 //! behind; everything else is borrowed where it lies.
+//!
+//! ```text
+//! our user message      tool messages, one for each result, then one user message
+//! our assistant message one assistant message: text and tool_calls
+//! system prompt         the first message
+//! ```
 
 use std::borrow::Cow;
 
@@ -18,6 +24,7 @@ pub(super) struct ChatMessage<'a> {
     tool_call_id: Option<&'a str>,
 }
 
+/// `Nothing` is written as `null`.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
@@ -82,6 +89,8 @@ fn said<'a>(role: &'static str, content: Content<'a>) -> ChatMessage<'a> {
     }
 }
 
+/// All text blocks become one text. An assistant message without text and calls has an empty text,
+/// not `null`.
 fn assistant(message: &Message) -> ChatMessage<'_> {
     let calls = message.tool_uses().map(|call| Call {
         id: &call.id.0,
@@ -172,6 +181,8 @@ fn images(result: &ToolResult) -> impl Iterator<Item = &Image> {
     })
 }
 
+/// Each picture is preceded by a text that names the call, since it no longer stands beside its
+/// result.
 fn result_images<'a>(result: &'a ToolResult, parts: &mut Vec<Part<'a>>) {
     for image in images(result) {
         let label = format!("Picture from the result of call {}:", result.tool_use_id);
@@ -182,6 +193,7 @@ fn result_images<'a>(result: &'a ToolResult, parts: &mut Vec<Part<'a>>) {
     }
 }
 
+/// A source of an unknown kind becomes a text that says so; the request is not refused for it.
 fn picture(image: &Image) -> Part<'_> {
     #[derive(Deserialize)]
     #[serde(tag = "type", rename_all = "snake_case")]

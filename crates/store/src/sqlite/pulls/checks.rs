@@ -1,4 +1,7 @@
 //! Rows of checks.
+//!
+//! One row for each name and commit, replaced when the check is recorded again. The time says since
+//! when the state has been the same. No pull request has to exist for the commit.
 
 use codespar_protocol::{Check, CommitId};
 use jiff::Timestamp;

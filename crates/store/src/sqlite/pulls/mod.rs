@@ -1,4 +1,8 @@
 //! Pull requests in SQLite: each change is one write transaction.
+//!
+//! A number is given and used up within one transaction, so numbers of a repository have no
+//! duplicates among processes. Creating a pull request and adding a review are safe to repeat: they
+//! find their earlier result by head branch and by key.
 
 mod checks;
 #[cfg(test)]
@@ -92,7 +96,8 @@ impl PullStore for SqliteStore {
     }
 }
 
-/// The word that the records of the protocol have for a value.
+/// The word that the records of the protocol have for a value. States and verdicts are kept as the
+/// protocol writes them, so there is no second list of words.
 fn word_of(value: impl Serialize) -> Result<String, StoreError> {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => Ok(word),
@@ -105,6 +110,7 @@ fn from_word<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, St
     serde_json::from_value(Value::String(field(row, column)?)).map_err(message_of)
 }
 
+/// 0 stands for a row whose number is not known.
 fn damaged(number: u64) -> impl Fn(String) -> StoreError {
     move |message| StoreError::Database(format!("pull request #{number} is damaged: {message}"))
 }

@@ -1,4 +1,7 @@
 //! Rows of pull requests.
+//!
+//! States are `open`, `closed` and `merged`. A merged one stays merged; a closed one can be opened
+//! again while its head has no other open one.
 
 use codespar_protocol::{CommitId, PullRequest, PullRequestState};
 use jiff::Timestamp;
@@ -13,6 +16,8 @@ use super::{
 };
 use crate::{NewPull, PullChange, StoreError, pull_sql as sql};
 
+/// The open pull request of the same head is returned as it is; title, body and base of `new` are
+/// not compared with it.
 pub(super) async fn create(
     connection: &mut SqliteConnection,
     repository: &str,
@@ -83,6 +88,7 @@ pub(super) async fn listed(
     Ok(pulls.map_err(damaged(0))?)
 }
 
+/// Fields that are not given keep their value; the time of the last change is always set.
 pub(super) async fn change(
     connection: &mut SqliteConnection,
     repository: &str,

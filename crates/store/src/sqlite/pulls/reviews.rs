@@ -1,4 +1,7 @@
 //! Rows of reviews.
+//!
+//! A review is known by the key that its author gave it. Adding one under a key that exists changes
+//! nothing and returns the first. Its id for callers is `NUMBER.PLACE`.
 
 use codespar_protocol::{CommitId, Review};
 use jiff::Timestamp;

@@ -1,4 +1,8 @@
 //! Changing a record by hand, and asking for a stop.
+//!
+//! Only what nobody else decides can be changed here. The spec and the authority have no way in (a
+//! trigger guards their columns), results are written by runners alone, and the status of a task
+//! that a runner holds can only be brought to an end by asking for a stop.
 
 use codespar_protocol::{OnDependencyFailure, RESULT_KEYS, TaskId, TaskRecord, TaskStatus};
 use jiff::Timestamp;
@@ -12,6 +16,8 @@ use super::{
 };
 use crate::{OwnerRule, StoreError, TaskChange, task_sql as sql};
 
+/// Fields first, then dependencies, then the status, so that a step sees the task as the change
+/// leaves it. A refusal anywhere undoes all of it.
 pub(super) async fn change(
     connection: &mut SqliteConnection,
     id: &TaskId,
@@ -68,6 +74,8 @@ pub(super) fn refuse_result_keys(
     }
 }
 
+/// What makes taking a task atomic: the owner is looked at in the transaction that sets it, and the
+/// refusal names who was faster.
 async fn refuse_unless_free(
     connection: &mut SqliteConnection,
     task: &Found,
@@ -103,7 +111,8 @@ async fn write(
     Ok(())
 }
 
-/// Adds dependencies to a pending task; one that has failed already fails it.
+/// Adds dependencies to a pending task; one that has failed already fails it. Unknown ids are
+/// refused. Those it waits for already change nothing.
 async fn wait_for(
     connection: &mut SqliteConnection,
     task: &Found,
@@ -136,7 +145,8 @@ async fn wait_for(
     }
 }
 
-/// Looks at all that is above the task, its new dependencies among them.
+/// Looks at all that is above the task, its new dependencies among them. Run after the dependencies
+/// are written: the error rolls them back.
 async fn refuse_cycle(connection: &mut SqliteConnection, id: &TaskId) -> Result<(), Failure> {
     let rows = sqlx::query(sql::ABOVE)
         .bind(id.as_str())
@@ -157,7 +167,8 @@ async fn refuse_cycle(connection: &mut SqliteConnection, id: &TaskId) -> Result<
     }
 }
 
-/// A step of the lifecycle by hand.
+/// A step of the lifecycle by hand. Reads the task again: the change before it may have failed it
+/// or put it back on its list.
 async fn step(
     connection: &mut SqliteConnection,
     id: &TaskId,

@@ -1,4 +1,14 @@
 //! Taking ready tasks under a lease, and giving back what was taken.
+//!
+//! A claim is one write transaction, so two runners never get the same task. It takes what lost
+//! runners left before anything new, each in order of creation, until the capacity is used up.
+//!
+//! Nothing here looks at a clock to decide who is lost. A runner is there while it has a row that
+//! is not marked as silent; whoever watches the others marks and removes rows (`runners.rs`).
+//!
+//! The cost depends on what is taken. Queues with something ready and runners that hold something
+//! are found by skipping through an index, and from each queue no more rows are read than there is
+//! room for.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,7 +30,8 @@ use super::{
 };
 use crate::{Capacity, Claimed, MAX_TAKE_OVERS, Projects, RunnerId, RunnerSeen, task_sql as sql};
 
-/// A task that may be taken.
+/// A task that may be taken. `taken_from` is the lost runner, or `None` for a task that was
+/// pending.
 struct Candidate {
     seq: u64,
     id: TaskId,
@@ -35,6 +46,7 @@ struct Room {
 }
 
 impl Room {
+    /// A type that is named twice has the room of both.
     fn of(capacity: &Capacity) -> Self {
         let mut by_type: HashMap<TaskType, u32> = HashMap::new();
         for &(task_type, room) in &capacity.by_type {
@@ -46,6 +58,7 @@ impl Room {
         }
     }
 
+    /// How many of this type still fit; 0 for a type that the runner does not take.
     fn left(&self, task_type: TaskType) -> u32 {
         let left = self.by_type.get(&task_type).copied().unwrap_or_default();
         left.min(self.total)
@@ -64,6 +77,7 @@ impl Room {
     }
 }
 
+/// A runner that has not announced itself, or is marked as silent, is announced first.
 pub(super) async fn claim(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
@@ -112,7 +126,9 @@ pub(super) async fn claim(
     Ok(claimed.collect())
 }
 
-/// The type of a queue's tasks, if this runner may take them.
+/// The type of a queue's tasks, if this runner may take them. A queue that is reserved for a runner
+/// opens to all when that runner is lost. Queues of team lists are named after no type and are open
+/// to nobody.
 fn open_to(
     queue: &str,
     runner: &RunnerId,
@@ -182,7 +198,7 @@ async fn lost(
     Ok(lost)
 }
 
-/// It may be what ends its processes.
+/// A task that so many runners were lost with may be what ends its processes.
 async fn give_up(
     connection: &mut SqliteConnection,
     id: &TaskId,
@@ -197,7 +213,8 @@ async fn give_up(
     Ok(())
 }
 
-/// The first of each queue there is room for, together in order of creation.
+/// The first of each queue there is room for, together in order of creation. May give more than
+/// there is room for, since queues of one type share it; the caller cuts.
 async fn ready(
     connection: &mut SqliteConnection,
     room: &Room,
@@ -234,7 +251,8 @@ async fn ready(
     Ok(ready)
 }
 
-/// A stop that was asked for meanwhile takes place now.
+/// Undoes a claim; the task can be claimed again at once. A stop that was asked for meanwhile takes
+/// place now: the task is killed instead.
 pub(super) async fn release(
     connection: &mut SqliteConnection,
     id: &TaskId,

@@ -1,4 +1,10 @@
 //! Recording tasks: all of them or none.
+//!
+//! A caller may record a whole graph in one call, in any order: tasks may wait for others of the
+//! same call. The steps are: what can be checked without the database (`check`), then within the
+//! transaction the ids that are taken, the status of everything waited for, the rows, the
+//! dependencies, and last the tasks that can never start because one they wait for has failed
+//! already.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +28,8 @@ use crate::{NewTask, Notify, StoreError, task_sql as sql};
 /// Rows that one statement inserts: a trip to the database for each would be most of the cost.
 const AT_ONCE: usize = 50;
 
-/// What can be said of them without looking at others.
+/// What can be said of them without looking at others. Ids given twice, ids of the wrong letter,
+/// keys that only runners write, and cycles within the call.
 pub(super) fn check(new: &[NewTask]) -> Result<(), StoreError> {
     let mut ids = HashSet::with_capacity(new.len());
     let mut waits = HashMap::with_capacity(new.len());
@@ -45,6 +52,7 @@ pub(super) fn check(new: &[NewTask]) -> Result<(), StoreError> {
     }
 }
 
+/// The records as they are in the end: one that waited for a failed task comes back as failed.
 pub(super) async fn create(
     connection: &mut SqliteConnection,
     new: &[NewTask],
@@ -84,12 +92,14 @@ struct Draft<'a> {
     run_anyway: bool,
     /// Each once, in their order.
     blockers: Vec<&'a TaskId>,
+    /// Of its blockers, those that hold it back; it starts when this is 0.
     unmet: usize,
     /// It waits for one that will not complete any more.
     doomed_by: Option<&'a TaskId>,
 }
 
 impl<'a> Draft<'a> {
+    /// `known` has the status of every blocker.
     fn of(task: &'a NewTask, known: &HashMap<TaskId, TaskStatus>) -> Self {
         let run_anyway = task.on_dependency_failure == OnDependencyFailure::Run;
         let mut seen = HashSet::new();
@@ -135,6 +145,7 @@ async fn statuses(
     }
 }
 
+/// Ids that are not known are left out, and the order is the database's.
 pub(super) async fn statuses_of(
     connection: &mut SqliteConnection,
     ids: impl Iterator<Item = &TaskId>,
@@ -219,6 +230,7 @@ fn queue_of(task: &NewTask) -> Result<String, StoreError> {
     Ok(format!("{task_type}{runner}#{project}"))
 }
 
+/// One on a task that is over is settled from the start: it shows in the record and is not counted.
 async fn insert_dependencies(
     connection: &mut SqliteConnection,
     dependencies: &[(&TaskId, &TaskId)],
@@ -243,7 +255,7 @@ fn is_usual(rows: usize) -> bool {
     rows == 1 || rows == AT_ONCE
 }
 
-/// Whether the dependency is new.
+/// Whether the dependency is new. A dependency that exists already keeps its state.
 pub(super) async fn depend(
     connection: &mut SqliteConnection,
     task: &TaskId,
@@ -277,6 +289,8 @@ pub(super) async fn fail_for(
     Ok(())
 }
 
+/// A task that was to start here and has to wait refuses the whole call. One that failed at once is
+/// not refused; its record says why.
 async fn refuse_if_waiting(
     connection: &mut SqliteConnection,
     new: &[NewTask],

@@ -1,4 +1,17 @@
 //! How tasks end, and what becomes of those that waited for them.
+//!
+//! A task ends by its runner (`finish`, under the epoch) or without one (`end_unheld`: stopped
+//! while pending, ended by hand, given up, failed with a dependency). Both come to `end`, which
+//! marks it, lets go of its paths and deals with its dependents:
+//!
+//! ```text
+//! completed        dependents: unmet - 1
+//! failed, killed   dependents made with OnDependencyFailure::Run: unmet - 1
+//!                  other pending dependents: failed, with the first cause; then theirs, and so on
+//! ```
+//!
+//! Each dependency is settled once, so `unmet` never counts one twice, whatever becomes of the two
+//! tasks later.
 
 use codespar_protocol::{Cost, OnDependencyFailure, TaskId, TaskStatus, Usage};
 use jiff::Timestamp;
@@ -47,6 +60,8 @@ impl Cause {
     }
 }
 
+/// The ids of dependents that failed with it. A task that is pending again at once because of a
+/// message has still ended this attempt: dependents and session have been told.
 pub(super) async fn finish(
     connection: &mut SqliteConnection,
     id: &TaskId,
@@ -78,6 +93,7 @@ pub(super) async fn finish(
     Ok(fallen)
 }
 
+/// Tokens and cost are added to those of earlier attempts; the exit code replaces the last.
 async fn set_outcome(
     connection: &mut SqliteConnection,
     task: &Found,
@@ -184,8 +200,9 @@ async fn settle_dependents(
     Ok(())
 }
 
-/// Fails what waited for a task that did not complete, generation by generation, each in the
-/// order of ids.
+/// Fails what waited for a task that did not complete, generation by generation, each in the order
+/// of ids. Without recursion: the graph may be deep. A task is failed once, by the first path that
+/// reaches it, because only pending ones are taken.
 async fn cascade(
     connection: &mut SqliteConnection,
     cause: &Cause,

@@ -1,4 +1,7 @@
 //! Cycles among tasks that wait for each other.
+//!
+//! A depth-first walk along what tasks wait for. A task that is met while it is still on the path
+//! closes a cycle; one that has been left behind cannot be part of any.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,17 @@
 //! The lists of work that the members of teams share: who takes what, and what goes back.
+//!
+//! An item is a task that nothing runs. A member of the team owns it while it is running, and it
+//! goes through these steps:
+//!
+//! ```text
+//! pending, no owner  --take-->  running, owned  --member marks it-->  completed | failed
+//!         ^                           |
+//!         +--given back, member ended without completing, team deleted--+
+//! ```
+//!
+//! Taking it, starting it and the message to the member are one transaction. A member that has
+//! completed is idle, and the message makes it pending again; no process has to wait for work to
+//! appear.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -24,6 +37,7 @@ struct MemberAddress<'a> {
 }
 
 impl<'a> MemberAddress<'a> {
+    /// `None` for a task that is no teammate, or has no session.
     fn of(member: &'a TaskRecord) -> Option<Self> {
         let Some(TaskSpec::Teammate(teammate)) = &member.spec else {
             return None;
@@ -36,7 +50,8 @@ impl<'a> MemberAddress<'a> {
     }
 }
 
-/// What is taken is begun with it.
+/// What is taken is begun with it. The step that a new owner implies; `None` where the change takes
+/// no item.
 pub(super) fn step_of(item: &TaskRecord, change: &TaskChange) -> Option<TaskStatus> {
     let is_taken = item.team_list().is_some() && matches!(change.owner, Some(Some(_)));
     (is_taken && item.status == TaskStatus::Pending).then_some(TaskStatus::Running)
@@ -104,7 +119,9 @@ pub(super) async fn any_free(connection: &mut SqliteConnection) -> Result<bool, 
     Ok(row.is_some())
 }
 
-/// Gives free items to members who have come to their end.
+/// Gives free items to members who have come to their end. Each member gets at most one, also where
+/// more items are free: the next is given when it comes to its end again. Gives the members that
+/// were woken.
 pub(super) async fn assign(
     connection: &mut SqliteConnection,
     at: Timestamp,
@@ -133,6 +150,7 @@ pub(super) async fn assign(
     Ok(woken)
 }
 
+/// In the order in which the team was made.
 async fn idle_members(
     connection: &mut SqliteConnection,
     (session, queue): &(String, String),
@@ -148,7 +166,8 @@ async fn idle_members(
     Ok(ids.map_err(damaged)?)
 }
 
-/// Gives a member one item and tells it so.
+/// Gives a member one item and tells it so. `None` if there is nothing free, or if the task is not
+/// (or no longer) a member. A named item that is not free is an error that names its owner.
 pub(super) async fn take(
     connection: &mut SqliteConnection,
     member: &TaskId,

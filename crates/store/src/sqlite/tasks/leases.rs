@@ -1,4 +1,8 @@
 //! Leases in SQLite: each change is one write transaction.
+//!
+//! A heartbeat, a claim and an end are each atomic with what they check, so a runner that was taken
+//! for lost and comes back meets a refusal instead of writing over its successor. `assign_items`
+//! usually finds nothing, so it looks in a read transaction before it takes the write lock.
 
 use async_trait::async_trait;
 use codespar_protocol::TaskId;

@@ -1,4 +1,8 @@
 //! Mailboxes: what tasks are told while they run, or to run again.
+//!
+//! A message is unread until it is in the conversation of its task, and becomes read in the
+//! transaction that appends it there. In between it survives any crash. An agent that is over is
+//! started again by being written to; a task that runs no agent is not.
 
 use codespar_protocol::{TaskId, TaskRecord};
 use jiff::Timestamp;
@@ -14,6 +18,7 @@ use super::{
 };
 use crate::{Mail, StoreError, task_sql as sql};
 
+/// The record shows the new attempt where the message started one.
 pub(super) async fn send(
     connection: &mut SqliteConnection,
     to: &TaskId,
@@ -43,6 +48,7 @@ pub(super) async fn send(
     read::record(connection, to).await
 }
 
+/// Whether the mailbox has an unread message.
 pub(super) async fn is_waiting(
     connection: &mut SqliteConnection,
     task: &TaskId,

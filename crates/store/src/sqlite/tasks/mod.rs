@@ -1,4 +1,19 @@
 //! Tasks in SQLite: each change is one write transaction.
+//!
+//! The methods here only open the transaction; each area has its file:
+//!
+//! ```text
+//! create   new tasks          claim    leases taken, released     mail    mailboxes
+//! change   by hand, stops     runners  heartbeats, who is there   notify  ends told to sessions
+//! ending   ends, dependents   items    lists of teams             paths   claims on files
+//! read     records, lists     teams    teams and their members    steps   results of steps
+//! ```
+//!
+//! A status changes in five places only: `claim` (to running, and back), `ending` (to an end),
+//! `mail` (from an end to pending again), `items` (back to the list of a team) and `change`, by
+//! hand and within what `TaskStatus::may_become` allows. Whatever must hold together (the end of a
+//! task, its dependents, the notification, its claims on paths) is written by one transaction, so
+//! that a crash leaves either all of it or none.
 
 mod change;
 mod claim;

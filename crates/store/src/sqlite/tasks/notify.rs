@@ -1,4 +1,8 @@
 //! Notifications: one for each attempt of a task, delivered into the conversation once.
+//!
+//! A notification is the finished text that goes into the conversation. Runners write their own,
+//! with the result; for tasks that end without a runner it is made here. It waits in the table
+//! until the session takes it, in the transaction that marks it as delivered.
 
 use codespar_protocol::{SessionId, TaskNotification, TaskRecord, TaskStatus};
 use jiff::Timestamp;
@@ -13,7 +17,8 @@ use super::{
 };
 use crate::{Notification, StoreError, task_sql as sql};
 
-/// Tells the session of the task's end, if it wants to know.
+/// Tells the session of the task's end, if it wants to know. Nothing where the session is gone, or
+/// has been told of this attempt already.
 pub(super) async fn tell(
     connection: &mut SqliteConnection,
     task: &Found,

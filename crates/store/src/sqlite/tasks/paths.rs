@@ -1,4 +1,8 @@
 //! Claims of writers on paths.
+//!
+//! Only texts are compared; whether a path exists does not matter. A claim on a directory covers
+//! all below it, so a conflict is an equal path, one of its ancestors, or anything below it. Claims
+//! end with the attempt (`ending`, `claim::release`).
 
 use std::path::{Component, Path, PathBuf};
 
@@ -37,6 +41,7 @@ fn plain_path(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(plain)
 }
 
+/// All of the paths or none. Those that the task holds already are no conflict.
 pub(super) async fn claim(
     connection: &mut SqliteConnection,
     id: &TaskId,

@@ -1,4 +1,7 @@
 //! How SQLite would run the queries of tasks.
+//!
+//! As in `sqlite/plans.rs`, with the scans that are allowed named one by one: lists that are passed
+//! in, rows that a recursion makes, and the whole table where all of it is asked for.
 
 use sqlx::{Executor, Row};
 

@@ -1,4 +1,8 @@
 //! Reading tasks, with both views of their dependencies.
+//!
+//! Each call runs in one transaction, so a task and its dependencies are of one moment. Lists are
+//! passed to SQLite as one JSON argument, which keeps the statements the same for any number of
+//! ids.
 
 use std::collections::HashMap;
 
@@ -14,6 +18,7 @@ use super::{
 };
 use crate::{Outstanding, StoreError, TaskFilter, task_sql as sql};
 
+/// One task without its dependencies.
 pub(super) async fn found(
     connection: &mut SqliteConnection,
     id: &TaskId,
@@ -26,6 +31,7 @@ pub(super) async fn found(
     Ok(Found::of(&row)?)
 }
 
+/// One task with its dependencies, as callers of the store get it.
 pub(super) async fn record(
     connection: &mut SqliteConnection,
     id: &TaskId,
@@ -37,7 +43,7 @@ pub(super) async fn record(
         .ok_or_else(|| StoreError::NoSuchTask(id.clone()).into())
 }
 
-/// In the order of the ids.
+/// In the order of the ids. One that is missing is an error.
 pub(super) async fn records(
     connection: &mut SqliteConnection,
     ids: &[TaskId],
@@ -70,6 +76,8 @@ pub(super) async fn known(
     Ok(records)
 }
 
+/// In order of creation. A limit keeps the newest, so the query runs backwards and the result is
+/// turned round.
 pub(super) async fn listed(
     connection: &mut SqliteConnection,
     filter: &TaskFilter,
@@ -158,6 +166,8 @@ async fn dependencies(
         .collect())
 }
 
+/// The refusal that names what a task still waits for; it is returned, not raised, so that the
+/// caller decides.
 pub(super) async fn waits_for(
     connection: &mut SqliteConnection,
     id: &TaskId,

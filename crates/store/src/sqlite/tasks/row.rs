@@ -1,4 +1,8 @@
 //! Rows of tasks, to and from our types.
+//!
+//! A task is read in two steps: `Found` is its own row, with columns that are not part of the
+//! record; `read::fill` adds the two lists of dependencies where a whole record is wanted. What
+//! only decides about a task uses `Found` and saves the second step.
 
 use codespar_protocol::{
     Cost, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, Usage, Usd,
@@ -14,15 +18,19 @@ use crate::StoreError;
 /// A task with what the store alone knows of it. Its dependencies are not filled in.
 pub(super) struct Found {
     pub(super) record: TaskRecord,
+    /// Dependencies that still hold it back.
     pub(super) unmet: u64,
     /// The session is told of its end.
     pub(super) notify: bool,
+    /// Who holds the lease. A running task without one is run by hand.
     pub(super) runner: Option<String>,
+    /// The fencing number of the last claim; a lease with another is lost.
     pub(super) epoch: u64,
     pub(super) stop_reason: Option<String>,
 }
 
 impl Found {
+    /// The error names the task by the id in the row, if that much can be read.
     pub(super) fn of(row: &SqliteRow) -> Result<Self, StoreError> {
         read(row).map_err(|message| StoreError::DamagedTask {
             id: field(row, "id").unwrap_or_default(),
@@ -42,7 +50,9 @@ impl Found {
         }
     }
 
-    /// Passes for the runner whose lease is the latest, while the task runs.
+    /// Passes for the runner whose lease is the latest, while the task runs. The lease is looked at
+    /// first: a runner that lost it is told so even if the task is over by now. `next` is only for
+    /// the message.
     pub(super) fn held_under(&self, epoch: u64, next: TaskStatus) -> Result<(), StoreError> {
         let id = self.id().clone();
         if self.epoch != epoch {
@@ -116,7 +126,8 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
 }
 
 /// A record of an earlier version may lack it, or not be whole: it stays listed, and whoever would
-/// run it says that it cannot.
+/// run it says that it cannot. Text that does not parse is treated as missing, unlike every other
+/// column.
 fn sealed<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<Option<T>, String> {
     let text: Option<&str> = field(row, column)?;
     Ok(text.and_then(|text| serde_json::from_str(text).ok()))
@@ -166,7 +177,8 @@ pub(super) fn as_text(metadata: &Map<String, Value>) -> String {
     Value::Object(metadata.clone()).to_string()
 }
 
-/// The queue of a team's list.
+/// The queue of a team's list. It matches no type of task, so no runner takes from it, and it sorts
+/// between `team:` and `team;`, which is how the queries find all lists.
 pub(super) fn list_of(team: &str) -> String {
     format!("team:{team}")
 }

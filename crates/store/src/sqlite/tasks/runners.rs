@@ -1,4 +1,8 @@
 //! The processes that run tasks.
+//!
+//! A row is a name, a count of heartbeats and a mark. Rows are removed by their own process when it
+//! leaves, or by another that names the count it saw: a heartbeat in between makes the statement
+//! match nothing. That is the whole protection; no time is stored.
 
 use std::collections::HashMap;
 
@@ -15,7 +19,7 @@ use super::{
 };
 use crate::{Beat, HeldTask, RunnerId, RunnerSeen, task_sql as sql};
 
-/// A sign of life.
+/// A sign of life. Clears the mark of silence.
 pub(super) async fn announce(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
@@ -27,6 +31,8 @@ pub(super) async fn announce(
     Ok(())
 }
 
+/// Compares what the runner thinks it holds with what the store says. A task that is held under
+/// another epoch is lost to this lease, and is reported as nothing else.
 pub(super) async fn beat(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
@@ -67,6 +73,7 @@ pub(super) async fn beat(
     Ok(beat)
 }
 
+/// A task that has run here for long enough did not end its earlier runners.
 async fn forget_take_overs(
     connection: &mut SqliteConnection,
     runner: &RunnerId,
@@ -111,6 +118,7 @@ pub(super) async fn reap(
     as_seen(connection, sql::REAP, seen).await
 }
 
+/// Runs a statement that matches only while the count is the one that was seen.
 async fn as_seen(
     connection: &mut SqliteConnection,
     query: &'static str,

@@ -1,4 +1,7 @@
 //! What the steps of a task gave, kept so that a crash resumes after them.
+//!
+//! A step is recorded under the epoch of the attempt, so a runner that lost its lease cannot record
+//! one. The steps of earlier attempts stay, which is what lets the next attempt skip them.
 
 use codespar_protocol::{TaskId, TaskStatus};
 use serde_json::Value;
@@ -32,6 +35,7 @@ pub(super) async fn record(
     Ok(())
 }
 
+/// Empty for a task without steps; an unknown task is an error.
 pub(super) async fn of_task(
     connection: &mut SqliteConnection,
     id: &TaskId,

@@ -1,4 +1,7 @@
 //! Teams of a session.
+//!
+//! A team is a name and an ordered list of members in one session. The tasks of its members are
+//! tasks like others; deleting the team does not end them.
 
 use codespar_protocol::SessionId;
 use jiff::Timestamp;
@@ -14,6 +17,7 @@ use super::{
 };
 use crate::{StoreError, Team, task_sql as sql};
 
+/// The members' tasks need not be on record yet: the caller creates them in the same transaction.
 pub(super) async fn create(
     connection: &mut SqliteConnection,
     session: SessionId,
@@ -67,6 +71,7 @@ pub(super) async fn of_session(
     Ok(teams)
 }
 
+/// Gives the team as it was. The refusal lists the teams there are.
 pub(super) async fn delete(
     connection: &mut SqliteConnection,
     session: SessionId,

@@ -1,4 +1,8 @@
 //! The body of a request, passed on with its length checked.
+//!
+//! The end of the body is the end of what the client may send, so it has to be found exactly where
+//! the server finds it. A body that does not keep to its framing is an error of kind `InvalidData`,
+//! and whatever was passed on until then is cut off with the connection.
 
 use std::io;
 
@@ -10,10 +14,11 @@ use crate::egress::relay::Activity;
 /// The longest line with the size of a chunk, or line of the trailer.
 const LONGEST_LINE: usize = 4 << 10;
 
-/// At most this much trailer is read.
+/// At most this much trailer is read. Lines; they are read to find the end and not passed on.
 const MOST_TRAILERS: usize = 64;
 
-/// Passes a body on; not a byte more than its framing says.
+/// Passes a body on; not a byte more than its framing says. What the client has sent behind it
+/// stays in the reader and is never looked at.
 pub(super) async fn pass_on(
     from: &mut (impl AsyncBufRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -27,6 +32,7 @@ pub(super) async fn pass_on(
     }
 }
 
+/// A client that closes too early is an `UnexpectedEof`.
 async fn exactly(
     from: &mut (impl AsyncBufRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -47,7 +53,8 @@ async fn exactly(
     Ok(())
 }
 
-/// Sizes are written anew; extensions and trailers are left out.
+/// Sizes are written anew; extensions and trailers are left out. Chunks keep their sizes, so
+/// nothing has to be held in memory.
 async fn chunks(
     from: &mut (impl AsyncBufRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
@@ -88,7 +95,8 @@ async fn read_line(from: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>
     }
 }
 
-/// Hexadecimal digits, and an extension that is ignored.
+/// Hexadecimal digits, and an extension that is ignored. At most 15 digits, so that the number
+/// fits; signs and prefixes are refused.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b';').next()?;
     let digits = std::str::from_utf8(digits)

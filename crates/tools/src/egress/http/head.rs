@@ -1,5 +1,11 @@
 //! The head of a request to the proxy, read strictly: whatever two readers could understand
 //! differently is refused.
+//!
+//! A proxy that understands a request differently than the server behind it can be made to pass on
+//! a second, hidden one, to a host that was never checked. So a head is not forwarded but parsed
+//! into a [`RequestHead`] and written anew by [`RequestHead::for_server`]: `Host` comes from the
+//! target that was checked, the framing from what we have understood, and fields that concern one
+//! connection are left out.
 
 use crate::egress::host::{parse_port, split_port};
 
@@ -10,6 +16,7 @@ pub(crate) const LONGEST_HEAD: usize = 32 << 10;
 const MOST_FIELDS: usize = 128;
 
 /// Fields between two neighbours; they are not passed on. `Host` and the framing are written anew.
+/// In lower case, like all names after parsing.
 const NOT_PASSED_ON: [&str; 12] = [
     "connection",
     "content-length",
@@ -25,13 +32,15 @@ const NOT_PASSED_ON: [&str; 12] = [
     "upgrade",
 ];
 
-/// What a client asks for.
+/// What a client asks for. Made by [`RequestHead::parse`] alone, so its parts fit together: a
+/// tunnel has no body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     pub(crate) method: String,
     pub(crate) target: Target,
     pub(crate) framing: Framing,
-    /// What is passed on, as `name: value`.
+    /// What is passed on, as `name: value`. Names in lower case, in the order they came in; values
+    /// without spaces around them.
     fields: Vec<(String, Vec<u8>)>,
 }
 
@@ -40,7 +49,7 @@ pub(crate) struct RequestHead {
 pub(crate) enum Target {
     /// `CONNECT host:port`
     Tunnel { host: String, port: u16 },
-    /// `GET http://host:port/path`
+    /// `GET http://host:port/path` The path begins with `/` and has the query with it.
     Plain {
         host: String,
         port: u16,
@@ -48,7 +57,8 @@ pub(crate) enum Target {
     },
 }
 
-/// How long the body is.
+/// How long the body is. Only what is stated without contradiction; anything else is a
+/// [`BadRequest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     None,
@@ -56,13 +66,15 @@ pub(crate) enum Framing {
     Chunked,
 }
 
-/// A request that is answered with 400.
+/// A request that is answered with 400. The text is the answer's body; it quotes nothing of what
+/// the client sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadRequest(pub(crate) &'static str);
 
 impl RequestHead {
-    /// Reads a whole head, with the empty line at its end.
+    /// Reads a whole head, with the empty line at its end. The host is checked for its characters
+    /// only; whether it may be reached is for the gate to say.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BadRequest> {
         let mut lines = lines(bytes)?.into_iter();
         let request = lines.next().ok_or(BadRequest("there is no request line"))?;
@@ -88,7 +100,8 @@ impl RequestHead {
         })
     }
 
-    /// The head for the server: origin form, one request for the connection.
+    /// The head for the server: origin form, one request for the connection. Host and port are
+    /// those that were connected to.
     pub(crate) fn for_server(&self, host: &str, port: u16, path: &str) -> Vec<u8> {
         let mut head = format!("{} {path} HTTP/1.1\r\nHost: {host}", self.method).into_bytes();
         if port != 80 {
@@ -113,7 +126,8 @@ impl RequestHead {
     }
 }
 
-/// Lines without their ends. A line feed or carriage return on its own is refused.
+/// Lines without their ends. A line feed or carriage return on its own is refused. Some servers
+/// take a bare line feed for the end of a line, others for part of a value. NUL is refused as well.
 pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&[u8]>, BadRequest> {
     let bytes = bytes
         .strip_suffix(b"\r\n\r\n")
@@ -132,10 +146,11 @@ pub(crate) fn lines(bytes: &[u8]) -> Result<Vec<&[u8]>, BadRequest> {
     Ok(lines)
 }
 
-/// 0 or 1.
+/// The minor version of HTTP, 0 or 1. Version 1.0 has no chunked bodies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Minor(u8);
 
+/// Exactly three parts with one space between them; no control characters anywhere.
 fn request_line(line: &[u8]) -> Result<(String, String, Minor), BadRequest> {
     let bad = BadRequest("the request line is not `METHOD target HTTP/1.1`");
     let line = std::str::from_utf8(line).map_err(|_| bad)?;
@@ -158,6 +173,7 @@ fn request_line(line: &[u8]) -> Result<(String, String, Minor), BadRequest> {
     Ok((method.to_owned(), target.to_owned(), minor))
 }
 
+/// The port must be named.
 fn tunnel(target: &str) -> Result<Target, BadRequest> {
     let bad = BadRequest("CONNECT wants `host:port`");
     let (host, port) = split_port(target);
@@ -168,6 +184,7 @@ fn tunnel(target: &str) -> Result<Target, BadRequest> {
     })
 }
 
+/// The absolute form with `http` as its scheme. A user name in it is refused with the `@`.
 fn plain(target: &str) -> Result<Target, BadRequest> {
     const SCHEME: &str = "http://";
     let bad = BadRequest("a request to the proxy names an `http://host/path`; https uses CONNECT");
@@ -197,12 +214,14 @@ fn plain(target: &str) -> Result<Target, BadRequest> {
     })
 }
 
-/// A host without a user name, a path or anything else that only looks like one.
+/// A host without a user name, a path or anything else that only looks like one. Brackets and
+/// colons pass, so that an IPv6 address is refused as an address, with that reason.
 fn authority_host(host: &str) -> Option<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.[]:".contains(&byte);
     (!host.is_empty() && host.bytes().all(is_plain)).then(|| host.to_owned())
 }
 
+/// The name in lower case, and the value without spaces around it.
 fn field(line: &[u8]) -> Result<(String, Vec<u8>), BadRequest> {
     let bad = BadRequest("a header field is not `name: value`");
     let colon = memchr::memchr(b':', line).ok_or(bad)?;
@@ -224,6 +243,8 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
+/// How the body is delimited. Two statements are refused even if they agree: which one counts is
+/// where servers differ.
 fn framing(fields: &[(String, Vec<u8>)], version: Minor) -> Result<Framing, BadRequest> {
     let values = |wanted: &str| -> Vec<&[u8]> {
         let named = fields.iter().filter(|(name, _)| name == wanted);
@@ -245,6 +266,7 @@ fn framing(fields: &[(String, Vec<u8>)], version: Minor) -> Result<Framing, BadR
     }
 }
 
+/// Digits only: `+3`, which number parsers accept, is refused.
 fn length_of(value: &[u8]) -> Result<u64, BadRequest> {
     let text = std::str::from_utf8(value).unwrap_or_default();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -254,7 +276,8 @@ fn length_of(value: &[u8]) -> Result<u64, BadRequest> {
         .ok_or(BadRequest("the content length is not a number"))
 }
 
-/// Leaves out what ends at the proxy, and what `Connection` says ends there.
+/// Leaves out what ends at the proxy, and what `Connection` says ends there. `Host` and the framing
+/// are written apart from these fields, so a `Connection` that names them has no effect on them.
 pub(super) fn passed_on(fields: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
     let ended: Vec<String> = fields
         .iter()

@@ -1,7 +1,16 @@
 //! The HTTP side of the proxy: `CONNECT host:port`, and `GET http://host/path` for plain HTTP.
 //!
-//! A connection carries one request. So there is no second one that could be hidden in the body
-//! of the first.
+//! A connection carries one request. So there is no second one that could be hidden in the body of
+//! the first.
+//!
+//! ```text
+//! read the head -> 400 if malformed -> gate -> 403 if refused, 502 if not reached
+//!               -> CONNECT: 200, then a tunnel
+//!               -> others: the request written anew, the answer passed on, end of the connection
+//! ```
+//!
+//! The text of a refusal names the host and the setting, so that a program which prints it tells
+//! the model what is wrong.
 
 mod body;
 pub(super) mod head;
@@ -22,11 +31,12 @@ use super::{
 };
 use head::{BadRequest, LONGEST_HEAD, RequestHead, Target};
 
-/// How much a refused client may still send, and for how long.
+/// How much a refused client may still send, and for how long. Bytes; enough for a client that
+/// sends its body before it reads the answer.
 const MOST_DRAINED: u64 = 16 << 20;
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// Serves one connection.
+/// Serves one connection. An error is the end of the connection; the client is told nothing more.
 pub(super) async fn serve(
     mut reader: impl AsyncBufRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
@@ -69,7 +79,12 @@ pub(super) async fn serve(
     }
 }
 
-/// One request and its answer.
+/// One request and its answer. Body and answer are passed on at the same time: a server may refuse
+/// a large body before it has read it.
+///
+/// Interim answers (`100 Continue`) are passed on and the next head is read. A body that breaks its
+/// framing ends everything, so that the server never sees more than the request that was checked.
+/// Any other failure to send leaves the answer to be waited for.
 async fn exchange(
     mut reader: impl AsyncBufRead + Unpin,
     mut writer: impl AsyncWrite + Unpin,
@@ -113,7 +128,8 @@ async fn exchange(
     }
 }
 
-/// Everything up to the empty line.
+/// Everything up to the empty line, which is included. The limit on its length holds for requests
+/// and answers; nothing behind the head is taken out of the reader.
 async fn read_head(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut limited = reader.take(LONGEST_HEAD as u64);
@@ -143,6 +159,7 @@ async fn drain(reader: &mut (impl AsyncBufRead + Unpin)) -> io::Result<()> {
     Ok(())
 }
 
+/// An answer of the proxy's own. Our half is closed behind it.
 async fn answer(
     writer: &mut (impl AsyncWrite + Unpin),
     status: &str,

@@ -1,4 +1,7 @@
 //! The head of a server's answer, passed on without what ends at the proxy.
+//!
+//! Answers come from hosts that are on the list and go to the command, so they are checked less
+//! than requests: what a client makes of one concerns the command alone.
 
 use super::head::{BadRequest, lines, passed_on};
 
@@ -10,7 +13,8 @@ pub(super) struct ResponseHead {
 }
 
 /// Rewrites a head so that the connection ends with the answer. Lengths stay as they are: the body
-/// is passed on unread, and the client is told that it ends when the connection does.
+/// is passed on unread, and the client is told that it ends when the connection does. An answer
+/// that is not HTTP/1.x, and a switch to another protocol, is refused; the client then gets a 502.
 pub(super) fn rewrite(bytes: &[u8]) -> Result<ResponseHead, BadRequest> {
     let bad = BadRequest("the status line is not one of HTTP/1.x");
     let mut lines = lines(bytes)?.into_iter();

@@ -27,8 +27,9 @@ impl PackageConfig {
             .map(|(_, path)| path)
     }
 
-    /// What a manager prints. It runs in `/`, where no project's configuration is found, without
-    /// the network proxy's say and without secrets.
+    /// What a manager prints. It runs outside of the sandbox, in `/`, where no project's
+    /// configuration is found, and without secrets in its environment. `None` if it is not
+    /// installed, fails or takes too long; it is killed then.
     pub(super) async fn ask(&self, program: &str, args: &[&str]) -> Option<String> {
         let program = self.program(program)?;
         let output = Command::new(program)

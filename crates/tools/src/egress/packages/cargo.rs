@@ -1,4 +1,8 @@
 //! cargo: registries and what replaces them.
+//!
+//! Read from `CARGO_REGISTRIES_*_INDEX` and from `config.toml` (or `config`) in `CARGO_HOME`. Cargo
+//! sees these files in the sandbox too, so it needs no variable. It cannot be asked for its own
+//! registry.
 
 use super::{PackageConfig, PackageHosts};
 
@@ -27,7 +31,7 @@ pub(super) fn find(config: &PackageConfig, found: &mut PackageHosts) {
     }
 }
 
-/// `registries.*.index` and `source.*.registry`.
+/// `registries.*.index` and `source.*.registry`. A file that is no TOML has none.
 fn addresses(text: &str) -> Vec<String> {
     let Ok(file) = text.parse::<toml::Table>() else {
         return Vec::new();

@@ -1,4 +1,7 @@
-//! Maven: mirrors and repositories of the person's settings.
+//! Maven: mirrors and repositories of the user's settings.
+//!
+//! Commands cannot read `settings.xml`, which may hold passwords, and are not told of its mirrors
+//! otherwise: this only opens the hosts.
 
 use super::{PackageConfig, PackageHosts};
 
@@ -17,7 +20,8 @@ pub(super) fn find(config: &PackageConfig, found: &mut PackageHosts) {
     }
 }
 
-/// What stands in `<url>` elements, outside of comments.
+/// What stands in `<url>` elements, outside of comments. No parser of XML: an address too many is
+/// harmless here, since it is the user's own file.
 fn urls(text: &str) -> Vec<&str> {
     text.split("<!--")
         .enumerate()

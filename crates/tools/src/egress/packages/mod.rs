@@ -39,14 +39,16 @@ pub struct PackageConfig {
 pub struct PackageHosts {
     pub hosts: Vec<AllowedDomain>,
     /// How a manager is told of its registry where it cannot see its own files: a variable and an
-    /// address without credentials.
+    /// address without credentials. Go's list of proxies is the exception: it is passed on as go
+    /// prints it.
     pub variables: Vec<(&'static str, String)>,
     /// Managers that are installed and whose hosts cannot be told.
     pub notes: Vec<String>,
 }
 
 impl PackageConfig {
-    /// Looks for all of them.
+    /// Looks for all of them. Runs programs (npm, go) and reads files; nothing fails, what cannot
+    /// be found is missing or noted.
     pub async fn find(&self) -> PackageHosts {
         let mut found = PackageHosts::default();
         npm::find(self, &mut found).await;

@@ -1,4 +1,7 @@
 //! npm and what reads its files (pnpm, yarn): the registry and those of scopes.
+//!
+//! Variables go before files, and the user's file before global ones, as for npm itself; the first
+//! registry found is the one that commands are told of. All are added as hosts.
 
 use std::path::PathBuf;
 
@@ -10,6 +13,7 @@ pub(in crate::egress) const REGISTRY: &str = "npm_config_registry";
 /// Where a global configuration usually is.
 const GLOBAL: [&str; 3] = ["/etc/npmrc", "/usr/etc/npmrc", "/usr/local/etc/npmrc"];
 
+/// A registry that npm tells when asked is its own default, for which it needs no variable.
 pub(super) async fn find(config: &PackageConfig, found: &mut PackageHosts) {
     let mut has_default = false;
     for (name, value) in &config.vars {
@@ -40,6 +44,7 @@ pub(super) async fn find(config: &PackageConfig, found: &mut PackageHosts) {
     }
 }
 
+/// A file that a variable names takes the place of the usual one.
 fn files(config: &PackageConfig) -> Vec<PathBuf> {
     let named = |name: &str| {
         let upper = name.to_ascii_uppercase();

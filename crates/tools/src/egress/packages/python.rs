@@ -1,10 +1,13 @@
 //! pip and uv: their package indexes.
+//!
+//! Read from variables of both and from pip's files; uv's own files are not read. Neither program
+//! tells the index it uses when none is configured.
 
 use std::path::{Path, PathBuf};
 
 use super::{PackageConfig, PackageHosts, ini_lines};
 
-/// Variables with one or more addresses.
+/// Variables with one or more addresses. In the order in which their hosts are added.
 const VARIABLES: [&str; 7] = [
     "PIP_EXTRA_INDEX_URL",
     "PIP_FIND_LINKS",
@@ -15,8 +18,11 @@ const VARIABLES: [&str; 7] = [
     "UV_INDEX_URL",
 ];
 
+/// Of pip's files, in any section; an underscore counts as a hyphen.
 const KEYS: [&str; 3] = ["index-url", "extra-index-url", "find-links"];
 
+/// Only the first main index is told to commands, in `PIP_INDEX_URL`; of the others only the hosts
+/// are allowed.
 pub(super) fn find(config: &PackageConfig, found: &mut PackageHosts) {
     let mut any = false;
     let mut add_all = |key: &str, value: &str, found: &mut PackageHosts| {
@@ -55,6 +61,7 @@ pub(super) fn find(config: &PackageConfig, found: &mut PackageHosts) {
     }
 }
 
+/// The one that a variable names, the user's own, those of the system. All of them are read.
 fn files(config: &PackageConfig) -> Vec<PathBuf> {
     let named = config.var("PIP_CONFIG_FILE").map(PathBuf::from);
     let person = [

@@ -1,4 +1,9 @@
 //! One protected path, reached through no symlink and in spite of missing permissions.
+//!
+//! A command that has ended may have left anything at such a path. So a path is never resolved as a
+//! whole: its directory is opened by a call that refuses symlinks, and everything is done to a name
+//! in that directory. What cannot be done for want of permissions is done once more after they were
+//! given to us, and they are taken back afterwards.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -20,7 +25,8 @@ use rustix::{
     io::Errno,
 };
 
-/// A name in a directory that is held open.
+/// A protected path, as a name in a directory. The directory is opened anew for each action, as the
+/// one before may have replaced it.
 pub(super) struct Place {
     tree: PathBuf,
     path: PathBuf,
@@ -28,7 +34,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// `path` lies in `tree`, which has no symlinks.
+    /// `path` lies in `tree`, which has no symlinks. Nothing is opened yet.
     pub(super) fn new(tree: PathBuf, path: &Path) -> io::Result<Self> {
         let name = path
             .file_name()
@@ -54,12 +60,15 @@ impl Place {
         }
     }
 
+    /// Where the symlink leads, as it is written.
     pub(super) fn target(&self) -> io::Result<PathBuf> {
         let target = rustix::fs::readlinkat(self.parent()?, &self.name, Vec::new())?;
         Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// Whether the file has exactly these bytes. Its length is known to be theirs.
+    /// Whether the file has exactly these bytes. Its length is known to be theirs. One byte more
+    /// than expected is read, so a file that grows meanwhile is not the same. A pipe does not
+    /// block.
     pub(super) fn has_content(&self, bytes: &[u8]) -> io::Result<bool> {
         self.act(|| {
             let file = File::from(self.open(OFlags::RDONLY | OFlags::NONBLOCK)?);
@@ -85,6 +94,7 @@ impl Place {
         })
     }
 
+    /// Through a descriptor that follows no symlink, so the mode of nothing else is changed.
     pub(super) fn set_mode(&self, mode: u32) -> io::Result<()> {
         self.act(|| {
             let file = self.open(OFlags::PATH)?;
@@ -92,6 +102,8 @@ impl Place {
         })
     }
 
+    /// Like the two below, makes missing directories on the way and fails if something is there.
+    /// The mode is that of the owner alone until it is filled.
     pub(super) fn make_directory(&self) -> io::Result<()> {
         self.make_way()?;
         self.act(|| Ok(rustix::fs::mkdirat(self.parent()?, &self.name, Mode::RWXU)?))
@@ -102,6 +114,7 @@ impl Place {
         self.act(|| Ok(rustix::fs::symlinkat(target, self.parent()?, &self.name)?))
     }
 
+    /// The file is private until it is written; then it gets `mode`.
     pub(super) fn create(&self, bytes: &[u8], mode: u32) -> io::Result<()> {
         self.make_way()?;
         self.act(|| {
@@ -119,7 +132,16 @@ impl Place {
         })
     }
 
-    /// Moves what is there to `quarantine`, unread; beside its place if that is elsewhere.
+    /// Moves what is there to `quarantine`, unread; beside its place if that is on another file
+    /// system, missing or read-only. Returns the new path:
+    ///
+    /// ```text
+    /// <quarantine>/quarantined-<pid>-<number>-<name>
+    /// <directory>/<name>.quarantined-<pid>-<number>
+    /// ```
+    ///
+    /// A rename takes a directory along with everything in it, however large, and needs no right to
+    /// read it.
     pub(super) fn move_to(&self, quarantine: &Path) -> io::Result<PathBuf> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -149,7 +171,8 @@ impl Place {
         })
     }
 
-    /// Makes the directories on the way.
+    /// Makes the directories on the way. Their former modes are not known, so they get the usual
+    /// one.
     fn make_way(&self) -> io::Result<()> {
         let rest = self.path.strip_prefix(&self.tree).unwrap_or(&self.path);
         let mut current = self.tree.clone();
@@ -165,11 +188,13 @@ impl Place {
         Ok(())
     }
 
+    /// A symlink on the way is an error of kind `NotFound`, as if nothing were there.
     fn parent(&self) -> io::Result<OwnedFd> {
         let parent = self.path.parent().unwrap_or(&self.tree);
         open_beneath(parent, OFlags::PATH | OFlags::DIRECTORY)
     }
 
+    /// The thing itself: a symlink is not followed.
     fn open(&self, flags: OFlags) -> io::Result<OwnedFd> {
         let parent = self.parent()?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -182,7 +207,10 @@ impl Place {
     }
 
     /// Does it; where permissions are missing, gives them to us for as long as it takes. What a
-    /// command owns we own too, so there is nothing it could take from us for good.
+    /// command owns we own too, so there is nothing it could take from us for good. The action may
+    /// run twice and must not have an effect when it fails for want of permission. Rights are given
+    /// to directories from the tree down to the path itself, and taken back in reverse, also when
+    /// the action fails.
     fn act<T>(&self, action: impl Fn() -> io::Result<T>) -> io::Result<T> {
         match action() {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
@@ -214,7 +242,8 @@ impl Place {
     }
 }
 
-/// A directory in which protected paths are, or the fact that it is not there.
+/// A directory in which protected paths are, or the fact that it is not there. Held open for many
+/// questions in a row; see `Restorer::is_missing`.
 pub(super) struct Parent(Option<OwnedFd>);
 
 impl Parent {
@@ -235,7 +264,8 @@ impl Parent {
     }
 }
 
-/// Opens a path on which no component is a symlink.
+/// Opens a path on which no component is a symlink. On kernels without `openat2`, only the last
+/// component is checked.
 fn open_beneath(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     match rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {

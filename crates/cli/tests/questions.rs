@@ -98,10 +98,29 @@ fn a_background_agent_waits_for_an_answer_from_another_process() {
     let record = ended(&bench, &id);
     assert_eq!(record["status"], "completed", "{record:#}");
     let result = record["metadata"]["result"].as_str().unwrap();
-    assert!(result.contains("the person says: use c.txt"), "{result}");
+    assert!(result.contains("the user says: use c.txt"), "{result}");
     assert!(!bench.work().join("b.txt").exists());
     worker.terminate().unwrap();
     worker.wait(PATIENCE).unwrap();
+}
+
+#[test]
+fn whoever_watches_a_task_is_shown_its_questions_once() {
+    let bench = Bench::new(writer());
+    let worker = worker(&bench);
+    let id = create(&bench);
+    let watching = bench.start(&["task", "watch", &id]);
+    for _ in ["a.txt", "b.txt"] {
+        let asked = question(&bench);
+        let hint = format!("codespar task answer {}", asked["id"].as_str().unwrap());
+        wait_for("the hint", || watching.stderr_so_far().contains(&hint));
+        answer(&bench, &asked, &["yes"]);
+    }
+    let watched = watching.wait(PATIENCE).unwrap();
+    assert_eq!(watched.status.code(), Some(0), "{}", watched.stderr);
+    let hints = watched.stderr.matches("codespar task answer q-").count();
+    assert_eq!(hints, 2, "{}", watched.stderr);
+    drop(worker);
 }
 
 #[test]
@@ -217,7 +236,7 @@ fn a_server_asks_a_person_through_the_same_questions() {
                 .turn(Turn::text("{{last_tool_result}}")),
         ),
     );
-    // The person takes longer than a call may.
+    // The user takes longer than a call may.
     with_server(&bench, 300);
     let worker = worker(&bench);
     let id = create(&bench);

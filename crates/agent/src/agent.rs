@@ -24,7 +24,7 @@ const MAX_CONTINUATIONS: u32 = 8;
 /// How often in a row the provider may pause a turn.
 const MAX_PAUSES: u32 = 16;
 const GO_ON: &str = "Your answer reached the limit on its length. Go on exactly where it stopped.";
-const INTERRUPTED: &str = "[The person interrupted here.]";
+const INTERRUPTED: &str = "[The user interrupted here.]";
 
 /// Where events go. Called in order; slow sinks slow the loop down, they do not pile up memory.
 pub type Sink = Arc<dyn Fn(Event) + Send + Sync>;
@@ -248,7 +248,7 @@ impl Agent {
                     if reason == StopReason::ContextWindowExceeded {
                         self.compact(stop).await?;
                     }
-                    self.say_for_the_person(GO_ON).await?;
+                    self.say_for_the_user(GO_ON).await?;
                 }
                 StopReason::Refusal => {
                     return Ok(Ending::Failed(
@@ -361,7 +361,7 @@ impl Agent {
     }
 
     /// A text put in on the user's side; it gives no title and is marked as synthetic.
-    async fn say_for_the_person(&mut self, text: &str) -> Result<Entry, AgentError> {
+    async fn say_for_the_user(&mut self, text: &str) -> Result<Entry, AgentError> {
         let body = EntryBody::User {
             message: Message::user(text),
             synthetic: true,
@@ -399,9 +399,9 @@ impl Agent {
             Ok(Ending::Limit(reached)) => (reached.outcome, reached.message),
             Ok(Ending::Failed(message)) => (Outcome::ErrorDuringExecution, message),
             Ok(Ending::Interrupted) => {
-                // A failure here changes nothing for the person: the run is over either way, and
+                // A failure here changes nothing for the user: the run is over either way, and
                 // what is on record is whole without these words.
-                let _ = self.say_for_the_person(INTERRUPTED).await;
+                let _ = self.say_for_the_user(INTERRUPTED).await;
                 (Outcome::ErrorDuringExecution, "interrupted".to_owned())
             }
             Ok(Ending::HandedOver) => (

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_from_the_person_first_then_from_the_root_down() {
+    fn files_come_from_the_user_first_then_from_the_root_down() {
         let (dir, root) = project();
         let home = dir.path().canonicalize().unwrap().join("home");
         write(&home, "CODESPAR.md", "mine\n");

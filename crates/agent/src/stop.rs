@@ -75,7 +75,7 @@ impl Stop {
     pub(crate) fn reason(&self) -> &'static str {
         match self.out_of_time() {
             Some(_) => "the limit on wall time was reached",
-            None => "the person interrupted",
+            None => "the user interrupted",
         }
     }
 

@@ -322,12 +322,12 @@ async fn an_interrupt_stops_a_running_command_and_the_session_goes_on_later() {
     let request = bench.server.last_request().unwrap();
     let results = request.tool_results();
     assert_eq!(results.len(), 2);
-    assert_eq!(results[1].text, "not run: the person interrupted");
+    assert_eq!(results[1].text, "not run: the user interrupted");
     assert!(
         request
             .last_message()
             .to_string()
-            .contains("The person interrupted here.")
+            .contains("The user interrupted here.")
     );
 }
 

@@ -97,7 +97,7 @@ async fn after_a_crash_every_call_has_a_result_and_none_is_run_again() {
 async fn older_turns_become_a_summary_and_the_instructions_are_read_anew() {
     let big = "x".repeat(4_000);
     let summary = Conversation::new("summary", Matcher::system_contains("You keep the memory"))
-        .turn(Turn::text("SUMMARY: the person wants a.txt"));
+        .turn(Turn::text("SUMMARY: the user wants a.txt"));
     let turn = |n: u64| {
         let input = json!({"command": format!("echo {n} {big}")});
         Turn::tool("Bash", &input).usage(Usage {

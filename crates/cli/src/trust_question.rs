@@ -1,4 +1,4 @@
-//! Asks the person at a terminal, once for each content.
+//! Asks the user at a terminal, once for each content.
 //!
 //! Asked before settings are read, since it decides what they are. The answer is recorded by
 //! content, so the same files are not asked about again; a changed file is, with the difference.

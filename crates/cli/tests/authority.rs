@@ -44,7 +44,7 @@ fn other_project(bench: &Bench) -> PathBuf {
     other
 }
 
-/// The person makes a shell task and gets its id.
+/// The user makes a shell task and gets its id.
 fn made_by_hand(bench: &Bench, command: &str) -> String {
     let base = ["task", "create", "--json", "--type", "local_bash"];
     let finished = bench.run(&[&base[..], &["--subject", "s", "--command", command]].concat());
@@ -192,7 +192,7 @@ fn an_agent_finds_no_tasks_but_those_of_its_own_tree() {
     let finished = finished.wait(PATIENCE).unwrap();
     let results = tool_results(&json_lines(&finished.stdout));
     assert!(results[0].starts_with("permission denied"), "{results:?}");
-    // The person sees it, and says when it ends.
+    // The user sees it, and says when it ends.
     attacker.file("open", "");
     assert_eq!(ended(&attacker, &id)["status"], "completed");
 }
@@ -333,7 +333,7 @@ fn an_agent_that_another_run_takes_up_keeps_its_own_mode_and_its_own_account() {
     assert_eq!(last["permission_denials"], json!([]), "{last:#}");
 }
 
-/// A definition of the person's own, so that nobody need trust a repository.
+/// A definition of the user's own, so that nobody need trust a repository.
 fn agent_file(bench: &Bench, name: &str, fields: &str) {
     let dir = bench.room.codespar_home().join("agents");
     std::fs::create_dir_all(&dir).unwrap();

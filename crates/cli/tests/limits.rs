@@ -244,7 +244,7 @@ fn a_project_does_not_say_what_is_removed() {
 }
 
 #[test]
-fn a_project_does_not_loosen_a_limit_of_the_person() {
+fn a_project_does_not_loosen_a_limit_of_the_user() {
     let bench = Bench::new(always(Turn::text("never"), &Fault::HangBeforeHeaders));
     bench.file(".codespar/settings.json", r#"{"maxWallSeconds": 600}"#);
     let result = run_out_of_time(&bench, &[]);

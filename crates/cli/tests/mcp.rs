@@ -403,7 +403,7 @@ fn a_server_whose_reconnect_fails_is_tried_again_until_it_is_there() {
     nobody_left(&bench);
 }
 
-/// The person has this program as a server of the name `kit`.
+/// The user has this program as a server of the name `kit`.
 fn with_program(bench: &Bench, program: &str) {
     let kit = json!({
         "command": "sh",

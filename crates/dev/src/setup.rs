@@ -30,7 +30,7 @@ pub trait Linker: Send + Sync {
     /// Its forge alone: no clone is made or brought up to date.
     async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<Publisher>, String>;
 
-    /// Opens one; the words of an error are for the person.
+    /// Opens one; the words of an error are for the user.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn program(repository: Option<&Path>) -> Result<(PathBuf, OsString), 
     Ok((program.ok_or(GitError::NotInstalled)?, path))
 }
 
-/// What every call has. The time zone is the one thing a commit shows of the person's own.
+/// What every call has. The time zone is the one thing a commit shows of the user's own.
 pub(crate) fn fixed() -> Vec<(OsString, OsString)> {
     let mut all: Vec<(OsString, OsString)> = FIXED
         .iter()

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{Git, GitCall, GitError, GitLimits, Output, environment::PERSON};
 
-/// How the network is reached; the person's own.
+/// How the network is reached; the user's own.
 const NETWORK: &[&str] = &[
     "HTTPS_PROXY",
     "https_proxy",

@@ -24,7 +24,7 @@ pub struct Git {
     pub(crate) alternate: Option<PathBuf>,
     /// Programs are not looked for in here.
     pub(crate) root: PathBuf,
-    /// For programs that need the person's credentials.
+    /// For programs that need the user's credentials.
     pub(crate) home: Option<OsString>,
     /// Keeps the view on disk as long as this or a call made from it exists.
     pub(crate) view: Option<Arc<View>>,

@@ -1,4 +1,4 @@
-//! What the person and the repository set that we go by. Git reads it (`git config` starts no
+//! What the user and the repository set that we go by. Git reads it (`git config` starts no
 //! program); a few named keys are kept.
 //!
 //! The list is one of what is kept, not of what is removed: a key that a newer git gives a meaning
@@ -116,7 +116,7 @@ impl GitSettings {
     }
 }
 
-/// A call that reads settings, of the person too.
+/// A call that reads settings, of the user too.
 fn reading(location: &Location, args: &[&str]) -> GitCall {
     let limits = GitLimits {
         bytes: 4 << 20,

@@ -61,7 +61,7 @@ fn answer(request: &Request) -> String {
     )
 }
 
-/// The first line of what the person said last; tool results have no text of theirs.
+/// The first line of what the user said last; tool results have no text of theirs.
 fn last_prompt(request: &Request) -> Option<String> {
     let messages = request.messages.iter().rev();
     let mut prompts = messages.filter(|message| message.role == Role::User);

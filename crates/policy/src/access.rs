@@ -60,7 +60,7 @@ pub enum RepositoryScope {
 /// How long a workspace is there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It is the person's own.
+    /// It is the user's own.
     #[default]
     Kept,
     /// It was made for this work and goes with it: everything that the sandbox confines is free.
@@ -74,7 +74,7 @@ pub struct Scope {
     pub root: PathBuf,
     /// The current directory of shell commands.
     pub cwd: PathBuf,
-    /// The person's home, for `~/` in rules and start-up files.
+    /// The user's home, for `~/` in rules and start-up files.
     pub home: Option<PathBuf>,
     /// Directories that count as the workspace (the root and every `--add-dir`).
     pub workspace: Vec<PathBuf>,

@@ -23,7 +23,7 @@ use crate::paths::normalise;
 enum Anchor {
     /// `//path`: the root of the file system.
     FileSystem,
-    /// `~/path`: the person's home.
+    /// `~/path`: the user's home.
     Home,
     /// `/path`, `./path`, `a/b`: the base of the rule's source.
     Base,

@@ -109,7 +109,7 @@ pub struct ImageRef {
 /// One run of the dev agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DevOrder {
-    /// In the person's words.
+    /// In the user's words.
     pub instruction: String,
     pub repository: RepositoryRef,
     /// The branch it is for, if not the default one.

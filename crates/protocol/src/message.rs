@@ -8,7 +8,7 @@ use crate::{ContentBlock, ToolUse};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// The person, or a tool's answer.
+    /// The user, or a tool's answer.
     User,
     /// The model.
     Assistant,

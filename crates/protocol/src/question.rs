@@ -190,7 +190,7 @@ fn refusal(typed: &str) -> Option<Answer> {
     if !matches!(word, "" | "n" | "no") {
         return None;
     }
-    let reason = (!reason.is_empty()).then(|| format!("the person says: {reason}"));
+    let reason = (!reason.is_empty()).then(|| format!("the user says: {reason}"));
     Some(Answer::No { reason })
 }
 
@@ -345,7 +345,7 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The person's answer.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
@@ -355,7 +355,7 @@ pub enum Answer {
     Always,
     /// No; the model is told why, if a reason is given.
     No {
-        /// In the person's words.
+        /// In the user's words.
         reason: Option<String>,
     },
     /// To a clarification.
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(
             asked.parse_answer("no, use the other file"),
             Ok(Answer::No {
-                reason: Some("the person says: use the other file".to_owned())
+                reason: Some("the user says: use the other file".to_owned())
             })
         );
         assert!(asked.parse_answer("maybe").is_err());

@@ -79,7 +79,7 @@ pub struct AgentSpec {
     pub cwd: PathBuf,
     /// Its own conversation.
     pub agent_session: SessionId,
-    /// How far below the person's agent it is; 1 for its children.
+    /// How far below the user's agent it is; 1 for its children.
     pub depth: u32,
     /// The call that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

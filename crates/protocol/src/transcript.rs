@@ -34,10 +34,10 @@ pub struct Entry {
 // Externally tagged on purpose: the other forms buffer, and buffering loses raw JSON.
 #[serde(rename_all = "snake_case")]
 pub enum EntryBody {
-    /// The person's words, or words put in on their side (a notice, a request to go on).
+    /// The user's words, or words put in on their side (a notice, a request to go on).
     User {
         message: Message,
-        /// Not typed by the person.
+        /// Not typed by the user.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         synthetic: bool,
     },

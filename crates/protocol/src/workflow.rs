@@ -70,6 +70,6 @@ pub struct WorkflowSpec {
     pub root: PathBuf,
     /// Where the steps start.
     pub cwd: PathBuf,
-    /// How far below the person's agent its agents are.
+    /// How far below the user's agent its agents are.
     pub depth: u32,
 }

@@ -56,7 +56,7 @@ impl AgentPermissions {
         let made_here =
             control.record.reserved_for.as_ref() == Some(&project.hub.scheduler().id().0);
         let (rules, budget) = if made_here {
-            // What the person allows while it runs holds for it too.
+            // What the user allows while it runs holds for it too.
             (shared, project.budgets.own())
         } else {
             let rules = narrowed_rules(&authority, &shared.read())?;

@@ -20,7 +20,7 @@ pub(crate) struct Budgets {
     own: Arc<TreeBudget>,
     /// From the settings of this process: tokens are not part of an authority.
     max_tokens: Option<u64>,
-    /// The conversations of this process with the person.
+    /// The conversations of this process with the user.
     sessions: Mutex<HashSet<SessionId>>,
     /// Trees of processes that are gone.
     others: Mutex<HashMap<SessionId, Arc<TreeBudget>>>,

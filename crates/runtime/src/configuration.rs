@@ -129,7 +129,7 @@ pub(crate) fn extras(project_dir: &ProjectDir) -> (Arc<Skills>, AgentDefinitions
     (Arc::new(skills), agents, warnings)
 }
 
-/// Custom agents of the project, as far as it is trusted, and the person. A file of the project is
+/// Custom agents of the project, as far as it is trusted, and the user. A file of the project is
 /// passed on as the text that was trusted, so it is not read a second time.
 pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinitions {
     let sources: Vec<DefinitionSource> = project_dir

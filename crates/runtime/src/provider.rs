@@ -314,7 +314,7 @@ fn http(project_dir: &ProjectDir) -> Result<HttpClient, RuntimeError> {
     Ok(HttpClient::new(options))
 }
 
-/// The built-in catalogue with the person's `models.toml` over it.
+/// The built-in catalogue with the user's `models.toml` over it.
 pub(crate) fn catalogue(project_dir: &ProjectDir) -> Result<Catalogue, RuntimeError> {
     let path = project_dir.state().join("models.toml");
     match std::fs::read_to_string(&path) {

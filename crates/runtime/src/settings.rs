@@ -64,7 +64,7 @@ pub struct Settings {
     pub warnings: Vec<String>,
 }
 
-/// MCP servers of the person, which servers of projects may start, and how long they may take.
+/// MCP servers of the user, which servers of projects may start, and how long they may take.
 #[derive(Debug, Default)]
 pub struct McpSettings {
     pub servers: BTreeMap<String, Box<RawValue>>,
@@ -229,11 +229,11 @@ struct Permissions<'a> {
 /// Who wrote a file decides what it may grant.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Author {
-    /// The person, outside of any repository.
+    /// The user, outside of any repository.
     UserDirs,
-    /// The person or a project, for another tool.
+    /// The user or a project, for another tool.
     Foreign,
-    /// Whoever wrote the repository, and the person trusts it.
+    /// Whoever wrote the repository, and the user trusts it.
     TrustedProject,
     /// Whoever wrote the repository.
     Project,
@@ -349,7 +349,7 @@ impl Settings {
         self.sandbox.allow_read.extend(readable);
         self.sandbox.limits.add(&file.sandbox.limits);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
-        // The state directory is the person's: no project says what is removed from it.
+        // The state directory is the user's: no project says what is removed from it.
         if author == Author::UserDirs {
             self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
         }
@@ -394,7 +394,7 @@ impl Settings {
         };
         let permissions = match grants {
             Grants::Taken => theirs,
-            // Directories outside the project are the person's to add.
+            // Directories outside the project are the user's to add.
             Grants::TakenButDirectories => Permissions {
                 additional_directories: Vec::new(),
                 ..theirs
@@ -448,7 +448,7 @@ enum Grants {
     Ignored,
 }
 
-/// The text of a file of the person; nothing where there is none.
+/// The text of a file of the user; nothing where there is none.
 fn read(path: &Path) -> Result<Option<String>, RuntimeError> {
     match codespar_files::read_text(path, MAX_SETTINGS_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -481,7 +481,7 @@ fn parse<'a, T: Deserialize<'a>>(path: &Path, text: &'a str) -> Result<Option<T>
     })
 }
 
-/// A limit after another file had its say: a project can only make the person's stricter.
+/// A limit after another file had its say: a project can only make the user's stricter.
 fn limit(before: Option<u64>, named: Option<u64>, author: Author) -> Option<u64> {
     match (before, named) {
         (Some(before), Some(named)) if author != Author::UserDirs => Some(before.min(named)),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn words_put_in_on_the_persons_side_are_no_title() {
+    fn words_put_in_on_the_users_side_are_no_title() {
         let body = EntryBody::User {
             message: Message::user("go on"),
             synthetic: true,

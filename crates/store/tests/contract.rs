@@ -41,7 +41,7 @@ on_every_store!(
     sums_follow_every_call_of_a_model,
     one_call_without_a_price_makes_the_sum_unknown,
     absurd_token_counts_do_not_make_a_session_unreadable,
-    the_title_is_the_first_line_the_person_wrote,
+    the_title_is_the_first_line_the_user_wrote,
     sessions_are_listed_most_recently_used_first,
     sessions_can_be_asked_for_by_directory_and_number,
     the_mode_can_be_changed,
@@ -259,7 +259,7 @@ async fn absurd_token_counts_do_not_make_a_session_unreadable(store: &dyn Store)
     assert_eq!(store.entries(id, 1).await.unwrap().len(), 3);
 }
 
-async fn the_title_is_the_first_line_the_person_wrote(store: &dyn Store) {
+async fn the_title_is_the_first_line_the_user_wrote(store: &dyn Store) {
     let id = started(store).await;
     let notice = EntryBody::User {
         message: Message::user("a notice"),

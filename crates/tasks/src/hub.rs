@@ -51,7 +51,7 @@ pub struct Caller {
     pub session: SessionId,
     /// The task it belongs to, for a subagent.
     pub task: Option<TaskId>,
-    /// How far below the person's agent the caller is; 0 for that agent.
+    /// How far below the user's agent the caller is; 0 for that agent.
     pub depth: u32,
     /// Where events go.
     pub sink: Sink,

@@ -21,7 +21,7 @@ use crate::TaskHub;
 /// How often it is looked whether a worker lives: one that dies writes nothing.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The inbox of an agent: the person's (no task) or a subagent's. One per run of an agent.
+/// The inbox of an agent: the user's (no task) or a subagent's. One per run of an agent.
 pub struct TaskInbox {
     /// The process's tasks.
     pub hub: Arc<TaskHub>,

@@ -48,7 +48,7 @@ pub enum Attendance {
 /// terminal.
 #[async_trait]
 pub trait Respondent: Send + Sync {
-    /// Puts a question to the person and waits for the answer. The wait is given up when somebody
+    /// Puts a question to the user and waits for the answer. The wait is given up when somebody
     /// has answered elsewhere. Giving up means that the future is dropped: the surface must then
     /// remove what it shows.
     async fn answer(&self, question: Question) -> Answer;
@@ -125,7 +125,7 @@ impl Questions {
         }
     }
 
-    /// Waits for three things at once: the person here, a change of the question by another
+    /// Waits for three things at once: the user here, a change of the question by another
     /// process, and the end of its time. The time limit is that of the record, so a question that
     /// is asked again after a crash does not begin a new one.
     async fn settled(&self, new: NewQuestion) -> Result<Answer, StoreError> {

@@ -51,7 +51,7 @@ pub struct ShellSetup {
     /// What rules this process has; files that they or the task's own forbid to read are hidden.
     /// Shared with the agents of the process and read when a command starts.
     pub rules: Arc<RwLock<RuleSet>>,
-    /// The person's home, for rules about it.
+    /// The user's home, for rules about it.
     pub home: Option<PathBuf>,
 }
 

@@ -36,7 +36,7 @@ const MEDDLING: [&str; 20] = [
     "ZDOTDIR",
 ];
 
-/// Lead to somebody who acts in the person's name: agents that sign, prompts that hand out
+/// Lead to somebody who acts in the user's name: agents that sign, prompts that hand out
 /// passwords.
 const PROXIES: [&str; 9] = [
     "DBUS_SESSION_BUS_ADDRESS",

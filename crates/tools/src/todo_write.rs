@@ -49,7 +49,7 @@ impl Tool for TodoWrite {
     }
 
     fn description(&self) -> &str {
-        "Keeps the list of steps of a longer task, which the person sees. Have one step in \
+        "Keeps the list of steps of a longer task, which the user sees. Have one step in \
          progress at a time and mark steps completed as soon as they are."
     }
 

@@ -39,7 +39,7 @@ pub struct Call {
     /// What `inspect` said it would touch. The decision was made on these paths, so the tool works
     /// on them and does not resolve the input again: meanwhile it may lead elsewhere.
     pub access: Vec<Access>,
-    /// Cancelled when the person interrupts or the agent ends; the tool then stops what it
+    /// Cancelled when the user interrupts or the agent ends; the tool then stops what it
     /// started and returns.
     pub cancel: CancellationToken,
     /// Who has said that it may be made.

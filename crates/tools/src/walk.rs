@@ -7,7 +7,7 @@ use ignore::{DirEntry, WalkBuilder};
 
 use crate::{Hidden, ToolError};
 
-/// A walk below `dir`. The person's own git configuration is not looked at: what a walk shows
+/// A walk below `dir`. The user's own git configuration is not looked at: what a walk shows
 /// depends on the tree and the rules alone. Ignore files that cannot be read as such are not: where
 /// one stands above the walk none count, and a directory within it that has one is left out.
 pub(crate) fn below(dir: &Path, hidden: &Hidden) -> WalkBuilder {

@@ -52,7 +52,7 @@ impl Stage {
         Ok(self)
     }
 
-    /// Writes the settings of the person.
+    /// Writes the settings of the user.
     pub(super) fn settings(&self, json: &str) -> io::Result<()> {
         fs::write(self.room.codespar_home().join("settings.json"), json)
     }

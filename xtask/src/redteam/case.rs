@@ -41,7 +41,7 @@ pub(super) struct Case {
     /// A shell line instead of `run` under which the attack must succeed, with the sandbox off: it
     /// shows that the attack does something.
     pub(super) control: Option<String>,
-    /// Settings of the person, merged over those of the profile.
+    /// Settings of the user, merged over those of the profile.
     #[serde(default)]
     pub(super) settings: Option<String>,
     /// A shell script that must succeed afterwards; by default only the canary is looked at.

@@ -46,7 +46,7 @@ impl Profile {
         }
     }
 
-    /// The value of `sandbox.mode` in the person's settings.
+    /// The value of `sandbox.mode` in the user's settings.
     pub(super) const fn sandbox_mode(self) -> &'static str {
         match self {
             Self::Namespaces | Self::NamespacesRoot => "namespaces",

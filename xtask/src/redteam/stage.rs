@@ -183,7 +183,7 @@ impl Stage {
         }
     }
 
-    /// The person's settings: the sandbox of the profile, and what the case adds. Objects are
+    /// The user's settings: the sandbox of the profile, and what the case adds. Objects are
     /// merged one level deep, so a case can add to `sandbox` without losing the mode.
     fn write_settings(&self, case: &Case) -> Result<()> {
         let mut settings = Map::new();

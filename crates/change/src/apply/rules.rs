@@ -124,7 +124,7 @@ impl Rules {
 pub enum Guard<'a> {
     /// Nobody can allow it: it would decide what runs or what is permitted.
     Always(Protection),
-    /// A pattern protects it; the person who asks can allow it.
+    /// A pattern protects it; the user can allow it.
     Pattern(&'a str),
 }
 
@@ -138,7 +138,7 @@ impl fmt::Display for Guard<'_> {
             ),
             Self::Pattern(pattern) => write!(
                 f,
-                "is protected (`{pattern}`) and may only be changed when the person who asks \
+                "is protected (`{pattern}`) and may only be changed when the user \
                  allows it (--allow-protected); leave it as it is"
             ),
         }

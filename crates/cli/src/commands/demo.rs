@@ -284,7 +284,7 @@ fn failed(error: GitError) -> CommandError {
     CommandError::Failed(format!("the demo needs git: {error}"))
 }
 
-/// A world of its own: no settings, no state and no key of the person's. `PATH` and the like stay:
+/// A world of its own: no settings, no state and no key of the user's. `PATH` and the like stay:
 /// git and the shell are those of the machine.
 fn demo_dir(
     project_dir: &ProjectDir,

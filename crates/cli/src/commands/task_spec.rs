@@ -189,7 +189,7 @@ fn isolation(kind: &str, project_dir: &ProjectDir) -> Option<Isolation> {
         .isolation
 }
 
-/// What the person allows it here; whoever runs it cannot allow more. The tree is a fresh id: the
+/// What the user allows it here; whoever runs it cannot allow more. The tree is a fresh id: the
 /// task is the top of its own tree, with its own output directory.
 pub(super) fn authority(
     args: &CreateArgs,

@@ -1,4 +1,4 @@
-//! The person at the terminal of `codespar dev`.
+//! The user at the terminal of `codespar dev`.
 //!
 //! Unlike the interactive session there is no loop that reads lines: each question reads its own.
 

@@ -1,4 +1,4 @@
-//! What of the person's working tree a run leaves out: it reads commits, not files.
+//! What of the user's working tree a run leaves out: it reads commits, not files.
 //!
 //! A run starts from a commit. Changes that are not committed, and a detached head, are a common
 //! surprise, so both are said before the run begins; neither stops it.

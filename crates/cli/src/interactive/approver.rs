@@ -1,4 +1,4 @@
-//! Questions of the person's own agent or one in the background, on their way to the terminal.
+//! Questions of the user's own agent or one in the background, on their way to the terminal.
 
 use async_trait::async_trait;
 use codespar_protocol::{Answer, Question, QuestionRequest};
@@ -6,14 +6,14 @@ use codespar_tasks::Respondent;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// A question on its way to the person.
+/// A question on its way to the user.
 pub(super) struct PendingQuestion {
     pub(super) request: QuestionRequest,
     /// Where the answer goes; none for questions of the session itself.
     answer: Option<oneshot::Sender<Answer>>,
 }
 
-/// The person at the terminal. Questions of several agents wait in line; none is dropped.
+/// The user at the terminal. Questions of several agents wait in line; none is dropped.
 #[derive(Clone)]
 pub(super) struct Person {
     pub(super) questions: mpsc::Sender<PendingQuestion>,

@@ -1,4 +1,4 @@
-//! Lines the person types, read on a thread of their own so that nothing else waits for them.
+//! Lines the user types, read on a thread of their own so that nothing else waits for them.
 
 use std::{io::BufRead, sync::Arc};
 

@@ -56,7 +56,7 @@ use codespar_runtime::{
 /// How often the boxes of tasks count the time. Only during a turn.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Runs it until the person leaves.
+/// Runs it until the user leaves.
 ///
 /// The session is left and the runtime closed also when the first session cannot be opened. A
 /// signal gives the exit code whatever else happened.
@@ -148,7 +148,7 @@ enum Heard {
     Interrupt(&'static str),
 }
 
-/// What the person did at the prompt.
+/// What the user did at the prompt.
 ///
 /// End of input and a second Ctrl-C mean the same as `/quit`.
 enum Said {
@@ -236,7 +236,7 @@ impl Conversation {
         }
     }
 
-    /// Puts a question to the person and passes the answer on. Without one the run that
+    /// Puts a question to the user and passes the answer on. Without one the run that
     /// `cancel` stops is over, before it hears a no that it might go on from.
     async fn put(&mut self, mut pending: PendingQuestion, cancel: &CancellationToken) {
         match self.hear(&mut pending).await {
@@ -269,7 +269,7 @@ impl Conversation {
             let line = tokio::select! {
                 line = self.input.line() => line,
                 () = pending.is_settled() => return Heard::Settled,
-                _ = self.interrupt.recv() => return Heard::Interrupt("the person interrupted"),
+                _ = self.interrupt.recv() => return Heard::Interrupt("the user interrupted"),
                 () = self.signals.token().cancelled() => {
                     return Heard::Interrupt("the session was ended");
                 }
@@ -355,7 +355,7 @@ impl Conversation {
         let cancel = self.signals.token().child_token();
         self.screen.go_on();
         let mut second = tokio::time::interval(SECOND);
-        // A task of its own: it goes on while the person thinks about a question.
+        // A task of its own: it goes on while the user thinks about a question.
         let stop = cancel.clone();
         let mut run = tokio::spawn(async move {
             let result = agent.run(prompt, stop).await;

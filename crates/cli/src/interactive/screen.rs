@@ -1,4 +1,4 @@
-//! What the person sees: plain lines that scroll, so that copy, search and tmux work.
+//! What the user sees: plain lines that scroll, so that copy, search and tmux work.
 //!
 //! Only boxes of subagents are ever rewritten, and only while the user is not typing. Everything
 //! else is written once, from top to bottom. Text from outside goes through `plain` wherever its
@@ -46,7 +46,7 @@ pub(crate) struct Screen {
 struct Shown {
     page: Page,
     boxes: Boxes,
-    /// The person is to type: nothing moves.
+    /// The user is to type: nothing moves.
     is_still: bool,
 }
 
@@ -96,19 +96,19 @@ impl Screen {
         self.shown.lock().page.begin_line();
     }
 
-    /// Something else comes before the person has typed. A notification arrived, for example.
+    /// Something else comes before the user has typed. A notification arrived, for example.
     pub(super) fn leave_prompt(&self) {
         self.put("\n");
     }
 
-    /// What the person types is not followed: what stands above stays as it is.
+    /// What the user types is not followed: what stands above stays as it is.
     fn be_still(&self) {
         let mut shown = self.shown.lock();
         shown.is_still = true;
         shown.page.give_up_above();
     }
 
-    /// The person has typed a line, or is no longer asked for one.
+    /// The user has typed a line, or is no longer asked for one.
     pub(super) fn go_on(&self) {
         let mut shown = self.shown.lock();
         shown.is_still = false;

@@ -15,7 +15,7 @@ impl Conversation {
     /// Each once; a no holds for this session. `always` is kept by definition: a server that is
     /// changed later is asked about again. Ctrl-C and end of input are a no.
     pub(super) async fn ask_about_servers(&mut self) {
-        // What an untrusted project brings is not even offered; the person was told.
+        // What an untrusted project brings is not even offered; the user was told.
         if !self.project.dir.trust.trusts_kind(ProjectFileKind::Servers) {
             return;
         }

@@ -76,7 +76,7 @@ fn script() -> Script {
     script
 }
 
-/// The person's own settings: they hold in every process.
+/// The user's own settings: they hold in every process.
 pub(crate) fn allow_commands(bench: &Bench) {
     let settings = bench.room.codespar_home().join("settings.json");
     std::fs::write(settings, r#"{"permissions": {"allow": ["Bash"]}}"#).unwrap();
@@ -256,7 +256,7 @@ impl Result {
         let mut steps = self.ran.clone();
         steps.dedup();
         assert_eq!(steps, self.ran, "a step ran twice");
-        assert_eq!(self.entries_with("The person interrupted"), 0);
+        assert_eq!(self.entries_with("The user interrupted"), 0);
         let told = self.told();
         for task in &self.tasks {
             let id = task["task_id"].as_str().unwrap();

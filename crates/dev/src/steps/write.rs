@@ -127,7 +127,7 @@ impl Run {
         }
     }
 
-    /// An answer without a change may be a question. The person is asked once; without them, or
+    /// An answer without a change may be a question. The user is asked once; without them, or
     /// without their answer, there is no change.
     async fn ask_person(
         &self,

@@ -89,7 +89,7 @@ impl LocalForge {
             });
         }
         if ran.code == Some(0) {
-            // The person switched branches in between, so nobody has it checked out any more.
+            // The user switched branches in between, so nobody has it checked out any more.
             return self.move_branch(branch, Some(from), to).await;
         }
         Err(ForgeError::Refused(reason(tree, branch, &ran.message)))

@@ -55,7 +55,7 @@ async fn bytes_modes_links_moves_and_deletions_are_exact() {
     let new = new_commit(BRANCH, parent.clone(), "k", changes);
     let made = repo.forge.commit(&new).await.unwrap();
 
-    assert_eq!(repo.belongings(), before, "nothing of the person's changed");
+    assert_eq!(repo.belongings(), before, "nothing of the user's changed");
     assert_eq!(repo.git(&["status", "--porcelain"]), "");
     assert_eq!(repo.parents(&made), [parent]);
     assert_eq!(repo.at(BRANCH), made);

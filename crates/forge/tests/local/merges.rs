@@ -212,7 +212,7 @@ async fn what_is_closed_or_a_draft_is_not_merged() {
 }
 
 #[tokio::test]
-async fn a_work_tree_on_the_base_comes_along_with_the_persons_changes_kept() {
+async fn a_work_tree_on_the_base_comes_along_with_the_users_changes_kept() {
     for strategy in [Merge, Squash, Rebase] {
         let (repo, _, head) = parted().await;
         repo.git(&["switch", "-q", "main"]);

@@ -127,7 +127,7 @@ impl Repository {
             .unwrap()
     }
 
-    /// All that is the person's own.
+    /// All that is the user's own.
     pub(crate) fn belongings(&self) -> Belongings {
         let mut files = BTreeMap::new();
         collect(&self.root, &self.root, &mut files);

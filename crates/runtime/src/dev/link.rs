@@ -83,7 +83,7 @@ impl Linker for RepositoryLinker {
             clone: clone.ok(),
             trust: match repository {
                 RepositoryRef::Local { path } => self.project_dir.trust_of(path).git(),
-                // What is on record is about directories of the person's.
+                // What is on record is about directories of the user's.
                 RepositoryRef::GitHub { .. } => Trust::Untrusted,
             },
             key,

@@ -1,4 +1,4 @@
-//! Which servers of a project the person has allowed for good: by their whole definition, so that
+//! Which servers of a project the user has allowed for good: by their whole definition, so that
 //! one that is changed later is asked about again. Kept in the state directory, which no
 //! repository can write.
 
@@ -21,7 +21,7 @@ fn file(state: &Path) -> PathBuf {
 }
 
 fn read(state: &Path) -> Approvals {
-    // A file that cannot be read allows nothing: the person is asked again.
+    // A file that cannot be read allows nothing: the user is asked again.
     let text = std::fs::read_to_string(file(state)).unwrap_or_default();
     serde_json::from_str(&text).unwrap_or_default()
 }

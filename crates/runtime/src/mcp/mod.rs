@@ -1,4 +1,4 @@
-//! MCP servers of the person, the project and the command line, and who may start.
+//! MCP servers of the user, the project and the command line, and who may start.
 //!
 //! ```text
 //! --mcp-config FILE        named by the caller: may start
@@ -98,7 +98,7 @@ impl ServerList {
         Ok(list)
     }
 
-    /// The first of a name wins: a repository must not take the place of a server that the person's
+    /// The first of a name wins: a repository must not take the place of a server that the user's
     /// rules speak of. Names are compared in the form they have in the names of tools.
     fn add(
         &mut self,

@@ -1,5 +1,5 @@
 //! What settings files of a project may say: with trust most things, without it only what makes us
-//! stricter; the sandbox and the servers of the person never.
+//! stricter; the sandbox and the servers of the user never.
 //!
 //! ```text
 //!                       deny, ask, plan   allow, env, model …   sandbox, servers, bypass

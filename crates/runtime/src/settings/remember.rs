@@ -1,4 +1,4 @@
-//! Keeps rules that the person answered "always" to.
+//! Keeps rules that the user answered "always" to.
 //!
 //! The file is in the project, but belongs to the user: it is recorded as trusted with its new
 //! text, and kept out of commits. The record of trust is written before the file. A crash in
@@ -19,12 +19,12 @@ use crate::{
 
 const NAME: &str = ".codespar/settings.local.json";
 
-/// The person's own settings for this project, where "always" is kept.
+/// The user's own settings for this project, where "always" is kept.
 pub fn local_file(project_dir: &ProjectDir) -> PathBuf {
     project_dir.root.join(NAME)
 }
 
-/// Adds allow rules to the local settings file, keeping what is there, and records that the person
+/// Adds allow rules to the local settings file, keeping what is there, and records that the user
 /// wrote them; gives its new text. A file that came with the repository and is not trusted is left
 /// alone: adding to it would trust all of it. The file is read without following links out of the
 /// project, and replaced as a whole.
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_the_person_are_hidden_from_git_and_a_file_of_the_repository_stays() {
+    fn settings_of_the_user_are_hidden_from_git_and_a_file_of_the_repository_stays() {
         let temp = tempfile::tempdir().unwrap();
         let path = temp.path().join(".codespar/settings.local.json");
         write(&path, "{}").unwrap();

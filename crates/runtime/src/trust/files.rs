@@ -92,7 +92,7 @@ const IN_DIRS: [(&str, &str, ProjectFileKind, u64); 3] = [
     ),
 ];
 
-/// What is read as the person's own, so that it is not the project's even if the project is around
+/// What is read as the user's own, so that it is not the project's even if the project is around
 /// it.
 pub(super) struct Own {
     pub(super) files: Vec<PathBuf>,

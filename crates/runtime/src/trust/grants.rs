@@ -38,7 +38,7 @@ fn of_settings(map: &Map<String, Value>) -> Vec<String> {
     let mut grants = Vec::new();
     for (key, value) in map {
         match (key.as_str(), value) {
-            // Limits of a project only lower those of the person.
+            // Limits of a project only lower those of the user.
             ("$schema" | "maxTokens" | "maxWallSeconds" | "questionTimeoutSeconds", _) => {}
             ("permissions", Value::Object(permissions)) => {
                 grants.extend(of_permissions(permissions));

@@ -1,5 +1,5 @@
 //! Trust of projects. The files of a repository were written by others: what they grant (allow
-//! rules, modes, variables, MCP servers, agents, workflows) counts only after the person has seen
+//! rules, modes, variables, MCP servers, agents, workflows) counts only after the user has seen
 //! and trusted this content at this path.
 //!
 //! A decision is about a path and the hash of each file. `read` finds the files once; what is
@@ -32,7 +32,7 @@ pub use self::{
     standing::Standing,
 };
 
-/// Where the person's own files are.
+/// Where the user's own files are.
 #[derive(Debug, Clone)]
 pub struct UserDirs {
     /// The state directory.
@@ -154,7 +154,7 @@ impl ProjectTrust {
         }
     }
 
-    /// Whether the servers of `.mcp.json` may be spoken of to the person.
+    /// Whether the servers of `.mcp.json` may be spoken of to the user.
     ///
     /// True if there are none of that kind.
     pub fn trusts_kind(&self, kind: ProjectFileKind) -> bool {
@@ -219,7 +219,7 @@ impl ProjectTrust {
         }
     }
 
-    /// Whether the person has not been asked about something here yet.
+    /// Whether the user has not been asked about something here yet.
     pub fn is_unasked(&self) -> bool {
         let mut ignored = self.ignored().into_iter();
         !self.is_home && ignored.any(|file| file.standing != Standing::Declined)

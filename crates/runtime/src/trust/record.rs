@@ -1,4 +1,4 @@
-//! What the person decided about the files of a project: in the state directory, one file per
+//! What the user decided about the files of a project: in the state directory, one file per
 //! project, by the project's path and the hash of each file. The texts are kept to show what
 //! changed.
 //!
@@ -32,7 +32,7 @@ pub struct TrustRecord {
     pub path: String,
     /// When the last decision was made.
     pub decided_at: String,
-    /// The person trusted the project as a whole, whether or not a file of it grants anything.
+    /// The user trusted the project as a whole, whether or not a file of it grants anything.
     #[serde(default)]
     pub project: bool,
     /// By their path from the root.
@@ -64,7 +64,7 @@ impl Decided {
 }
 
 impl TrustRecord {
-    /// The record of a project. One that cannot be read decides nothing: the person is asked
+    /// The record of a project. One that cannot be read decides nothing: the user is asked
     /// again.
     pub(super) fn load(state: &Path, root: &Path) -> Self {
         let kept = read(&file(state, root)).filter(|record| record.path == name(root));
@@ -93,7 +93,7 @@ impl TrustRecord {
     }
 }
 
-/// Puts a text that the person has just written through us on record. `before` is what was there:
+/// Puts a text that the user has just written through us on record. `before` is what was there:
 /// a text that came with the repository is not trusted by the way.
 pub fn record_own_text(
     state: &Path,

@@ -51,7 +51,7 @@ impl Bench {
 }
 
 #[test]
-fn a_project_is_untrusted_until_the_person_says_so_and_after_each_change() {
+fn a_project_is_untrusted_until_the_user_says_so_and_after_each_change() {
     let bench = Bench::new();
     assert!(bench.project().notice().is_none());
     bench.file(".codespar/settings.json", GRANT);
@@ -132,7 +132,7 @@ fn the_home_directory_is_not_trusted_by_a_flag_or_a_question() {
     assert_eq!(
         names,
         [".claude/settings.local.json", ".mcp.json"],
-        "the person's own settings are not the project's"
+        "the user's own settings are not the project's"
     );
 }
 

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_persons_sessions_of_this_directory_are_in_the_digest() {
+    async fn only_the_users_sessions_of_this_directory_are_in_the_digest() {
         let dir = tempfile::tempdir().unwrap();
         let store = SqliteStore::open(dir.path()).await.unwrap();
         let (here, elsewhere) = (Path::new("/here"), Path::new("/elsewhere"));

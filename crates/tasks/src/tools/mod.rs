@@ -65,7 +65,7 @@ fn six(context: &TaskToolContext) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The tools of the person's agent for teams. Subagents have none of them: teams belong to the
+/// The tools of the user's agent for teams. Subagents have none of them: teams belong to the
 /// session of the user. None without background tasks, which teammates are.
 pub fn team_tools(hub: &Arc<TaskHub>, caller: &Caller) -> Vec<Arc<dyn Tool>> {
     if hub.disabled.is_some() {

@@ -63,7 +63,7 @@ pub(super) fn list() -> Value {
         ),
         tool("crash", "Ends without an answer", json!({})),
         tool("child", "Starts a process that would stay", json!({})),
-        tool("ask", "Asks the person for a colour", json!({})),
+        tool("ask", "Asks the user for a colour", json!({})),
     ])
 }
 

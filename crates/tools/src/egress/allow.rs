@@ -156,9 +156,9 @@ pub struct AllowedDomains {
 pub(crate) enum Reach {
     /// The public internet.
     Public,
-    /// Somebody's own network as well: the person named host and port.
+    /// Somebody's own network as well: the user named host and port.
     Private,
-    /// This machine: the person named `localhost` and a port.
+    /// This machine: the user named `localhost` and a port.
     Loopback,
 }
 
@@ -180,7 +180,7 @@ pub(crate) enum NotAllowed {
 }
 
 impl AllowedDomains {
-    /// The entries of the person's settings.
+    /// The entries of the user's settings.
     pub fn new(named: Vec<AllowedDomain>) -> Self {
         Self {
             named,

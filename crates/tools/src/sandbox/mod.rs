@@ -307,7 +307,7 @@ impl Sandbox {
         self
     }
 
-    /// Makes a directory outside of the workspace writable (a build cache). `home` is the person's
+    /// Makes a directory outside of the workspace writable (a build cache). `home` is the user's
     /// home, which as a whole is refused.
     pub fn with_extra_writable(
         mut self,

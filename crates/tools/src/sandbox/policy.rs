@@ -26,7 +26,7 @@ pub enum Network {
 pub struct SandboxPolicy {
     /// Trees it may write to: absolute, without symlinks.
     pub writable: Vec<PathBuf>,
-    /// Those of them that are the person's work, not scratch space.
+    /// Those of them that are the user's work, not scratch space.
     pub workspace: Vec<PathBuf>,
     /// Paths in those trees that stay as they are: git hooks and configuration, settings.
     pub protected: Vec<Protected>,

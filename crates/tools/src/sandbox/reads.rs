@@ -221,7 +221,7 @@ impl Reads {
     }
 }
 
-/// Homes besides the person's from which programs are run: a tool on the search path needs what it
+/// Homes besides the user's from which programs are run: a tool on the search path needs what it
 /// keeps beside it. As on a machine where root runs what another user has installed. Each is
 /// treated like the user's own: its tools are shown, its secrets stay hidden.
 fn other_homes(env: &[(OsString, OsString)], hidden: &[PathBuf]) -> Vec<PathBuf> {

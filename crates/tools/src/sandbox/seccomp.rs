@@ -33,7 +33,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
-    // Keys of the person's session.
+    // Keys of the user's session.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,

@@ -926,9 +926,7 @@ mod oracle {
                     while at + 1 < chars.len() && " \t".contains(chars[at + 1].1) {
                         at += 1;
                     }
-                    while at + 1 < chars.len() && !" \t\n;&|<>()".contains(chars[at + 1].1) {
-                        at += 1;
-                    }
+                    at = end_of_word(&chars, at);
                 }
                 ';' | '&' | '|' | '(' | ')' => {
                     // A digit before a redirection and `2>&1` never get here as words.
@@ -949,6 +947,33 @@ mod oracle {
             heredoc,
         };
         (line, used)
+    }
+
+    /// The last character of the word after `at`; quotes in it may hold anything.
+    fn end_of_word(chars: &[(usize, char)], mut at: usize) -> usize {
+        let get = |at: usize| chars.get(at).map(|next| next.1);
+        while let Some(c) = get(at + 1).filter(|c| !" \t\n;&|<>()".contains(*c)) {
+            at += 1;
+            let is_ansi = c == '$' && get(at + 1) == Some('\'');
+            let quote = match c {
+                '$' if is_ansi => {
+                    at += 1;
+                    '\''
+                }
+                '\'' | '"' => c,
+                '\\' => {
+                    at += 1;
+                    continue;
+                }
+                _ => continue,
+            };
+            let has_escapes = is_ansi || quote == '"';
+            at += 1;
+            while get(at).is_some_and(|c| c != quote) {
+                at += usize::from(has_escapes && get(at) == Some('\\')) + 1;
+            }
+        }
+        at.min(chars.len().saturating_sub(1))
     }
 
     fn last(pieces: &mut Vec<String>) -> &mut String {

@@ -28,11 +28,12 @@ impl Stage {
         fs::create_dir(&bin).unwrap();
         fs::create_dir(dir.path().join("cwd")).unwrap();
         for name in ["git", "rm", "ls", "cat", "log", "a", "x"] {
-            // Each call ends in one control character, each of its words begins with another.
+            // Each call ends in one control character, each of its words begins with another. It is
+            // written at once: a call in the background may write at the same time.
             let script = format!(
-                "#!/bin/sh\nprintf '%s' {name} >> \"$LOG\"\n\
-                 for word; do printf '\\037%s' \"$word\" >> \"$LOG\"; done\n\
-                 printf '\\036' >> \"$LOG\"\n"
+                "#!/bin/sh\nmark=$(printf '\\037')\ncall={name}\n\
+                 for word; do call=\"$call$mark$word\"; done\n\
+                 printf '%s\\036' \"$call\" >> \"$LOG\"\n"
             );
             let path = bin.join(name);
             fs::write(&path, script).unwrap();

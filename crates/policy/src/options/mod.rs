@@ -202,10 +202,12 @@ impl Found<'_> {
         }
     }
 
-    /// `uniq in out` writes its second file. The letters take a value of their own.
+    /// `uniq in out` writes its second file. The letters take a value of their own. After `--`
+    /// every word is a file, also one that looks like an option.
     fn two_files(&mut self, start: usize, valued: &str) {
         let mut files = 0;
         let mut is_value = false;
+        let mut has_ended = false;
         for at in start + 1..self.words.len() {
             let word = &self.words[at];
             if !word.literal {
@@ -215,6 +217,8 @@ impl Found<'_> {
                 continue;
             }
             match word.bare.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+                _ if has_ended => files += 1,
+                Some("-") => has_ended = true,
                 Some(letter) => is_value = letter.len() == 1 && valued.contains(letter),
                 None => files += 1,
             }

@@ -178,28 +178,39 @@ fn dependents_wait_and_fail_with_what_they_waited_for() {
 
 #[test]
 fn switched_off_tasks_say_so() {
-    let bench = Bench::new(Script::new());
-    let mut command = bench.command(&[
-        "task",
-        "create",
-        "--type",
-        "local_bash",
-        "--subject",
-        "x",
-        "--command",
-        "true",
-    ]);
-    command.env("DISABLE_BACKGROUND_TASKS", "true");
-    let finished = codespar_testkit::process::spawn(&mut command)
-        .unwrap()
-        .wait(PATIENCE)
-        .unwrap();
-    assert_eq!(finished.status.code(), Some(1));
-    assert!(
-        finished.stderr.contains("switched off"),
+    let create = |bench: &Bench| {
+        bench.command(&[
+            "task",
+            "create",
+            "--type",
+            "local_bash",
+            "--subject",
+            "x",
+            "--command",
+            "true",
+        ])
+    };
+    for settings in [
         "{}",
-        finished.stderr
-    );
+        r#"{"DISABLE_BACKGROUND_TASKS": true}"#,
+        r#"{"disableBackgroundTasks": true}"#,
+        r#"{"env": {"DISABLE_BACKGROUND_TASKS": "1"}}"#,
+    ] {
+        let bench = Bench::new(Script::new());
+        let mut command = create(&bench);
+        std::fs::create_dir_all(bench.room.codespar_home()).unwrap();
+        std::fs::write(bench.room.codespar_home().join("settings.json"), settings).unwrap();
+        if settings == "{}" {
+            command.env("DISABLE_BACKGROUND_TASKS", "true");
+        }
+        let finished = codespar_testkit::process::spawn(&mut command)
+            .unwrap()
+            .wait(PATIENCE)
+            .unwrap();
+        assert_eq!(finished.status.code(), Some(1), "{settings}");
+        let said = finished.stderr;
+        assert!(said.contains("switched off"), "{settings}: {said}");
+    }
 }
 
 #[test]
@@ -219,8 +230,9 @@ fn without_background_tasks_subagents_that_are_waited_for_still_work() {
                 .turn(Turn::text("I looked.")),
         );
     let bench = Bench::new(script);
+    let settings = r#"{"env": {"DISABLE_BACKGROUND_TASKS": "true"}}"#;
+    std::fs::write(bench.room.codespar_home().join("settings.json"), settings).unwrap();
     let mut command = bench.command(&["-p", "go"]);
-    command.env("DISABLE_BACKGROUND_TASKS", "true");
     let finished = codespar_testkit::process::spawn(&mut command)
         .unwrap()
         .wait(PATIENCE)

@@ -266,7 +266,23 @@ mod tests {
             listed("claude-sonnet-4-20250514"),
             [3.0, 15.0, 3.75, 6.0, 0.3]
         );
-        assert_eq!(catalogue.entries().len(), 8);
+        // Retired ones, by the ids that people have in their configuration.
+        for (id, input, output) in [
+            ("claude-opus-4-20250514", 15.0, 75.0),
+            ("claude-opus-4-1-20250805", 15.0, 75.0),
+            ("claude-sonnet-4-5-20250929", 3.0, 15.0),
+            ("claude-3-7-sonnet-20250219", 3.0, 15.0),
+            ("claude-3-5-sonnet-20241022", 3.0, 15.0),
+            ("claude-3-5-haiku-20241022", 0.8, 4.0),
+            ("claude-3-opus-20240229", 15.0, 75.0),
+            ("claude-3-haiku-20240307", 0.25, 1.25),
+        ] {
+            assert_eq!(listed(id)[..2], [input, output], "{id}");
+            assert_eq!(catalogue.resolve(id).id, id);
+            let entry = catalogue.resolve(id).entry.unwrap();
+            assert_eq!(entry.context_window, 200_000, "{id}");
+        }
+        assert_eq!(catalogue.entries().len(), 17);
     }
 
     #[test]

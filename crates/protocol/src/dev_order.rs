@@ -140,7 +140,7 @@ pub struct DevOrder {
     pub engine: Engine,
     /// The model that writes, by alias or id.
     pub task_model: String,
-    /// The model that picks files, by alias or id.
+    /// The model that picks files, by alias or id; empty or `none` for no such model.
     pub picker_model: String,
     pub limits: DevLimits,
     /// Runs that came to nothing and whose steps this one goes on from, the first one first.
@@ -153,6 +153,11 @@ impl DevOrder {
     pub fn again(mut self, id: TaskId) -> Self {
         self.resumes.push(id);
         self
+    }
+
+    /// Whether a model picks files before the one that writes is asked.
+    pub fn has_picker(&self) -> bool {
+        !matches!(self.picker_model.trim(), "" | "none")
     }
 
     /// The first line of the instruction.

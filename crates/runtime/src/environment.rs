@@ -35,10 +35,15 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
+    /// Whether a variable is there and empty, which [`Environment::var`] does not tell from absent.
+    pub fn is_empty_var(&self, name: &str) -> bool {
+        let mut vars = self.vars.iter();
+        vars.any(|(known, value)| known == name && value.is_empty())
+    }
+
     /// Whether a variable is set to something that means yes.
     pub fn is_enabled(&self, name: &str) -> bool {
-        self.var(name)
-            .is_some_and(|value| !matches!(value, "0" | "false" | "no"))
+        self.var(name).is_some_and(means_yes)
     }
 
     /// Redacts the secrets among the variables, by name and value. A variable counts as a secret by
@@ -81,4 +86,9 @@ impl Environment {
         let home = self.home.as_deref();
         home.is_some_and(|home| home.starts_with(root))
     }
+}
+
+/// Whether the value of a switch turns it on. Anything but a plain no does.
+pub(crate) fn means_yes(value: &str) -> bool {
+    !matches!(value, "" | "0" | "false" | "no" | "off")
 }

@@ -231,7 +231,8 @@ impl Project {
     pub fn wanted_mode(&self) -> SessionMode {
         let by_variable = || {
             let environment = &self.dir.environment;
-            environment.is_enabled("CODESPAR_COORDINATOR_MODE")
+            let names = ["CODESPAR_COORDINATOR_MODE", "CLAUDE_CODE_COORDINATOR_MODE"];
+            names.into_iter().any(|name| environment.is_enabled(name))
         };
         if self.options.is_coordinator || by_variable() {
             SessionMode::Coordinator

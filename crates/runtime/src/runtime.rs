@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::{
     Environment, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError, Settings,
-    runners::ByProject, tools::kinds,
+    environment::means_yes, runners::ByProject, tools::kinds,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,10 +205,13 @@ impl Runtime {
 /// Why no background tasks may be made in a project, if so. The reason is shown by whatever is
 /// refused.
 pub fn tasks_disabled(dir: &ProjectDir, settings: &Settings) -> Option<String> {
-    let by_variable = dir.environment.is_enabled("DISABLE_BACKGROUND_TASKS");
+    const NAME: &str = "DISABLE_BACKGROUND_TASKS";
+    let by_env_setting = settings.env.get(NAME).is_some_and(|value| means_yes(value));
+    let by_variable = dir.environment.is_enabled(NAME) || by_env_setting;
     (by_variable || settings.disable_background_tasks == Some(true)).then(|| {
-        "background tasks are switched off (DISABLE_BACKGROUND_TASKS in the environment, or \
-         disableBackgroundTasks in the settings)"
-            .to_owned()
+        format!(
+            "background tasks are switched off ({NAME} in the environment or in `env` of the \
+             settings, or disableBackgroundTasks in the settings)"
+        )
     })
 }

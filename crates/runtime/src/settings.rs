@@ -201,6 +201,7 @@ struct File<'a> {
     max_tokens: Option<u64>,
     max_wall_seconds: Option<u64>,
     question_timeout_seconds: Option<u64>,
+    #[serde(alias = "DISABLE_BACKGROUND_TASKS")]
     disable_background_tasks: Option<bool>,
     mcp_servers: BTreeMap<String, Box<RawValue>>,
     enabled_mcp_servers: Vec<String>,

@@ -18,7 +18,7 @@ use codespar_tools::{Registry, Tool, standard_tools};
 
 use crate::{Project, Session, dev};
 
-/// Only these, for workers of `CODESPAR_SIMPLE`. Their MCP tools are left out as well.
+/// Only these and the MCP tools, for workers of `CODESPAR_SIMPLE`.
 const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
 
 /// Names that models of other agents call some tools by.
@@ -75,8 +75,9 @@ impl Project {
 
     /// Workers have everything but the coordinator's own tools.
     pub(crate) fn worker_tools(&self, hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
-        let simple = self.dir.var("CODESPAR_SIMPLE");
-        if simple.is_some_and(|value| value != "0") {
+        let environment = &self.dir.environment;
+        let names = ["CODESPAR_SIMPLE", "CLAUDE_CODE_SIMPLE"];
+        if names.into_iter().any(|name| environment.is_enabled(name)) {
             let mut tools = standard_tools().filtered(Some(&SIMPLE.map(str::to_owned)), &[]);
             add_all(&mut tools, self.mcp.tools());
             return tools;

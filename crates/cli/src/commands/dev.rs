@@ -384,7 +384,10 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
             dev.task_model.as_ref(),
             usual,
         ),
-        picker_model: named(None, "PICKER_MODEL", dev.picker_model.as_ref(), "haiku"),
+        picker_model: match project.dir.environment.is_empty_var("PICKER_MODEL") {
+            true => String::new(),
+            false => named(None, "PICKER_MODEL", dev.picker_model.as_ref(), "haiku"),
+        },
         limits: dev.limits(verify, project.settings.max_wall_seconds),
         resumes: Vec::new(),
     })

@@ -5,7 +5,7 @@ use codespar_testkit::{Conversation, Matcher, Script, Turn};
 use serde_json::json;
 
 use crate::{
-    common::{Bench, parsed, type_into},
+    common::{Bench, PATIENCE, parsed, type_into},
     repository::{FIX, GREET, answer, branches, dev, git, greeting, pull, repository, script},
 };
 
@@ -277,6 +277,25 @@ fn pictures_go_to_picker_and_writer() {
             .find(|block| block["type"] == "image")
             .unwrap();
         assert_eq!(picture["source"]["media_type"], "image/png");
+    }
+}
+
+#[test]
+fn without_a_picker_only_the_writer_is_asked() {
+    for (variable, setting) in [(Some(""), None), (Some("none"), None), (None, Some("none"))] {
+        let bench = greeting(script(&["greet.sh"], [answer("Say hi", FIX)]));
+        if let Some(setting) = setting {
+            let settings = json!({"dev": {"pickerModel": setting}}).to_string();
+            std::fs::write(bench.room.codespar_home().join("settings.json"), settings).unwrap();
+        }
+        let mut command = bench.command(&["dev", "--json", "make it say hi"]);
+        if let Some(variable) = variable {
+            command.env("PICKER_MODEL", variable);
+        }
+        let finished = codespar_testkit::process::spawn(&mut command).unwrap();
+        let finished = finished.wait(PATIENCE).unwrap();
+        assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+        assert_eq!(bench.server.requests().len(), 1);
     }
 }
 

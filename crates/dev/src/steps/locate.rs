@@ -92,7 +92,7 @@ impl Run {
         let mut located = Located { files: Vec::new() };
         let named = named_paths(&self.order.instruction, &survey.paths);
         located.add(named.into_iter().map(str::to_owned), "named", most);
-        if located.files.len() < most && !self.is_simulated() {
+        if located.files.len() < most && !self.is_simulated() && self.order.has_picker() {
             let picked = self.pick(&survey).await?;
             located.add(picked, "picked", most);
         }

@@ -21,6 +21,18 @@ fn create(bench: &Bench, args: &[&str]) -> Value {
     parsed(&finished.stdout)
 }
 
+/// A shell task that does nothing.
+const CREATE_SHELL: [&str; 8] = [
+    "task",
+    "create",
+    "--type",
+    "local_bash",
+    "--subject",
+    "x",
+    "--command",
+    "true",
+];
+
 fn worker(prompt: &str) -> Matcher {
     Matcher::first_user_contains(prompt)
 }
@@ -160,36 +172,13 @@ fn dependents_wait_and_fail_with_what_they_waited_for() {
         std::fs::read_to_string(bench.work().join("order")).unwrap(),
         "1\n2\n"
     );
-    let cycle = bench.run(&[
-        "task",
-        "create",
-        "--type",
-        "local_bash",
-        "--subject",
-        "x",
-        "--command",
-        "true",
-        "--blocked-by",
-        "b-00000000",
-    ]);
+    let cycle = bench.run(&[&CREATE_SHELL[..], &["--blocked-by", "b-00000000"]].concat());
     assert_eq!(cycle.status.code(), Some(1));
     assert!(cycle.stderr.contains("b-00000000"), "{}", cycle.stderr);
 }
 
 #[test]
 fn switched_off_tasks_say_so() {
-    let create = |bench: &Bench| {
-        bench.command(&[
-            "task",
-            "create",
-            "--type",
-            "local_bash",
-            "--subject",
-            "x",
-            "--command",
-            "true",
-        ])
-    };
     for settings in [
         "{}",
         r#"{"DISABLE_BACKGROUND_TASKS": true}"#,
@@ -197,7 +186,7 @@ fn switched_off_tasks_say_so() {
         r#"{"env": {"DISABLE_BACKGROUND_TASKS": "1"}}"#,
     ] {
         let bench = Bench::new(Script::new());
-        let mut command = create(&bench);
+        let mut command = bench.command(&CREATE_SHELL);
         std::fs::create_dir_all(bench.room.codespar_home()).unwrap();
         std::fs::write(bench.room.codespar_home().join("settings.json"), settings).unwrap();
         if settings == "{}" {

@@ -5,6 +5,7 @@ mod backoff;
 mod change;
 mod content;
 mod cost;
+mod counted;
 mod dev_order;
 mod error_chain;
 mod event;
@@ -29,6 +30,7 @@ pub use content::{
     ContentBlock, Image, RedactedThinking, Text, Thinking, ToolResult, ToolResultContent, ToolUse,
 };
 pub use cost::{Cost, Usd};
+pub use counted::counted;
 pub use dev_order::{
     Consent, DevLimits, DevOrder, Engine, FollowOrder, ImageRef, OnFailure, RepositoryRef,
     VerifyChoice,

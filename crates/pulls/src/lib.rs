@@ -15,7 +15,6 @@ mod publisher;
 mod pull_text;
 mod review;
 mod risk;
-mod text;
 
 pub use codespar_forge::{
     Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
@@ -27,4 +26,3 @@ pub use publisher::{BODY, CHECK, Publisher, TITLE};
 pub use pull_text::{PullText, Verified, commit_message, headline, shorten};
 pub use review::{Finding, ReviewError, Reviewed, Reviewer, Severity};
 pub use risk::{Proof, Risk, RiskLevel, Touched, risk};
-pub use text::counted;

@@ -6,7 +6,7 @@ use codespar_agent::{AskError, Asking, Bill, Budget, Catalogue, Model, Redactor,
 use codespar_change::answer;
 use codespar_forge::{Forge, ForgeError, NewReview};
 use codespar_protocol::{
-    CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict,
+    CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict, counted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,6 @@ use crate::{
     diff_stat::touched_by_diff,
     markdown,
     risk::{Proof, risk},
-    text::counted,
 };
 
 /// Why a pull request was not reviewed.

@@ -1,7 +1,8 @@
 //! Locate: at most a handful of files, by name, by the picker, by the index, by search.
 
 use codespar_locate::{Locator, by_path, keywords, named_paths};
-use codespar_pulls::{Forge, counted};
+use codespar_protocol::counted;
+use codespar_pulls::Forge;
 use serde::{Deserialize, Serialize};
 
 use super::{Base, blocking};

@@ -1,4 +1,4 @@
-//! Small helpers for text.
+//! A number of things, in words.
 
 /// `1 file`, `2 files`.
 pub fn counted(number: usize, thing: &str) -> String {

@@ -23,7 +23,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("pulls", &["change", "forge"]),
     ("dev", &["pulls", "locate"]),
     ("runtime", &["dev"]),
-    ("cli", &["runtime"]),
+    ("channels", &["runtime"]),
+    ("cli", &["channels"]),
     (TESTKIT, &["protocol", "store"]),
     ("xtask", &["locate", TESTKIT]),
 ];

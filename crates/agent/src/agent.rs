@@ -11,6 +11,7 @@ use codespar_protocol::{
     RunResult, SessionId, StopReason, Usage,
 };
 use codespar_tools::{Context, Registry, Tool};
+use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
@@ -171,19 +172,25 @@ impl Agent {
 
     /// Answers `prompt`, or goes on where the conversation stopped when there is none; if it has
     /// come to its end already, the last answer is given again.
-    pub async fn run(&mut self, prompt: Option<Message>, cancel: CancellationToken) -> RunResult {
-        let started = Instant::now();
-        let stop = Stop::new(&cancel, self.parts.limits.max_wall);
-        let tree = self.parts.limits.tree.as_ref().map(TreeShare::tree);
-        let mut tally = Tally {
-            account_before: self.counted_budget().account(),
-            denied_before: tree.map_or(0, |tree| tree.denied()),
-            ..Tally::default()
-        };
-        let ending = self.converse(prompt, &mut tally, &stop).await;
-        let result = self.conclude(ending, tally, started, &stop).await;
-        self.emit(Event::Finished(Box::new(result.clone())));
-        result
+    pub fn run(
+        &mut self,
+        prompt: Option<Message>,
+        cancel: CancellationToken,
+    ) -> BoxFuture<'_, RunResult> {
+        Box::pin(async move {
+            let started = Instant::now();
+            let stop = Stop::new(&cancel, self.parts.limits.max_wall);
+            let tree = self.parts.limits.tree.as_ref().map(TreeShare::tree);
+            let mut tally = Tally {
+                account_before: self.counted_budget().account(),
+                denied_before: tree.map_or(0, |tree| tree.denied()),
+                ..Tally::default()
+            };
+            let ending = self.converse(prompt, &mut tally, &stop).await;
+            let result = self.conclude(ending, tally, started, &stop).await;
+            self.emit(Event::Finished(Box::new(result.clone())));
+            result
+        })
     }
 
     async fn converse(

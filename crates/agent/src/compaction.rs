@@ -17,6 +17,7 @@ use codespar_model::{Answered, ModelError};
 use codespar_protocol::{
     ContentBlock, Cost, EntryBody, Event, Message, NoticeLevel, Role, Todo, TodoStatus, Usage,
 };
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Agent, AgentError, side_call, stop::Stop};
@@ -46,8 +47,11 @@ impl Agent {
 
     /// Replaces older turns by a summary. False when there is nothing that could be replaced. At
     /// the request of the user. Not within a run, so there is no limit on time.
-    pub async fn compact_now(&mut self, cancel: &CancellationToken) -> Result<bool, AgentError> {
-        self.compact(&Stop::new(cancel, None)).await
+    pub fn compact_now<'a>(
+        &'a mut self,
+        cancel: &'a CancellationToken,
+    ) -> BoxFuture<'a, Result<bool, AgentError>> {
+        Box::pin(async move { self.compact(&Stop::new(cancel, None)).await })
     }
 
     /// False also when the model's summary came back empty. Errors of the call are passed on, and

@@ -14,6 +14,9 @@
 //! `Briefing` with `ContextFiles` makes the system prompt; `AgentDefinitions` reads custom agents;
 //! `mcp` connects servers and offers their tools. Nothing here reads the environment, starts a task
 //! or knows what kind of surface listens: events go to a `Sink`, questions to an `Approver`.
+//!
+//! Heavy public functions return a boxed future instead of being `async`: the body of an `async fn`
+//! is compiled again in every crate that awaits it, with all of the MCP client that it reaches.
 
 mod agent;
 mod approver;

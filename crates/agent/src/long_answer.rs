@@ -11,6 +11,7 @@ use codespar_model::{
 };
 use codespar_policy::Redactor;
 use codespar_protocol::{ContentBlock, Cost, Message, Role, StopReason, Usage, Usd};
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::Stop;
@@ -120,55 +121,58 @@ pub struct Asking<'a> {
 impl Asking<'_> {
     /// Asks, and joins the parts of an answer that was cut. What it cost is on the bill in any
     /// case.
-    pub async fn ask(
-        &self,
-        system: &str,
+    pub fn ask<'a>(
+        &'a self,
+        system: &'a str,
         messages: Vec<Message>,
-        bill: &mut Bill,
-    ) -> Result<Asked, AskError> {
-        let system: Arc<str> = self.redactor.redact(system).into();
-        let told = messages.into_iter().map(|message| self.told(message));
-        let mut messages: Vec<Arc<Message>> = told.map(Arc::new).collect();
-        let mut meter = Meter::default();
-        let mut parts: Vec<String> = Vec::new();
-        let model = loop {
-            let request = self.request(system.clone(), messages.clone());
-            let tokens = meter.measure(&request);
-            let Exchange { result, lost } = self.asker().ask(request, tokens, self.watch).await;
-            for call in lost {
-                bill.add(call.usage, call.cost);
-            }
-            let Answered { response, cost, .. } = result.map_err(|error| self.failure(error))?;
-            meter.correct(&response.usage);
-            bill.rounds += 1;
-            bill.add(response.usage, cost);
-            let (rounds, text) = (bill.rounds, response.message.text());
-            match response.stop_reason {
-                StopReason::Refusal => {
-                    return Err(AskError::Refused(format!(
-                        "the model declined to answer: {text}"
-                    )));
+        bill: &'a mut Bill,
+    ) -> BoxFuture<'a, Result<Asked, AskError>> {
+        Box::pin(async move {
+            let system: Arc<str> = self.redactor.redact(system).into();
+            let told = messages.into_iter().map(|message| self.told(message));
+            let mut messages: Vec<Arc<Message>> = told.map(Arc::new).collect();
+            let mut meter = Meter::default();
+            let mut parts: Vec<String> = Vec::new();
+            let model = loop {
+                let request = self.request(system.clone(), messages.clone());
+                let tokens = meter.measure(&request);
+                let Exchange { result, lost } = self.asker().ask(request, tokens, self.watch).await;
+                for call in lost {
+                    bill.add(call.usage, call.cost);
                 }
-                StopReason::MaxTokens if rounds < self.max_rounds && !text.is_empty() => {}
-                StopReason::MaxTokens => {
-                    return Err(AskError::Refused(format!(
-                        "the answer was not complete after {rounds} parts of {} tokens; ask for less \
+                let Answered { response, cost, .. } =
+                    result.map_err(|error| self.failure(error))?;
+                meter.correct(&response.usage);
+                bill.rounds += 1;
+                bill.add(response.usage, cost);
+                let (rounds, text) = (bill.rounds, response.message.text());
+                match response.stop_reason {
+                    StopReason::Refusal => {
+                        return Err(AskError::Refused(format!(
+                            "the model declined to answer: {text}"
+                        )));
+                    }
+                    StopReason::MaxTokens if rounds < self.max_rounds && !text.is_empty() => {}
+                    StopReason::MaxTokens => {
+                        return Err(AskError::Refused(format!(
+                            "the answer was not complete after {rounds} parts of {} tokens; ask for less \
                          at once, or raise `dev.maxTokens`",
-                        self.max_tokens
-                    )));
+                            self.max_tokens
+                        )));
+                    }
+                    _ => {
+                        parts.push(text);
+                        break response.model;
+                    }
                 }
-                _ => {
-                    parts.push(text);
-                    break response.model;
-                }
-            }
-            messages.push(Arc::new(Message::assistant(vec![ContentBlock::text(
-                text.clone(),
-            )])));
-            messages.push(Arc::new(Message::user(CONTINUE.trim())));
-            parts.push(text);
-        };
-        Ok(bill.answer((self.join)(&parts), model))
+                messages.push(Arc::new(Message::assistant(vec![ContentBlock::text(
+                    text.clone(),
+                )])));
+                messages.push(Arc::new(Message::user(CONTINUE.trim())));
+                parts.push(text);
+            };
+            Ok(bill.answer((self.join)(&parts), model))
+        })
     }
 
     /// A message without secrets; what the model said itself stays as it is.

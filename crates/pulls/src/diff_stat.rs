@@ -1,7 +1,7 @@
 //! How many lines a change adds and removes.
 
 use codespar_protocol::{ChangeSet, FileChange};
-use similar::{ChangeTag, TextDiff};
+use codespar_tools::changed_lines;
 
 use crate::risk::Touched;
 
@@ -33,13 +33,7 @@ pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) ->
 
 fn lines(old: &[u8], new: &[u8]) -> (usize, usize) {
     let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    let diff = TextDiff::from_lines(&*old, &*new);
-    let count = |tag: ChangeTag| {
-        diff.iter_all_changes()
-            .filter(|change| change.tag() == tag)
-            .count()
-    };
-    (count(ChangeTag::Insert), count(ChangeTag::Delete))
+    changed_lines(&old, &new)
 }
 
 /// The same from a unified diff.

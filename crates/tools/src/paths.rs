@@ -92,6 +92,20 @@ pub(crate) fn missing(path: &Path, cwd: &Path) -> ToolError {
     ))
 }
 
+/// At most three names that are probably meant by `wanted`, nearest first.
+pub(crate) fn close_names<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const NAMED: usize = 3;
+    const CLOSE: f64 = 0.6;
+    let rated = names.map(|name| (strsim::normalized_damerau_levenshtein(wanted, name), name));
+    let mut close: Vec<(f64, &str)> = rated.filter(|(rate, _)| *rate >= CLOSE).collect();
+    close.sort_by(|(a, first), (b, second)| b.total_cmp(a).then(first.cmp(second)));
+    close
+        .into_iter()
+        .take(NAMED)
+        .map(|(_, name)| name)
+        .collect()
+}
+
 /// Neighbours with a similar name, nearest first.
 fn alike(path: &Path, parent: &Path) -> Vec<PathBuf> {
     let Some(wanted) = path.file_name().and_then(|name| name.to_str()) else {
@@ -104,10 +118,9 @@ fn alike(path: &Path, parent: &Path) -> Vec<PathBuf> {
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
     let lower: Vec<String> = names.iter().map(|name| name.to_lowercase()).collect();
-    let mut possible: Vec<&str> = lower.iter().map(String::as_str).collect();
-    possible.sort_unstable();
-    let near = similar::get_close_matches(wanted.to_lowercase().as_str(), &possible, 3, 0.6);
-    near.into_iter()
+    let possible = lower.iter().map(String::as_str);
+    close_names(&wanted.to_lowercase(), possible)
+        .into_iter()
         .filter_map(|near| lower.iter().position(|name| name == near))
         .map(|at| parent.join(&names[at]))
         .collect()

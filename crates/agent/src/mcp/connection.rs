@@ -17,7 +17,8 @@ use rmcp::{
     model::{ProtocolVersion, Tool},
     service::{ClientInitializeError, RunningService},
     transport::{
-        StreamableHttpClientTransport, streamable_http_client::StreamableHttpClientTransportConfig,
+        StreamableHttpClientTransport, async_rw::AsyncRwTransport,
+        streamable_http_client::StreamableHttpClientTransportConfig,
     },
 };
 use tokio::{
@@ -29,6 +30,7 @@ use super::{
     config::{Endpoint, ServerConfig},
     elicitation::{OpenElicitations, SharedElicitor},
     event::{Listener, McpEvent},
+    transport::ServerTransport,
 };
 
 /// How long a connection may take to close in good order.
@@ -207,7 +209,7 @@ async fn attempt(
     mode: ClientLifecycleMode,
     deadline: Instant,
 ) -> Result<(Connection, Vec<Tool>), (McpError, bool)> {
-    let (handshake, mut hold) = match &config.endpoint {
+    let (transport, mut hold) = match &config.endpoint {
         Endpoint::Program { command, .. } => {
             let served = serve(&launch(config, setup), setup.guard.as_deref());
             let Served {
@@ -218,15 +220,16 @@ async fn attempt(
                 let (command, why) = (command.clone(), error.to_string());
                 (McpError::Start { command, why }, false)
             })?;
-            let handshake = listener.serve_with_lifecycle((output, input), mode);
-            (timeout_at(deadline, handshake).await, Some(hold))
+            let streams = AsyncRwTransport::new_client(output, input);
+            (ServerTransport::Program(streams), Some(hold))
         }
         Endpoint::Http { .. } => {
-            let transport = http(config, setup).map_err(|error| (error, false))?;
-            let handshake = listener.serve_with_lifecycle(transport, mode);
-            (timeout_at(deadline, handshake).await, None)
+            let address = http(config, setup).map_err(|error| (error, false))?;
+            (ServerTransport::Address(address), None)
         }
     };
+    let handshake = listener.serve_with_lifecycle(transport, mode);
+    let handshake = timeout_at(deadline, handshake).await;
     let (why, is_newer) = match handshake {
         Ok(Ok(service)) => match tools(&service, deadline).await {
             Ok(tools) => return Ok((Connection { service, hold }, tools)),

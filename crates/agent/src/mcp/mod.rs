@@ -26,6 +26,7 @@ mod server;
 mod set;
 mod subscription;
 mod tool;
+mod transport;
 
 pub use config::{Endpoint, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs};
 pub use connection::{McpError, McpSetup, Said};

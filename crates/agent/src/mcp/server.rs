@@ -24,6 +24,7 @@ use std::{
 };
 
 use codespar_protocol::Backoff;
+use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use rmcp::{
     Peer, RoleClient,
@@ -184,13 +185,15 @@ impl McpServer {
 
     /// Waits until it is connected, or known not to be. Returns at once for one that is not
     /// approved. Not more than the first attempt is waited for.
-    pub async fn settle(self: &Arc<Self>) -> McpStatus {
-        self.begin();
-        if self.begun.load(Ordering::SeqCst) {
-            // The sender is ours: it does not go away.
-            let _ = self.settled.subscribe().wait_for(|done| *done).await;
-        }
-        self.status()
+    pub fn settle(self: &Arc<Self>) -> BoxFuture<'_, McpStatus> {
+        Box::pin(async move {
+            self.begin();
+            if self.begun.load(Ordering::SeqCst) {
+                // The sender is ours: it does not go away.
+                let _ = self.settled.subscribe().wait_for(|done| *done).await;
+            }
+            self.status()
+        })
     }
 
     /// Connects, if nobody has since the generation seen. Ok also where another has connected
@@ -251,9 +254,11 @@ impl McpServer {
     }
 
     /// Connects anew, whatever is known of the connection there is.
-    pub async fn reconnect(&self) -> Result<(), McpError> {
-        let seen = self.face.read().generation;
-        self.connect(seen).await
+    pub fn reconnect(&self) -> BoxFuture<'_, Result<(), McpError>> {
+        Box::pin(async move {
+            let seen = self.face.read().generation;
+            self.connect(seen).await
+        })
     }
 
     /// The error is for the model and says whether reconnecting is under way.
@@ -375,30 +380,32 @@ impl McpServer {
 
     /// Whether it still answers. `ping`, or the handshake's question in the newer protocol, which
     /// has no ping. For health checks of monitors.
-    pub async fn check(&self) -> Result<(), String> {
-        let line = self.line()?;
-        if line.peer.is_transport_closed() {
-            return Err("it has ended".to_owned());
-        }
-        let has_ping = line
-            .peer
-            .peer_info()
-            .is_none_or(|info| info.protocol_version.has_initialize());
-        let request = if has_ping {
-            ClientRequest::PingRequest(PingRequest::default())
-        } else {
-            ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
-        };
-        match in_time(self.setup.connect_timeout, line.peer.send_request(request)).await {
-            Some(Ok(_)) => Ok(()),
-            // One that refuses is there.
-            Some(Err(ServiceError::McpError(_))) => Ok(()),
-            Some(Err(error)) => Err(error.to_string()),
-            None => Err(format!(
-                "no answer within {} s",
-                self.setup.connect_timeout.as_secs()
-            )),
-        }
+    pub fn check(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let line = self.line()?;
+            if line.peer.is_transport_closed() {
+                return Err("it has ended".to_owned());
+            }
+            let has_ping = line
+                .peer
+                .peer_info()
+                .is_none_or(|info| info.protocol_version.has_initialize());
+            let request = if has_ping {
+                ClientRequest::PingRequest(PingRequest::default())
+            } else {
+                ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {}))
+            };
+            match in_time(self.setup.connect_timeout, line.peer.send_request(request)).await {
+                Some(Ok(_)) => Ok(()),
+                // One that refuses is there.
+                Some(Err(ServiceError::McpError(_))) => Ok(()),
+                Some(Err(error)) => Err(error.to_string()),
+                None => Err(format!(
+                    "no answer within {} s",
+                    self.setup.connect_timeout.as_secs()
+                )),
+            }
+        })
     }
 
     /// Whether the connection is known to be gone, without asking the server.

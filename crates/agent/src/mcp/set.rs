@@ -7,7 +7,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use codespar_tools::Tool;
-use futures::future::join_all;
+use futures::future::{BoxFuture, join_all};
 use serde::Serialize;
 
 use super::{
@@ -72,8 +72,10 @@ impl McpServers {
     }
 
     /// Waits until each is connected, or known not to be: no longer than connecting may take.
-    pub async fn settled(&self) {
-        join_all(self.servers.iter().map(McpServer::settle)).await;
+    pub fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            join_all(self.servers.iter().map(McpServer::settle)).await;
+        })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<McpServer>> {
@@ -137,7 +139,9 @@ impl McpServers {
     }
 
     /// Lets go of all in good order; no process of theirs is left.
-    pub async fn close(&self) {
-        join_all(self.servers.iter().map(|server| server.close())).await;
+    pub fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            join_all(self.servers.iter().map(|server| server.close())).await;
+        })
     }
 }

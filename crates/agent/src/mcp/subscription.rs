@@ -10,6 +10,7 @@
 // The older way is on its way out of the protocol; servers of today use it.
 #![allow(deprecated)]
 
+use futures::future::BoxFuture;
 use rmcp::model::{
     LoggingLevel, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
 };
@@ -41,47 +42,53 @@ impl McpServer {
     ///
     /// An error if resources are named and the server cannot watch them, or refuses one. Without
     /// names it watches what it can.
-    pub async fn subscribe(&self, wanted: &[String]) -> Result<McpSubscription, String> {
-        let peer = self.line()?.peer;
-        let info = peer.peer_info();
-        let can = info.as_deref().map(|info| &info.capabilities);
-        let offers = can.and_then(|can| can.resources.as_ref());
-        let subscribes = offers.is_some_and(|offers| offers.subscribe == Some(true));
-        let is_newer = info
-            .as_deref()
-            .is_some_and(|info| !info.protocol_version.has_initialize());
-        if !wanted.is_empty() && !subscribes && !is_newer {
-            return Err("it does not tell of changes of resources".to_owned());
-        }
-        let resources = match wanted {
-            [] if offers.is_some() => {
-                let all = peer.list_all_resources().await;
-                let all = all.map_err(|error| format!("it does not list resources: {error}"))?;
-                all.into_iter()
-                    .map(|found| found.uri)
-                    .take(MAX_RESOURCES)
-                    .collect()
+    pub fn subscribe<'a>(
+        &'a self,
+        wanted: &'a [String],
+    ) -> BoxFuture<'a, Result<McpSubscription, String>> {
+        Box::pin(async move {
+            let peer = self.line()?.peer;
+            let info = peer.peer_info();
+            let can = info.as_deref().map(|info| &info.capabilities);
+            let offers = can.and_then(|can| can.resources.as_ref());
+            let subscribes = offers.is_some_and(|offers| offers.subscribe == Some(true));
+            let is_newer = info
+                .as_deref()
+                .is_some_and(|info| !info.protocol_version.has_initialize());
+            if !wanted.is_empty() && !subscribes && !is_newer {
+                return Err("it does not tell of changes of resources".to_owned());
             }
-            wanted => wanted.to_vec(),
-        };
-        if is_newer {
-            return self.listen(resources).await;
-        }
-        if can.is_some_and(|can| can.logging.is_some()) {
-            // One that keeps its own level still tells something.
-            let _ = peer
-                .set_level(SetLevelRequestParams::new(LoggingLevel::Info))
-                .await;
-        }
-        if subscribes {
-            for uri in &resources {
-                let asked = peer.subscribe(SubscribeRequestParams::new(uri)).await;
-                asked.map_err(|error| format!("`{uri}` cannot be watched: {error}"))?;
+            let resources = match wanted {
+                [] if offers.is_some() => {
+                    let all = peer.list_all_resources().await;
+                    let all =
+                        all.map_err(|error| format!("it does not list resources: {error}"))?;
+                    all.into_iter()
+                        .map(|found| found.uri)
+                        .take(MAX_RESOURCES)
+                        .collect()
+                }
+                wanted => wanted.to_vec(),
+            };
+            if is_newer {
+                return self.listen(resources).await;
             }
-        }
-        Ok(McpSubscription {
-            resources: if subscribes { resources } else { Vec::new() },
-            passing_on: None,
+            if can.is_some_and(|can| can.logging.is_some()) {
+                // One that keeps its own level still tells something.
+                let _ = peer
+                    .set_level(SetLevelRequestParams::new(LoggingLevel::Info))
+                    .await;
+            }
+            if subscribes {
+                for uri in &resources {
+                    let asked = peer.subscribe(SubscribeRequestParams::new(uri)).await;
+                    asked.map_err(|error| format!("`{uri}` cannot be watched: {error}"))?;
+                }
+            }
+            Ok(McpSubscription {
+                resources: if subscribes { resources } else { Vec::new() },
+                passing_on: None,
+            })
         })
     }
 

@@ -3,8 +3,6 @@
 //! Names, grants and differences are texts of the repository: they are made printable before they
 //! are shown. The notice is also shortened; the details are complete.
 
-use similar::TextDiff;
-
 use super::{ProjectFile, ProjectTrust, Standing, grants::one_line};
 use codespar_policy::printable;
 
@@ -104,12 +102,7 @@ impl ProjectFile {
             return None;
         };
         let name = one_line(&self.name);
-        let diff = TextDiff::from_lines(before.as_str(), now.as_str());
-        let text = diff
-            .unified_diff()
-            .context_radius(3)
-            .header(&format!("a/{name}"), &format!("b/{name}"))
-            .to_string();
+        let text = codespar_tools::unified_diff(&name, before, now);
         Some(printable(&text).into_owned())
     }
 }

@@ -184,8 +184,7 @@ fn types(name: &str) -> Result<Types, ToolError> {
     builder.add_defaults();
     let known = builder.definitions();
     if !known.iter().any(|definition| definition.name() == name) {
-        let names: Vec<&str> = known.iter().map(|definition| definition.name()).collect();
-        let alike = similar::get_close_matches(name, &names, 3, 0.6);
+        let alike = paths::close_names(name, known.iter().map(|definition| definition.name()));
         let hint = match alike.as_slice() {
             [] => "use `glob` instead".to_owned(),
             alike => format!("did you mean {}? Or use `glob`", alike.join(" or ")),

@@ -21,6 +21,7 @@ mod error;
 mod headless;
 mod interactive;
 mod printer;
+mod requests;
 mod resources;
 mod signals;
 mod stdin;
@@ -54,7 +55,11 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let cli = match Cli::try_parse() {
+    let expanded = match requests::expand_verbs(std::env::args_os()) {
+        Ok(args) => args,
+        Err(message) => return CommandError::Usage(message).report(),
+    };
+    let cli = match Cli::try_parse_from(expanded) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error),
     };
@@ -141,7 +146,10 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
 }
 
 /// Each command opens only what it needs: most of them no runtime, some no database.
-async fn dispatch(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
+async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
+    if let Some(code) = requests::take_from_prompt(&mut cli, &project_dir).await? {
+        return Ok(code);
+    }
     match cli.command {
         Some(Command::Session(args)) => commands::session::run(args, &project_dir).await,
         Some(Command::Dev(args)) => commands::dev::run(args, project_dir).await,

@@ -42,7 +42,8 @@ pub mod trust;
 pub use agent_setup::Surface;
 pub use configuration::{definitions, extra_dirs, rules, sandbox};
 pub use dev::{
-    DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, one_call, requester, which,
+    DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_server, one_call,
+    requester, which,
 };
 pub use environment::Environment;
 pub use error::RuntimeError;
@@ -50,7 +51,7 @@ pub use network::{NetworkReport, report as network_report};
 pub use options::ProjectOptions;
 pub use project::{Project, ProjectConfig};
 pub use project_dir::ProjectDir;
-pub use provider::{Provider, choose as choose_provider, choose_with_retry};
+pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_model};
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};

@@ -327,6 +327,12 @@ pub(crate) fn catalogue(project_dir: &ProjectDir) -> Result<Catalogue, RuntimeEr
     }
 }
 
+/// Whether the catalogue has a model of this id or alias. False also where the user's own
+/// catalogue cannot be read; whoever opens a project is told of that.
+pub fn is_model(project_dir: &ProjectDir, name: &str) -> bool {
+    catalogue(project_dir).is_ok_and(|catalogue| catalogue.resolve(name).entry.is_some())
+}
+
 fn tape(project_dir: &ProjectDir) -> Result<Tape, RuntimeError> {
     let Some(value) = project_dir.var("CODESPAR_CASSETTE") else {
         return Ok(Tape::None);

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use codespar_protocol::{SessionId, TaskId, TaskType};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskType};
 use codespar_store::{StoreError, TaskFilter, TaskStore};
 
 use crate::HubError;
@@ -36,7 +36,11 @@ pub async fn find_task(
         ..TaskFilter::default()
     };
     let tasks = store.tasks(filter).await?;
-    match tasks.as_slice() {
+    only_one(text, &tasks)
+}
+
+fn only_one(text: &str, tasks: &[TaskRecord]) -> Result<Option<TaskId>, HubError> {
+    match tasks {
         [] => Ok(None),
         [only] => Ok(Some(only.task_id.clone())),
         many => {
@@ -57,6 +61,29 @@ pub async fn find_task(
     }
 }
 
+/// The same for what a user types: also in capitals, and without the letter of the type.
+///
+/// Not for agents, whose names (`cafe`) may look like digits of an id.
+pub async fn find_typed_task(
+    store: &dyn TaskStore,
+    text: &str,
+) -> Result<Option<TaskId>, HubError> {
+    let text = text.trim().to_lowercase();
+    let is_digits = (1..=8).contains(&text.len()) && text.bytes().all(is_digit);
+    if !is_digits {
+        return find_task(store, &text, None).await;
+    }
+    let mut found: Vec<TaskRecord> = Vec::new();
+    for kind in TaskType::ALL {
+        let filter = TaskFilter {
+            id_prefix: Some(format!("{}-{text}", kind.prefix())),
+            ..TaskFilter::default()
+        };
+        found.extend(store.tasks(filter).await?);
+    }
+    only_one(&text, &found)
+}
+
 /// A letter of a type, `-`, and one to seven hexadecimal digits in lower case. Eight are a whole
 /// id.
 fn is_beginning(text: &str) -> bool {
@@ -65,10 +92,13 @@ fn is_beginning(text: &str) -> bool {
             .iter()
             .any(|kind| letter.chars().eq([kind.prefix()]))
     };
-    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.split_once('-').is_some_and(|(letter, digits)| {
         is_letter(letter) && !digits.is_empty() && digits.len() < 8 && digits.bytes().all(is_digit)
     })
+}
+
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)
 }
 
 /// Conversations of agents. They are in the same directories as those that a user began, and

@@ -39,7 +39,7 @@ pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent, MakeError};
 pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
 pub use codespar_store::{Notify, StoreError, TaskFilter, TaskStore};
 pub use dream::{DreamRunner, dream_kind};
-pub use finding::{agent_sessions, find_task};
+pub use finding::{agent_sessions, find_task, find_typed_task};
 pub use hub::{
     AgentLaunch, AgentLimits, AuthoritySource, Caller, HubError, TaskExtra, TaskHub, Waited,
 };

@@ -1,6 +1,6 @@
 //! What a command asks for, as a value.
 
-use codespar_protocol::{MergeStrategy, PullRequestState};
+use codespar_protocol::MergeStrategy;
 
 use super::{PullRef, RequestOptions, Verb};
 
@@ -97,14 +97,6 @@ impl StateFilter {
             "closed" => Some(Self::Closed),
             "all" => Some(Self::All),
             _ => None,
-        }
-    }
-
-    pub fn includes(self, state: PullRequestState) -> bool {
-        match self {
-            Self::All => true,
-            Self::Open => state == PullRequestState::Open,
-            Self::Closed => state != PullRequestState::Open,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use codespar_dev::{AskRequest, ask, keep_images};
+use codespar_dev::{AskRequest, Reply, ask, keep_images};
 use codespar_protocol::Usd;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -43,17 +43,41 @@ pub(crate) struct AskArgs {
 }
 
 pub(crate) async fn run(args: AskArgs, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let cancel = CancellationToken::new();
+    let signals = Signals::watch(cancel.clone())?.and_closed_output();
+    let outcome = answer(&args, project_dir, &cancel).await;
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
+    }
+    let reply = outcome?;
+    if args.json {
+        super::print_json(&json!({
+            "answer": reply.text,
+            "model": reply.model,
+            "usage": reply.usage,
+            "cost_usd": reply.cost.known(),
+        }))?;
+    } else {
+        super::print(format_args!("{}\n", reply.text.trim_end()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks; `cancel` stops it.
+pub(crate) async fn answer(
+    args: &AskArgs,
+    project_dir: &ProjectDir,
+    cancel: &CancellationToken,
+) -> Result<Reply, CommandError> {
     let text = args.question.join(" ");
     if text.trim().is_empty() {
         return Err(CommandError::Usage("the question is empty".to_owned()));
     }
-    let cancel = CancellationToken::new();
-    let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let OneCall {
         provider,
         redactor,
         stop,
-    } = one_call(project_dir, args.model.as_deref(), &cancel)?;
+    } = one_call(project_dir, args.model.as_deref(), cancel)?;
     if provider.is_simulated() {
         return Err(CommandError::Usage(format!(
             "a question needs a model: {}",
@@ -73,20 +97,6 @@ pub(crate) async fn run(args: AskArgs, project_dir: &ProjectDir) -> Result<ExitC
         text,
         images,
     };
-    let outcome = ask(question, &stop).await;
-    if let Some(code) = signals.exit_code() {
-        return Ok(ExitCode::from(code));
-    }
-    let reply = outcome.map_err(|error| CommandError::Failed(error.to_string()))?;
-    if args.json {
-        super::print_json(&json!({
-            "answer": reply.text,
-            "model": reply.model,
-            "usage": reply.usage,
-            "cost_usd": reply.cost.known(),
-        }))?;
-    } else {
-        super::print(format_args!("{}\n", reply.text.trim_end()))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    let reply = ask(question, &stop).await;
+    reply.map_err(|error| CommandError::Failed(error.to_string()))
 }

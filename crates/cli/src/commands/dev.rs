@@ -15,7 +15,7 @@ use codespar_policy::Mode;
 use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
 use codespar_pulls::headline;
 use codespar_store::Notify;
-use codespar_tasks::{Attendance, Caller, TaskExtra, Waited, find_task};
+use codespar_tasks::{Attendance, Caller, TaskExtra, Waited, find_typed_task};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -43,10 +43,14 @@ use codespar_runtime::{
 /// run. 1: the run failed. 2: wrong arguments. 3: the pull request was opened or updated, but its
 /// tests do not pass. 130: stopped by Ctrl-C.
 ///
+/// `codespar fix …`, `implement …`, `refactor …` and `add …` are short for `codespar dev fix …` and so
+/// on; `codespar instruct …` is `codespar dev …`.
+///
 /// Examples:
 ///   codespar dev "fix the auth timeout in login.ts: sessions expire too fast"
 ///   codespar dev "add a health check endpoint" --verify "make check" --max-budget-usd 0.50
 ///   codespar dev --pr 12 "also cover the empty list"
+///   codespar fix the typo in the title of README.md
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DevArgs {
@@ -169,10 +173,7 @@ async fn attend(
     cancel: &CancellationToken,
     signals: &Signals,
 ) -> Result<Conclusion, CommandError> {
-    let started = match &args.resume {
-        Some(text) => resume(project, text, progress, args).await?,
-        None => begin(args, project, progress).await?,
-    };
+    let started = start(args, project, progress).await?;
     let record = follow(project, &started.id, cancel, signals).await?;
     Ok(Conclusion {
         base: recorded_base(&*project.store, &record).await?,
@@ -183,9 +184,21 @@ async fn attend(
 }
 
 /// A run that this process attends. The working tree as it was when this process began to attend.
-struct Started {
-    id: TaskId,
+pub(crate) struct Started {
+    pub(crate) id: TaskId,
     working_tree: Option<WorkingTree>,
+}
+
+/// Begins a run, or resumes one. Who follows it puts its questions.
+pub(crate) async fn start(
+    args: &DevArgs,
+    project: &Arc<Project>,
+    progress: &Progress,
+) -> Result<Started, CommandError> {
+    match &args.resume {
+        Some(text) => resume(project, text, progress, args).await,
+        None => begin(args, project, progress).await,
+    }
 }
 
 /// Says what of the working tree is not part of the run.
@@ -259,7 +272,7 @@ async fn resume(
     args: &DevArgs,
 ) -> Result<Started, CommandError> {
     let store = &*project.store;
-    let found = find_task(store, text, None)
+    let found = find_typed_task(store, text)
         .await
         .map_err(|error| CommandError::Usage(error.to_string()))?;
     let id = &found.ok_or_else(|| CommandError::Usage(format!("there is no task `{text}`")))?;

@@ -14,6 +14,7 @@ use codespar_pulls::{Publisher, merge};
 use codespar_store::Database;
 use serde_json::json;
 
+use super::pull_words::{PullTarget, PullWords};
 use crate::{error::CommandError, printer::plain, style};
 use codespar_runtime::{ProjectDir, RepositoryLinker, Settings, requester, which};
 
@@ -33,7 +34,7 @@ enum Verb {
     /// JSON: `pull_requests`, each with `number`, `title`, `state`, `draft`, `head`, `base` and
     /// others.
     List {
-        /// Only pull requests in this state.
+        /// Only pull requests in this state; merged ones are closed too.
         #[arg(long, value_enum, default_value_t = StateName::Open)]
         state: StateName,
         #[command(flatten)]
@@ -43,8 +44,8 @@ enum Verb {
     ///
     /// JSON: `pull_request`, `reviews` and `checks`.
     Show {
-        /// The number of the pull request.
-        number: u64,
+        #[command(flatten)]
+        pull: PullWords,
         #[command(flatten)]
         at: At,
     },
@@ -52,8 +53,8 @@ enum Verb {
     ///
     /// JSON: `number` and `diff`.
     Diff {
-        /// The number of the pull request.
-        number: u64,
+        #[command(flatten)]
+        pull: PullWords,
         #[command(flatten)]
         at: At,
     },
@@ -62,8 +63,8 @@ enum Verb {
     ///
     /// JSON: the pull request, with the fields of `pr list`.
     Close {
-        /// The number of the pull request.
-        number: u64,
+        #[command(flatten)]
+        pull: PullWords,
         #[command(flatten)]
         at: At,
     },
@@ -97,11 +98,15 @@ enum StateName {
 /// JSON: `number`, `commit`, `strategy`, `base`, `unchecked` (no check has run on the head) and
 /// `deleted_branch` or `kept_branch`.
 ///
-/// Example: codespar merge 12 --squash
+/// Examples:
+///   codespar merge 12 --squash
+///   codespar merge PR 12 squash
+///   codespar merge https://github.com/acme/api/pull/12
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct MergeArgs {
-    /// The number of the pull request.
-    number: u64,
+    #[command(flatten)]
+    pull: PullWords,
     /// Squash into one commit.
     #[arg(long, conflicts_with_all = ["rebase", "merge"])]
     squash: bool,
@@ -121,10 +126,10 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, CommandError> {
     match command.verb {
         Verb::List { state, at } => list(state, &at, project_dir).await,
-        Verb::Show { number, at } => show(number, &at, project_dir).await,
-        Verb::Diff { number, at } => diff(number, &at, project_dir).await,
+        Verb::Show { pull, at } => show(pull.alone(&at, project_dir)?, project_dir).await,
+        Verb::Diff { pull, at } => diff(pull.alone(&at, project_dir)?, project_dir).await,
         Verb::Merge(args) => merge_one(&args, project_dir).await,
-        Verb::Close { number, at } => close(number, &at, project_dir).await,
+        Verb::Close { pull, at } => close(pull.alone(&at, project_dir)?, project_dir).await,
     }
 }
 
@@ -175,14 +180,16 @@ async fn list(
     let wanted = match state {
         StateName::Open => Some(PullRequestState::Open),
         StateName::Merged => Some(PullRequestState::Merged),
-        StateName::Closed => Some(PullRequestState::Closed),
-        StateName::All => None,
+        StateName::Closed | StateName::All => None,
     };
-    let pulls = reached
+    let mut pulls = reached
         .forge()
         .pull_requests(wanted)
         .await
         .map_err(failed)?;
+    if state == StateName::Closed {
+        pulls.retain(|pull| pull.state != PullRequestState::Open);
+    }
     let place_of_pulls = reached.forge().describe();
     reached.close().await?;
     if at.json {
@@ -214,8 +221,9 @@ fn line(pull: &PullRequest) -> String {
     )
 }
 
-async fn show(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, project_dir).await?;
+async fn show(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let PullTarget { number, at, .. } = target;
+    let reached = reach(&at, project_dir).await?;
     let forge = reached.forge();
     let pull = forge.pull_request(number).await.map_err(failed)?;
     let reviews = forge.reviews(number).await.map_err(failed)?;
@@ -267,8 +275,9 @@ async fn show(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-async fn diff(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, project_dir).await?;
+async fn diff(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let PullTarget { number, at, .. } = target;
+    let reached = reach(&at, project_dir).await?;
     let diff = reached.forge().diff(number).await.map_err(failed)?;
     reached.close().await?;
     if at.json {
@@ -305,8 +314,9 @@ pub(crate) fn coloured(diff: &str) -> String {
     out
 }
 
-async fn close(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
-    let reached = reach(at, project_dir).await?;
+async fn close(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let PullTarget { number, at, .. } = target;
+    let reached = reach(&at, project_dir).await?;
     let pull = reached.forge().pull_request(number).await.map_err(failed)?;
     if pull.state != PullRequestState::Open {
         let state = pull.state;
@@ -333,6 +343,33 @@ async fn close(number: u64, at: &At, project_dir: &ProjectDir) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
+impl MergeArgs {
+    /// By an option, or by a word after the pull request: `squash`, `rebase` or `merge`.
+    fn strategy(&self, words: &[String]) -> Result<Option<MergeStrategy>, CommandError> {
+        let by_option = match (self.squash, self.rebase, self.merge) {
+            (true, _, _) => Some(MergeStrategy::Squash),
+            (_, true, _) => Some(MergeStrategy::Rebase),
+            (_, _, true) => Some(MergeStrategy::Merge),
+            _ => None,
+        };
+        let by_word = match words {
+            [] => return Ok(by_option),
+            [word] => word.to_lowercase().parse().map_err(CommandError::Usage)?,
+            [_, word, ..] => {
+                return Err(CommandError::Usage(format!(
+                    "`{word}` is not expected here"
+                )));
+            }
+        };
+        match by_option {
+            Some(other) if other != by_word => Err(CommandError::Usage(format!(
+                "both `--{other}` and `{by_word}` are given"
+            ))),
+            _ => Ok(Some(by_word)),
+        }
+    }
+}
+
 /// Runs `codespar merge` and `codespar pr merge`.
 ///
 /// The database is closed before an error is reported. All reasons against a merge are given at
@@ -341,15 +378,11 @@ pub(crate) async fn merge_one(
     args: &MergeArgs,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    let strategy = match (args.squash, args.rebase, args.merge) {
-        (true, _, _) => Some(MergeStrategy::Squash),
-        (_, true, _) => Some(MergeStrategy::Rebase),
-        (_, _, true) => Some(MergeStrategy::Merge),
-        _ => None,
-    };
-    let reached = reach(&args.at, project_dir).await?;
+    let target = args.pull.target(&args.at, project_dir)?;
+    let strategy = args.strategy(&target.rest)?;
+    let reached = reach(&target.at, project_dir).await?;
     let who = requester(project_dir, reached.forge()).await;
-    let outcome = merge(reached.forge(), args.number, strategy, &who).await;
+    let outcome = merge(reached.forge(), target.number, strategy, &who).await;
     let closed = reached.close().await;
     let merged = outcome.map_err(failed)?;
     closed?;

@@ -7,7 +7,10 @@ use codespar_protocol::Usd;
 use codespar_pulls::{Reviewed, Reviewer};
 use tokio_util::sync::CancellationToken;
 
-use super::pr::{At, failed, reach, shown};
+use super::{
+    pr::{At, failed, reach, shown},
+    pull_words::PullWords,
+};
 use crate::{args::dollars, error::CommandError, printer::plain, signals::Signals, style};
 use codespar_runtime::{OneCall, ProjectDir, one_call};
 
@@ -19,11 +22,14 @@ use codespar_runtime::{OneCall, ProjectDir, one_call};
 /// JSON: `number`, `findings`, `dropped` (findings that were left out), `risk`, `simulated`, `review`
 /// and `cost_usd`.
 ///
-/// Example: codespar review 15
+/// Examples:
+///   codespar review 15
+///   codespar review https://github.com/acme/api/pull/15
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(crate) struct ReviewArgs {
-    /// The number of the pull request.
-    number: u64,
+    #[command(flatten)]
+    pull: PullWords,
 
     /// The model: an alias or a provider's id (TASK_MODEL).
     #[arg(long, value_name = "MODEL")]
@@ -43,13 +49,33 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let call = one_call(project_dir, args.model.as_deref(), &cancel)?;
+    let outcome = review(&args, project_dir, &cancel).await;
+    if let Some(code) = signals.exit_code() {
+        return Ok(ExitCode::from(code));
+    }
+    let reviewed = outcome?;
+    if args.at.json {
+        super::print_json(&reviewed)?;
+    } else {
+        show(&reviewed)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reviews and posts; `cancel` stops it.
+pub(crate) async fn review(
+    args: &ReviewArgs,
+    project_dir: &ProjectDir,
+    cancel: &CancellationToken,
+) -> Result<Reviewed, CommandError> {
+    let target = args.pull.alone(&args.at, project_dir)?;
+    let call = one_call(project_dir, args.model.as_deref(), cancel)?;
     let OneCall {
         provider,
         redactor,
         stop,
     } = &call;
-    let reached = reach(&args.at, project_dir).await?;
+    let reached = reach(&target.at, project_dir).await?;
     let reviewer = Reviewer {
         model: (!provider.is_simulated()).then_some(&provider.model),
         catalogue: &provider.catalogue,
@@ -57,19 +83,11 @@ pub(crate) async fn run(
         max_budget: args.max_budget_usd,
         redactor,
     };
-    let outcome = reviewer.review(reached.forge(), args.number, stop).await;
+    let outcome = reviewer.review(reached.forge(), target.number, stop).await;
     let closed = reached.close().await;
-    if let Some(code) = signals.exit_code() {
-        return Ok(ExitCode::from(code));
-    }
     let reviewed = outcome.map_err(failed)?;
     closed?;
-    if args.at.json {
-        super::print_json(&reviewed)?;
-    } else {
-        show(&reviewed)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(reviewed)
 }
 
 pub(crate) fn show(reviewed: &Reviewed) -> Result<(), CommandError> {

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use codespar_policy::Mode;
 use codespar_protocol::{OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{Database, NewTask, Notify, OwnerRule, TaskChange, TaskFilter};
-use codespar_tasks::{HubError, TaskHub, find_task};
+use codespar_tasks::{HubError, TaskHub, find_typed_task};
 use serde_json::{Value, json};
 
 use super::{
@@ -222,7 +222,7 @@ pub(crate) async fn run(
 
 /// A task by its id, or by a beginning that only one id has.
 pub(crate) async fn find(store: &dyn Database, text: &str) -> Result<TaskId, CommandError> {
-    match find_task(store, text, None).await {
+    match find_typed_task(store, text).await {
         Ok(Some(id)) => Ok(id),
         Ok(None) => Err(CommandError::Usage(format!(
             "`{text}` is not a task id or a prefix of one; `codespar task list` shows those \

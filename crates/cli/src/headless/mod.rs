@@ -108,7 +108,7 @@ fn exit_code(result: &RunResult, signals: &Signals) -> ExitCode {
 
 /// The prompt on the command line: after `-p`, after the options, or both. An unquoted prompt
 /// arrives as several arguments, which are joined with spaces.
-fn prompt_argument(cli: &Cli) -> Option<String> {
+pub(crate) fn prompt_argument(cli: &Cli) -> Option<String> {
     let mut parts: Vec<&str> = cli
         .print
         .as_deref()

@@ -43,7 +43,7 @@ struct TaskBox {
 impl TaskBox {
     fn lines(&self, width: usize) -> Vec<String> {
         let first = match &self.doing {
-            None => format!("started as {}", self.id),
+            None => started(&self.id),
             Some(_) => format!(
                 "{} tool calls · {} tokens · {} · {} s",
                 self.tool_uses,
@@ -55,6 +55,11 @@ impl TaskBox {
         let second = self.doing.clone().unwrap_or_default();
         framed(&self.title, &[first, second], width)
     }
+}
+
+/// Where a user can look while it runs.
+fn started(id: &TaskId) -> String {
+    format!("started as {id} · /task-status {id}")
 }
 
 /// The boxes of tasks under way.
@@ -74,7 +79,7 @@ impl Boxes {
     /// A task began.
     pub(super) fn begin(&mut self, page: &mut Page, id: &TaskId, title: String) {
         if !page.can_move() {
-            let lines = [format!("started as {id}")];
+            let lines = [started(id)];
             page.write(&text(&framed(&title, &lines, WIDTH)));
             return;
         }

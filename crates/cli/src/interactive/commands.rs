@@ -11,11 +11,12 @@ pub(super) const HELP: &str = "\
 /cost          tokens and money of this sitting
 /resume [ID]   the sessions there are, or go on with one
 /tasks [all]   tasks beside the conversation, of this project or all
-/task-status ID   one of them, with the end of its output
-/stop ID       stop one
+/task-status [ID]   one of them, with the end of its output
+/stop [ID]     stop one
 /compact       replace older turns by a summary now
 /clear         begin a new session; the old one is kept
 /quit          leave (also Ctrl-D, or Ctrl-C twice)
+@codespar …    a command as in a chat: fix, review PR #1, merge PR #1; @codespar help lists them
 A line that ends in \\ goes on on the next. Ctrl-C interrupts an answer.";
 
 /// A line, understood. `Unknown` is a single word with a slash: it is not sent to the model, where
@@ -24,6 +25,8 @@ A line that ends in \\ goes on on the next. Ctrl-C interrupts an answer.";
 pub(super) enum Typed {
     Nothing,
     Prompt(String),
+    /// What follows `@codespar`.
+    Mention(String),
     Help,
     Cost,
     Clear,
@@ -39,6 +42,9 @@ pub(super) enum Typed {
 /// Understands a line. A path such as `/etc/hosts` at the start is part of a prompt.
 pub(super) fn read(text: &str) -> Typed {
     let text = text.trim();
+    if let Some(rest) = codespar_channels::mentioned(text) {
+        return Typed::Mention(rest.to_owned());
+    }
     let mut words = text.split_whitespace();
     let Some(first) = words.next() else {
         return Typed::Nothing;
@@ -50,6 +56,8 @@ pub(super) fn read(text: &str) -> Typed {
         ("/compact", None) => Typed::Compact,
         ("/tasks", None) => Typed::Tasks(Which::Here),
         ("/tasks", Some("all")) => Typed::Tasks(Which::All),
+        // Without an id they show the ids there are.
+        ("/task-status" | "/stop", None) => Typed::Tasks(Which::Here),
         ("/task-status", Some(id)) => Typed::TaskStatus(id.to_owned()),
         ("/stop", Some(id)) => Typed::Stop(id.to_owned()),
         ("/resume", id) => Typed::Resume(id.map(str::to_owned)),
@@ -71,6 +79,17 @@ mod tests {
         assert_eq!(read("/help"), Typed::Help);
         assert_eq!(read("/tasks"), Typed::Tasks(Which::Here));
         assert_eq!(read("/tasks all"), Typed::Tasks(Which::All));
+        assert_eq!(read("/stop"), Typed::Tasks(Which::Here));
+        assert_eq!(read("/task-status"), Typed::Tasks(Which::Here));
+        assert_eq!(read("/stop a-12"), Typed::Stop("a-12".into()));
+        assert_eq!(
+            read("@codespar merge PR #1 squash"),
+            Typed::Mention("merge PR #1 squash".into())
+        );
+        assert_eq!(
+            read("ask @codespar to merge"),
+            Typed::Prompt("ask @codespar to merge".into())
+        );
         assert_eq!(read("/resume 0190"), Typed::Resume(Some("0190".into())));
         assert_eq!(read("/nope"), Typed::Unknown("/nope".into()));
         assert_eq!(

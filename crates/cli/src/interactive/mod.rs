@@ -17,6 +17,7 @@ mod boxes;
 mod commands;
 mod input;
 mod page;
+mod requests;
 mod screen;
 mod servers;
 mod tasks;
@@ -182,6 +183,7 @@ impl Conversation {
         match typed {
             Typed::Nothing | Typed::Quit => {}
             Typed::Prompt(prompt) => self.turn(Some(Message::user(prompt))).await?,
+            Typed::Mention(text) => self.carry_out(&text).await?,
             Typed::Help => self.screen.say(commands::HELP),
             Typed::Cost => self.show_cost(),
             Typed::Tasks(which) => {

@@ -342,3 +342,37 @@ fn a_commit_that_the_clone_does_not_get_is_read_through_the_api() {
     );
     assert_eq!(hub.github.pull_count(), 1);
 }
+
+#[test]
+fn a_pull_request_is_named_by_its_url() {
+    let hub = Hub::new(script());
+    let (report, code) = hub.dev(&["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let url = format!("{}/acme/shop/pull/1", hub.github.base_url);
+    let reviewed = hub.run_as("alice", &["review", &url, "--json"]);
+    assert_eq!(parsed(&reviewed.stdout)["number"], 1, "{}", reviewed.stderr);
+    let other = hub.run_as("alice", &["merge", &url, "--repo", "acme/other"]);
+    assert_eq!(other.status.code(), Some(2), "{}", other.stderr);
+    assert!(
+        other.stderr.contains("the pull request is in acme/shop"),
+        "{}",
+        other.stderr
+    );
+    // A directory of the same name is not meant.
+    std::fs::create_dir_all(hub.bench.work().join("acme/shop")).unwrap();
+    let words = ["merge", "acme/shop#1", "squash", "--json"];
+    let merged = hub.run_as("alice", &words);
+    assert_eq!(
+        parsed(&merged.stdout)["strategy"],
+        "squash",
+        "{}",
+        merged.stderr
+    );
+    let elsewhere = hub.run_as("alice", &["review", "https://github.com/acme/shop/pull/1"]);
+    assert_eq!(elsewhere.status.code(), Some(2), "{}", elsewhere.stderr);
+    assert!(
+        elsewhere.stderr.contains("GITHUB_SERVER_URL"),
+        "{}",
+        elsewhere.stderr
+    );
+}

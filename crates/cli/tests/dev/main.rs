@@ -24,6 +24,7 @@ mod proof;
 mod pulls;
 mod questions;
 mod repository;
+mod requests;
 mod resume;
 mod secrets;
 mod start_and_end;

@@ -26,7 +26,7 @@ use codespar_pulls::Publisher;
 use codespar_store::Database;
 use secrecy::SecretString;
 
-use super::repository::{server, token};
+use super::repository::{github_server, token};
 use crate::{Project, ProjectDir};
 
 /// Reaches repositories with what the environment gives.
@@ -72,7 +72,7 @@ impl Linker for RepositoryLinker {
             RepositoryRef::Local { path } => (Ok(path.clone()), path.display().to_string()),
             RepositoryRef::GitHub { owner, name } => (
                 self.clone_of(owner, name).await,
-                format!("{}/{owner}/{name}", server(&self.project_dir)),
+                format!("{}/{owner}/{name}", github_server(&self.project_dir)),
             ),
         };
         if let Err(reason) = &clone {
@@ -99,7 +99,7 @@ impl RepositoryLinker {
             .project_dir
             .var("GITHUB_API_URL")
             .map(str::to_owned)
-            .unwrap_or_else(|| api_of(&server(&self.project_dir)));
+            .unwrap_or_else(|| api_of(&github_server(&self.project_dir)));
         let api: url::Url = api
             .parse()
             .map_err(|error| format!("GITHUB_API_URL={api}: {error}"))?;
@@ -124,7 +124,7 @@ impl RepositoryLinker {
             .state()
             .join("clones")
             .join(format!("{owner}+{name}.git"));
-        let url = format!("{}/{owner}/{name}.git", server(&self.project_dir));
+        let url = format!("{}/{owner}/{name}.git", github_server(&self.project_dir));
         let token = token(&self.project_dir).unwrap_or_default();
         let login = BASE64_STANDARD.encode(format!("x-access-token:{token}"));
         let header = format!("Authorization: Basic {login}");

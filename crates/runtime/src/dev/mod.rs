@@ -10,7 +10,7 @@ mod settings;
 mod subscriptions;
 
 pub use link::RepositoryLinker;
-pub use repository::{requester, which};
+pub use repository::{github_server, requester, which};
 pub use settings::{DevSettings, ForgeName, VerifySettings};
 
 use std::{

@@ -1,6 +1,6 @@
 //! Which repository a command speaks of, and who asks.
 //!
-//! `--repo` names a directory or `owner/name`. Without it the repository is the one around the
+//! `--repo` names a directory, `owner/name` or a URL. Without it the repository is the one around the
 //! working directory; it counts as one on GitHub if its origin is there and a token is set. Nothing
 //! is asked over the network.
 
@@ -30,21 +30,33 @@ pub fn which(
                 "--repo {text}: there is no such directory"
             )));
         }
+        Some(text) if text.contains("://") => return at_url(project_dir, text),
         Some(text) => return at_github(project_dir, text),
     };
     let forge = settings.forge.unwrap_or(ForgeName::Auto);
     if forge == ForgeName::Local {
         return Ok(RepositoryRef::Local { path: dir });
     }
-    let origin = origin(&dir).and_then(|url| github_name(&url, &server(project_dir)));
+    let origin = origin(&dir).and_then(|url| github_name(&url, &github_server(project_dir)));
     match (origin, token(project_dir).is_some(), forge) {
         (Some((owner, name)), true, _) => Ok(RepositoryRef::GitHub { owner, name }),
         (_, _, ForgeName::Github) => Err(RuntimeError::Usage(format!(
             "`forge` is set to github, but {} has no origin at {} or GITHUB_TOKEN is not set",
             dir.display(),
-            server(project_dir)
+            github_server(project_dir)
         ))),
         _ => Ok(RepositoryRef::Local { path: dir }),
+    }
+}
+
+/// Only the server that the token is for: a link in a chat must not choose where it is sent.
+fn at_url(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, RuntimeError> {
+    let server = github_server(project_dir);
+    match github_name(text, &server) {
+        Some((owner, name)) => at_github(project_dir, &format!("{owner}/{name}")),
+        None => Err(RuntimeError::Usage(format!(
+            "{text} is not a repository at {server} (GITHUB_SERVER_URL sets the server)"
+        ))),
     }
 }
 
@@ -84,7 +96,7 @@ pub(super) fn token(project_dir: &ProjectDir) -> Option<&str> {
 }
 
 /// Where repositories are cloned from.
-pub(super) fn server(project_dir: &ProjectDir) -> String {
+pub fn github_server(project_dir: &ProjectDir) -> String {
     project_dir
         .var("GITHUB_SERVER_URL")
         .unwrap_or("https://github.com")

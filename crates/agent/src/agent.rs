@@ -17,7 +17,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     AgentError, Approver, Briefing, HandOver, Inbox, RunLimits, SideCalls, Transcript, TreeShare,
-    WriteGate, dispatch::Calls, limits::Reached, permit::Permitted, stop::Stop, tally::Tally,
+    WriteGate, dispatch::Calls, limits::Reached, lines_for_tools, permit::Permitted, stop::Stop,
+    tally::Tally,
 };
 
 /// How often in a row an answer that reached the limit on output is asked to go on.
@@ -104,7 +105,7 @@ enum Ending {
 fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
     let spec = |tool: &Arc<dyn Tool>| ToolSpec {
         name: tool.name().to_owned(),
-        description: tool.description().to_owned(),
+        description: lines_for_tools(tool.description(), |name| tools.get(name).is_some()),
         input_schema: tool.input_schema(),
     };
     tools.iter().map(spec).collect()

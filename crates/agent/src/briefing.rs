@@ -15,7 +15,7 @@ use std::{borrow::Cow, fmt::Write as _, path::PathBuf};
 
 use codespar_tools::Hidden;
 
-use crate::{ContextFiles, ContextProblem};
+use crate::{ContextFiles, ContextProblem, lines_for_tools};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
@@ -33,7 +33,9 @@ pub struct Briefing {
     pub cwd: PathBuf,
     /// The user's own directories with instruction files.
     pub user_dirs: Vec<PathBuf>,
-    /// Skills on offer, one a line.
+    /// The names of the agent's tools: what it cannot use is not mentioned.
+    pub tools: Vec<String>,
+    /// Skills on offer, one a line. Left out for an agent without the Skill tool.
     pub skills: String,
     /// The caller's own words, last.
     pub append: Option<String>,
@@ -45,12 +47,11 @@ impl Briefing {
     /// The prompt, and what was wrong with the files it wanted.
     pub fn render(&self) -> (String, Vec<ContextProblem>) {
         let files = ContextFiles::gather(&self.root, &self.cwd, &self.user_dirs, &self.hidden);
-        let mut text = self
-            .role
-            .as_deref()
-            .unwrap_or(SYSTEM_PROMPT)
-            .trim_end()
-            .to_owned();
+        let has = |tool: &str| self.tools.iter().any(|name| name == tool);
+        let mut text = match &self.role {
+            Some(role) => role.trim_end().to_owned(),
+            None => lines_for_tools(SYSTEM_PROMPT, has),
+        };
         if !self.facts.is_empty() {
             text.push_str("\n\nWhere you are\n");
             for fact in &self.facts {
@@ -58,7 +59,7 @@ impl Briefing {
                 let _ = writeln!(text, "- {fact}");
             }
         }
-        if !self.skills.is_empty() {
+        if !self.skills.is_empty() && has("Skill") {
             let _ = write!(
                 text,
                 "\nSkills you can load with the Skill tool\n{}\n",

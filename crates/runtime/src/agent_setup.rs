@@ -176,6 +176,7 @@ impl Project {
             root: setup.root.clone(),
             cwd: setup.cwd.clone(),
             user_dirs,
+            tools: setup.tools.names().into_iter().map(str::to_owned).collect(),
             skills: self.skills.listing(),
             append: (!append.is_empty()).then(|| append.join("\n\n")),
             hidden,

@@ -11,7 +11,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_agent::{Inbox, ModelChoice, RunLimits, Sink, Transcript, TreeShare, WriteGate};
+use codespar_agent::{
+    Inbox, ModelChoice, RunLimits, Sink, Transcript, TreeShare, WriteGate, lines_for_tools,
+};
 use codespar_policy::Lifetime;
 use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
 use codespar_store::Store;
@@ -91,11 +93,11 @@ impl Make<'_> {
         let caller = self.caller(&place.root);
         let scratchpad = self.scratchpad();
         let (inbox, team) = self.inbox().await?;
+        let tools = self.tools(&caller, team.as_ref().map(|(member, _)| member));
+        let note = team.map(|(_, note)| note);
         let role = self
-            .role(&place, scratchpad.as_deref(), team.as_ref())
+            .role(&place, scratchpad.as_deref(), note, &tools)
             .await?;
-        let member = team.map(|(member, _)| member);
-        let tools = self.tools(&caller, member.as_ref());
         let limits = self.limits().await?;
         let setup = AgentSetup {
             role: Some(role),
@@ -216,10 +218,12 @@ impl Make<'_> {
         &self,
         place: &Place,
         scratchpad: Option<&Path>,
-        team: Option<&(TeamMember, String)>,
+        team: Option<String>,
+        tools: &Registry,
     ) -> Result<String, String> {
         let kind = &self.permissions.kind;
-        let mut parts = vec![kind.prompt.clone()];
+        let prompt = lines_for_tools(&kind.prompt, |tool| tools.get(tool).is_some());
+        let mut parts = vec![prompt];
         parts.extend(scratchpad.map(|pad| format!("Scratchpad: {}", pad.display())));
         if let Some(worktree) = &place.worktree {
             parts.extend(codespar_change::verify::lfs_note(
@@ -231,7 +235,7 @@ impl Make<'_> {
             let text = text.map_err(|error| format!("agent `{}`: {error}", kind.name))?;
             parts.push(format!("Skill {skill}.\n{text}"));
         }
-        parts.extend(team.map(|(_, note)| note.clone()));
+        parts.extend(team);
         Ok(parts.join("\n\n"))
     }
 

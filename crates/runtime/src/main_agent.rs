@@ -89,12 +89,15 @@ impl Project {
 
     /// The names of tools are those that workers will have, sorted so that the prompt stays the
     /// same and can be cached.
-    fn coordinator_role(&self, caller: &Caller) -> Result<String, RuntimeError> {
+    fn coordinator_role(self: &Arc<Self>, caller: &Caller) -> Result<String, RuntimeError> {
         let scratchpad = scratchpad(self.dir.state(), caller.session)?;
         let tools = self.worker_tools(&self.hub, caller);
         let mut names: Vec<String> = tools.names().into_iter().map(str::to_owned).collect();
         names.sort();
+        let own = self.session_tools(SessionMode::Coordinator, caller);
+        let own: Vec<String> = own.names().into_iter().map(str::to_owned).collect();
         Ok(coordinator_prompt(
+            &own,
             &names,
             &self.mcp.connected(),
             &scratchpad,

@@ -5,6 +5,7 @@
 //! them beside these, and one of the same name replaces the built-in kind. Rules and budget are no
 //! part of a kind: they come from the authority of the task.
 
+use codespar_agent::lines_for_tools;
 use codespar_protocol::Isolation;
 
 /// The kind whose agents a coordinator directs.
@@ -123,7 +124,10 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
 }
 
 /// The system prompt of a coordinator: how it works, and what its workers have.
+///
+/// Following pull requests is mentioned if the coordinator can, skills if its workers can use them.
 pub fn coordinator_prompt(
+    own_tools: &[String],
     worker_tools: &[String],
     mcp_servers: &[String],
     scratchpad: &std::path::Path,
@@ -132,10 +136,14 @@ pub fn coordinator_prompt(
         [] => "none".to_owned(),
         names => names.join(", "),
     };
+    let has = |tool: &str| match tool {
+        "Skill" => worker_tools.iter().any(|name| name == tool),
+        _ => own_tools.iter().any(|name| name == tool),
+    };
     format!(
         "{}\n\nWorkers have: {}\nConnected MCP servers: {servers}\nScratchpad, where workers share lasting \
          knowledge without asking: {}",
-        include_str!("prompts/coordinator.md").trim(),
+        lines_for_tools(include_str!("prompts/coordinator.md").trim(), has),
         worker_tools.join(", "),
         scratchpad.display()
     )

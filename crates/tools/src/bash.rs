@@ -75,8 +75,9 @@ impl Tool for Bash {
         "Runs a shell command and returns its output (stdout and stderr). The working directory \
          carries over to the next call, other shell state does not. Writes are limited to the \
          workspace and $TMPDIR; there is no network unless it was allowed. No input can be given. \
-         Background processes end with the command. Use Read, Edit, Glob and Grep rather than \
-         cat, sed, find and grep."
+         Background processes end with the command.\n\
+         {{needs Read, Edit}}Use Read and Edit rather than cat and sed.\n\
+         {{needs Glob, Grep}}Use Glob and Grep rather than find and grep."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {

@@ -107,7 +107,8 @@ impl Hunt {
         }
         if rest.is_empty() {
             return Err(ToolError(
-                "`pattern` is empty or ends in a slash; for a directory use LS".to_owned(),
+                "`pattern` is empty or ends in a slash; a directory is listed, not matched"
+                    .to_owned(),
             ));
         }
         if !codespar_files::is_plain_pattern(rest) {
@@ -282,7 +283,7 @@ mod tests {
         assert!(error.starts_with("`pattern`: "), "{error}");
         assert_eq!(
             fail(json!({"pattern": "src/"})).await,
-            "`pattern` is empty or ends in a slash; for a directory use LS"
+            "`pattern` is empty or ends in a slash; a directory is listed, not matched"
         );
         assert_eq!(
             fail(json!({"pattern": "*", "path": "a.txt"})).await,

@@ -124,7 +124,7 @@ fn list(
     let mut lines: Vec<String> = entries.iter().take(MAX_ENTRIES).map(line).collect();
     if entries.len() > MAX_ENTRIES {
         lines.push(format!(
-            "({MAX_ENTRIES} of {} entries; use Glob or `ignore` for the others)",
+            "({MAX_ENTRIES} of {} entries; `ignore` or a pattern finds the others)",
             entries.len()
         ));
     }
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(lines[499], "f499 (0 bytes)");
         assert_eq!(
             lines[500],
-            "(500 of 510 entries; use Glob or `ignore` for the others)"
+            "(500 of 510 entries; `ignore` or a pattern finds the others)"
         );
     }
 

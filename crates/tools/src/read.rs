@@ -65,7 +65,7 @@ impl Tool for Read {
     fn description(&self) -> &str {
         "Reads a file. Text comes as lines with their numbers and a tab before them (not part of \
          the file), 2000 lines at most unless limit says otherwise. Images (png, jpg, gif, webp) \
-         are shown. For directories use LS. Read several files in one message when you need them."
+         are shown. Not for directories. Read several files in one message when you need them."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {
@@ -110,7 +110,9 @@ fn read(
         Ok(opened) => opened,
         Err(OpenError::Missing) => return Err(paths::missing(path, cwd)),
         Err(OpenError::Directory) => {
-            return Err(ToolError(format!("{name} is a directory; use LS")));
+            return Err(ToolError(format!(
+                "{name} is a directory, not a file; list it instead"
+            )));
         }
         Err(OpenError::NotRegular) => {
             return Err(ToolError(format!("{name} is not a regular file")));

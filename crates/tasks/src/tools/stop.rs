@@ -31,7 +31,7 @@ impl Tool for TaskStop {
     }
 
     fn description(&self) -> &str {
-        "Stops a task with all its processes. An agent can be continued later with SendMessage."
+        "Stops a task with all its processes. An agent can be continued later."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {

@@ -54,10 +54,12 @@ impl Tool for TeamCreate {
 
     fn description(&self) -> &str {
         "Makes a team of named agents that stay, for work of many pieces. They write to each other \
-         and share a task list: TaskCreate with task_type in_process_teammate adds an item \
-         (`blocked_by` for order), members take what is free and do each item once. When a member \
-         has nothing left to do it rests, and its report comes as a notification. Write to one, or \
-         to `all`, with SendMessage; TeamDelete ends it."
+         and share a task list: members take what is free and do each item once. When a member \
+         has nothing left to do it rests, and its report comes as a notification.\n\
+         {{needs TaskCreate}}TaskCreate with task_type in_process_teammate adds an item \
+         (`blocked_by` for order).\n\
+         {{needs SendMessage}}Write to one, or to `all`, with SendMessage.\n\
+         {{needs TeamDelete}}TeamDelete ends it."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {

@@ -125,7 +125,10 @@ async fn what_is_not_a_text_file_is_refused_with_its_kind() {
     bench.write("src/main.rs", "");
     bench.write("a.bin", b"\x7fELF\0\0");
     let fail = |path: &'static str| bench.fail(&Read, json!({"file_path": path}));
-    assert_eq!(fail("src").await, "src is a directory; use LS");
+    assert_eq!(
+        fail("src").await,
+        "src is a directory, not a file; list it instead"
+    );
     assert_eq!(
         fail("a.bin").await,
         "a.bin is an ELF executable of 6 bytes, not text; look at it with a command"

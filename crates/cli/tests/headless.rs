@@ -211,6 +211,20 @@ fn limits_end_a_run_with_their_own_words_and_exit_code_one() {
 }
 
 #[test]
+fn a_model_without_a_price_gets_one_by_the_lines_that_the_error_shows() {
+    let bench = Bench::new(Script::new().turn(Turn::text("hi")));
+    let args = ["-p", "go", "--model", "mystery", "--max-budget-usd", "1"];
+    let refused = bench.run(&args);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    let (reason, lines) = refused.stderr.split_once('\n').unwrap();
+    let file = reason.rsplit(' ').next().unwrap();
+    std::fs::write(file, lines).unwrap();
+    let priced = bench.run(&args);
+    assert_eq!(priced.status.code(), Some(0), "{}", priced.stderr);
+    assert_eq!(bench.server.request_count(), 1);
+}
+
+#[test]
 fn an_unknown_model_has_an_unknown_cost() {
     let bench = Bench::new(Script::new().turn(Turn::text("hi")));
     let (lines, _) = bench.stream(&["-p", "go", "--model", "mystery-9"]);

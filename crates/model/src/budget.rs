@@ -19,7 +19,7 @@ use codespar_protocol::{Cost, Usage, Usd};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::Prices;
+use crate::{Prices, price_lines};
 
 /// An answer shorter than this is of no use; a call that could not have as much is not made. A
 /// caller that asks for less gets what it asks for.
@@ -201,8 +201,9 @@ impl Budget {
             let Some(least) = wanted.price(shortest) else {
                 return Err(Denied::Refused(format!(
                     "`{}` has no known price, so --max-budget-usd cannot be kept: add it to \
-                     `models.toml` in the state directory, or leave the limit out",
-                    wanted.model
+                     `models.toml` in the state directory, or leave the limit out\n{}",
+                    wanted.model,
+                    price_lines(wanted.model)
                 )));
             };
             let spent = state.spent;

@@ -32,6 +32,16 @@ impl ModelEntry {
     }
 }
 
+/// The lines of `models.toml` that give a model its price, to be shown to the user. The numbers are
+/// an example.
+pub fn price_lines(model: &str) -> String {
+    let id = model.replace('\\', "\\\\").replace('"', "\\\"");
+    format!(
+        "[[model]]\nid = \"{id}\"\ninput = 3.0    # US dollars per million tokens: use the prices of \
+         your provider\noutput = 15.0"
+    )
+}
+
 /// Dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prices {

@@ -36,7 +36,7 @@ pub use asker::{Answered, Asker, Counted, Exchange, LostCall};
 pub use base_url::BaseUrl;
 pub use budget::{Account, Budget};
 pub use cassette::{CassettePlayer, CassetteRecorder, Redaction};
-pub use catalogue::{Catalogue, CatalogueError, ModelEntry, Prices, Resolved};
+pub use catalogue::{Catalogue, CatalogueError, ModelEntry, Prices, Resolved, price_lines};
 pub use error::{ModelError, SetupError};
 pub use estimate::{Meter, request_tokens, tokens_at_most};
 pub use http::{HttpClient, HttpOptions};

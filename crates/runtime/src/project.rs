@@ -62,9 +62,10 @@ impl ProjectConfig {
         let provider = provider::choose(&dir, &settings, options.model.as_deref(), &redactor)?;
         if options.max_budget_usd.is_some() && !provider.has_price() {
             return Err(RuntimeError::Usage(format!(
-                "--max-budget-usd needs a price for `{}`: add it to {}",
+                "--max-budget-usd needs a price for `{}`: add these lines to {}\n{}",
                 provider.choice.id,
-                dir.state().join("models.toml").display()
+                dir.state().join("models.toml").display(),
+                codespar_model::price_lines(&provider.choice.id)
             )));
         }
         let (rules, mode) = rules(&settings, &options)?;

@@ -3,12 +3,11 @@
 use std::{sync::Arc, time::Instant};
 
 use codespar_model::{
-    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, ModelError, Response, ToolSpec,
+    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, ToolSpec,
 };
 use codespar_policy::{Mode, Redactor, RuleSet, Scope};
 use codespar_protocol::{
-    ContentBlock, Cost, Entry, EntryBody, Event, Message, NoticeLevel, Outcome, PermissionDenial,
-    RunResult, SessionId, StopReason, Usage,
+    ContentBlock, Entry, EntryBody, Event, Message, NoticeLevel, RunResult, SessionId, StopReason,
 };
 use codespar_tools::{Context, Registry, Tool};
 use futures::future::BoxFuture;
@@ -17,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     AgentError, Approver, Briefing, HandOver, Inbox, RunLimits, SideCalls, Transcript, TreeShare,
-    WriteGate, dispatch::Calls, limits::Reached, lines_for_tools, permit::Permitted, stop::Stop,
+    WriteGate, conclude::Ending, dispatch::Calls, lines_for_tools, permit::Permitted, stop::Stop,
     tally::Tally,
 };
 
@@ -90,16 +89,8 @@ pub struct Agent {
     pub(crate) budget: Arc<Budget>,
     pub(crate) specs: Arc<[ToolSpec]>,
     pub(crate) hand_over: HandOver,
-    is_handed_over: bool,
-}
-
-/// How a run comes to its end.
-enum Ending {
-    Answer(String),
-    Limit(Reached),
-    Failed(String),
-    Interrupted,
-    HandedOver,
+    pub(crate) is_handed_over: bool,
+    pub(crate) interrupted_note: &'static str,
 }
 
 fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
@@ -127,6 +118,7 @@ impl Agent {
             specs,
             hand_over: HandOver::default(),
             is_handed_over: false,
+            interrupted_note: INTERRUPTED,
         };
         agent.refresh_briefing();
         agent.context_tokens = agent.estimate_context();
@@ -154,6 +146,12 @@ impl Agent {
     /// Heeds a hand-over to another process.
     pub fn set_hand_over(&mut self, hand_over: HandOver) {
         self.hand_over = hand_over;
+    }
+
+    /// Replaces the note that an interruption leaves in the conversation, for an agent that not
+    /// only the user can stop.
+    pub fn set_interrupted_note(&mut self, note: &'static str) {
+        self.interrupted_note = note;
     }
 
     /// The last run ended because another process goes on with it.
@@ -369,97 +367,12 @@ impl Agent {
     }
 
     /// A text put in on the user's side; it gives no title and is marked as synthetic.
-    async fn say_for_the_user(&mut self, text: &str) -> Result<Entry, AgentError> {
+    pub(crate) async fn say_for_the_user(&mut self, text: &str) -> Result<Entry, AgentError> {
         let body = EntryBody::User {
             message: Message::user(text),
             synthetic: true,
         };
         Ok(self.transcript.append(body).await?)
-    }
-
-    async fn conclude(
-        &mut self,
-        ending: Result<Ending, AgentError>,
-        tally: Tally,
-        started: Instant,
-        stop: &Stop,
-    ) -> RunResult {
-        let ending = match ending {
-            Err(AgentError::HandedOver) => Ok(Ending::HandedOver),
-            Err(error) if error.is_interrupt() => Ok(Ending::Interrupted),
-            other => other,
-        };
-        let ending = match ending {
-            Ok(Ending::Interrupted) if self.hand_over.now.is_cancelled() => Ok(Ending::HandedOver),
-            other => other,
-        };
-        self.is_handed_over = matches!(ending, Ok(Ending::HandedOver));
-        let ending = match (ending, stop.out_of_time()) {
-            (Ok(Ending::Interrupted), Some(message)) => Ok(Ending::Limit(Reached {
-                outcome: Outcome::ErrorDuringExecution,
-                message,
-            })),
-            (ending, _) => ending,
-        };
-        let interrupted = matches!(ending, Ok(Ending::Interrupted));
-        let (outcome, result) = match ending {
-            Ok(Ending::Answer(text)) => (Outcome::Success, text),
-            Ok(Ending::Limit(reached)) => (reached.outcome, reached.message),
-            Ok(Ending::Failed(message)) => (Outcome::ErrorDuringExecution, message),
-            Ok(Ending::Interrupted) => {
-                // A failure here changes nothing for the user: the run is over either way, and
-                // what is on record is whole without these words.
-                let _ = self.say_for_the_user(INTERRUPTED).await;
-                (Outcome::ErrorDuringExecution, "interrupted".to_owned())
-            }
-            Ok(Ending::HandedOver) => (
-                Outcome::ErrorDuringExecution,
-                AgentError::HandedOver.to_string(),
-            ),
-            Err(AgentError::Model(ModelError::BudgetExceeded { message })) => {
-                (Outcome::ErrorMaxBudgetUsd, message)
-            }
-            Err(error) => (Outcome::ErrorDuringExecution, error.to_string()),
-        };
-        let by_model = self.counted_budget().since(&tally.account_before);
-        let (mut usage, mut cost) = (Usage::default(), Cost::default());
-        for (_, model_usage, model_cost) in &by_model {
-            usage += *model_usage;
-            cost += *model_cost;
-        }
-        RunResult {
-            session_id: self.session(),
-            outcome,
-            result: self.parts.redactor.redact(&result).into_owned(),
-            interrupted,
-            stop_reason: tally.stop_reason.clone(),
-            num_turns: tally.turns,
-            tool_uses: tally.tool_uses,
-            duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            duration_api_ms: u64::try_from(tally.waiting.as_millis()).unwrap_or(u64::MAX),
-            usage,
-            cost,
-            by_model,
-            permission_denials: self.denials(tally),
-        }
-    }
-
-    /// What the run's result tells the sums of: for the agent at the top of a tree, with all that
-    /// it started.
-    fn counted_budget(&self) -> &Budget {
-        match &self.parts.limits.tree {
-            Some(TreeShare::Root(tree)) => tree.budget(),
-            _ => &self.budget,
-        }
-    }
-
-    /// Calls that were not allowed; for the agent at the top of a tree, with those of all it
-    /// started.
-    fn denials(&self, tally: Tally) -> Vec<PermissionDenial> {
-        match &self.parts.limits.tree {
-            Some(TreeShare::Root(tree)) => tree.denials_since(tally.denied_before),
-            _ => tally.denials,
-        }
     }
 
     fn without_secrets(&self, mut message: Message) -> Message {

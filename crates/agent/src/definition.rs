@@ -11,6 +11,7 @@
 //! model: haiku                  # an id or an alias; `inherit` is the same as absent
 //! permissionMode: plan
 //! maxTurns: 10
+//! maxWallSeconds: 600           # for each attempt
 //! skills: [style]
 //! isolation: worktree
 //! background: true
@@ -72,6 +73,8 @@ pub struct AgentDefinition {
     pub permission_mode: Option<Mode>,
     /// Its limit on turns.
     pub max_turns: Option<u32>,
+    /// Its limit on wall time for each attempt.
+    pub max_wall_seconds: Option<u64>,
     /// Skills loaded from the start.
     pub skills: Vec<String>,
     /// Where it works.
@@ -209,6 +212,7 @@ struct Fields {
     model: Option<String>,
     permission_mode: Option<Mode>,
     max_turns: Option<u32>,
+    max_wall_seconds: Option<u64>,
     skills: Option<Names>,
     isolation: Option<Isolation>,
     #[serde(default)]
@@ -235,6 +239,7 @@ fn read(
         model: fields.model.filter(|model| model != "inherit"),
         permission_mode: fields.permission_mode,
         max_turns: fields.max_turns,
+        max_wall_seconds: fields.max_wall_seconds,
         skills: fields.skills.map(Vec::from).unwrap_or_default(),
         isolation: fields.isolation,
         background: fields.background,
@@ -276,6 +281,12 @@ fn check(agent: &AgentDefinition, text: &str, known_tools: &[&str]) -> Vec<Defin
         complain(
             "---",
             "there is no text below the frontmatter: it is the agent's prompt".to_owned(),
+        );
+    }
+    if agent.max_wall_seconds == Some(0) {
+        complain(
+            "maxWallSeconds",
+            "maxWallSeconds must be at least 1".to_owned(),
         );
     }
     if agent.max_turns == Some(0) {

@@ -23,6 +23,7 @@ mod approver;
 mod ask;
 mod briefing;
 mod compaction;
+mod conclude;
 mod context_files;
 mod definition;
 mod dispatch;

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use codespar_model::Budget;
-use codespar_protocol::{Outcome, Usd};
+use codespar_protocol::{Outcome, ReachedLimit, Usd};
 
 use crate::TreeShare;
 
@@ -27,6 +27,7 @@ pub struct RunLimits {
 /// A limit that has been reached, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reached {
+    pub(crate) limit: ReachedLimit,
     pub(crate) outcome: Outcome,
     pub(crate) message: String,
 }
@@ -46,6 +47,7 @@ impl RunLimits {
         let turns = turns.saturating_add(self.turns_before);
         let max = self.max_turns.filter(|max| turns >= *max)?;
         Some(Reached {
+            limit: ReachedLimit::Turns,
             outcome: Outcome::ErrorMaxTurns,
             message: format!("stopped after {max} turns (--max-turns)"),
         })

@@ -122,6 +122,32 @@ impl Transcript {
             .map_or_else(String::new, |message| message.text())
     }
 
+    /// What the model has said last, oldest first, in at most this many characters: the texts of
+    /// the latest answers as far as they fit, at least the end of the last. Empty if it has said
+    /// nothing.
+    pub fn latest_texts(&self, most: usize) -> String {
+        let answers = self.messages.iter().rev();
+        let answers = answers.filter(|message| message.role == Role::Assistant);
+        let (mut texts, mut length) = (Vec::new(), 0);
+        for text in answers.map(|message| message.text()) {
+            let text = text.trim();
+            let count = text.chars().count();
+            if text.is_empty() {
+                continue;
+            }
+            if length + count > most {
+                if texts.is_empty() {
+                    texts.push(text.chars().skip(count - most).collect());
+                }
+                break;
+            }
+            length += count + 2;
+            texts.push(text.to_owned());
+        }
+        texts.reverse();
+        texts.join("\n\n")
+    }
+
     /// Where the last answer of the model begins; 0 if there is none.
     pub(crate) fn last_answer_place(&self) -> u64 {
         let mut messages = self.messages.iter();

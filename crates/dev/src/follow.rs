@@ -1,14 +1,15 @@
 //! Following a pull request: what happens to it reaches the session that asked, each thing once.
 //!
-//! A subscription is a task that waits for news and ends with them as its notification. Before it
-//! ends it leaves a successor that knows what was told.
+//! A subscription is one task that waits for news. Each attempt ends with some as its notification,
+//! and the task is pending again at once, until the pull request is merged or closed. What was told
+//! is a step on record, so the next attempt tells only what is new, in whichever process.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
 use codespar_pulls::{Activity, Forge, ForgeError};
 use codespar_tasks::{
-    Caller, Control, HubError, Notify, StepLedger, StoreError, TaskExtra, TaskFilter, TaskHub,
+    Afterwards, Caller, Control, HubError, Notify, StepLedger, TaskExtra, TaskFilter, TaskHub,
     TaskOutcome, TaskStopReason,
 };
 use serde::{Deserialize, Serialize};
@@ -20,16 +21,29 @@ const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How often the forge may fail in a row before the subscription ends with its words.
 const MOST_FAILURES: u32 = 20;
 
-/// News, and the task that waits for the next.
+/// The step that holds what was found last.
+const NEWS: &str = "news";
+
+/// What an attempt has found.
 #[derive(Serialize, Deserialize)]
 struct News {
+    /// The attempt that tells it.
+    attempt: u32,
     texts: Vec<String>,
-    /// None once nothing more can happen.
-    next: Option<(TaskId, FollowOrder)>,
+    /// All that is known after it.
+    seen: Vec<String>,
+    /// More can happen.
+    is_open: bool,
 }
 
 fn subject(order: &FollowOrder) -> String {
-    format!("activity of pull request #{}", order.number)
+    let number = order.number;
+    match &order.repository {
+        RepositoryRef::GitHub { owner, name } => {
+            format!("activity of pull request #{number} of {owner}/{name}")
+        }
+        RepositoryRef::Local { .. } => format!("activity of pull request #{number}"),
+    }
 }
 
 /// Subscribes the caller's session. What has happened so far is not told.
@@ -58,7 +72,17 @@ pub async fn subscribe(
         seen: seen.into_iter().map(|activity| activity.key).collect(),
         interval_ms: u64::try_from(interval.as_millis()).unwrap_or(u64::MAX),
     };
-    create(hub, caller, TaskId::new(TaskType::LocalWorkflow), &order).await
+    let id = TaskId::new(TaskType::LocalWorkflow);
+    hub.create_builtin(
+        caller,
+        id,
+        &subject(&order),
+        TaskSpec::FollowPullRequest(order),
+        TaskExtra::default(),
+        Notify::Session,
+    )
+    .await
+    .map_err(|error| broken(&error))
 }
 
 /// Ends the session's subscription. `None` when there is none.
@@ -97,35 +121,21 @@ async fn subscription(
     }))
 }
 
-async fn create(
-    hub: &Arc<TaskHub>,
-    caller: &Caller,
-    id: TaskId,
-    order: &FollowOrder,
-) -> Result<TaskRecord, Failure> {
-    hub.create_builtin(
-        caller,
-        id,
-        &subject(order),
-        TaskSpec::FollowPullRequest(order.clone()),
-        TaskExtra::default(),
-        Notify::Session,
-    )
-    .await
-    .map_err(|error| broken(&error))
-}
-
 fn broken(error: &HubError) -> Failure {
     Failure::Broken(error.to_string())
 }
 
 /// Waits for news and ends with them.
-pub(crate) async fn run(setup: &DevSetup, hub: &Arc<TaskHub>, control: &Control) -> TaskOutcome {
-    match wait_for_news(setup, hub, control).await {
-        Ok(texts) => TaskOutcome {
+pub(crate) async fn run(setup: &DevSetup, control: &Control) -> TaskOutcome {
+    match wait_for_news(setup, control).await {
+        Ok(news) => TaskOutcome {
             status: TaskStatus::Completed,
-            result: Some(texts.join("\n")),
+            result: Some(news.texts.join("\n")),
             error: None,
+            afterwards: match news.is_open {
+                true => Afterwards::Again,
+                false => Afterwards::Over,
+            },
             ..TaskOutcome::failed("")
         },
         Err(Failure::Stopped) => {
@@ -142,51 +152,30 @@ pub(crate) async fn run(setup: &DevSetup, hub: &Arc<TaskHub>, control: &Control)
     }
 }
 
-async fn wait_for_news(
-    setup: &DevSetup,
-    hub: &Arc<TaskHub>,
-    control: &Control,
-) -> Result<Vec<String>, Failure> {
-    let authority = control.authority().map_err(Failure::Broken)?.clone();
+async fn wait_for_news(setup: &DevSetup, control: &Control) -> Result<News, Failure> {
+    let TaskSpec::FollowPullRequest(mut order) = control.spec().map_err(Failure::Broken)?.clone()
+    else {
+        return Err(Failure::Broken(control.wrong_kind()));
+    };
     let ledger = StepLedger::open(control).await?;
-    // On record before it is told: whoever takes over tells the same.
-    let news: News = ledger
-        .once("news", || async {
-            let spec = control.spec().map_err(Failure::Broken)?.clone();
-            let TaskSpec::FollowPullRequest(order) = spec else {
-                return Err(Failure::Broken(control.wrong_kind()));
-            };
-            let forge = setup
-                .linker
-                .forge(&order.repository)
-                .await
-                .map_err(Failure::Refused)?;
-            let mut news = watch(&*forge, order, control).await?;
-            for text in &mut news.texts {
-                *text = control.redactor.redact(text).into_owned();
-            }
-            Ok(news)
-        })
-        .await?;
-    if let (Some((next, order)), Some(session)) = (&news.next, control.record.session_id) {
-        let exists = match control.store.task(next).await {
-            Ok(_) => true,
-            Err(StoreError::NoSuchTask { .. }) => false,
-            Err(error) => return Err(error.into()),
-        };
-        if !exists {
-            let caller = Caller {
-                session,
-                task: None,
-                depth: 0,
-                sink: Arc::new(|_| {}),
-                root: authority.project_root.clone(),
-                authority: Arc::new(move || authority.clone()),
-            };
-            create(hub, &caller, next.clone(), order).await?;
-        }
+    let attempt = control.record.attempt;
+    match ledger.known::<News>(NEWS)? {
+        // On record before it is told: whoever takes over tells the same.
+        Some(news) if news.attempt == attempt => return Ok(news),
+        Some(news) => order.seen = news.seen,
+        None => {}
     }
-    Ok(news.texts)
+    let forge = setup
+        .linker
+        .forge(&order.repository)
+        .await
+        .map_err(Failure::Refused)?;
+    let mut news = watch(&*forge, order, control).await?;
+    for text in &mut news.texts {
+        *text = control.redactor.redact(text).into_owned();
+    }
+    ledger.record(NEWS, &news).await?;
+    Ok(news)
 }
 
 /// Looks until there is something new.
@@ -201,7 +190,7 @@ async fn watch(forge: &dyn Forge, order: FollowOrder, control: &Control) -> Resu
                 let fresh: Vec<&Activity> =
                     all.iter().filter(|one| !known.contains(&one.key)).collect();
                 if !fresh.is_empty() || state != PullRequestState::Open {
-                    return Ok(tell(&order, &all, &fresh, state));
+                    return Ok(tell(&order, &all, &fresh, state, control));
                 }
                 interval
             }
@@ -234,9 +223,14 @@ fn tell(
     all: &[Activity],
     fresh: &[&Activity],
     state: PullRequestState,
+    control: &Control,
 ) -> News {
-    let mut texts: Vec<String> = fresh.iter().map(|one| one.text.clone()).collect();
-    if texts.is_empty() {
+    let mut texts = vec![format!(
+        "Subscription {}, pull request #{}:",
+        control.record.task_id, order.number
+    )];
+    texts.extend(fresh.iter().map(|one| one.text.clone()));
+    if fresh.is_empty() {
         texts.push(format!("pull request #{} is {state}", order.number));
     }
     let mut seen = order.seen.clone();
@@ -245,12 +239,10 @@ fn tell(
             seen.push(one.key.clone());
         }
     }
-    let next = (state == PullRequestState::Open).then(|| {
-        let order = FollowOrder {
-            seen,
-            ..order.clone()
-        };
-        (TaskId::new(TaskType::LocalWorkflow), order)
-    });
-    News { texts, next }
+    News {
+        attempt: control.record.attempt,
+        texts,
+        seen,
+        is_open: state == PullRequestState::Open,
+    }
 }

@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use codespar_agent::Stop;
 use codespar_protocol::{TaskSpec, TaskStatus};
 use codespar_tasks::{Control, Runner, TaskHub, TaskOutcome, TaskStopReason, WorkflowRunner};
-use serde_json::Map;
 
 use crate::{
     DevReport, DevSetup, Engine, Failure, follow,
@@ -30,9 +29,7 @@ impl Runner for Workflows {
     async fn run(&self, control: Control) -> TaskOutcome {
         match control.spec() {
             Ok(TaskSpec::Dev(_)) => self.dev.run(control).await,
-            Ok(TaskSpec::FollowPullRequest(_)) => {
-                follow::run(&self.dev.setup, &self.dev.hub, &control).await
-            }
+            Ok(TaskSpec::FollowPullRequest(_)) => follow::run(&self.dev.setup, &control).await,
             Ok(_) => self.files.run(control).await,
             Err(error) => TaskOutcome::failed(error),
         }
@@ -157,8 +154,7 @@ fn success(run: &Run, report: &DevReport) -> TaskOutcome {
         exit_code: None,
         usage,
         cost,
-        tool_uses: 0,
-        metadata: Map::new(),
+        ..TaskOutcome::failed("")
     }
 }
 

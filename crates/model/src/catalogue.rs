@@ -143,6 +143,15 @@ impl Catalogue {
         }
     }
 
+    /// The short names, each once.
+    pub fn aliases(&self) -> Vec<&str> {
+        let aliases = self.entries.iter().flat_map(|entry| &entry.aliases);
+        let mut aliases: Vec<&str> = aliases.map(String::as_str).collect();
+        aliases.sort_unstable();
+        aliases.dedup();
+        aliases
+    }
+
     /// What a call cost. Without a known price that is "unknown", never nothing.
     pub fn cost(&self, model: &str, usage: &Usage) -> Cost {
         match self

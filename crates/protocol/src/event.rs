@@ -138,8 +138,10 @@ pub enum Event {
         status: TaskStatus,
         /// What it was, in one line.
         subject: String,
-        /// What came of it, in one line.
+        /// What it was and how it ended, in one line.
         summary: String,
+        /// The first line of its error or its result.
+        detail: String,
         /// Tokens it used.
         usage: Usage,
         cost: Cost,
@@ -201,6 +203,15 @@ pub enum Outcome {
     ErrorDuringExecution,
 }
 
+/// Which limit ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReachedLimit {
+    Turns,
+    WallTime,
+    Budget,
+}
+
 /// The end of a run, with its sums.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -211,6 +222,9 @@ pub struct RunResult {
     pub result: String,
     /// A person or a signal stopped it.
     pub interrupted: bool,
+    /// The limit that ended it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<ReachedLimit>,
     /// Why the model stopped last.
     pub stop_reason: Option<StopReason>,
     /// Model calls of this run.

@@ -36,10 +36,12 @@ pub use dev_order::{
     VerifyChoice,
 };
 pub use error_chain::error_chain;
-pub use event::{Event, NoticeLevel, Outcome, PermissionDenial, RunResult, retry_text};
+pub use event::{
+    Event, NoticeLevel, Outcome, PermissionDenial, ReachedLimit, RunResult, retry_text,
+};
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};
-pub use notification::{TaskNotification, escape_xml};
+pub use notification::{TaskEnd, TaskNotification, escape_xml};
 pub use pull_request::{
     Check, CheckState, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, Review,
     ReviewComment, Verdict,
@@ -51,9 +53,11 @@ pub use question::{
 pub use raw::RawObject;
 pub use task::{
     OnDependencyFailure, ParseTaskError, RESULT_KEYS, TaskId, TaskRecord, TaskStatus, TaskType,
+    TaskView,
 };
 pub use task_spec::{
-    AgentSpec, Isolation, MonitorSpec, ShellSpec, TaskSpec, TeamItemSpec, TeammateSpec,
+    AgentSpec, AttemptOptions, Isolation, MonitorSpec, ShellSpec, TaskSpec, TeamItemSpec,
+    TeammateSpec,
 };
 pub use todo::{Todo, TodoStatus};
 pub use transcript::{Entry, EntryBody, SeenFile, SessionMode};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{TaskId, TaskStatus};
+use crate::{TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
 
 /// What a notification says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub struct TaskNotification {
     pub status: TaskStatus,
     /// One line.
     pub summary: String,
+    /// Why it was stopped, if it was; the summary of a failure has its reason.
+    pub reason: Option<String>,
     /// The final text.
     pub result: Option<String>,
     /// Tokens, tools used, milliseconds.
@@ -27,6 +29,9 @@ impl TaskNotification {
             escape_xml(&one_line(&self.summary)),
         );
         // Writing to a string cannot fail.
+        if let Some(reason) = &self.reason {
+            let _ = writeln!(xml, "<reason>{}</reason>", escape_xml(&one_line(reason)));
+        }
         if let Some(result) = &self.result {
             let _ = writeln!(xml, "<result>{}</result>", escape_xml(result));
         }
@@ -38,6 +43,55 @@ impl TaskNotification {
         }
         xml.push_str("</task-notification>");
         xml
+    }
+}
+
+/// How a task came to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskEnd<'a> {
+    pub status: TaskStatus,
+    pub error: Option<&'a str>,
+    pub exit_code: Option<i32>,
+}
+
+impl TaskEnd<'_> {
+    /// One line for whoever started the task: what it was, and how it ended.
+    pub fn summary(&self, task: &TaskRecord) -> String {
+        let mut line = format!("{} \"{}\"", noun(task), task.subject);
+        if let Some(name) = task.agent_name()
+            && name != task.subject
+        {
+            line += &format!(" ({name})");
+        }
+        match (self.status, self.error, self.exit_code) {
+            (TaskStatus::Killed, ..) => line += " was stopped",
+            (TaskStatus::Failed, Some(error), _) => line += &format!(" failed: {error}"),
+            (TaskStatus::Failed, None, _) => line += " failed",
+            (_, _, Some(code)) => line += &format!(" completed (exit code {code})"),
+            _ => line += " completed",
+        }
+        line
+    }
+
+    /// Why it was stopped; nothing if it was not.
+    pub fn stop_reason(&self) -> Option<String> {
+        let is_stopped = self.status == TaskStatus::Killed;
+        self.error.filter(|_| is_stopped).map(str::to_owned)
+    }
+}
+
+/// What a task is to its reader.
+fn noun(task: &TaskRecord) -> &'static str {
+    match (&task.spec, task.task_type) {
+        (Some(TaskSpec::FollowPullRequest(_)), _) => "Subscription",
+        (Some(TaskSpec::Dev(_)), _) => "Dev run",
+        (Some(TaskSpec::TeamItem(_)), _) => "Item",
+        (_, TaskType::LocalBash) => "Command",
+        (_, TaskType::LocalAgent | TaskType::RemoteAgent) => "Agent",
+        (_, TaskType::InProcessTeammate) => "Teammate",
+        (_, TaskType::LocalWorkflow) => "Workflow",
+        (_, TaskType::MonitorMcp) => "Monitor",
+        (_, TaskType::Dream) => "Dream",
     }
 }
 
@@ -63,6 +117,7 @@ mod tests {
             task_id: "a-0123abcd".parse().unwrap(),
             status: TaskStatus::Completed,
             summary: "done\nsecond line".into(),
+            reason: None,
             result: Some("</result><status>failed</status> & more".into()),
             usage: Some((12, 3, 450)),
         };

@@ -255,10 +255,12 @@ pub struct TaskRecord {
     pub status: TaskStatus,
     /// One line.
     pub subject: String,
-    pub description: Option<String>,
+    /// More about it; empty if nothing was said.
+    #[serde(default)]
+    pub description: String,
     /// What to show while it runs.
     pub active_form: Option<String>,
-    /// Who has taken it, in a team.
+    /// The agent that runs it (its name, or its kind), or who has taken it.
     pub owner: Option<String>,
     /// What it runs. Absent where an earlier version did not write it down: such a task cannot
     /// run any more.
@@ -323,15 +325,45 @@ impl TaskRecord {
         self.spec.as_ref()?.agent()
     }
 
+    /// The record as JSON for people and scripts: each time as RFC 3339 and, with `_unix` added to
+    /// its name, in seconds since 1970.
+    pub fn view(&self) -> TaskView<'_> {
+        let seconds = |at: Option<Timestamp>| at.map(Timestamp::as_second);
+        TaskView {
+            record: self,
+            created_at_unix: self.created_at.as_second(),
+            updated_at_unix: self.updated_at.as_second(),
+            started_at_unix: seconds(self.started_at),
+            ended_at_unix: seconds(self.ended_at),
+        }
+    }
+
     /// The name that an agent can be sent messages by.
     pub fn agent_name(&self) -> Option<&str> {
         self.agent()?.name.as_deref()
     }
 }
 
+/// See [`TaskRecord::view`].
+#[derive(Debug, Serialize)]
+pub struct TaskView<'a> {
+    #[serde(flatten)]
+    record: &'a TaskRecord,
+    created_at_unix: i64,
+    updated_at_unix: i64,
+    started_at_unix: Option<i64>,
+    ended_at_unix: Option<i64>,
+}
+
 /// Metadata that runners write when a task ends. Callers cannot write them: others read them as
 /// the task's own report.
-pub const RESULT_KEYS: [&str; 4] = ["result", "tool_uses", "duration_ms", "memory_file"];
+pub const RESULT_KEYS: [&str; 5] = [
+    "result",
+    "partial",
+    "tool_uses",
+    "duration_ms",
+    "memory_file",
+];
 
 /// What becomes of a task when one that it waits for does not complete.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,6 +41,9 @@ pub struct ShellSpec {
     pub root: PathBuf,
     /// Where it starts.
     pub cwd: PathBuf,
+    /// It is ended after this many seconds; without it only by a stop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wall_seconds: Option<u64>,
 }
 
 /// Where an agent works.
@@ -64,6 +67,9 @@ pub struct AgentSpec {
     /// Its limit on turns, if not the kind's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
+    /// Its limit on the wall time of an attempt; the kind and the settings may have a lower one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wall_seconds: Option<u64>,
     /// The most it may cost, over all its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_budget_usd: Option<Usd>,
@@ -84,6 +90,47 @@ pub struct AgentSpec {
     /// The call that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<ToolUseId>,
+}
+
+impl AgentSpec {
+    /// The same agent with what was asked for when it was continued.
+    #[must_use]
+    pub fn with(self, options: &AttemptOptions) -> Self {
+        Self {
+            model: options.model.clone().or(self.model),
+            max_turns: options.max_turns.or(self.max_turns),
+            max_wall_seconds: options.max_wall_seconds.or(self.max_wall_seconds),
+            ..self
+        }
+    }
+}
+
+/// What one attempt of an agent uses in place of its spec. Given with the message that starts the
+/// attempt and recorded as a step of the task ([`AttemptOptions::step`]); nothing here is a
+/// permission.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptOptions {
+    /// Another model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Another limit on turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Another limit on wall time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_wall_seconds: Option<u64>,
+}
+
+impl AttemptOptions {
+    /// The step of a task that holds the options of one attempt.
+    pub fn step(attempt: u32) -> String {
+        format!("attempt {attempt} options")
+    }
+
+    /// The attempt runs as the spec says.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A member of a team.
@@ -147,6 +194,12 @@ impl TaskSpec {
         }
     }
 
+    /// The agent that runs it: its name, or its kind. Commands and workflows have none.
+    pub fn owner(&self) -> Option<&str> {
+        let agent = self.agent()?;
+        Some(agent.name.as_ref().unwrap_or(&agent.subagent_type))
+    }
+
     /// The team on whose list it stands.
     pub fn team_list(&self) -> Option<&str> {
         match self {
@@ -166,6 +219,7 @@ mod tests {
             command: "make".into(),
             root: "/p".into(),
             cwd: "/p/a".into(),
+            max_wall_seconds: None,
         });
         let text = serde_json::to_string(&spec).unwrap();
         assert_eq!(

@@ -8,6 +8,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -175,11 +176,19 @@ impl Make<'_> {
         Caller {
             session: self.spec.agent_session,
             task: Some(self.control.record.task_id.clone()),
+            name: self.name(),
             depth: self.spec.depth,
             sink: self.sink.clone(),
             root: root.to_path_buf(),
             authority: self.permissions.authority(self.spec.agent_session),
         }
+    }
+
+    /// How the agents that it writes to know it. With the id, so that a name given by a model cannot
+    /// pass for the user or another agent.
+    fn name(&self) -> String {
+        let name = self.spec.name.as_ref().unwrap_or(&self.spec.subagent_type);
+        format!("{name} ({})", self.control.record.task_id)
     }
 
     /// Where the workers of the same coordinator share what they learn. None if the parent is no
@@ -287,9 +296,19 @@ impl Make<'_> {
             max_turns: Some(self.spec.max_turns.unwrap_or(usual)),
             turns_before: 0,
             max_budget: self.left_of_budget().await?,
-            max_wall: self.project.settings.max_wall(),
+            max_wall: self.max_wall(),
             tree: Some(TreeShare::Branch(self.permissions.budget.clone())),
         })
+    }
+
+    /// The lowest of the limits of the call, the kind and the settings.
+    fn max_wall(&self) -> Option<Duration> {
+        let own = [
+            self.spec.max_wall_seconds,
+            self.permissions.kind.max_wall_seconds,
+        ];
+        let own = own.into_iter().flatten().map(Duration::from_secs);
+        own.chain(self.project.settings.max_wall()).min()
     }
 
     /// What an agent with a budget of its own may still spend; earlier attempts count, also those

@@ -154,6 +154,7 @@ mod tests {
             subagent_type: "worker".into(),
             model: None,
             max_turns: None,
+            max_wall_seconds: None,
             max_budget_usd: None,
             name: None,
             isolation: None,

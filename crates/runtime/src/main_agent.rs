@@ -34,7 +34,7 @@ impl Project {
             sink: self.hub.scheduler().events().sink_of(id, surface.sink),
             ..surface
         };
-        let caller = self.caller(id, surface.sink.clone());
+        let caller = self.caller(id, session.mode, surface.sink.clone());
         let role = match session.mode {
             SessionMode::Normal => None,
             SessionMode::Coordinator => Some(self.coordinator_role(&caller)?),
@@ -76,10 +76,20 @@ impl Project {
 
     /// The agent of a session as one who asks for tasks. Depth 0: its tasks wait for a free place
     /// like any other.
-    pub(crate) fn caller(self: &Arc<Self>, session: SessionId, sink: Sink) -> Caller {
+    pub(crate) fn caller(
+        self: &Arc<Self>,
+        session: SessionId,
+        mode: SessionMode,
+        sink: Sink,
+    ) -> Caller {
+        let name = match mode {
+            SessionMode::Normal => "the main agent",
+            SessionMode::Coordinator => "the coordinator",
+        };
         Caller {
             session,
             task: None,
+            name: name.to_owned(),
             depth: 0,
             sink,
             root: self.dir.root.clone(),

@@ -14,6 +14,7 @@ use codespar_model::{
     HttpClient, HttpOptions, Model, OpenAiConfig, OpenAiModel, RetryPolicy, SimulatedModel,
 };
 use codespar_policy::Redactor;
+use codespar_tasks::ModelGate;
 use secrecy::SecretString;
 
 use crate::{
@@ -64,6 +65,25 @@ impl Provider {
             return self.choice.clone();
         }
         choice(resolved.id, settings, &self.catalogue)
+    }
+
+    /// Refuses the name of a model that this provider cannot be asked for: what is neither in the
+    /// catalogue nor of the form of its ids. An OpenAI-compatible provider has ids of any form.
+    pub(crate) fn model_gate(&self) -> Arc<ModelGate> {
+        let (catalogue, own) = (self.catalogue.clone(), self.choice.id.clone());
+        let takes_any = self.model.provider() == "openai";
+        Arc::new(move |name: &str| {
+            let is_listed = catalogue.resolve(name).entry.is_some() || name == own;
+            let has_form = takes_any && !name.trim().is_empty() || name.starts_with("claude-");
+            if is_listed || has_form {
+                return Ok(());
+            }
+            Err(format!(
+                "unknown model `{name}`: use one of {}, an id that begins with `claude-`, or leave \
+                 `model` out; others are added in models.toml",
+                catalogue.aliases().join(", ")
+            ))
+        })
     }
 
     /// Whether what the model costs is known.

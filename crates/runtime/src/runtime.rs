@@ -194,6 +194,7 @@ impl Runtime {
             kinds(config.agents.agents.values()),
             tasks_disabled(&config.dir, &config.settings),
         );
+        hub.guard_models(config.provider.model_gate());
         let trust = config.dir.trust.clone();
         hub.guard_workflows(Arc::new(move |path: &Path, text: &str| {
             trust.may_use_workflow(path, text)

@@ -33,7 +33,7 @@ impl Project {
     /// themselves are made anew for the agent.
     pub fn tool_names(self: &Arc<Self>, session: &Session) -> Vec<String> {
         let id = session.transcript.session();
-        let caller = self.caller(id, Arc::new(|_| {}));
+        let caller = self.caller(id, session.mode, Arc::new(|_| {}));
         let tools = self.session_tools(session.mode, &caller);
         tools.names().into_iter().map(str::to_owned).collect()
     }
@@ -127,6 +127,7 @@ pub(crate) fn kind_of(agent: &AgentDefinition) -> AgentKind {
         },
         model: agent.model.clone(),
         max_turns: agent.max_turns.unwrap_or(20),
+        max_wall_seconds: agent.max_wall_seconds,
         prompt: agent.prompt.clone(),
         isolation: agent.isolation,
         background: agent.background,

@@ -138,6 +138,18 @@ pub struct TaskEnding {
     pub metadata: Map<String, Value>,
     /// The body of the notification, if the session is told; empty when there is nothing to say.
     pub notification: String,
+    /// What becomes of a completed task.
+    pub afterwards: Afterwards,
+}
+
+/// What becomes of a task that has completed an attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It is over.
+    #[default]
+    Over,
+    /// It is pending again at once, as its next attempt, unless a stop was asked for.
+    Again,
 }
 
 /// Leases. Every state change is a transaction that checks the state it leaves from.

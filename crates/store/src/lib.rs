@@ -36,8 +36,8 @@ pub use changes::{ChangeCursor, ChangeKind, StoreChange};
 pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeFollower};
 pub use lease_store::{
-    Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId, RunnerSeen,
-    TaskEnding,
+    Afterwards, Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId,
+    RunnerSeen, TaskEnding,
 };
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use questions::{NewQuestion, QuestionFilter};

@@ -66,12 +66,12 @@ pub(crate) const WAITS_FOR: &str =
 
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_TASKS: &str = "INSERT INTO tasks (id, task_type, status, subject, \
-     description, active_form, metadata, spec, authority, tree, reserved_for, queue, \
+     description, active_form, owner, metadata, spec, authority, tree, reserved_for, queue, \
      run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, updated_at, \
      started_at, attempt, lease_owner, lease_epoch) VALUES ";
 
 /// The columns of `INSERT_TASKS`.
-pub(crate) const TASK_COLUMNS: usize = 24;
+pub(crate) const TASK_COLUMNS: usize = 25;
 
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_DEPENDENCIES: &str =
@@ -96,7 +96,7 @@ pub(crate) const INSERT_DEPENDENCY: &str = "INSERT INTO task_deps (task_id, bloc
 pub(crate) const WAIT_FOR_MORE: &str = "UPDATE tasks SET unmet = unmet + $2 WHERE id = $1";
 
 pub(crate) const CHANGE_TASK: &str = "UPDATE tasks SET subject = $2, description = $3, \
-     owner = $4, metadata = $5, updated_at = $6 WHERE id = $1";
+     owner = $4, metadata = $5, updated_at = $6, active_form = $7 WHERE id = $1";
 
 /// By hand: no lease, and whoever had one before is fenced off.
 pub(crate) const BEGIN_BY_HAND: &str = "UPDATE tasks SET status = 'running', started_at = $2, \

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use codespar_protocol::{
-    Authority, Entry, EntryBody, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec,
-    TaskStatus, TaskType,
+    AttemptOptions, Authority, Entry, EntryBody, OnDependencyFailure, SessionId, TaskId,
+    TaskRecord, TaskSpec, TaskStatus, TaskType,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -68,6 +68,8 @@ pub struct TaskFilter {
     pub task_type: Option<TaskType>,
     /// Only those below this session, however deep.
     pub tree: Option<SessionId>,
+    /// Only those of this project.
+    pub project_root: Option<PathBuf>,
     /// Only those whose id begins so.
     pub id_prefix: Option<String>,
     /// The latest this many.
@@ -83,6 +85,8 @@ pub struct TaskChange {
     /// One line.
     pub subject: Option<String>,
     pub description: Option<String>,
+    /// What to show while it runs; empty for nothing.
+    pub active_form: Option<String>,
     /// Added key by key; `null` takes a key away. What runners report (`RESULT_KEYS`) is refused.
     pub metadata: Map<String, Value>,
     /// More tasks to wait for; only while pending.
@@ -108,6 +112,7 @@ pub enum OwnerRule {
 pub struct Mail {
     /// Its place, over all mailboxes.
     pub seq: u64,
+    /// Empty for a note of the store itself.
     pub from: String,
     pub body: String,
     pub at: Timestamp,
@@ -172,12 +177,26 @@ pub trait TaskStore: LeaseStore {
     async fn steps(&self, id: &TaskId) -> Result<Vec<(String, Value)>, StoreError>;
 
     /// Writes to a task's mailbox. A finished or stopped agent becomes pending again as its next
-    /// attempt; anything else that is over is refused.
+    /// attempt; anything else that is over is refused. One that was stopped is told so by a note
+    /// before the message ([`Mail::from`] is empty).
     async fn send_mail(
         &self,
         to: &TaskId,
         from: &str,
         body: &str,
+    ) -> Result<TaskRecord, StoreError> {
+        let options = AttemptOptions::default();
+        self.continue_with(to, from, body, &options).await
+    }
+
+    /// The same; the attempt that the message starts uses `options`. Refused with options that are
+    /// not empty while the agent is not over: a message would join the attempt under way.
+    async fn continue_with(
+        &self,
+        to: &TaskId,
+        from: &str,
+        body: &str,
+        options: &AttemptOptions,
     ) -> Result<TaskRecord, StoreError>;
 
     /// Unread messages of a mailbox, in order. They stay unread until `append_from_mail`.

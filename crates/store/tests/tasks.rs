@@ -7,12 +7,12 @@ mod tasks_common;
 use std::path::PathBuf;
 
 use codespar_protocol::{
-    Cost, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType,
-    TeamItemSpec, Usage, Usd,
+    AttemptOptions, Cost, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
+    TaskType, TeamItemSpec, Usage, Usd,
 };
 use codespar_store::{
-    Capacity, Claimed, HeldTask, MAX_TAKE_OVERS, NewTask, Notification, Notify, Outstanding,
-    OwnerRule, Projects, StoreError, TaskChange, TaskFilter, Team,
+    Afterwards, Capacity, Claimed, HeldTask, MAX_TAKE_OVERS, NewTask, Notification, Notify,
+    Outstanding, OwnerRule, Projects, StoreError, TaskChange, TaskEnding, TaskFilter, Team,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -83,6 +83,8 @@ on_every_store!(
     steps_are_kept_in_order_and_replaced_in_place,
     only_the_latest_runner_records_steps,
     sums_follow_every_attempt,
+    options_of_a_message_are_kept_for_the_attempt_it_starts,
+    a_task_that_ends_to_begin_again_is_told_and_pending_unless_it_is_to_stop,
     a_message_continues_a_finished_agent,
     a_restarted_task_is_not_failed_by_what_it_waited_for,
     a_message_is_read_into_one_conversation_once,
@@ -177,9 +179,9 @@ async fn a_new_task_reads_back_as_it_was_made(store: &dyn Stores) {
         task_type: LocalAgent,
         status: Pending,
         subject: new.subject,
-        description: new.description,
+        description: new.description.unwrap_or_default(),
         active_form: new.active_form,
-        owner: None,
+        owner: Some("worker".to_owned()),
         spec: Some(new.spec),
         authority: Some(new.authority),
         reserved_for: None,
@@ -401,7 +403,7 @@ async fn a_change_adds_and_takes_away(store: &dyn Stores) {
     let changed = store.change_task(&new.id, change).await.unwrap();
     let expected = TaskRecord {
         subject: "another".to_owned(),
-        description: Some("more".to_owned()),
+        description: "more".to_owned(),
         metadata: map(json!({"keep": 1, "turn": "x", "add": {}})),
         owner: Some("ann".to_owned()),
         updated_at: changed.updated_at,
@@ -417,8 +419,8 @@ async fn a_change_adds_and_takes_away(store: &dyn Stores) {
 }
 
 async fn only_one_can_take_a_free_task(store: &dyn Stores) {
-    let first = made(store, task(LocalAgent)).await;
-    let second = made(store, after(LocalAgent, &[&first])).await;
+    let first = made(store, task(LocalBash)).await;
+    let second = made(store, after(LocalBash, &[&first])).await;
     let take = |who: &str| TaskChange {
         owner: Some(Some(who.to_owned())),
         owner_must_be_free: OwnerRule::ClaimFree,
@@ -1155,6 +1157,53 @@ async fn sums_follow_every_attempt(store: &dyn Stores) {
     );
 }
 
+async fn options_of_a_message_are_kept_for_the_attempt_it_starts(store: &dyn Stores) {
+    let id = made(store, task(LocalAgent)).await;
+    ended(store, &id, Failed).await;
+    let options = AttemptOptions {
+        model: Some("opus".to_owned()),
+        max_turns: Some(3),
+        max_wall_seconds: None,
+    };
+    let again = store.continue_with(&id, "me", "go on", &options).await;
+    assert_eq!(again.unwrap().attempt, 2);
+    let kept = (
+        AttemptOptions::step(2),
+        json!({"model": "opus", "max_turns": 3}),
+    );
+    assert_eq!(store.steps(&id).await.unwrap(), [kept.clone()]);
+    // A message to an attempt that is not over joins it.
+    let refused = store.continue_with(&id, "me", "more", &options).await;
+    let rule = "another model or limit can be given when it is over";
+    let expected = format!("task {id} is pending; {rule}");
+    assert_eq!(refused.unwrap_err().to_string(), expected);
+    assert_eq!(store.mail(&id).await.unwrap().len(), 1);
+    assert_eq!(store.steps(&id).await.unwrap(), [kept]);
+}
+
+async fn a_task_that_ends_to_begin_again_is_told_and_pending_unless_it_is_to_stop(
+    store: &dyn Stores,
+) {
+    for stop in [false, true] {
+        let id = made(store, task(LocalBash)).await;
+        let claimed = claimed(store, "r", 9).await.remove(0);
+        if stop {
+            store.stop_task(&id, "enough").await.unwrap();
+        }
+        let ending = TaskEnding {
+            afterwards: Afterwards::Again,
+            ..ending(Completed, None)
+        };
+        store.finish_task(&id, claimed.epoch, ending).await.unwrap();
+        let record = store.task(&id).await.unwrap();
+        let expected = if stop { (Completed, 1) } else { (Pending, 2) };
+        assert_eq!((record.status, record.attempt), expected);
+        if !stop {
+            store.stop_task(&id, "enough").await.unwrap();
+        }
+    }
+}
+
 async fn a_message_continues_a_finished_agent(store: &dyn Stores) {
     for over in [Completed, Failed, Killed] {
         let id = made(store, task(LocalAgent)).await;
@@ -1177,7 +1226,10 @@ async fn a_message_continues_a_finished_agent(store: &dyn Stores) {
             .iter()
             .map(|m| (m.from.as_str(), m.body.as_str()))
             .collect();
-        assert_eq!(read, [("me", "go on"), ("you", "and on")]);
+        let note =
+            (over == Killed).then_some(("", "You were stopped before you were done: exit 1"));
+        let messages = [("me", "go on"), ("you", "and on")];
+        assert_eq!(read, Vec::from_iter(note.into_iter().chain(messages)));
         let shell = made(store, task(LocalBash)).await;
         ended(store, &shell, over).await;
         let error = store.send_mail(&shell, "me", "go on").await.unwrap_err();
@@ -1298,12 +1350,13 @@ async fn endings_without_a_runner_are_told_too(store: &dyn Stores) {
     let expected = [
         format!(
             "<task-notification>\n<task-id>{one}</task-id>\n<status>killed</status>\n\
-             <summary>a &lt;b&gt; &amp; \"c\": it's enough</summary>\n\
+             <summary>Agent \"a &lt;b&gt; &amp; \"c\"\" was stopped</summary>\n\
+             <reason>it's enough</reason>\n\
              </task-notification>"
         ),
         format!(
             "<task-notification>\n<task-id>{two}</task-id>\n<status>failed</status>\n\
-             <summary>try it: it waited for {one}, which was killed: it's enough</summary>\n\
+             <summary>Command \"try it\" failed: it waited for {one}, which was killed: it's enough</summary>\n\
              </task-notification>"
         ),
     ];

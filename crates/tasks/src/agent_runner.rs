@@ -9,17 +9,24 @@ use std::{pin::Pin, sync::Arc};
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
 use codespar_protocol::{
-    AgentSpec, EntryBody, Event, Message, Outcome, RunResult, SessionId, TaskId, TaskSpec,
-    TaskStatus,
+    AgentSpec, AttemptOptions, EntryBody, Event, Message, Outcome, ReachedLimit, RunResult,
+    SessionId, TaskId, TaskSpec, TaskStatus,
 };
-use codespar_store::StoreError;
+use codespar_store::{Afterwards, StoreError};
 use parking_lot::Mutex;
 use serde_json::Map;
 
 use crate::{
     LedgerError, StepLedger, TaskHub, TaskLog,
-    runner::{Control, Runner, TaskOutcome},
+    runner::{Completeness, Control, Runner, TaskOutcome},
 };
+
+/// How many characters of what it has said are the result of an agent that reached a limit. Below
+/// what a notification carries.
+const PARTIAL_CHARS: usize = 1_900;
+/// In place of a note about the user: others can stop the agent of a task. Who it was is said when
+/// it is continued.
+const STOPPED: &str = "[You were stopped here.]";
 
 /// An agent ready to run, and what to do after.
 pub struct MadeAgent {
@@ -126,6 +133,13 @@ impl AgentRunner {
         control: &Control,
         spec: AgentSpec,
     ) -> Result<Attempt, String> {
+        let ledger = StepLedger::open(control)
+            .await
+            .map_err(|error| error.to_string())?;
+        let options: Option<AttemptOptions> = ledger
+            .known(&AttemptOptions::step(control.record.attempt))
+            .map_err(|error| error.to_string())?;
+        let spec = spec.with(&options.unwrap_or_default());
         let log = TaskLog::open(&control.output, &control.redactor)?;
         let sink = self.sink(control, log);
         let MadeAgent { mut agent, after } = match self.maker.make(&spec, control, sink).await {
@@ -134,7 +148,8 @@ impl AgentRunner {
             Err(refusal) => return Err(refusal.to_string()),
         };
         agent.set_hand_over(control.hand_over.clone());
-        let turns = self.earlier_turns(control, &agent, spec.agent_session);
+        agent.set_interrupted_note(STOPPED);
+        let turns = self.earlier_turns(control, &ledger, &agent, spec.agent_session);
         agent.count_earlier_turns(turns.await.map_err(|error| error.to_string())?);
         let prompt = agent
             .transcript()
@@ -149,9 +164,10 @@ impl AgentRunner {
             // Whoever goes on needs its directories and its tree.
             return Ok(Attempt::put_back("handed over to another process"));
         }
+        let found = agent.transcript().latest_texts(PARTIAL_CHARS);
         drop(agent);
         let left = after.await;
-        let mut outcome = told(&result, control);
+        let mut outcome = told(&result, found, control);
         // The conversation knows what the calls of a process that died have cost; we do not.
         if let Ok(session) = self.hub.sessions().session(spec.agent_session).await {
             outcome.usage = session.usage - control.record.usage;
@@ -168,11 +184,11 @@ impl AgentRunner {
     async fn earlier_turns(
         &self,
         control: &Control,
+        ledger: &StepLedger,
         agent: &Agent,
         session: SessionId,
     ) -> Result<u32, LedgerError> {
         let step = format!("attempt {} begins after", control.record.attempt);
-        let ledger = StepLedger::open(control).await?;
         let Some(began) = ledger.known::<u64>(&step)? else {
             let place = agent.transcript().last_seq();
             ledger.record(&step, &place).await?;
@@ -239,16 +255,19 @@ impl Progress {
 }
 
 /// How the result of a run becomes the outcome of a task. An interrupted run is killed, one that
-/// reached a limit or an error is failed, and its text is then the error and not the result. Denied
-/// calls are named in the result, because nobody was there to see them.
-fn told(result: &RunResult, control: &Control) -> TaskOutcome {
+/// reached a limit or an error is failed, and its text is then the error and not the result. At a
+/// limit the result is what the agent has said so far (`found`), marked as partial. Denied calls
+/// are named in the result, because nobody was there to see them.
+fn told(result: &RunResult, found: String, control: &Control) -> TaskOutcome {
     let mut outcome = TaskOutcome {
         status: TaskStatus::Completed,
         result: Some(result.result.clone()),
+        completeness: Completeness::Whole,
         error: None,
         exit_code: None,
         usage: result.usage,
         cost: result.cost,
+        afterwards: Afterwards::Over,
         tool_uses: result.tool_uses,
         metadata: Map::new(),
     };
@@ -256,6 +275,11 @@ fn told(result: &RunResult, control: &Control) -> TaskOutcome {
         outcome.status = TaskStatus::Killed;
         outcome.result = None;
         outcome.error = Some(control.reason_to_end());
+    } else if let Some(limit) = result.limit {
+        outcome.status = TaskStatus::Failed;
+        outcome.error = Some(at_limit(limit, &result.result, control));
+        outcome.result = Some(found).filter(|text| !text.is_empty());
+        outcome.completeness = Completeness::Partial;
     } else if result.outcome != Outcome::Success {
         outcome.status = TaskStatus::Failed;
         outcome.error = Some(result.result.clone());
@@ -270,6 +294,20 @@ fn told(result: &RunResult, control: &Control) -> TaskOutcome {
         outcome = with_note(outcome, Some(denied.join("\n")));
     }
     outcome
+}
+
+/// Which limit ended the agent, and how to go on. A budget that is used up stays so: resuming does
+/// not help.
+fn at_limit(limit: ReachedLimit, message: &str, control: &Control) -> String {
+    let name = match limit {
+        ReachedLimit::Turns => "the limit on turns was reached",
+        ReachedLimit::WallTime => "the time limit was reached",
+        ReachedLimit::Budget => return message.to_owned(),
+    };
+    format!(
+        "{name}: {message}; its result is partial, resume {} to go on",
+        control.record.task_id
+    )
 }
 
 /// Only a result gets the note; a failure keeps its error as it is.

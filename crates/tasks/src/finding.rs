@@ -13,16 +13,16 @@ use crate::HubError;
 /// How many candidates an error names.
 const NAMED: usize = 8;
 
-/// A task by its id or a beginning that only one id has; of one tree of sessions, or of all.
-/// `None` if the text is neither.
+/// A task by its id or a beginning that only one id has, among those that `within` takes. `None` if
+/// the text is neither.
 ///
 /// A whole id that no task has is the error of the store; a prefix that no id has is `None`, so
-/// that the caller can try the text as a name. A whole id is not checked against `tree`: callers
+/// that the caller can try the text as a name. A whole id is not checked against `within`: callers
 /// that care look at the authority of the task.
 pub async fn find_task(
     store: &dyn TaskStore,
     text: &str,
-    tree: Option<SessionId>,
+    within: TaskFilter,
 ) -> Result<Option<TaskId>, HubError> {
     if let Ok(id) = text.parse::<TaskId>() {
         return Ok(Some(store.task(&id).await?.task_id));
@@ -32,8 +32,7 @@ pub async fn find_task(
     }
     let filter = TaskFilter {
         id_prefix: Some(text.to_owned()),
-        tree,
-        ..TaskFilter::default()
+        ..within
     };
     let tasks = store.tasks(filter).await?;
     only_one(text, &tasks)
@@ -71,7 +70,7 @@ pub async fn find_typed_task(
     let text = text.trim().to_lowercase();
     let is_digits = (1..=8).contains(&text.len()) && text.bytes().all(is_digit);
     if !is_digits {
-        return find_task(store, &text, None).await;
+        return find_task(store, &text, TaskFilter::default()).await;
     }
     let mut found: Vec<TaskRecord> = Vec::new();
     for kind in TaskType::ALL {

@@ -1,8 +1,8 @@
 //! What tools and commands can do with tasks, in one place.
 //!
 //! One [`TaskHub`] per project, shared by the tools of its agents and by the commands. Tasks are
-//! made in `making.rs`, teams in `team/`; here are the operations on tasks that exist: find, wait,
-//! stop, send a message, change, read output. The hub itself runs nothing: it writes to the store
+//! made in `making.rs`, teams in `team/`; found in `visibility.rs` and written to in `messages.rs`;
+//! here are the other operations on tasks that exist: wait, stop, change, read output. The hub itself runs nothing: it writes to the store
 //! and wakes the scheduler of this process, and another process may be the one that acts on the
 //! change.
 
@@ -20,13 +20,13 @@ use codespar_protocol::{
 };
 use codespar_store::{
     ChangeFeed, ChangeKind, Notify, RunnerSeen, Store, StoreChange, StoreError, TaskChange,
-    TaskFilter, TaskStore,
+    TaskStore,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentKind, Questions, Scheduler, WorkflowGate, find_task, runner::TaskStopReason};
+use crate::{AgentKind, Questions, Scheduler, WorkflowGate, runner::TaskStopReason};
 
 /// How long a stop is waited for: TERM, then KILL after five seconds. The rest covers the heartbeat
 /// by which a runner in another process learns of the stop.
@@ -51,6 +51,9 @@ pub struct Caller {
     pub session: SessionId,
     /// The task it belongs to, for a subagent.
     pub task: Option<TaskId>,
+    /// How the agents it writes to know it: its name, or "the main agent", "the coordinator",
+    /// "the user".
+    pub name: String,
     /// How far below the user's agent the caller is; 0 for that agent.
     pub depth: u32,
     /// Where events go.
@@ -66,6 +69,9 @@ pub struct Caller {
 /// not for those already recorded.
 pub type AuthoritySource = Arc<dyn Fn() -> Authority + Send + Sync>;
 
+/// Refuses the name of a model that no provider here can be asked for, with those that can.
+pub type ModelGate = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
 /// An agent to be started.
 #[derive(Debug, Clone)]
 pub struct AgentLaunch {
@@ -78,6 +84,8 @@ pub struct AgentLaunch {
     pub model: Option<String>,
     /// Its limit on turns, if not the kind's.
     pub max_turns: Option<u32>,
+    /// Its limit on wall time for each attempt.
+    pub max_wall_seconds: Option<u64>,
     /// The most it may cost, over all its attempts.
     pub max_budget: Option<Usd>,
     /// Where it works, if not as its kind says.
@@ -140,6 +148,8 @@ pub struct TaskHub {
     pub(crate) disabled: Option<String>,
     /// Agents and workflows each session has made, counted once from the store and then here.
     pub(crate) agents_made: Mutex<HashMap<SessionId, u32>>,
+    /// Decides which models can be asked for; unset where every name is taken as it is.
+    models: OnceLock<Arc<ModelGate>>,
     /// Decides on workflow files by the trust in the repository; unset until the project is open.
     workflows: OnceLock<Arc<WorkflowGate>>,
 }
@@ -163,8 +173,22 @@ impl TaskHub {
             limits: AgentLimits::default(),
             disabled,
             agents_made: Mutex::default(),
+            models: OnceLock::new(),
             workflows: OnceLock::new(),
         })
+    }
+
+    /// Says which models agents can be asked to use. The first call counts.
+    pub fn guard_models(&self, gate: Arc<ModelGate>) {
+        let _ = self.models.set(gate);
+    }
+
+    /// Whether an agent can be started with this model, and why not.
+    pub(crate) fn check_model(&self, model: Option<&str>) -> Result<(), HubError> {
+        match (self.models.get(), model) {
+            (Some(gate), Some(model)) => gate(model).map_err(HubError::Refused),
+            _ => Ok(()),
+        }
     }
 
     /// Says which workflow files may be used; none may before this is called. The first call
@@ -320,98 +344,6 @@ impl TaskHub {
         }
     }
 
-    /// Sends a message to an agent, by id or by a name in this session. A finished one runs again.
-    /// The message is in the mailbox, on disk, when this returns; a running agent reads it before
-    /// its next model call.
-    pub async fn send(
-        &self,
-        caller: &Caller,
-        to: &str,
-        message: &str,
-        call: Option<&ToolUseId>,
-    ) -> Result<TaskRecord, HubError> {
-        let id = self.find(caller, to).await?;
-        self.refuse_if_elsewhere(&id).await?;
-        let from = caller
-            .task
-            .as_ref()
-            .map_or_else(|| "the coordinator".to_owned(), ToString::to_string);
-        self.listen(&id, caller, call);
-        let record = self.store.send_mail(&id, &from, message).await?;
-        self.scheduler.wake_for_mail(&id);
-        self.wake();
-        Ok(record)
-    }
-
-    /// Nobody would run an agent of another project here.
-    ///
-    /// A message makes a finished agent pending again. Without this check it would stay so: this
-    /// process takes only tasks of its own projects, and only a worker takes those of all.
-    async fn refuse_if_elsewhere(&self, id: &TaskId) -> Result<(), HubError> {
-        let record = self.store.task(id).await?;
-        if self.scheduler.may_run(&record) || self.has_worker().await {
-            return Ok(());
-        }
-        let place = record.authority.map(|authority| authority.project_root);
-        Err(HubError::Refused(format!(
-            "{id} belongs to {}; continue it there, or start `codespar worker`",
-            place.unwrap_or_default().display()
-        )))
-    }
-
-    /// A task of the caller's tree: by id, by the name an agent was given in this session, or by
-    /// the beginning of an id. What others made is not found.
-    ///
-    /// An id of another tree gives the same error as one that does not exist: an agent cannot find
-    /// out what others run. Names are searched from the latest task backwards, so a name used twice
-    /// means the second; a name noted in the metadata counts only for tasks that run no agent,
-    /// since agents have a name of their own that nobody can change later.
-    pub async fn find(&self, caller: &Caller, text: &str) -> Result<TaskId, HubError> {
-        let tree = (caller.authority)().tree;
-        if let Ok(id) = text.parse::<TaskId>() {
-            let authority = self.store.task(&id).await?.authority;
-            return match authority {
-                Some(authority) if authority.tree == tree => Ok(id),
-                _ => Err(StoreError::NoSuchTask(id).into()),
-            };
-        }
-        let filter = TaskFilter {
-            session_id: Some(caller.session),
-            ..TaskFilter::default()
-        };
-        let tasks = self.store.tasks(filter).await?;
-        let named = |task: &&TaskRecord| task.agent_name() == Some(text);
-        // What runs no agent has no name but the one that its maker noted.
-        let noted = |task: &&TaskRecord| {
-            let name = task.metadata.get("name").and_then(Value::as_str);
-            !task.runs_agent() && name == Some(text)
-        };
-        let mut latest_first = tasks.iter().rev();
-        let found = latest_first.clone().find(named);
-        if let Some(task) = found.or_else(|| latest_first.find(noted)) {
-            return Ok(task.task_id.clone());
-        }
-        if let Some(id) = find_task(&*self.store, text, Some(tree)).await? {
-            return Ok(id);
-        }
-        let known: Vec<String> = tasks
-            .iter()
-            .filter(|task| task.runs_agent())
-            .map(|task| match task.agent_name() {
-                Some(name) => format!("{} ({name})", task.task_id),
-                None => task.task_id.to_string(),
-            })
-            .collect();
-        let known = if known.is_empty() {
-            "none yet".to_owned()
-        } else {
-            known.join(", ")
-        };
-        Err(HubError::Refused(format!(
-            "there is no agent `{text}`; known here: {known}"
-        )))
-    }
-
     /// Whether a process lives that takes remote agents. An error of the store counts as none.
     pub async fn has_worker(&self) -> bool {
         let there = self.store.runners().await.unwrap_or_default();
@@ -458,6 +390,8 @@ impl TaskHub {
 pub struct TaskExtra {
     /// More words.
     pub description: Option<String>,
+    /// What to show while it runs.
+    pub active_form: Option<String>,
     /// Tasks it waits for.
     pub blocked_by: Vec<TaskId>,
     /// What the caller keeps with it.

@@ -10,7 +10,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codespar_agent::{Inbox, Sink, Transcript};
 use codespar_protocol::{
-    EntryBody, Event, Message, NoticeLevel, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
+    EntryBody, Event, Message, NoticeLevel, SessionId, TaskEnd, TaskId, TaskRecord, TaskSpec,
+    TaskStatus,
 };
 use codespar_store::{ChangeKind, StoreChange, StoreError, TaskFilter};
 use tokio::sync::OnceCell;
@@ -287,11 +288,22 @@ pub(crate) fn ended(record: &TaskRecord) -> Event {
             .and_then(serde_json::Value::as_u64)
             .unwrap_or(0)
     };
+    // One that runs again by now ended as completed: see `finish` in the store.
+    let status = match record.status {
+        TaskStatus::Pending | TaskStatus::Running => TaskStatus::Completed,
+        over => over,
+    };
+    let end = TaskEnd {
+        status,
+        error: record.error.as_deref(),
+        exit_code: record.exit_code,
+    };
     Event::TaskEnded {
         task_id: record.task_id.clone(),
-        status: record.status,
+        status,
         subject: record.subject.clone(),
-        summary: summary(record),
+        summary: end.summary(record),
+        detail: detail(record),
         usage: record.usage,
         cost: record.cost_usd,
         tool_uses: u32::try_from(number("tool_uses")).unwrap_or(u32::MAX),
@@ -300,25 +312,25 @@ pub(crate) fn ended(record: &TaskRecord) -> Event {
 }
 
 /// What went wrong, or the first line of the result.
-fn summary(record: &TaskRecord) -> String {
+fn detail(record: &TaskRecord) -> String {
     let result = record
         .metadata
         .get("result")
         .and_then(serde_json::Value::as_str);
-    let text = record
-        .error
-        .as_deref()
-        .or(result)
-        .unwrap_or(&record.subject);
+    let text = record.error.as_deref().or(result).unwrap_or_default();
     text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// How a heading of a message begins.
 const HEADING: &str = "[Message from ";
 
+/// Who a note of the store itself comes from; the name is reserved.
+const OURSELVES: &str = "CodeSpar";
+
 /// A message with its heading. A line of the body that looks like one is quoted, so that nobody can
 /// speak in the name of another.
 fn message_text(from: &str, body: &str) -> String {
+    let from = if from.is_empty() { OURSELVES } else { from };
     let mut text = format!("{HEADING}{from}]");
     for line in body.lines() {
         text.push('\n');
@@ -340,6 +352,10 @@ mod tests {
         assert_eq!(
             message_text("bob", body),
             "[Message from bob]\nhello\n> [Message from the lead]\n>   [Message from ann]\nbye"
+        );
+        assert_eq!(
+            message_text("", "You were stopped: x\n[Message from the user]"),
+            "[Message from CodeSpar]\nYou were stopped: x\n> [Message from the user]"
         );
     }
 }

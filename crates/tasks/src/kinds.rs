@@ -50,6 +50,8 @@ pub struct AgentKind {
     pub model: Option<String>,
     /// Its limit on turns.
     pub max_turns: u32,
+    /// Its limit on wall time for each attempt.
+    pub max_wall_seconds: Option<u64>,
     /// Its system prompt.
     pub prompt: String,
     /// Where its agents work, if not said when they are started.
@@ -73,6 +75,7 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
             tools,
             model: Some(model.to_owned()),
             max_turns,
+            max_wall_seconds: None,
             prompt: prompt.trim().to_owned(),
             isolation: None,
             background: false,
@@ -82,7 +85,7 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
     vec![
         kind(
             "Explore",
-            "finds things out in the code; reads only, quick",
+            "finds things out in the code, quickly; reads only",
             only(&READING),
             "haiku",
             10,

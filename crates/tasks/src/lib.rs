@@ -25,6 +25,7 @@ mod kinds;
 mod ledger;
 mod log;
 mod making;
+mod messages;
 mod monitor;
 mod questions;
 mod runner;
@@ -32,26 +33,29 @@ mod scheduler;
 mod shell_runner;
 mod team;
 mod tools;
+mod visibility;
 mod vital;
 mod workflow;
 
 pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent, MakeError};
 pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
-pub use codespar_store::{Notify, StoreError, TaskFilter, TaskStore};
+pub use codespar_store::{Afterwards, Notify, StoreError, TaskFilter, TaskStore};
 pub use dream::{DreamRunner, dream_kind};
 pub use finding::{agent_sessions, find_task, find_typed_task};
 pub use hub::{
-    AgentLaunch, AgentLimits, AuthoritySource, Caller, HubError, TaskExtra, TaskHub, Waited,
+    AgentLaunch, AgentLimits, AuthoritySource, Caller, HubError, ModelGate, TaskExtra, TaskHub,
+    Waited,
 };
 pub use inbox::{AtEnd, TaskInbox};
 pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
 pub use ledger::{LedgerError, StepHook, StepLedger};
 pub use log::TaskLog;
+pub use messages::Resumption;
 pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
 pub use questions::{
     Attendance, QUESTION_TIME_LIMIT, QuestionSource, Questions, Respondent, ServerQuestions,
 };
-pub use runner::{Control, Runner, TaskOutcome, TaskStopReason};
+pub use runner::{Completeness, Control, Runner, TaskOutcome, TaskStopReason};
 pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};

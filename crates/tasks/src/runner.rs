@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codespar_agent::HandOver;
 use codespar_policy::Redactor;
 use codespar_protocol::{Authority, Cost, TaskRecord, TaskSpec, TaskStatus, Usage};
-use codespar_store::{RunnerId, TaskStore};
+use codespar_store::{Afterwards, RunnerId, TaskStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -100,6 +100,14 @@ impl TaskStopReason {
     }
 }
 
+/// Whether a result is all there is to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completeness {
+    Whole,
+    /// A limit ended the work: the result is what was found until then.
+    Partial,
+}
+
 /// How an attempt ended.
 #[derive(Debug, Clone)]
 pub struct TaskOutcome {
@@ -107,6 +115,8 @@ pub struct TaskOutcome {
     pub status: TaskStatus,
     /// The final text, for the session.
     pub result: Option<String>,
+    /// Whether `result` is all that it was to find.
+    pub completeness: Completeness,
     /// Why it failed or was stopped.
     pub error: Option<String>,
     /// Of a shell command.
@@ -114,6 +124,8 @@ pub struct TaskOutcome {
     /// Tokens.
     pub usage: Usage,
     pub cost: Cost,
+    /// What becomes of it if it has completed.
+    pub afterwards: Afterwards,
     /// Tools used.
     pub tool_uses: u32,
     /// More for the record.
@@ -126,10 +138,12 @@ impl TaskOutcome {
         Self {
             status: TaskStatus::Failed,
             result: None,
+            completeness: Completeness::Whole,
             error: Some(error.into()),
             exit_code: None,
             usage: Usage::default(),
             cost: Cost::default(),
+            afterwards: Afterwards::Over,
             tool_uses: 0,
             metadata: Map::new(),
         }

@@ -23,7 +23,6 @@ use codespar_tools::{
     shell_launch,
 };
 use parking_lot::RwLock;
-use serde_json::Map;
 
 use crate::{
     narrowed_rules,
@@ -31,8 +30,8 @@ use crate::{
     vital::{self, Presence},
 };
 
-/// Nobody waits for a background command; it is stopped, not timed out. Thirty days is the most
-/// that a task can be left running.
+/// Nobody waits for a background command: without a limit of its own it is stopped, not timed out.
+/// Thirty days is the most that a task can be left running.
 const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How much of the output's end a notification carries. In bytes; the whole is in the output file.
 const TAIL: u64 = 1_500;
@@ -132,7 +131,8 @@ impl ShellRunner {
             hidden: self.0.hidden(rules, &spec.root),
             redactor: self.0.redactor.clone(),
         });
-        let launch = shell_launch(&spec.command, &spec.cwd, &context, FOREVER, Approval::Rules)
+        let limit = time_limit(spec);
+        let launch = shell_launch(&spec.command, &spec.cwd, &context, limit, Approval::Rules)
             .map_err(|error| error.to_string())?;
         if let Some(dir) = control.output.parent() {
             std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
@@ -143,7 +143,7 @@ impl ShellRunner {
             .await
             .map_err(|error| error.to_string())?;
         capture.finish();
-        let mut outcome = conclude(control, &ended.ending);
+        let mut outcome = conclude(control, spec, &ended.ending);
         if !ended.restored.is_empty() {
             outcome.status = TaskStatus::Failed;
             outcome.error = Some(
@@ -175,9 +175,15 @@ fn lost_with(runner: Presence) -> &'static str {
     }
 }
 
+fn time_limit(spec: &ShellSpec) -> Duration {
+    spec.max_wall_seconds
+        .map_or(FOREVER, Duration::from_secs)
+        .min(FOREVER)
+}
+
 /// The scheduler decides what a cancelled command becomes: see `what_to_do` in
 /// `scheduler/attempt.rs`.
-fn conclude(control: &Control, ending: &Ending) -> TaskOutcome {
+fn conclude(control: &Control, spec: &ShellSpec, ending: &Ending) -> TaskOutcome {
     let (status, exit_code, error) = match ending {
         Ending::Exited(0) => (TaskStatus::Completed, Some(0), None),
         Ending::Exited(code) => (
@@ -193,7 +199,10 @@ fn conclude(control: &Control, ending: &Ending) -> TaskOutcome {
         Ending::TimedOut => (
             TaskStatus::Failed,
             None,
-            Some("it ran for thirty days".to_owned()),
+            Some(format!(
+                "the time limit of {} s was reached",
+                time_limit(spec).as_secs()
+            )),
         ),
         Ending::Cancelled => (TaskStatus::Killed, None, Some(control.reason_to_end())),
     };
@@ -204,8 +213,7 @@ fn conclude(control: &Control, ending: &Ending) -> TaskOutcome {
         exit_code,
         usage: Usage::default(),
         cost: Cost::default(),
-        tool_uses: 0,
-        metadata: Map::new(),
+        ..TaskOutcome::failed("")
     }
 }
 

@@ -24,6 +24,7 @@ fn notice(record: &TaskRecord, summary: &str, result: Option<&str>) -> String {
         task_id: record.task_id.clone(),
         status: record.status,
         summary: summary.to_owned(),
+        reason: (record.status == TaskStatus::Killed).then(|| record.error.clone().unwrap()),
         result: result.map(str::to_owned),
         usage: Some((tokens, 0, record.metadata["duration_ms"].as_u64().unwrap())),
     };
@@ -118,8 +119,8 @@ async fn two_workers_of_one_message_run_at_the_same_time_and_each_end_is_told_on
     let (parser, tests) = (find("parser"), find("tests"));
     assert_eq!(tasks.len(), 2);
     let expected = [
-        notice(parser, "parser", Some("parser found")),
-        notice(tests, "tests", Some("tests found")),
+        notice(parser, "Agent \"parser\" completed", Some("parser found")),
+        notice(tests, "Agent \"tests\" completed", Some("tests found")),
     ];
     assert_eq!(notices(&bench).await, expected);
     assert_eq!(parser.agent().unwrap().subagent_type, "worker");
@@ -221,14 +222,20 @@ async fn a_worker_that_the_coordinator_stops_is_killed_with_the_reason_on_record
     };
     let (slow, other) = (find("slow"), find("other"));
     let ending = (slow.status, slow.error.as_deref());
-    assert_eq!(ending, (TaskStatus::Killed, Some("not needed now")));
+    assert_eq!(
+        ending,
+        (
+            TaskStatus::Killed,
+            Some("stopped by the coordinator: not needed now")
+        )
+    );
     assert_eq!(other.status, TaskStatus::Completed);
     let results = bench.requests_of("go")[2].newest_tool_results();
     let expected = format!("{} killed local_agent slow", slow.task_id);
     assert_eq!((results.len(), &results[0].text), (1, &expected));
     let expected = [
-        notice(slow, "slow: not needed now", None),
-        notice(other, "other", Some("done")),
+        notice(slow, "Agent \"slow\" was stopped", None),
+        notice(other, "Agent \"other\" completed", Some("done")),
     ];
     assert_eq!(notices(&bench).await, expected);
     assert_eq!(bench.server.dropped(), 1);

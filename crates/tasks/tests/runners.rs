@@ -86,7 +86,8 @@ async fn a_shell_task_ends_with_its_exit_code_and_its_output_has_no_secret() {
     let notice = TaskNotification {
         task_id: record.task_id,
         status: TaskStatus::Completed,
-        summary: "say: exit code 0".into(),
+        summary: "Command \"say\" completed (exit code 0)".into(),
+        reason: None,
         result: Some(printed.into()),
         usage: None,
     };
@@ -107,7 +108,8 @@ async fn a_non_zero_exit_is_a_failure_whose_notification_has_the_last_whole_line
     let notice = TaskNotification {
         task_id: record.task_id,
         status: TaskStatus::Failed,
-        summary: "count: exit code 3".into(),
+        summary: "Command \"count\" failed: exit code 3".into(),
+        reason: None,
         result: Some(lines[400 - 166..].join("\n")),
         usage: None,
     };
@@ -131,7 +133,8 @@ async fn a_stopped_shell_task_is_killed_with_the_reason_and_leaves_no_process() 
     let notice = TaskNotification {
         task_id: record.task_id,
         status: TaskStatus::Killed,
-        summary: "sleep: not needed any more".into(),
+        summary: "Command \"sleep\" was stopped".into(),
+        reason: Some("not needed any more".into()),
         result: None,
         usage: None,
     };
@@ -151,7 +154,8 @@ async fn an_agent_that_cannot_be_made_is_a_failed_task_that_says_why() {
     let notice = TaskNotification {
         task_id: record.task_id.clone(),
         status: TaskStatus::Failed,
-        summary: format!("look: {reason}"),
+        summary: format!("Agent \"look\" failed: {reason}"),
+        reason: None,
         result: None,
         usage: Some((0, 0, millis(&record))),
     };
@@ -233,7 +237,8 @@ async fn an_agent_task_records_result_usage_and_attempt_and_goes_on_with_its_con
     let notice = |record: &TaskRecord, result: &str, tokens, tools| TaskNotification {
         task_id: record.task_id.clone(),
         status: TaskStatus::Completed,
-        summary: "find".into(),
+        summary: "Agent \"find\" completed".into(),
+        reason: None,
         result: Some(result.into()),
         usage: Some((tokens, tools, millis(record))),
     };

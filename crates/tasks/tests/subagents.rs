@@ -100,7 +100,8 @@ async fn the_end_of_a_background_subagent_is_told_once_also_after_a_second_run()
     let notice = TaskNotification {
         task_id: task.task_id.clone(),
         status: TaskStatus::Completed,
-        summary: "look".into(),
+        summary: "Agent \"look\" completed".into(),
+        reason: None,
         result: Some("I looked.".into()),
         usage: Some((
             task.usage.total_tokens(),

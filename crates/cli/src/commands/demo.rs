@@ -192,6 +192,7 @@ async fn change(
     project.hub.follow(&id, session, show);
     let caller = Caller {
         session,
+        name: "the user".to_owned(),
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),

@@ -239,6 +239,7 @@ async fn record_task(
     let session = SessionId::new();
     let caller = Caller {
         session,
+        name: "the user".to_owned(),
         task: None,
         depth: 0,
         sink: Arc::new(|_| {}),

@@ -44,7 +44,8 @@ enum Verb {
         /// The id of the task, or a unique prefix of it.
         id: String,
         /// Print JSON: the record, with `task_id`, `task_type`, `status`, `subject`, `error`,
-        /// `exit_code`, `usage`, `cost_usd` and others; fields may be added, never renamed.
+        /// `exit_code`, `usage`, `cost_usd` and others; times as RFC 3339 and, with `_unix` added to
+        /// the name, in seconds since 1970; fields may be added, never renamed.
         #[arg(long)]
         json: bool,
     },
@@ -95,6 +96,9 @@ pub(super) struct CreateArgs {
     /// A longer description.
     #[arg(long)]
     description: Option<String>,
+    /// What to show while the task runs, such as "Building".
+    #[arg(long)]
+    active_form: Option<String>,
     /// The command of a local_bash task.
     #[arg(long)]
     pub(super) command: Option<String>,
@@ -110,6 +114,10 @@ pub(super) struct CreateArgs {
     /// When one of these does not complete: fail with it, or run all the same.
     #[arg(long, value_name = "fail|run", default_value = "fail")]
     on_dependency_failure: OnDependencyFailure,
+    /// End a command or an agent after this many seconds. Default: no limit for a command,
+    /// `maxWallSeconds` of the settings for an agent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_wall_seconds: Option<u64>,
     /// The most permissive mode the task may run in, whichever process runs it: default,
     /// acceptEdits, plan, dontAsk or bypassPermissions. Default: the mode in the settings.
     #[arg(long, value_name = "MODE", value_parser = mode)]
@@ -145,6 +153,9 @@ struct UpdateArgs {
     /// A longer description.
     #[arg(long)]
     description: Option<String>,
+    /// What to show while the task runs, such as "Building".
+    #[arg(long)]
+    active_form: Option<String>,
     /// Metadata to store with the task.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
     metadata: Vec<(String, Value)>,
@@ -263,7 +274,7 @@ async fn create(
         on_dependency_failure: args.on_dependency_failure,
         subject: args.subject,
         description: args.description,
-        active_form: None,
+        active_form: args.active_form,
         metadata: args.metadata.into_iter().collect(),
         blocked_by: find_all(store, &args.blocked_by).await?,
         session_id: None,
@@ -279,7 +290,7 @@ async fn create(
         ));
     };
     if args.json {
-        super::print_json(&record)?;
+        super::print_json(&record.view())?;
     } else {
         let mut hint = format!("`codespar task watch {}` follows it", record.task_id);
         if record.task_type == TaskType::RemoteAgent {
@@ -304,6 +315,7 @@ async fn update(args: UpdateArgs, store: &dyn Database) -> Result<ExitCode, Comm
         status: args.status,
         subject: args.subject,
         description: args.description,
+        active_form: args.active_form,
         metadata: args.metadata.into_iter().collect(),
         add_blocked_by: find_all(store, &args.add_blocked_by).await?,
         owner_must_be_free: match args.owner.as_deref() {
@@ -407,6 +419,7 @@ async fn watch(
 
 fn list(tasks: &[TaskRecord], json: bool) -> Result<ExitCode, CommandError> {
     if json {
+        let tasks: Vec<_> = tasks.iter().map(TaskRecord::view).collect();
         super::print_json(&json!({ "tasks": tasks }))?;
     } else if tasks.is_empty() {
         super::print(format_args!("no tasks\n"))?;
@@ -420,7 +433,7 @@ fn list(tasks: &[TaskRecord], json: bool) -> Result<ExitCode, CommandError> {
 
 fn show(record: &TaskRecord, json: bool) -> Result<ExitCode, CommandError> {
     if json {
-        super::print_json(record)?;
+        super::print_json(&record.view())?;
     } else {
         super::print(format_args!("{}\n", details(record)))?;
     }
@@ -456,7 +469,9 @@ pub(crate) fn details(task: &TaskRecord) -> String {
         let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
         (!names.is_empty()).then(|| names.join(", "))
     };
-    add("about", task.description.clone());
+    let about = Some(task.description.clone());
+    add("about", about.filter(|text| !text.is_empty()));
+    add("doing", task.active_form.clone());
     add("owner", task.owner.clone());
     add("after", ids(&task.blocked_by));
     add("before", ids(&task.blocks));

@@ -44,11 +44,12 @@ pub(super) async fn of(
                 command,
                 root: project_dir.root.clone(),
                 cwd: project_dir.cwd.clone(),
+                max_wall_seconds: args.max_wall_seconds,
             }))
         }
         TaskType::LocalAgent | TaskType::RemoteAgent => {
             let prompt = args.prompt.clone().ok_or_else(|| needs("--prompt"))?;
-            let agent = agent(prompt, subagent_type(args), project_dir, store).await?;
+            let agent = agent(prompt, subagent_type(args), args, project_dir, store).await?;
             Ok(match kind {
                 TaskType::RemoteAgent => TaskSpec::RemoteAgent(agent),
                 _ => TaskSpec::Agent(agent),
@@ -56,7 +57,7 @@ pub(super) async fn of(
         }
         TaskType::Dream => {
             let prompt = args.prompt.clone().unwrap_or_default();
-            let agent = agent(prompt, "dream", project_dir, store).await?;
+            let agent = agent(prompt, "dream", args, project_dir, store).await?;
             Ok(TaskSpec::Dream(agent))
         }
         TaskType::LocalWorkflow => {
@@ -68,7 +69,8 @@ pub(super) async fn of(
         }
         TaskType::MonitorMcp => monitor(args, project_dir),
         TaskType::InProcessTeammate => Err(CommandError::Usage(format!(
-            "{kind} tasks cannot be made by hand"
+            "{kind} tasks belong to a team of a session: its agent makes one with TeamCreate and \
+             adds items with TaskCreate; for an agent of its own use --type local_agent"
         ))),
     }
 }
@@ -84,6 +86,11 @@ fn check_flags(args: &CreateArgs) -> Result<(), CommandError> {
             kind == TaskType::LocalBash,
         ),
         ("--prompt", args.prompt.is_some(), is_agent),
+        (
+            "--max-wall-seconds",
+            args.max_wall_seconds.is_some(),
+            is_agent || kind == TaskType::LocalBash,
+        ),
         (
             "--workflow",
             args.workflow.is_some(),
@@ -111,6 +118,7 @@ fn subagent_type(args: &CreateArgs) -> &str {
 async fn agent(
     prompt: String,
     kind: &str,
+    args: &CreateArgs,
     project_dir: &ProjectDir,
     store: &dyn Database,
 ) -> Result<AgentSpec, CommandError> {
@@ -128,6 +136,7 @@ async fn agent(
         model: None,
         max_budget_usd: None,
         max_turns: None,
+        max_wall_seconds: args.max_wall_seconds,
         name: None,
         isolation: isolation(kind, project_dir),
         root: project_dir.root.clone(),

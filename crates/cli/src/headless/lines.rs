@@ -148,6 +148,7 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
             status,
             subject,
             summary,
+            detail: _,
             usage,
             cost,
             tool_uses,

@@ -230,7 +230,8 @@ impl Screen {
                 task_id,
                 status,
                 subject,
-                summary,
+                summary: _,
+                detail,
                 usage,
                 cost,
                 tool_uses,
@@ -248,7 +249,7 @@ impl Screen {
                         boxes::count(usage.total_tokens()),
                         *duration_ms as f64 / 1000.0
                     ),
-                    summary,
+                    summary: detail,
                 });
             }
             Event::Notice { level, text } => self.say(&match level {

@@ -229,6 +229,7 @@ impl Run {
                 .record
                 .session_id
                 .unwrap_or_else(SessionId::new),
+            name: "the dev agent".to_owned(),
             task: Some(own.clone()),
             depth: 1,
             sink: Arc::new(move |event| {
@@ -245,6 +246,7 @@ impl Run {
             kind: WORKER.to_owned(),
             model: Some(self.order.task_model.clone()),
             max_turns: None,
+            max_wall_seconds: None,
             max_budget: self.left_to_spend(),
             isolation: None,
             name: None,

@@ -10,8 +10,8 @@ use codespar_protocol::{
     Workflow, WorkflowSpec,
 };
 use codespar_store::{
-    Capacity, Claimed, HeldTask, NewSession, NewTask, Notify, Projects, RunnerId, RunnerSeen,
-    Store, TaskEnding, TaskStore,
+    Afterwards, Capacity, Claimed, HeldTask, NewSession, NewTask, Notify, Projects, RunnerId,
+    RunnerSeen, Store, TaskEnding, TaskStore,
 };
 use serde_json::Map;
 
@@ -55,6 +55,7 @@ pub(crate) fn spec(kind: TaskType) -> TaskSpec {
             command: "true".to_owned(),
             root: "/work".into(),
             cwd: "/work".into(),
+            max_wall_seconds: None,
         }),
         TaskType::LocalAgent => TaskSpec::Agent(agent()),
         TaskType::RemoteAgent => TaskSpec::RemoteAgent(agent()),
@@ -88,6 +89,7 @@ fn agent() -> AgentSpec {
         subagent_type: "worker".to_owned(),
         model: None,
         max_turns: None,
+        max_wall_seconds: None,
         max_budget_usd: None,
         name: None,
         isolation: None,
@@ -196,6 +198,7 @@ pub(crate) fn ending(status: TaskStatus, error: Option<&str>) -> TaskEnding {
         cost: Cost::Known(Usd::from_nanos(7)),
         metadata: Map::new(),
         notification: format!("it {status}"),
+        afterwards: Afterwards::Over,
     }
 }
 

@@ -121,6 +121,7 @@ mod tests {
             model: None,
             max_budget_usd: None,
             max_turns: None,
+            max_wall_seconds: None,
             name: None,
             isolation: None,
             root: cwd.to_path_buf(),

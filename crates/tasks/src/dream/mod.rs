@@ -32,6 +32,7 @@ pub fn dream_kind() -> AgentKind {
         tools: ToolSet::Only(["Read", "Glob", "Grep", "LS"].map(str::to_owned).to_vec()),
         model: Some("sonnet".to_owned()),
         max_turns: 20,
+        max_wall_seconds: None,
         prompt: include_str!("../prompts/dream.md").trim().to_owned(),
         isolation: None,
         background: false,

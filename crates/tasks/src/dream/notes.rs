@@ -63,7 +63,7 @@ mod tests {
             task_type: TaskType::Dream,
             status: TaskStatus::Running,
             subject: "s".into(),
-            description: None,
+            description: String::new(),
             active_form: None,
             owner: None,
             spec: None,

@@ -18,7 +18,6 @@ use codespar_agent::mcp::{Endpoint, McpServer, McpStatus, McpSubscription};
 use codespar_policy::Redactor;
 use codespar_protocol::{Backoff, Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
 use jiff::Timestamp;
-use serde_json::Map;
 use tokio::{
     sync::broadcast::error::RecvError,
     time::{Instant, sleep, sleep_until},
@@ -316,7 +315,6 @@ fn conclude(watch: &Watch<'_>, end: End) -> TaskOutcome {
         exit_code: None,
         usage: Usage::default(),
         cost: Cost::default(),
-        tool_uses: 0,
-        metadata: Map::new(),
+        ..TaskOutcome::failed("")
     }
 }

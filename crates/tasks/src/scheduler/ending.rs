@@ -4,11 +4,11 @@
 //! metadata that tools read later (`result`, `tool_uses`, `duration_ms`), and the notification for
 //! the session that made the task.
 
-use codespar_protocol::{TaskNotification, TaskRecord, TaskStatus, TaskType};
-use codespar_store::TaskEnding;
+use codespar_protocol::{TaskEnd, TaskNotification, TaskRecord, TaskStatus, TaskType};
+use codespar_store::{Afterwards, TaskEnding};
 use serde_json::json;
 
-use crate::runner::TaskOutcome;
+use crate::runner::{Completeness, TaskOutcome};
 
 /// How many characters of a result go into a notification. The conversation of the parent pays for
 /// each of them in every later turn.
@@ -17,10 +17,10 @@ const RESULT_CHARS: usize = 2_000;
 /// `outcome` has no secrets any more. The status goes to the store as it is: only final ones come
 /// here. The notification is made for every task; the store leaves out those that nobody wants.
 pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> TaskEnding {
-    let summary = match (&outcome.error, outcome.exit_code) {
-        (Some(error), _) => format!("{}: {error}", record.subject),
-        (None, Some(code)) => format!("{}: exit code {code}", record.subject),
-        (None, None) => record.subject.clone(),
+    let end = TaskEnd {
+        status: outcome.status,
+        error: outcome.error.as_deref(),
+        exit_code: outcome.exit_code,
     };
     let result = outcome
         .result
@@ -29,7 +29,11 @@ pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> 
     let notice = TaskNotification {
         task_id: record.task_id.clone(),
         status: outcome.status,
-        summary,
+        summary: match outcome.afterwards {
+            Afterwards::Over => end.summary(record),
+            Afterwards::Again => format!("News: {}", record.subject),
+        },
+        reason: end.stop_reason(),
         result,
         usage: record.task_type.is_agent().then_some((
             outcome.usage.total_tokens(),
@@ -40,9 +44,10 @@ pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> 
     let mut metadata = outcome.metadata;
     metadata.insert("tool_uses".to_owned(), json!(outcome.tool_uses));
     metadata.insert("duration_ms".to_owned(), json!(millis));
-    if let Some(text) = &notice.result {
-        metadata.insert("result".to_owned(), json!(text));
-    }
+    // A key that is null is taken away: what an earlier attempt left does not speak for this one.
+    metadata.insert("result".to_owned(), json!(notice.result));
+    let is_partial = outcome.completeness == Completeness::Partial;
+    metadata.insert("partial".to_owned(), json!(is_partial.then_some(true)));
     TaskEnding {
         status: outcome.status,
         error: outcome.error,
@@ -55,6 +60,7 @@ pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> 
             (TaskType::InProcessTeammate, TaskStatus::Completed, None) => String::new(),
             _ => notice.to_xml(),
         },
+        afterwards: outcome.afterwards,
     }
 }
 

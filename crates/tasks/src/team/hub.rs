@@ -20,6 +20,8 @@ use crate::{Caller, HubError, TaskHub};
 const NAME_LENGTH: usize = 40;
 /// Words that a message's `to` has other uses for. `*` needs no entry: it is not a letter.
 const RESERVED: [&str; 3] = ["all", "lead", "coordinator"];
+/// The sender of notes to agents, in any case.
+const OURSELVES: &str = "codespar";
 
 /// A member to be.
 #[derive(Debug, Clone)]
@@ -62,6 +64,7 @@ impl TaskHub {
         for member in members {
             self.check_limits(caller).await?;
             let kind = self.kind(&member.kind)?;
+            self.check_model(member.model.as_deref())?;
             let model = member.model.clone().or_else(|| kind.model.clone());
             shown.push(match &model {
                 Some(model) => format!("{} · {model}", kind.name),
@@ -74,6 +77,7 @@ impl TaskHub {
                 model: member.model,
                 max_budget_usd: None,
                 max_turns: Some(kind.max_turns.saturating_mul(PIECES)),
+                max_wall_seconds: None,
                 name: Some(member.name.clone()),
                 isolation: kind.isolation,
                 root: caller.root.clone(),
@@ -250,5 +254,6 @@ fn is_name(word: &str) -> bool {
         && word.chars().count() <= NAME_LENGTH
         && word.chars().all(fits)
         && !RESERVED.contains(&word)
+        && !word.eq_ignore_ascii_case(OURSELVES)
         && word.parse::<TaskId>().is_err()
 }

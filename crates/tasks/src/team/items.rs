@@ -43,7 +43,7 @@ impl TaskHub {
             on_dependency_failure: extra.on_dependency_failure,
             subject: subject.to_owned(),
             description: extra.description,
-            active_form: None,
+            active_form: extra.active_form,
             metadata: extra.metadata,
             blocked_by: extra.blocked_by,
             output_file: None,

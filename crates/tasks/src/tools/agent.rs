@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_policy::Access;
-use codespar_protocol::{Isolation, TaskRecord, TaskStatus};
+use codespar_protocol::{AttemptOptions, Isolation, TaskRecord, TaskStatus};
 use codespar_store::Notify;
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 use super::{Answer, Refusal, TaskToolContext, answered};
-use crate::{AgentLaunch, TaskExtra, WORKER, Waited, inbox};
+use crate::{AgentLaunch, HubError, Resumption, TaskExtra, WORKER, Waited, inbox};
 
 /// What the tool is called, and so who has it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,14 +40,53 @@ struct Input {
     model: Option<String>,
     /// Return at once; a notification comes at its end.
     run_in_background: Option<bool>,
-    /// Id of an agent to continue with this prompt.
+    /// Id of an agent to continue with this prompt; it keeps its context and its kind.
     resume: Option<String>,
     max_turns: Option<u32>,
+    /// End it after this time, with what it has found.
+    max_wall_seconds: Option<u64>,
     /// `worktree`: a copy of the repository of its own.
     #[schemars(with = "Option<String>")]
     isolation: Option<Isolation>,
     /// A name to send messages to.
     name: Option<String>,
+}
+
+impl Input {
+    /// What can be seen from the input alone, before anything is recorded.
+    fn check(&self) -> Result<(), ToolError> {
+        let refuse = |message: &str| Err(ToolError(message.to_owned()));
+        if self.prompt.trim().is_empty() {
+            return refuse("`prompt` is empty: say what the agent is to do");
+        }
+        if self.description.trim().is_empty() {
+            return refuse("`description` is empty: give 3 to 5 words for people");
+        }
+        if self.max_turns == Some(0) {
+            return refuse("`max_turns` must be at least 1");
+        }
+        if self.max_wall_seconds == Some(0) {
+            return refuse("`max_wall_seconds` must be at least 1");
+        }
+        if self.resume.is_some() && (self.isolation.is_some() || self.name.is_some()) {
+            return refuse(
+                "`isolation` and `name` are fixed when an agent is started: leave them out with `resume`",
+            );
+        }
+        Ok(())
+    }
+
+    fn resumption(&self) -> Resumption {
+        Resumption {
+            message: self.prompt.clone(),
+            kind: self.subagent_type.clone(),
+            options: AttemptOptions {
+                model: self.model.clone(),
+                max_turns: self.max_turns,
+                max_wall_seconds: self.max_wall_seconds,
+            },
+        }
+    }
 }
 
 /// Starts subagents.
@@ -71,8 +110,10 @@ impl TaskTool {
             .map(|kind| format!("{}: {}", kind.name, kind.description))
             .collect();
         let description = format!(
-            "Starts an agent of its own context for one piece of work and gives its final text. \
-             Several in one message run at once. Kinds: {}.",
+            "Starts an agent with its own context for one piece of work and gives its final text. \
+             Use it for work of many steps or much reading whose details you do not need, and for \
+             independent pieces: several calls in one message run at once. Not for one file or one \
+             search, nor for what needs this conversation: do that yourself. Kinds: {}.",
             kinds.join("; ")
         );
         Self {
@@ -113,9 +154,10 @@ impl Tool for TaskTool {
             .hub
             .kind(&kind)
             .map_err(|error| ToolError(error.to_string()))?;
-        if input.max_turns == Some(0) {
-            return Err(ToolError("`max_turns` must be at least 1".to_owned()));
-        }
+        input.check()?;
+        let model = input.model.as_deref();
+        let is_known = self.context.hub.check_model(model);
+        is_known.map_err(|error| ToolError(error.to_string()))?;
         Ok(Intent {
             summary: format!("{kind}: {}", input.description),
             access: vec![Access::Named(kind)],
@@ -139,17 +181,30 @@ impl TaskTool {
             .unwrap_or_else(|| default.to_owned())
     }
 
+    /// The kind of an agent that is resumed; empty if the task runs none, which is refused later.
+    async fn kind_of(&self, id: &str) -> Result<String, HubError> {
+        let TaskToolContext { hub, caller, .. } = &self.context;
+        let id = hub.find(caller, id).await?;
+        let record = hub.store().task(&id).await?;
+        let kind = record.agent().map(|agent| agent.subagent_type.clone());
+        Ok(kind.unwrap_or_default())
+    }
+
     /// A resumed agent keeps the setting for notifications of its first launch. If the call is
     /// cancelled while it waits, the child is stopped before the call returns.
     async fn start(&self, call: Call, context: &Context) -> Answer {
         let input: Input = input::parse(&call.input)?;
         let TaskToolContext { hub, caller, .. } = &self.context;
-        let kind = self.kind(&input);
+        let kind = match &input.resume {
+            Some(id) => self.kind_of(id).await?,
+            None => self.kind(&input),
+        };
         let in_background = self.naming == Naming::Agent
             || input.run_in_background == Some(true)
-            || hub.kind(&kind)?.background;
+            || hub.kind(&kind).is_ok_and(|kind| kind.background);
         let record = if let Some(id) = &input.resume {
-            hub.send(caller, id, &input.prompt, Some(&call.id)).await?
+            hub.resume(caller, id, input.resumption(), Some(&call.id))
+                .await?
         } else {
             let launch = AgentLaunch {
                 description: input.description.clone(),
@@ -157,6 +212,7 @@ impl TaskTool {
                 kind,
                 model: input.model.clone(),
                 max_turns: input.max_turns,
+                max_wall_seconds: input.max_wall_seconds,
                 max_budget: None,
                 isolation: input.isolation,
                 name: input.name.clone(),
@@ -199,11 +255,13 @@ fn launched(record: &TaskRecord) -> ToolOutput {
     }))
 }
 
-/// `result` on success, `error` otherwise; the rest is there in both cases. Costs are those of all
+/// `result` on success, `error` otherwise; the rest is there in both cases. At a limit both are
+/// there: the result is what was found until then, and `partial` says so. Costs are those of all
 /// attempts.
 fn finished(record: &TaskRecord) -> ToolOutput {
     let field = |key: &str| record.metadata.get(key).cloned().unwrap_or(Value::Null);
     let is_success = record.status == TaskStatus::Completed;
+    let is_partial = record.metadata.get("partial") == Some(&Value::Bool(true));
     let mut answer = json!({ "success": is_success });
     if let Some(map) = answer.as_object_mut() {
         match (&record.error, is_success) {
@@ -213,6 +271,10 @@ fn finished(record: &TaskRecord) -> ToolOutput {
                 map.insert("error".to_owned(), json!(message))
             }
         };
+        if is_partial {
+            map.insert("partial".to_owned(), json!(true));
+            map.insert("result".to_owned(), field("result"));
+        }
         map.insert("agentId".to_owned(), json!(record.task_id));
         map.insert("outputFile".to_owned(), json!(record.output_file));
         map.insert("totalTokens".to_owned(), json!(record.usage.total_tokens()));

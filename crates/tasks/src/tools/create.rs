@@ -31,10 +31,14 @@ struct Input {
     /// One line.
     subject: String,
     description: Option<String>,
+    /// What to show while it runs, such as "Building".
+    active_form: Option<String>,
     /// For local_bash.
     command: Option<String>,
     /// For agents.
     prompt: Option<String>,
+    /// End a command or an agent after this many seconds.
+    max_wall_seconds: Option<u64>,
     /// Ids of tasks that must complete first.
     blocked_by: Option<Vec<String>>,
     /// What to do when one of these does not complete: fail with it (the default) or run all the
@@ -62,6 +66,22 @@ impl Input {
             .map_err(|error: ParseTaskError| ToolError(error.to_string()))
     }
 
+    /// A monitor has `duration_s`, the steps of a workflow run by their file.
+    fn check_time_limit(&self) -> Result<(), ToolError> {
+        let kind = self.kind()?;
+        let is_limitable = kind.is_agent() && kind != TaskType::InProcessTeammate;
+        match self.max_wall_seconds {
+            None => Ok(()),
+            Some(0) => Err(ToolError(
+                "`max_wall_seconds` must be at least 1".to_owned(),
+            )),
+            Some(_) if is_limitable || kind == TaskType::LocalBash => Ok(()),
+            Some(_) => Err(ToolError(format!(
+                "`max_wall_seconds` does not go with a {kind} task"
+            ))),
+        }
+    }
+
     fn word(&self, key: &str) -> Option<&str> {
         self.metadata.as_ref()?.get(key)?.as_str()
     }
@@ -75,6 +95,7 @@ impl Input {
         }
         Ok(TaskExtra {
             description: self.description.clone(),
+            active_form: self.active_form.clone(),
             blocked_by,
             metadata: self.metadata.clone().unwrap_or_default(),
             on_dependency_failure: self.on_dependency_failure.unwrap_or_default(),
@@ -103,6 +124,7 @@ impl Tool for TaskCreate {
 
     fn inspect(&self, raw: &RawValue, context: &Context) -> Result<Intent, ToolError> {
         let input: Input = input::parse(raw)?;
+        input.check_time_limit()?;
         let access = match (input.kind()?, &input.command) {
             (TaskType::LocalBash, Some(command)) => vec![Access::Command(command.clone())],
             (TaskType::LocalBash, None) => {
@@ -187,7 +209,8 @@ impl TaskCreate {
         let kind = input.kind()?;
         let prompt = || {
             let needed = || Refusal(format!("a {kind} task needs `prompt`"));
-            input.prompt.clone().ok_or_else(needed)
+            let given = |prompt: &String| !prompt.trim().is_empty();
+            input.prompt.clone().filter(given).ok_or_else(needed)
         };
         let launch = |prompt: String| AgentLaunch {
             description: input.subject.clone(),
@@ -198,6 +221,7 @@ impl TaskCreate {
                 .to_owned(),
             model: None,
             max_turns: None,
+            max_wall_seconds: input.max_wall_seconds,
             max_budget: None,
             isolation: None,
             name: None,
@@ -212,6 +236,7 @@ impl TaskCreate {
                     command: input.command.clone().ok_or_else(needed)?,
                     root: caller.root.clone(),
                     cwd,
+                    max_wall_seconds: input.max_wall_seconds,
                 };
                 hub.create_bash(caller, &input.subject, shell, extra)
                     .await?

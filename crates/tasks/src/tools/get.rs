@@ -50,7 +50,7 @@ impl Tool for TaskGet {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let get = async {
             let Input { task_id } = input::parse(&call.input)?;
-            let id = self.0.hub.find(&self.0.caller, &task_id).await?;
+            let id = self.0.hub.find_to_read(&self.0.caller, &task_id).await?;
             let record = self.0.hub.store().task(&id).await.map_err(HubError::from)?;
             Ok(shown(record))
         };

@@ -166,10 +166,11 @@ fn as_json(value: &impl Serialize) -> ToolOutput {
 
 /// A task as a model sees it: the rules it runs by are none of its business, and long.
 fn shown(record: TaskRecord) -> ToolOutput {
-    as_json(&TaskRecord {
+    let record = TaskRecord {
         authority: None,
         ..record
-    })
+    };
+    as_json(&record.view())
 }
 
 /// A task in one line: id, status, type, subject, owner, what it waits for.
@@ -178,7 +179,12 @@ fn line(task: &TaskRecord) -> String {
         "{} {} {} {}",
         task.task_id, task.status, task.task_type, task.subject
     );
-    if let Some(owner) = &task.owner {
+    let runs_it = task.spec.as_ref().and_then(|spec| spec.owner());
+    if let Some(owner) = task
+        .owner
+        .as_deref()
+        .filter(|owner| Some(*owner) != runs_it)
+    {
         line.push_str(&format!(" (owner {owner})"));
     }
     if !task.blocked_by.is_empty() {

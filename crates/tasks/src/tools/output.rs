@@ -70,7 +70,11 @@ impl Tool for TaskOutput {
     async fn run(&self, call: Call, _: &Context) -> ToolOutput {
         let read = async {
             let input: Input = input::parse(&call.input)?;
-            let id = self.0.hub.find(&self.0.caller, &input.task_id).await?;
+            let id = self
+                .0
+                .hub
+                .find_to_read(&self.0.caller, &input.task_id)
+                .await?;
             if input.block == Some(true) {
                 let patience = input
                     .timeout_ms

@@ -55,8 +55,11 @@ impl Tool for TaskStop {
         let stop = async {
             let Input { task_id, reason } = input::parse(&call.input)?;
             let id = self.0.hub.find(&self.0.caller, &task_id).await?;
-            let reason =
-                reason.unwrap_or_else(|| "stopped by the agent that started it".to_owned());
+            let by = format!("stopped by {}", self.0.caller.name);
+            let reason = match reason {
+                Some(reason) => format!("{by}: {reason}"),
+                None => by,
+            };
             let record = self.0.hub.stop(&id, &reason).await?;
             Ok(ToolOutput::text(line(&record)))
         };

@@ -24,6 +24,8 @@ struct Input {
     status: Option<String>,
     subject: Option<String>,
     description: Option<String>,
+    /// What to show while it runs.
+    active_form: Option<String>,
     /// Added key by key; null takes a key away.
     metadata: Option<Map<String, Value>>,
     /// More tasks to wait for.
@@ -84,6 +86,7 @@ impl Tool for TaskUpdate {
                     .map_err(wrong)?,
                 subject: input.subject,
                 description: input.description,
+                active_form: input.active_form,
                 metadata: input.metadata.unwrap_or_default(),
                 add_blocked_by,
                 owner_must_be_free: match input.owner.as_deref() {

@@ -18,7 +18,6 @@ use codespar_protocol::{
 };
 use codespar_store::{Claimed, StoreChange, StoreError, TaskFilter};
 use futures::future::join_all;
-use serde_json::Map;
 
 use super::{
     log::StepLog,
@@ -280,8 +279,7 @@ impl Run {
             // The steps have theirs.
             usage: Usage::default(),
             cost: Cost::default(),
-            tool_uses: 0,
-            metadata: Map::new(),
+            ..TaskOutcome::failed("")
         }
     }
 

@@ -94,6 +94,7 @@ impl<'a> View<'a> {
                 command: command.clone(),
                 root: self.spec.root.clone(),
                 cwd: self.spec.cwd.clone(),
+                max_wall_seconds: None,
             }),
             StepWork::Prompt { .. } => match self.agent(step).await? {
                 Some(agent) => TaskSpec::Agent(agent),
@@ -158,6 +159,7 @@ impl<'a> View<'a> {
             model: model.clone(),
             max_budget_usd: None,
             max_turns: None,
+            max_wall_seconds: None,
             name: None,
             isolation: self.hub.kind(agent).ok().and_then(|kind| kind.isolation),
             root: self.spec.root.clone(),

@@ -164,6 +164,7 @@ impl AgentMaker for Maker {
         let caller = Caller {
             session: spec.agent_session,
             task: Some(task.clone()),
+            name: task.to_string(),
             depth: spec.depth,
             sink: sink.clone(),
             root: spec.root.clone(),

@@ -139,6 +139,7 @@ impl Bench {
         Caller {
             session: self.session,
             task: None,
+            name: "the coordinator".to_owned(),
             depth: 0,
             sink: silent(),
             root: self.root.clone(),
@@ -170,6 +171,7 @@ impl Bench {
             command: command.to_owned(),
             root: self.root.clone(),
             cwd: self.root.clone(),
+            max_wall_seconds: None,
         };
         let extra = TaskExtra::default();
         let caller = self.caller();
@@ -185,6 +187,7 @@ impl Bench {
             kind: "general-purpose".into(),
             model: None,
             max_turns: None,
+            max_wall_seconds: None,
             max_budget: None,
             isolation: None,
             name: None,

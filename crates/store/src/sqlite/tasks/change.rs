@@ -37,8 +37,11 @@ pub(super) async fn change(
     if let Some(subject) = change.subject {
         record.subject = subject;
     }
-    if change.description.is_some() {
-        record.description = change.description;
+    if let Some(description) = change.description {
+        record.description = description;
+    }
+    if let Some(active_form) = change.active_form {
+        record.active_form = Some(active_form).filter(|text| !text.is_empty());
     }
     if let Some(owner) = change.owner {
         record.owner = owner;
@@ -102,10 +105,11 @@ async fn write(
     sqlx::query(sql::CHANGE_TASK)
         .bind(record.task_id.as_str())
         .bind(record.subject.as_str())
-        .bind(record.description.as_deref())
+        .bind(record.description.as_str())
         .bind(record.owner.as_deref())
         .bind(as_text(&record.metadata))
         .bind(at.as_microsecond())
+        .bind(record.active_form.as_deref())
         .execute(connection)
         .await?;
     Ok(())

@@ -192,6 +192,7 @@ async fn insert(
             .bind(task.subject.as_str())
             .bind(task.description.as_deref())
             .bind(task.active_form.as_deref())
+            .bind(task.spec.owner())
             .bind(as_text(&task.metadata))
             .bind(spec)
             .bind(authority)

@@ -22,7 +22,7 @@ use super::{
     items, mail, notify, read,
     row::{Found, as_text, merge},
 };
-use crate::{StoreError, TaskEnding, task_sql as sql};
+use crate::{Afterwards, StoreError, TaskEnding, task_sql as sql};
 
 /// The task that failed or was killed first, and why; the same for all that fail with it.
 pub(super) struct Cause {
@@ -80,14 +80,15 @@ pub(super) async fn finish(
         return Err(refusal.into());
     }
     let (status, error) = (ending.status, ending.error.clone());
+    let again = ending.afterwards == Afterwards::Again && task.stop_reason.is_none();
     if !ending.notification.is_empty() {
         notify::tell(connection, &task, &ending.notification, at).await?;
     }
     set_outcome(connection, &task, ending).await?;
     let fallen = end(connection, &task, status, error.as_deref(), at).await?;
     // It came when the agent had looked for the last time: nobody else would read it.
-    let goes_on = status == TaskStatus::Completed && task.record.runs_agent();
-    if goes_on && mail::is_waiting(connection, id).await? {
+    let has_mail = task.record.runs_agent() && mail::is_waiting(connection, id).await?;
+    if status == TaskStatus::Completed && (again || has_mail) {
         mail::restart(connection, id, at).await?;
     }
     Ok(fallen)

@@ -15,7 +15,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus};
+use codespar_protocol::{AttemptOptions, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus};
 use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
@@ -194,7 +194,12 @@ pub(super) async fn take(
         ..TaskChange::default()
     };
     let taken = change::change(connection, &item, claim, at).await?;
-    mail::send(connection, member, SENDER, &assignment_message(&taken), at).await?;
+    let message = mail::Message {
+        from: SENDER,
+        body: &assignment_message(&taken),
+        options: &AttemptOptions::default(),
+    };
+    mail::send(connection, member, &message, at).await?;
     Ok(Some(taken))
 }
 
@@ -241,7 +246,8 @@ async fn free_item(
 /// What a member is told of an item that is now its own.
 fn assignment_message(item: &TaskRecord) -> String {
     let mut text = format!("{} is yours: {}", item.task_id, item.subject);
-    if let Some(more) = &item.description {
+    let more = &item.description;
+    if !more.is_empty() {
         text += &format!("\n{more}");
     }
     text += "\nWhen it is done, mark it with TaskUpdate: status `completed`, or `failed` if it \

@@ -4,7 +4,7 @@
 //! transaction that appends it there. In between it survives any crash. An agent that is over is
 //! started again by being written to; a task that runs no agent is not.
 
-use codespar_protocol::{TaskId, TaskRecord};
+use codespar_protocol::{AttemptOptions, TaskId, TaskRecord, TaskStatus};
 use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
@@ -18,12 +18,18 @@ use super::{
 };
 use crate::{Mail, StoreError, task_sql as sql};
 
+/// What is sent, and how the attempt runs that it may start.
+pub(super) struct Message<'a> {
+    pub(super) from: &'a str,
+    pub(super) body: &'a str,
+    pub(super) options: &'a AttemptOptions,
+}
+
 /// The record shows the new attempt where the message started one.
 pub(super) async fn send(
     connection: &mut SqliteConnection,
     to: &TaskId,
-    from: &str,
-    body: &str,
+    message: &Message<'_>,
     at: Timestamp,
 ) -> Result<TaskRecord, Failure> {
     let task = read::found(connection, to).await?;
@@ -37,15 +43,60 @@ pub(super) async fn send(
             return Err(task.wrong_state(rule).into());
         }
         restart(connection, to, at).await?;
+        if task.record.status == TaskStatus::Killed {
+            let note = stopped_note(task.record.error.as_deref());
+            insert(connection, to, "", &note, at).await?;
+        }
+        if !message.options.is_empty() {
+            keep_options(connection, to, task.record.attempt + 1, message.options).await?;
+        }
+    } else if !message.options.is_empty() {
+        let rule = "another model or limit can be given when it is over";
+        return Err(task.wrong_state(rule).into());
     }
+    insert(connection, to, message.from, message.body, at).await?;
+    read::record(connection, to).await
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    to: &TaskId,
+    from: &str,
+    body: &str,
+    at: Timestamp,
+) -> Result<(), Failure> {
     sqlx::query(sql::INSERT_MAIL)
         .bind(to.as_str())
         .bind(from)
         .bind(body)
         .bind(at.as_microsecond())
-        .execute(&mut *connection)
+        .execute(connection)
         .await?;
-    read::record(connection, to).await
+    Ok(())
+}
+
+/// What an agent that goes on after a stop is told first.
+fn stopped_note(reason: Option<&str>) -> String {
+    match reason {
+        Some(reason) => format!("You were stopped before you were done: {reason}"),
+        None => "You were stopped before you were done.".to_owned(),
+    }
+}
+
+async fn keep_options(
+    connection: &mut SqliteConnection,
+    to: &TaskId,
+    attempt: u32,
+    options: &AttemptOptions,
+) -> Result<(), Failure> {
+    let text = serde_json::to_string(options).map_err(|error| damaged(error.to_string()))?;
+    sqlx::query(sql::RECORD_STEP)
+        .bind(to.as_str())
+        .bind(AttemptOptions::step(attempt))
+        .bind(text)
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 /// Whether the mailbox has an unread message.

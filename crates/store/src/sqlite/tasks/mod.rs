@@ -36,7 +36,7 @@ mod teams;
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use codespar_protocol::{Entry, EntryBody, SessionId, TaskId, TaskRecord};
+use codespar_protocol::{AttemptOptions, Entry, EntryBody, SessionId, TaskId, TaskRecord};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -107,14 +107,20 @@ impl TaskStore for SqliteStore {
         work.settle(outcome).await
     }
 
-    async fn send_mail(
+    async fn continue_with(
         &self,
         to: &TaskId,
         from: &str,
         body: &str,
+        options: &AttemptOptions,
     ) -> Result<TaskRecord, StoreError> {
         let mut work = self.change().await?;
-        let outcome = mail::send(work.connection(), to, from, body, now()).await;
+        let message = mail::Message {
+            from,
+            body,
+            options,
+        };
+        let outcome = mail::send(work.connection(), to, &message, now()).await;
         work.settle(outcome).await
     }
 

@@ -4,7 +4,7 @@
 //! with the result; for tasks that end without a runner it is made here. It waits in the table
 //! until the session takes it, in the transaction that marks it as delivered.
 
-use codespar_protocol::{SessionId, TaskNotification, TaskRecord, TaskStatus};
+use codespar_protocol::{SessionId, TaskEnd, TaskNotification, TaskRecord, TaskStatus};
 use jiff::Timestamp;
 use sqlx::SqliteConnection;
 
@@ -41,13 +41,16 @@ pub(super) async fn tell(
 
 /// For a task that ended without a runner to speak for it.
 pub(super) fn body(task: &TaskRecord, status: TaskStatus, error: Option<&str>) -> String {
+    let end = TaskEnd {
+        status,
+        error,
+        exit_code: None,
+    };
     let notification = TaskNotification {
         task_id: task.task_id.clone(),
         status,
-        summary: match error {
-            Some(error) => format!("{}: {error}", task.subject),
-            None => task.subject.clone(),
-        },
+        summary: end.summary(task),
+        reason: end.stop_reason(),
         result: None,
         usage: None,
     };

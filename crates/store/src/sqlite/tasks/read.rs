@@ -91,6 +91,13 @@ pub(super) async fn listed(
         ),
         ("task_type", filter.task_type.map(|kind| kind.to_string())),
         ("tree", filter.tree.map(|id| id.to_string())),
+        (
+            "json_extract(authority, '$.project_root')",
+            filter
+                .project_root
+                .as_ref()
+                .map(|root| root.display().to_string()),
+        ),
     ];
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     for (column, value) in wanted {

@@ -88,7 +88,7 @@ fn record(row: &SqliteRow) -> Result<TaskRecord, String> {
             .map_err(message_of)?,
         status: status(row)?,
         subject: field(row, "subject")?,
-        description: field(row, "description")?,
+        description: field::<Option<String>>(row, "description")?.unwrap_or_default(),
         active_form: field(row, "active_form")?,
         owner: field(row, "owner")?,
         spec: sealed(row, "spec")?,

@@ -86,7 +86,7 @@ impl FakeLeases {
             authority: None,
             reserved_for: None,
             on_dependency_failure: OnDependencyFailure::default(),
-            description: None,
+            description: String::new(),
             active_form: None,
             owner: None,
             metadata: Map::new(),

@@ -395,3 +395,120 @@ fn a_stopped_agent_that_goes_on_is_told_so_and_by_whom_the_message_is() {
     );
     wait_for("nothing is left", || bench.room.alive().unwrap().is_empty());
 }
+
+#[test]
+fn what_the_list_shows_can_be_read_and_what_can_be_read_is_shown() {
+    let bench = Bench::new(Script::new());
+    let made = bench.run(&[
+        "task",
+        "create",
+        "--json",
+        "--type",
+        "local_bash",
+        "--subject",
+        "by hand",
+        "--command",
+        "echo printed",
+    ]);
+    let by_hand = parsed(&made.stdout)["task_id"].as_str().unwrap().to_owned();
+    ended(&bench, &by_hand);
+    let own = json!({
+        "task_type": "local_bash", "subject": "own", "command": "true", "active_form": "Working",
+    });
+    let script = Script::new()
+        .turn(Turn::tool("TaskCreate", &own))
+        .turn(Turn::tool("TaskList", &json!({})))
+        .turn(Turn::tool("TaskList", &json!({"scope": "project"})))
+        .turn(Turn::tool("TaskGet", &json!({"task_id": by_hand})))
+        .turn(Turn::tool("TaskOutput", &json!({"task_id": by_hand})))
+        .turn(Turn::tool("TaskStop", &json!({"task_id": by_hand})))
+        .turn(Turn::text("done"))
+        .turn(Turn::text("done"));
+    let bench = Bench {
+        server: codespar_testkit::ScriptedModel::start_blocking(script).unwrap(),
+        room: bench.room,
+    };
+    let allowed = ["--allowedTools", "Bash,TaskCreate"];
+    let finished = bench.run(&[&["-p", "go"][..], &allowed].concat());
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let requests = requests_of(&bench, "go");
+    let results = requests.last().unwrap().tool_results();
+    let results: Vec<&str> = results.iter().map(|result| result.text.as_str()).collect();
+    let made = parsed(results[0]);
+    assert_eq!(made["active_form"], "Working");
+    let own = made["task_id"].as_str().unwrap();
+    assert!(
+        results[1].contains(own) && !results[1].contains(&by_hand),
+        "{results:?}"
+    );
+    assert!(
+        results[2].contains(own) && results[2].contains(&by_hand),
+        "{results:?}"
+    );
+    assert_eq!(parsed(results[3])["subject"], "by hand");
+    assert!(results[4].contains("printed"), "{results:?}");
+    assert!(
+        results[5].contains("it can be read, not changed from here"),
+        "{results:?}"
+    );
+    let told = requests.last().unwrap().json().to_string();
+    let summary = r#"<summary>Command \"own\" completed (exit code 0)</summary>"#;
+    assert!(told.contains(summary), "{told}");
+}
+
+#[test]
+fn records_have_a_description_an_owner_an_active_form_and_times_in_both_forms() {
+    let bench =
+        Bench::new(Script::new().conversation(child("child works").turn(Turn::text("I worked."))));
+    let create = |args: &[&str]| {
+        let finished = bench.run(&[&["task", "create", "--json", "--subject", "s"], args].concat());
+        assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+        parsed(&finished.stdout)
+    };
+    let command = create(&[
+        "--type",
+        "local_bash",
+        "--command",
+        "true",
+        "--active-form",
+        "Building",
+    ]);
+    assert_eq!(
+        (
+            &command["description"],
+            &command["active_form"],
+            &command["owner"]
+        ),
+        (&json!(""), &json!("Building"), &Value::Null)
+    );
+    let id = command["task_id"].as_str().unwrap();
+    let changed = bench.run(&["task", "update", id, "--active-form", "Testing", "--json"]);
+    assert_eq!(
+        parsed(&changed.stdout)["active_form"],
+        "Testing",
+        "{}",
+        changed.stderr
+    );
+    let agent = create(&["--type", "local_agent", "--prompt", "child works"]);
+    assert_eq!(agent["owner"], "general-purpose");
+    let agent = ended(&bench, agent["task_id"].as_str().unwrap());
+    for time in ["created_at", "updated_at", "started_at", "ended_at"] {
+        let text = agent[time].as_str().unwrap();
+        let seconds = text.parse::<jiff::Timestamp>().unwrap().as_second();
+        assert_eq!(agent[format!("{time}_unix")], seconds, "{agent}");
+    }
+    let teammate = bench.run(&[
+        "task",
+        "create",
+        "--type",
+        "in_process_teammate",
+        "--subject",
+        "s",
+    ]);
+    assert_eq!(teammate.status.code(), Some(2));
+    assert!(
+        teammate.stderr.contains("use --type local_agent"),
+        "{}",
+        teammate.stderr
+    );
+}

@@ -135,7 +135,7 @@ fn a_task_update_is_asked_about_and_plan_mode_refuses_it() {
 }
 
 #[test]
-fn an_agent_finds_no_tasks_but_those_of_its_own_tree() {
+fn an_agent_changes_no_tasks_but_those_of_its_own_tree_and_reads_none_of_other_projects() {
     let bench = Bench::new(Script::new());
     let id = made_by_hand(&bench, GATE);
     wait_for(&bench.work().join("waits"));
@@ -143,6 +143,7 @@ fn an_agent_finds_no_tasks_but_those_of_its_own_tree() {
         ("TaskGet", json!({"task_id": id})),
         ("TaskGet", json!({"task_id": &id[..6]})),
         ("TaskOutput", json!({"task_id": id})),
+        ("TaskList", json!({"scope": "project"})),
         ("TaskStop", json!({"task_id": id})),
         (
             "TaskUpdate",
@@ -171,12 +172,31 @@ fn an_agent_finds_no_tasks_but_those_of_its_own_tree() {
     };
     let before = task(&attacker, &id);
     let output = before["output_file"].as_str().unwrap();
-    let (lines, code) = attacker.stream(&["-p", "go", "--dangerously-skip-permissions"]);
+    let args = ["-p", "go", "--dangerously-skip-permissions"];
+    let (lines, code) = attacker.stream(&args);
     assert_eq!(code, Some(0), "{lines:#?}");
     let results = tool_results(&lines);
     assert_eq!(results.len(), calls.len(), "{results:#?}");
+    for (index, ((tool, input), result)) in calls.iter().zip(&results).enumerate() {
+        if index < 4 {
+            assert!(result.contains(&id), "{tool} {input}: {result}");
+            continue;
+        }
+        let reason = "belongs to another session of this project";
+        assert!(result.contains(reason), "{tool} {input}: {result}");
+    }
+    assert_eq!(task(&attacker, &id), before);
+    // Of another project nothing is found at all.
+    let elsewhere = attacker.room.home().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    let mut command = attacker.command(&[&args[..], &["--output-format", "stream-json"]].concat());
+    let finished = spawn(command.current_dir(&elsewhere)).unwrap();
+    let finished = finished.wait(PATIENCE).unwrap();
+    let results = tool_results(&json_lines(&finished.stdout));
+    assert_eq!(results.len(), calls.len(), "{results:#?}");
     for ((tool, input), result) in calls.iter().zip(&results) {
-        assert!(result.contains("there is no "), "{tool} {input}: {result}");
+        let is_nothing = result.contains("there is no ") || result == "no tasks";
+        assert!(is_nothing, "{tool} {input}: {result}");
         assert!(!result.contains("until ["), "{tool} {input}: {result}");
     }
     assert_eq!(task(&attacker, &id), before);

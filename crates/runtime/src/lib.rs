@@ -24,6 +24,7 @@ mod configuration;
 mod dev;
 mod environment;
 mod error;
+mod fingerprint;
 mod main_agent;
 pub mod mcp;
 mod network;

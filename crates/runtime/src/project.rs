@@ -24,6 +24,7 @@ use crate::{
     ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
     budgets::Budgets,
     configuration::{denied, extra_dirs, extras, rules, sandbox, unknown_tools},
+    fingerprint::Fingerprint,
     mcp::ServerList,
     provider::{self, Provider},
     runners::{self, Runners},
@@ -32,12 +33,13 @@ use crate::{
 
 /// A project as its files, options and environment describe it; nothing is opened yet.
 ///
-/// Consumed by `Runtime::open_project`. Changes of the files after this are not seen by the
-/// process.
+/// Consumed by `Runtime::open_project`. Changes of the files after this are seen by tasks that
+/// start later: see `Runtime::project_at`.
 pub struct ProjectConfig {
     pub(crate) dir: ProjectDir,
     pub(crate) settings: Settings,
     pub(crate) options: ProjectOptions,
+    pub(crate) fingerprint: Fingerprint,
     pub(crate) provider: Provider,
     pub(crate) redactor: Arc<Redactor>,
     pub(crate) mode: Mode,
@@ -57,6 +59,8 @@ impl ProjectConfig {
     /// Nothing is sent and no server is started. A budget for a model without price is refused: it
     /// could not be kept.
     pub fn load(dir: ProjectDir, options: ProjectOptions) -> Result<Self, RuntimeError> {
+        // Before anything is read: what changes meanwhile is seen as a change.
+        let fingerprint = Fingerprint::of(&dir, &options);
         let settings = Settings::load(&dir)?;
         let redactor = Arc::new(dir.environment.redactor());
         let provider = provider::choose(&dir, &settings, options.model.as_deref(), &redactor)?;
@@ -88,6 +92,7 @@ impl ProjectConfig {
             dir,
             settings,
             options,
+            fingerprint,
             provider,
             redactor,
             mode,
@@ -134,6 +139,10 @@ pub struct Project {
     pub store: Arc<dyn Database>,
     pub hub: Arc<TaskHub>,
     pub(crate) budgets: Arc<Budgets>,
+    /// What its configuration was read from.
+    pub(crate) fingerprint: Fingerprint,
+    /// The rules as they were read; `rules` has the answers "always" of this process too.
+    configured_rules: RuleSet,
     /// Without those for commands and workflows in a session in plan mode.
     pub(crate) runners: Runners,
     /// Shared, because an answer "always" adds a rule while agents run.
@@ -145,13 +154,55 @@ pub struct Project {
 }
 
 impl Project {
-    /// Runners are made last, from the project itself. They get a weak reference: the project owns
-    /// them, and a strong one would keep it alive for ever.
+    /// A project with a budget of its own.
     pub(crate) fn new(
         config: ProjectConfig,
         store: Arc<dyn Database>,
         hub: Arc<TaskHub>,
         role: ProcessRole,
+    ) -> Arc<Self> {
+        let budgets = Budgets::new(config.options.max_budget_usd, config.settings.max_tokens);
+        Self::with_budgets(config, store, hub, role, Arc::new(budgets))
+    }
+
+    /// The same project by the configuration of now. What holds for the process goes on: its
+    /// budgets, the answers "always" of its user, and its MCP servers if they are the same. Those
+    /// who use the project as it was keep it.
+    pub(crate) fn renewed(
+        self: &Arc<Self>,
+        mut config: ProjectConfig,
+        hub: Arc<TaskHub>,
+        role: ProcessRole,
+    ) -> Arc<Self> {
+        let configured = rule_texts(&self.configured_rules);
+        for (kind, rule, source) in self.rules.read().iter() {
+            let mut one = RuleSet::default();
+            one.add(kind, rule.clone(), source);
+            if rule_texts(&one)
+                .iter()
+                .all(|text| !configured.contains(text))
+            {
+                config.rules.add(kind, rule.clone(), source);
+            }
+        }
+        let timeouts =
+            |settings: &Settings| (settings.mcp.timeout_ms, settings.mcp.connect_timeout_ms);
+        let is_same = timeouts(&self.settings) == timeouts(&config.settings);
+        if is_same && self.mcp.is_like(&config.mcp) {
+            config.mcp = self.mcp.clone();
+        }
+        let (store, budgets) = (self.store.clone(), self.budgets.clone());
+        Self::with_budgets(config, store, hub, role, budgets)
+    }
+
+    /// Runners are made last, from the project itself. They get a weak reference: the project owns
+    /// them, and a strong one would keep it alive for ever.
+    fn with_budgets(
+        config: ProjectConfig,
+        store: Arc<dyn Database>,
+        hub: Arc<TaskHub>,
+        role: ProcessRole,
+        budgets: Arc<Budgets>,
     ) -> Arc<Self> {
         if hub.questions().is_attended() {
             config.mcp.set_elicitor(Arc::new(ServerQuestions {
@@ -163,7 +214,6 @@ impl Project {
                 },
             }));
         }
-        let budgets = Budgets::new(config.options.max_budget_usd, config.settings.max_tokens);
         Arc::new_cyclic(|weak| {
             let mut project = Self {
                 runners: Runners::new(),
@@ -180,7 +230,9 @@ impl Project {
                 warnings: config.warnings,
                 store,
                 hub,
-                budgets: Arc::new(budgets),
+                budgets,
+                fingerprint: config.fingerprint,
+                configured_rules: config.rules.clone(),
                 rules: Arc::new(RwLock::new(config.rules)),
                 denied: config.denied,
                 skills: config.skills,

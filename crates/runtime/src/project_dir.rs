@@ -65,6 +65,15 @@ impl ProjectDir {
         })
     }
 
+    /// The same directory as its files are now.
+    pub(crate) fn reread(&self) -> Self {
+        let trust = self.trust.reread(&self.environment.person(), &self.cwd);
+        Self {
+            trust: Arc::new(trust),
+            ..self.clone()
+        }
+    }
+
     /// The state directory.
     pub fn state(&self) -> &Path {
         &self.environment.state

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 use codespar_agent::EventBus;
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::{
     Environment, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError, Settings,
-    environment::means_yes, runners::ByProject, tools::kinds,
+    environment::means_yes, fingerprint::Fingerprint, runners::ByProject, tools::kinds,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub struct Runtime {
     /// By root. Runners and agents hold projects weakly or for as long as they run; this map keeps
     /// them open.
     projects: Mutex<HashMap<PathBuf, Arc<Project>>>,
+    /// Projects that were replaced; those that are still used are closed with the process.
+    replaced: Mutex<Vec<Weak<Project>>>,
+    /// Held while a project is replaced.
+    replacing: Mutex<()>,
 }
 
 impl Runtime {
@@ -74,6 +78,8 @@ impl Runtime {
             role,
             options,
             projects: Mutex::default(),
+            replaced: Mutex::default(),
+            replacing: Mutex::default(),
         }))
     }
 
@@ -127,15 +133,18 @@ impl Runtime {
         project
     }
 
-    /// The project with this root, opened if it is not open yet. The agents of a worker can be
+    /// The project with this root, opened if it is not open yet, and by its configuration of now:
+    /// if a file of it has changed since the project was opened, it is read again. What runs keeps
+    /// the project it began with. The agents of a worker can be
     /// answered from elsewhere; in a session nobody has asked for this project.
     ///
     /// `root` comes from the authority of a task, never from a file of the repository. An error
     /// means that the directory is gone or that its settings cannot be read; the task then fails
     /// with it.
     pub fn project_at(self: &Arc<Self>, root: &Path) -> Result<Arc<Project>, RuntimeError> {
-        if let Some(project) = self.projects.lock().get(root) {
-            return Ok(project.clone());
+        let open = self.projects.lock().get(root).cloned();
+        if let Some(project) = open {
+            return self.up_to_date(project);
         }
         let dir = ProjectDir::at(self.environment.clone(), root)?;
         let config = ProjectConfig::load(dir, self.options.clone())?;
@@ -144,6 +153,35 @@ impl Runtime {
             ProcessRole::Session => Attendance::Nobody,
         };
         Ok(self.open_project(config, attendance))
+    }
+
+    /// An open project, read again if its files have changed. Trust is decided anew: a file of the
+    /// repository that has changed grants nothing until the user trusts it.
+    fn up_to_date(&self, project: Arc<Project>) -> Result<Arc<Project>, RuntimeError> {
+        let dir = project.dir.reread();
+        if Fingerprint::of(&dir, &project.options) == project.fingerprint {
+            return Ok(project);
+        }
+        let _replacing = self.replacing.lock();
+        let root = project.dir.root.clone();
+        let current = self.projects.lock().get(&root).cloned();
+        let project = current.unwrap_or(project);
+        let dir = project.dir.reread();
+        if Fingerprint::of(&dir, &project.options) == project.fingerprint {
+            return Ok(project);
+        }
+        let config = ProjectConfig::load(dir, project.options.clone())?;
+        let hub = project.hub.reconfigured(
+            kinds(config.agents.agents.values()),
+            tasks_disabled(&config.dir, &config.settings),
+        );
+        guard(&hub, &config);
+        let renewed = project.renewed(config, hub, self.role);
+        self.projects.lock().insert(root, renewed.clone());
+        let mut replaced = self.replaced.lock();
+        replaced.retain(|project| project.strong_count() > 0);
+        replaced.push(Arc::downgrade(&project));
+        Ok(renewed)
     }
 
     /// Starts to run tasks of the open projects that others made or left.
@@ -173,7 +211,13 @@ impl Runtime {
     pub async fn close(&self) -> Result<(), RuntimeError> {
         self.scheduler.leave().await;
         let projects: Vec<_> = self.projects.lock().drain().collect();
-        for (_, project) in projects {
+        let replaced: Vec<_> = self.replaced.lock().drain(..).collect();
+        let replaced = replaced.iter().filter_map(Weak::upgrade);
+        for project in projects
+            .into_iter()
+            .map(|(_, project)| project)
+            .chain(replaced)
+        {
             project.mcp.close().await;
         }
         Ok(self.store.close().await?)
@@ -194,13 +238,18 @@ impl Runtime {
             kinds(config.agents.agents.values()),
             tasks_disabled(&config.dir, &config.settings),
         );
-        hub.guard_models(config.provider.model_gate());
-        let trust = config.dir.trust.clone();
-        hub.guard_workflows(Arc::new(move |path: &Path, text: &str| {
-            trust.may_use_workflow(path, text)
-        }));
+        guard(&hub, config);
         hub
     }
+}
+
+/// Says which models and workflows may be used in a project.
+fn guard(hub: &TaskHub, config: &ProjectConfig) {
+    hub.guard_models(config.provider.model_gate());
+    let trust = config.dir.trust.clone();
+    hub.guard_workflows(Arc::new(move |path: &Path, text: &str| {
+        trust.may_use_workflow(path, text)
+    }));
 }
 
 /// Why no background tasks may be made in a project, if so. The reason is shown by whatever is

@@ -147,7 +147,7 @@ pub struct TaskHub {
     /// Why no tasks may be made, if so.
     pub(crate) disabled: Option<String>,
     /// Agents and workflows each session has made, counted once from the store and then here.
-    pub(crate) agents_made: Mutex<HashMap<SessionId, u32>>,
+    pub(crate) agents_made: Arc<Mutex<HashMap<SessionId, u32>>>,
     /// Decides which models can be asked for; unset where every name is taken as it is.
     models: OnceLock<Arc<ModelGate>>,
     /// Decides on workflow files by the trust in the repository; unset until the project is open.
@@ -172,7 +172,23 @@ impl TaskHub {
             kinds,
             limits: AgentLimits::default(),
             disabled,
-            agents_made: Mutex::default(),
+            agents_made: Arc::default(),
+            models: OnceLock::new(),
+            workflows: OnceLock::new(),
+        })
+    }
+
+    /// A hub of the same process and project with another configuration. Both count the same agents.
+    pub fn reconfigured(&self, kinds: Vec<AgentKind>, disabled: Option<String>) -> Arc<Self> {
+        Arc::new(Self {
+            store: self.store.clone(),
+            sessions: self.sessions.clone(),
+            scheduler: self.scheduler.clone(),
+            questions: self.questions.clone(),
+            kinds,
+            limits: self.limits,
+            disabled,
+            agents_made: self.agents_made.clone(),
             models: OnceLock::new(),
             workflows: OnceLock::new(),
         })

@@ -82,6 +82,16 @@ impl McpServers {
         self.servers.iter()
     }
 
+    /// Whether these are the same servers, allowed to start in the same way.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let waits = |server: &McpServer| server.status() == McpStatus::NeedsApproval;
+        let pairs = self.servers.iter().zip(&other.servers);
+        self.servers.len() == other.servers.len()
+            && pairs
+                .into_iter()
+                .all(|(one, other)| one.config() == other.config() && waits(one) == waits(other))
+    }
+
     /// A server by its name.
     pub fn get(&self, name: &str) -> Option<&Arc<McpServer>> {
         self.servers

@@ -15,7 +15,7 @@ use codespar_runtime::{ProjectDir, definitions, trust::TrustFilter};
 /// List agents, or check custom ones (.codespar/agents, .claude/agents).
 ///
 /// A definition is a markdown file: a frontmatter with `name` and `description` (and, if wanted,
-/// tools, disallowedTools, model, permissionMode, maxTurns, skills, isolation, background, color)
+/// tools, disallowedTools, model, permissionMode, maxTurns, maxWallSeconds, skills, isolation, background, color)
 /// and the agent's prompt below it.
 ///
 /// Example: codespar agents check
@@ -135,6 +135,7 @@ fn builtin_json(kind: &AgentKind) -> Value {
         "model": kind.model,
         "permissionMode": null,
         "maxTurns": kind.max_turns,
+        "maxWallSeconds": kind.max_wall_seconds,
         "skills": kind.skills,
         "isolation": kind.isolation,
         "background": kind.background,

@@ -1,7 +1,7 @@
 //! Reviews, merges, follow-ups and following.
 
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     common::{PATIENCE, parsed},
@@ -179,6 +179,26 @@ fn a_coordinator_that_follows_a_pull_request_is_told_of_each_thing_once() {
     assert_eq!(text.matches("<task-notification>").count(), 2, "{text}");
     assert_eq!(text.matches("Fine.").count(), 1, "{text}");
     assert!(text.contains("merged"), "{text}");
+    // One task for the whole subscription, whose id is in each notification.
+    let listed = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let listed = listed["tasks"].as_array().unwrap();
+    let is_subscription = |task: &&Value| task["spec"]["kind"] == "follow_pull_request";
+    let subscriptions: Vec<&Value> = listed.iter().filter(is_subscription).collect();
+    let [subscription] = &subscriptions[..] else {
+        panic!("{listed:?}")
+    };
+    assert_eq!(
+        (&subscription["status"], &subscription["attempt"]),
+        (&json!("completed"), &json!(2))
+    );
+    let id = subscription["task_id"].as_str().unwrap();
+    assert_eq!(
+        text.matches(&format!("<task-id>{id}</task-id>")).count(),
+        2,
+        "{text}"
+    );
+    let heading = format!("Subscription {id}, pull request #1:");
+    assert_eq!(text.matches(&heading).count(), 2, "{text}");
 }
 
 #[test]

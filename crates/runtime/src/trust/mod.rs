@@ -54,6 +54,8 @@ pub struct ProjectFile {
     pub grants: Vec<String>,
     /// What was decided about it.
     pub standing: Standing,
+    /// `--trust` covered this text before the project was read again.
+    pub for_this_run: bool,
 }
 
 /// Where trust may come from.
@@ -123,6 +125,29 @@ impl ProjectTrust {
         })
     }
 
+    /// The same project as its files and the decisions about them are now. What `--trust` covered
+    /// stays trusted as it was; a file that changed since is not covered.
+    pub(crate) fn reread(&self, person: &UserDirs, cwd: &Path) -> Self {
+        let mut now = Self::read(person, &self.root, cwd);
+        now.is_trusted |= self.reach == Reach::ThisRun;
+        for file in &mut now.files {
+            let before = self.files.iter().find(|before| before.name == file.name);
+            let is_same = before.is_some_and(|before| before.text == file.text);
+            let was_for_this_run = before.is_some_and(|before| self.covers_this_run(before));
+            file.for_this_run = is_same && was_for_this_run;
+        }
+        now
+    }
+
+    fn covers_this_run(&self, file: &ProjectFile) -> bool {
+        self.reach == Reach::ThisRun || file.for_this_run
+    }
+
+    /// The decisions on record, as one text to compare.
+    pub(crate) fn decisions(&self, state: &Path) -> String {
+        format!("{:?}", decisions(state, &self.root))
+    }
+
     /// All files there are.
     pub fn files(&self) -> &[ProjectFile] {
         &self.files
@@ -141,7 +166,7 @@ impl ProjectTrust {
     /// Whether what the file grants counts. A file that seems to grant nothing is not trusted with
     /// more.
     pub fn trusts(&self, file: &ProjectFile) -> bool {
-        self.reach == Reach::ThisRun || file.standing == Standing::Trusted
+        self.covers_this_run(file) || file.standing == Standing::Trusted
     }
 
     /// How far its git configuration counts: in a project that was trusted as a whole, with nothing

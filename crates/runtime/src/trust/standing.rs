@@ -61,6 +61,7 @@ pub(super) fn decided(found: Found, records: &[TrustRecord]) -> ProjectFile {
         text,
         grants,
         standing,
+        for_this_run: false,
     }
 }
 

@@ -1,0 +1,66 @@
+//! Whether the files that a project was made from have changed since.
+//!
+//! A process looks before it starts a task, so what counts is the content, not the time of a
+//! change: the same text is the same configuration. Definitions and skills of the user, which are
+//! many, are compared by size and time.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    hash::{Hash, Hasher},
+    path::{Path, PathBuf},
+};
+
+use codespar_files::read_text;
+
+use crate::{ProjectDir, ProjectOptions, trust::MAX_SETTINGS_BYTES};
+
+/// What the configuration of a project was read from, as one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fingerprint(u64);
+
+impl Fingerprint {
+    /// The files of the project as `dir` has read them, the decisions about them, and the files of
+    /// the user as they are now.
+    pub(crate) fn of(dir: &ProjectDir, options: &ProjectOptions) -> Self {
+        let mut hasher = DefaultHasher::new();
+        for file in dir.trust.files() {
+            (&file.name, &file.text).hash(&mut hasher);
+        }
+        dir.trust.decisions(dir.state()).hash(&mut hasher);
+        let of_state = ["settings.json", "models.toml", "mcp-approvals.json"];
+        let mut files: Vec<PathBuf> = of_state.map(|name| dir.state().join(name)).to_vec();
+        files.extend(dir.home().map(|home| home.join(".claude/settings.json")));
+        files.extend(options.mcp_config.iter().cloned());
+        for file in files {
+            // One that cannot be read is reported by whoever wants to use it.
+            (&file, read_text(&file, MAX_SETTINGS_BYTES).ok()).hash(&mut hasher);
+        }
+        for (folder, _) in ["agents", "skills"]
+            .map(|sub| dir.config_dirs(sub))
+            .concat()
+        {
+            of_folder(&folder, &mut hasher);
+        }
+        Self(hasher.finish())
+    }
+}
+
+/// Names, sizes and times of the files in a folder, and of the text of a skill in a folder of its
+/// own.
+fn of_folder(folder: &Path, hasher: &mut DefaultHasher) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths {
+        let text = if path.is_dir() {
+            path.join("SKILL.md")
+        } else {
+            path
+        };
+        if let Ok(found) = std::fs::metadata(&text) {
+            (&text, found.len(), found.modified().ok()).hash(hasher);
+        }
+    }
+}

@@ -145,7 +145,6 @@ pub struct TaskEnding {
 /// What becomes of a task that has completed an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Afterwards {
-    /// It is over.
     #[default]
     Over,
     /// It is pending again at once, as its next attempt, unless a stop was asked for.

@@ -1171,7 +1171,7 @@ async fn options_of_a_message_are_kept_for_the_attempt_it_starts(store: &dyn Sto
         AttemptOptions::step(2),
         json!({"model": "opus", "max_turns": 3}),
     );
-    assert_eq!(store.steps(&id).await.unwrap(), [kept.clone()]);
+    assert_eq!(store.steps(&id).await.unwrap(), std::slice::from_ref(&kept));
     // A message to an attempt that is not over joins it.
     let refused = store.continue_with(&id, "me", "more", &options).await;
     let rule = "another model or limit can be given when it is over";

@@ -201,6 +201,94 @@ fn a_coordinator_that_follows_a_pull_request_is_told_of_each_thing_once() {
     assert_eq!(text.matches(&heading).count(), 2, "{text}");
 }
 
+/// The notifications in a conversation as pairs of task id and result.
+fn notifications(text: &str) -> Vec<(String, String)> {
+    let between = |text: &str, from: &str, to: &str| {
+        let rest = text.split_once(from).map_or("", |(_, rest)| rest);
+        rest.split(to).next().unwrap_or_default().to_owned()
+    };
+    text.split("<task-notification>")
+        .skip(1)
+        .map(|one| {
+            (
+                between(one, "<task-id>", "</task-id>"),
+                between(one, "<result>", "</result>"),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn two_subscriptions_of_a_session_do_not_mix() {
+    let follow = |number: u32| json!({ "number": number });
+    let coordinator = Conversation::new("coordinator", Matcher::first_user_contains("follow both"))
+        .turn(
+            Turn::new()
+                .and_tool("subscribe_pr_activity", &follow(1))
+                .and_tool("subscribe_pr_activity", &follow(2)),
+        )
+        .turn(Turn::text("I wait."))
+        .turn(Turn::text("The second is closed."))
+        .turn(Turn::text("The first is closed."));
+    let dev_run = |name: &str, prompt: &str| {
+        Conversation::new(
+            name,
+            Matcher::system_contains("turns an instruction into")
+                .and(Matcher::first_user_contains(prompt)),
+        )
+        .turn(answer("Say hi", FIX))
+    };
+    let picker = Conversation::new("picker", Matcher::system_contains("You choose the files"))
+        .turn(Turn::text("[\"greet.sh\"]"));
+    let bench = greeting(
+        Script::new()
+            .conversation(picker)
+            .conversation(dev_run("one", "make it say hi"))
+            .conversation(dev_run("two", "let it say hi"))
+            .conversation(coordinator),
+    );
+    bench.file(".codespar/settings.json", r#"{"dev": {"pollSeconds": 1}}"#);
+    bench.trust();
+    for instruction in ["make it say hi", "let it say hi"] {
+        let (report, code) = dev(&bench, &[instruction]);
+        assert_eq!(code, Some(0), "{report}");
+    }
+    let args = [
+        "-p",
+        "follow both",
+        "--coordinator",
+        "--output-format",
+        "stream-json",
+    ];
+    let mut session = bench.start(&args);
+    session.wait_for_output("I wait.", PATIENCE).unwrap();
+    assert_eq!(bench.run(&["pr", "close", "2"]).status.code(), Some(0));
+    session
+        .wait_for_output("The second is closed.", PATIENCE)
+        .unwrap();
+    assert_eq!(bench.run(&["pr", "close", "1"]).status.code(), Some(0));
+    let finished = session.wait(PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let requests = bench.server.requests();
+    let last = requests
+        .iter()
+        .rev()
+        .find(|request| request.json().to_string().contains("follow both"))
+        .unwrap();
+    let subscribed = last.tool_results();
+    let told = notifications(&last.json()["messages"].to_string());
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (number, (id, result)) in [2, 1].into_iter().zip(&told) {
+        let answer = &subscribed[number - 1].text;
+        assert!(
+            answer.contains(&format!("#{number} ({id})")),
+            "{answer} {id}"
+        );
+        let heading = format!("Subscription {id}, pull request #{number}:");
+        assert!(result.starts_with(&heading), "{result}");
+    }
+}
+
 #[test]
 fn a_simulated_review_does_not_stand_in_the_way_of_a_real_one() {
     let script = script(&["greet.sh"], [answer("Say hi", FIX)]).conversation(

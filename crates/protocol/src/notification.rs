@@ -131,4 +131,80 @@ mod tests {
         );
         assert_eq!(notice.task_id.task_type(), Some(TaskType::LocalAgent));
     }
+
+    #[test]
+    fn a_summary_says_what_ended_and_how() {
+        let record = |kind: &str, spec: &str, subject: &str| -> TaskRecord {
+            let text = format!(
+                r#"{{"task_id": "a-0123abcd", "task_type": "{kind}", "status": "running",
+                    "subject": "{subject}", "active_form": null, "owner": null, "spec": {spec},
+                    "metadata": {{}}, "blocks": [], "blocked_by": [], "output_file": null,
+                    "created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z",
+                    "started_at": null, "ended_at": null, "error": null, "exit_code": null,
+                    "attempt": 1, "usage": {{}}, "cost_usd": null, "session_id": null,
+                    "parent_task_id": null}}"#
+            );
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+        };
+        let agent = |name: &str| {
+            let spec = format!(
+                r#"{{"kind": "agent", "prompt": "p", "subagent_type": "Explore", "name": "{name}",
+                    "root": "/p", "cwd": "/p", "depth": 1,
+                    "agent_session": "01a1e6c5-a3fc-74af-85a7-c0ac29a3c93c"}}"#
+            );
+            record("local_agent", &spec, "look")
+        };
+        let shell = r#"{"kind": "shell", "command": "true", "root": "/p", "cwd": "/p"}"#;
+        let shell = record("local_bash", shell, "build");
+        let end = |status, error, exit_code| TaskEnd {
+            status,
+            error,
+            exit_code,
+        };
+        let (completed, failed, killed) = (
+            TaskStatus::Completed,
+            TaskStatus::Failed,
+            TaskStatus::Killed,
+        );
+        let cases = [
+            (
+                &agent("look"),
+                end(completed, None, None),
+                "Agent \"look\" completed",
+            ),
+            (
+                &agent("ann"),
+                end(completed, None, None),
+                "Agent \"look\" (ann) completed",
+            ),
+            (
+                &agent("ann"),
+                end(failed, Some("no"), None),
+                "Agent \"look\" (ann) failed: no",
+            ),
+            (
+                &agent("look"),
+                end(killed, Some("enough"), None),
+                "Agent \"look\" was stopped",
+            ),
+            (
+                &shell,
+                end(completed, None, Some(0)),
+                "Command \"build\" completed (exit code 0)",
+            ),
+            (
+                &shell,
+                end(failed, Some("exit code 3"), Some(3)),
+                "Command \"build\" failed: exit code 3",
+            ),
+        ];
+        for (record, end, expected) in cases {
+            assert_eq!(end.summary(record), expected);
+        }
+        assert_eq!(
+            end(killed, Some("enough"), None).stop_reason().as_deref(),
+            Some("enough")
+        );
+        assert_eq!(end(failed, Some("no"), None).stop_reason(), None);
+    }
 }

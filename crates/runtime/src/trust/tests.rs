@@ -228,3 +228,37 @@ fn a_workflow_is_used_as_it_was_trusted() {
         Ok(())
     );
 }
+
+#[test]
+fn trust_for_this_run_covers_the_files_as_they_were_when_it_was_given() {
+    let bench = Bench::new();
+    bench.file(".codespar/settings.json", GRANT);
+    bench.file(
+        ".mcp.json",
+        r#"{"mcpServers": {"one": {"command": "one"}}}"#,
+    );
+    let names = |project: &ProjectTrust| -> Vec<String> {
+        let ignored = project.ignored().into_iter();
+        ignored.map(|file| file.name.clone()).collect()
+    };
+    let given = bench.project().for_this_run().unwrap();
+    let again = given.reread(&bench.person, &bench.root);
+    assert_eq!(names(&again), Vec::<String>::new());
+    bench.file(
+        ".mcp.json",
+        r#"{"mcpServers": {"one": {"command": "two"}}}"#,
+    );
+    bench.file(".claude/settings.json", GRANT);
+    let changed = again.reread(&bench.person, &bench.root);
+    assert_eq!(names(&changed), [".claude/settings.json", ".mcp.json"]);
+    // A text that comes back needs a decision too: only the last reading is compared.
+    bench.file(
+        ".mcp.json",
+        r#"{"mcpServers": {"one": {"command": "one"}}}"#,
+    );
+    let back = changed.reread(&bench.person, &bench.root);
+    assert_eq!(names(&back), [".claude/settings.json", ".mcp.json"]);
+    bench.trust();
+    let decided = back.reread(&bench.person, &bench.root);
+    assert_eq!(names(&decided), Vec::<String>::new());
+}

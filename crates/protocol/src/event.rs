@@ -140,7 +140,7 @@ pub enum Event {
         subject: String,
         /// What it was and how it ended, in one line.
         summary: String,
-        /// The first line of its error or its result.
+        /// Its error, or its result as far as the record has it.
         detail: String,
         /// Tokens it used.
         usage: Usage,

@@ -311,14 +311,14 @@ pub(crate) fn ended(record: &TaskRecord) -> Event {
     }
 }
 
-/// What went wrong, or the first line of the result.
+/// What went wrong, or the result as far as the record has it.
 fn detail(record: &TaskRecord) -> String {
     let result = record
         .metadata
         .get("result")
         .and_then(serde_json::Value::as_str);
     let text = record.error.as_deref().or(result).unwrap_or_default();
-    text.lines().next().unwrap_or_default().to_owned()
+    text.trim_end().to_owned()
 }
 
 /// How a heading of a message begins.

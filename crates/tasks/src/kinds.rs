@@ -85,7 +85,7 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
     vec![
         kind(
             "Explore",
-            "finds things out in the code, quickly; reads only",
+            "finds things out in code you do not know, quickly; reads only, so not for changes",
             only(&READING),
             "haiku",
             10,
@@ -93,7 +93,7 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
         ),
         kind(
             "Plan",
-            "works out how to make a change; reads only",
+            "works out the steps of a change that spans files; reads only; not for small changes",
             only(&planning),
             "sonnet",
             5,
@@ -101,7 +101,7 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
         ),
         kind(
             "Bash",
-            "runs commands and reports what came of them",
+            "runs a series of commands and reports what mattered in their output; not for a single command",
             only(&["Bash", "TaskOutput", "TaskStop"]),
             "haiku",
             20,
@@ -109,7 +109,7 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
         ),
         kind(
             "general-purpose",
-            "does a piece of work of several steps with all tools",
+            "does a piece of work of several steps with all tools; not where one of the others is enough",
             ToolSet::All,
             "sonnet",
             20,

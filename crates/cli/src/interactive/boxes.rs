@@ -13,7 +13,7 @@
 
 use std::time::{Duration, Instant};
 
-use codespar_protocol::{Cost, TaskId};
+use codespar_protocol::{Cost, TaskId, counted};
 use unicode_width::UnicodeWidthChar;
 
 use super::page::{Page, Row};
@@ -21,6 +21,8 @@ use crate::{printer::plain, style};
 
 const WIDTH: usize = 76;
 const NARROWEST: usize = 24;
+/// Of a result, in its box.
+const RESULT_LINES: usize = 5;
 /// A box that scrolled away is shown again, but not all the time.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -72,7 +74,26 @@ pub(super) struct End<'a> {
     /// For a box of its own.
     pub(super) title: String,
     pub(super) sums: String,
-    pub(super) summary: &'a str,
+    /// What came of it; several lines.
+    pub(super) result: &'a str,
+}
+
+impl End<'_> {
+    /// The first lines, and where the others are.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.sums.clone()];
+        let result = self.result.lines().filter(|line| !line.trim().is_empty());
+        lines.extend(result.clone().take(RESULT_LINES).map(str::to_owned));
+        let left = result.count().saturating_sub(RESULT_LINES);
+        if left > 0 {
+            lines.push(format!(
+                "… {} · /task-status {}",
+                counted(left, "more line"),
+                self.id
+            ));
+        }
+        lines
+    }
 }
 
 impl Boxes {
@@ -129,16 +150,27 @@ impl Boxes {
 
     /// A task is over: its box says what came of it, or a new one does.
     pub(super) fn end(&mut self, page: &mut Page, end: &End<'_>) {
-        let sums = [end.sums.clone(), end.summary.to_owned()];
+        let mut lines = end.lines();
+        // A box on the screen cannot grow: what comes after it is there already.
+        let room = 2;
         let index = self.0.iter().position(|known| known.id == *end.id);
         if let Some(mut known) = index.map(|index| self.0.remove(index)) {
-            let lines = framed(&known.title, &sums, width(page));
-            if rewrite(&mut known, page, lines) {
+            let mut short = lines.clone();
+            short.resize(room, String::new());
+            if lines.len() > room {
+                short[room - 1] = "its result is below".to_owned();
+            }
+            let short = framed(&known.title, &short, width(page));
+            let is_written = rewrite(&mut known, page, short);
+            if is_written && lines.len() <= room {
                 return;
+            }
+            if is_written {
+                lines.remove(0);
             }
         }
         let width = if page.can_move() { width(page) } else { WIDTH };
-        page.write(&text(&framed(&end.title, &sums, width)));
+        page.write(&text(&framed(&end.title, &lines, width)));
     }
 }
 

@@ -249,7 +249,7 @@ impl Screen {
                         boxes::count(usage.total_tokens()),
                         *duration_ms as f64 / 1000.0
                     ),
-                    summary: detail,
+                    result: detail,
                 });
             }
             Event::Notice { level, text } => self.say(&match level {

@@ -1,0 +1,74 @@
+//! What a session shows of tasks beside the conversation.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+mod common;
+
+use codespar_testkit::{Conversation, Matcher, Script, Turn};
+use common::{Bench, parsed, type_into};
+use serde_json::json;
+
+fn session(bench: &Bench, cues: &[(&str, &str)]) -> String {
+    let mut command = bench.room.command("script");
+    command
+        .current_dir(bench.work())
+        .env("ANTHROPIC_BASE_URL", bench.server.url())
+        .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
+        .args(["-qec", env!("CARGO_BIN_EXE_codespar"), "/dev/null"]);
+    type_into(&mut command, cues)
+}
+
+#[test]
+fn a_box_shows_the_first_lines_of_a_result_and_where_the_others_are() {
+    let lines: Vec<String> = (1..=9).map(|n| format!("finding {n}")).collect();
+    let start = json!({
+        "description": "count things", "prompt": "look", "subagent_type": "Explore",
+        "run_in_background": true,
+    });
+    let script = Script::new()
+        .conversation(
+            Conversation::new("main", Matcher::first_user_contains("begin"))
+                .turn(Turn::tool("Task", &start))
+                .turn(Turn::text("started"))
+                .turn(Turn::text("all nine are there")),
+        )
+        .conversation(
+            Conversation::new("look", Matcher::first_user_contains("look"))
+                .turn(Turn::text(lines.join("\n"))),
+        );
+    let bench = Bench::new(script);
+    let shown = session(
+        &bench,
+        &[
+            ("›", "begin"),
+            ("all nine are there", "/task-status"),
+            ("local_agent", "/quit"),
+        ],
+    );
+    let listed = parsed(&bench.run(&["task", "list", "--json"]).stdout);
+    let id = listed["tasks"][0]["task_id"].as_str().unwrap();
+    for text in [
+        &format!("started as {id} · /task-status {id}"),
+        "finding 1",
+        "finding 5",
+        &format!("… 4 more lines · /task-status {id}"),
+    ] {
+        assert!(shown.contains(text), "{text}: {shown}");
+    }
+    assert!(!shown.contains("finding 6"), "{shown}");
+
+    let digits = id.split_once('-').unwrap().1;
+    let shown = session(
+        &bench,
+        &[
+            ("›", &format!("/task-status {}", &digits[..6])),
+            ("finding 9", "/quit"),
+        ],
+    );
+    assert!(shown.contains("finding 6"), "{shown}");
+}

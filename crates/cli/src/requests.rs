@@ -43,7 +43,7 @@ pub(crate) fn expand_verbs(args: impl Iterator<Item = OsString>) -> Result<Vec<O
     }
     if args.len() == first + 1 {
         return Err(format!(
-            "what is to {verb} is missing; usage: codespar {}",
+            "the text after `{verb}` is missing; usage: codespar {}",
             verb.usage()
         ));
     }

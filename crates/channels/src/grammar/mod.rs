@@ -107,7 +107,7 @@ fn free_text(verb: Verb, word: &str, rest: &str) -> Result<ChatCommand, NotAComm
     if rest.is_empty() {
         return Err(malformed(
             verb,
-            format_args!("what is to {verb} is missing"),
+            format_args!("the text after `{verb}` is missing"),
         ));
     }
     let text = rest.to_owned();

@@ -9,6 +9,7 @@ mod diff;
 mod diff_stat;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod lifecycle;
 mod markdown;
 mod merge;
 mod publisher;
@@ -20,6 +21,7 @@ pub use codespar_forge::{
     Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
 };
 pub use diff_stat::touched;
+pub use lifecycle::{CheckRule, Closed, LifecycleError, close, make_ready};
 pub use markdown::without_mentions;
 pub use merge::{MergeRefusal, Merged, OWN_BRANCHES, merge};
 pub use publisher::{BODY, CHECK, Publisher, TITLE};

@@ -50,7 +50,7 @@ pub enum MergeRefusal {
     },
 }
 
-fn bullets(reasons: &[String]) -> String {
+pub(crate) fn bullets(reasons: &[String]) -> String {
     let lines: Vec<String> = reasons
         .iter()
         .map(|reason| format!("  • {reason}"))
@@ -133,7 +133,10 @@ async fn finished(
 }
 
 /// A fork can have a branch of the same name, which is not the one here.
-async fn is_own_branch(forge: &dyn Forge, pull: &PullRequest) -> Result<bool, ForgeError> {
+pub(crate) async fn is_own_branch(
+    forge: &dyn Forge,
+    pull: &PullRequest,
+) -> Result<bool, ForgeError> {
     Ok(pull.head.starts_with(OWN_BRANCHES)
         && forge.head(&pull.head).await?.as_ref() == Some(&pull.head_commit))
 }
@@ -158,21 +161,12 @@ async fn objections(
     }
     let mut reasons = Vec::new();
     if pull.draft {
-        reasons.push("it is a draft".to_owned());
+        reasons.push(format!(
+            "it is a draft (`codespar pr ready {}` makes it ready)",
+            pull.number
+        ));
     }
-    for check in forge.checks(&pull.head_commit).await? {
-        let detail = check
-            .summary
-            .map(|summary| format!(" ({summary})"))
-            .unwrap_or_default();
-        match check.state {
-            CheckState::Success => {}
-            CheckState::Failure => reasons.push(format!("check `{}` failed{detail}", check.name)),
-            CheckState::Pending => {
-                reasons.push(format!("check `{}` is not over{detail}", check.name));
-            }
-        }
-    }
+    reasons.extend(check_objections(forge, pull).await?);
     if forge.diff(pull.number).await?.trim().is_empty() {
         reasons.push("it changes nothing".to_owned());
     }
@@ -200,6 +194,28 @@ async fn objections(
     };
     if permission < Permission::Write {
         reasons.push(format!("{requester} may not write to {}", forge.describe()));
+    }
+    Ok(reasons)
+}
+
+/// Checks that failed, or are not over.
+pub(crate) async fn check_objections(
+    forge: &dyn Forge,
+    pull: &PullRequest,
+) -> Result<Vec<String>, ForgeError> {
+    let mut reasons = Vec::new();
+    for check in forge.checks(&pull.head_commit).await? {
+        let detail = check
+            .summary
+            .map(|summary| format!(" ({summary})"))
+            .unwrap_or_default();
+        match check.state {
+            CheckState::Success => {}
+            CheckState::Failure => reasons.push(format!("check `{}` failed{detail}", check.name)),
+            CheckState::Pending => {
+                reasons.push(format!("check `{}` is not over{detail}", check.name));
+            }
+        }
     }
     Ok(reasons)
 }

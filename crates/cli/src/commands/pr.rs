@@ -8,9 +8,9 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand, ValueEnum};
 use codespar_dev::Linker;
-use codespar_forge::{Forge, PullRequestChange};
+use codespar_forge::Forge;
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
-use codespar_pulls::{Publisher, merge};
+use codespar_pulls::{CheckRule, Publisher, close, make_ready, merge};
 use codespar_store::Database;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use super::pull_words::{PullTarget, PullWords};
 use crate::{error::CommandError, printer::plain, style};
 use codespar_runtime::{ProjectDir, RepositoryLinker, Settings, requester, which};
 
-/// List, show, merge and close pull requests, on GitHub or recorded locally.
+/// List, show, ready, merge and close pull requests, on GitHub or recorded locally.
 ///
 /// Example: codespar pr list --state all
 #[derive(Args)]
@@ -59,9 +59,21 @@ enum Verb {
         at: At,
     },
     Merge(MergeArgs),
-    /// Close a pull request without merging it.
+    /// Make a draft ready to be merged, if its checks have passed.
     ///
     /// JSON: the pull request, with the fields of `pr list`.
+    Ready {
+        #[command(flatten)]
+        pull: PullWords,
+        /// Also if a check failed or is not over.
+        #[arg(long)]
+        anyway: bool,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Close a pull request without merging it; a `codespar/…` branch is deleted.
+    ///
+    /// JSON: the pull request, with the fields of `pr list`, and `deleted_branch`.
     Close {
         #[command(flatten)]
         pull: PullWords,
@@ -129,7 +141,15 @@ pub(crate) async fn run(
         Verb::Show { pull, at } => show(pull.alone(&at, project_dir)?, project_dir).await,
         Verb::Diff { pull, at } => diff(pull.alone(&at, project_dir)?, project_dir).await,
         Verb::Merge(args) => merge_one(&args, project_dir).await,
-        Verb::Close { pull, at } => close(pull.alone(&at, project_dir)?, project_dir).await,
+        Verb::Ready { pull, anyway, at } => {
+            let rule = if anyway {
+                CheckRule::Ignored
+            } else {
+                CheckRule::MustPass
+            };
+            ready(pull.alone(&at, project_dir)?, rule, project_dir).await
+        }
+        Verb::Close { pull, at } => close_one(pull.alone(&at, project_dir)?, project_dir).await,
     }
 }
 
@@ -314,31 +334,44 @@ pub(crate) fn coloured(diff: &str) -> String {
     out
 }
 
-async fn close(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+async fn ready(
+    target: PullTarget,
+    rule: CheckRule,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
     let PullTarget { number, at, .. } = target;
     let reached = reach(&at, project_dir).await?;
-    let pull = reached.forge().pull_request(number).await.map_err(failed)?;
-    if pull.state != PullRequestState::Open {
-        let state = pull.state;
-        reached.close().await?;
-        return Err(CommandError::Failed(format!(
-            "#{number} is {state} already"
-        )));
-    }
-    let change = PullRequestChange {
-        state: Some(PullRequestState::Closed),
-        ..PullRequestChange::default()
-    };
-    let pull = reached
-        .forge()
-        .change_pull_request(number, &change)
-        .await
-        .map_err(failed)?;
-    reached.close().await?;
+    let outcome = make_ready(reached.forge(), number, rule).await;
+    let closed = reached.close().await;
+    let pull = outcome.map_err(failed)?;
+    closed?;
     if at.json {
         super::print_json(&pull)?;
     } else {
-        super::print(format_args!("closed #{number}: {}\n", pull.title))?;
+        super::print(format_args!("#{number} is ready: {}\n", pull.title))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn close_one(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
+    let PullTarget { number, at, .. } = target;
+    let reached = reach(&at, project_dir).await?;
+    let outcome = close(reached.forge(), number).await;
+    let stored = reached.close().await;
+    let closed = outcome.map_err(failed)?;
+    stored?;
+    if at.json {
+        let mut value = serde_json::to_value(&closed.pull).unwrap_or_default();
+        value["deleted_branch"] = json!(closed.deleted_branch);
+        super::print_json(&value)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    super::print(format_args!("closed #{number}: {}\n", closed.pull.title))?;
+    if let Some(kept) = &closed.kept_branch {
+        super::print(format_args!("kept {kept}\n"))?;
+    }
+    if let Some(branch) = &closed.deleted_branch {
+        super::print(format_args!("deleted {branch}\n"))?;
     }
     Ok(ExitCode::SUCCESS)
 }

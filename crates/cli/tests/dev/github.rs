@@ -376,3 +376,32 @@ fn a_pull_request_is_named_by_its_url() {
         elsewhere.stderr
     );
 }
+
+#[test]
+fn a_draft_on_github_becomes_ready_after_its_checks() {
+    let hub = Hub::new(script());
+    let (report, code) = hub.dev(&["make it say hi", "--draft"]);
+    assert_eq!(code, Some(0), "{report}");
+    let commit = report["commit"].as_str().unwrap();
+    let url = format!("{}/acme/shop/pull/1", hub.github.base_url);
+    hub.github.set_check_run(commit, "build", None);
+    let refused = hub.run_as("alice", &["pr", "ready", &url]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        refused.stderr.contains("check `build` is not over"),
+        "{}",
+        refused.stderr
+    );
+    hub.github.set_check_run(commit, "build", Some("success"));
+    let ready = hub.run_as("alice", &["pr", "ready", &url, "--json"]);
+    assert_eq!(parsed(&ready.stdout)["draft"], false, "{}", ready.stderr);
+    assert_eq!(hub.branches().lines().count(), 1);
+    let closed = hub.run_as("alice", &["pr", "close", &url, "--json"]);
+    assert_eq!(
+        parsed(&closed.stdout)["state"],
+        "closed",
+        "{}",
+        closed.stderr
+    );
+    assert_eq!(hub.branches(), "");
+}

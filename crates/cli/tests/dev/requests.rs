@@ -219,3 +219,50 @@ fn an_id_is_typed_without_its_letter_or_by_its_beginning() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_draft_becomes_ready_after_its_checks_or_anyway_and_a_closed_one_loses_its_branch() {
+    let wrong = FIX.replace("greeting=hi", "greeting=ho");
+    let stubborn = (0..3).map(|_| answer("Say ho", &wrong));
+    let bench = greeting(script(&["greet.sh"], stubborn));
+    assert_eq!(bench.run(&["fix", "it"]).status.code(), Some(3));
+    let refused = bench.run(&["pr", "ready", "#1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    for text in [
+        "#1 stays a draft",
+        "check `codespar/verify` failed",
+        "--anyway",
+    ] {
+        assert!(refused.stderr.contains(text), "{text}: {}", refused.stderr);
+    }
+    assert_eq!(pull(&bench, 1)["pull_request"]["draft"], true);
+    let ready = bench.run(&["pr", "ready", "1", "--anyway", "--json"]);
+    assert_eq!(parsed(&ready.stdout)["draft"], false, "{}", ready.stderr);
+    let again = bench.run(&["pr", "ready", "1"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(
+        again.stderr.contains("#1 is not a draft"),
+        "{}",
+        again.stderr
+    );
+
+    let branch = branches(&bench);
+    assert_eq!(branch.len(), 1);
+    let closed = bench.run(&["pr", "close", "PR", "1"]);
+    assert_eq!(closed.status.code(), Some(0), "{}", closed.stderr);
+    assert!(
+        closed.stdout.contains(&format!("deleted {}", branch[0])),
+        "{}",
+        closed.stdout
+    );
+    assert_eq!(branches(&bench), Vec::<String>::new());
+    let again = bench.run(&["pr", "close", "1"]);
+    assert!(again.stderr.contains("#1 is closed"), "{}", again.stderr);
+
+    let green = greeting(fixing());
+    let made = green.run(&["fix", "it", "--draft"]);
+    assert_eq!(made.status.code(), Some(0), "{}", made.stderr);
+    let ready = green.run(&["pr", "ready", "1"]);
+    assert_eq!(ready.stdout, "#1 is ready: Say hi\n", "{}", ready.stderr);
+    assert_eq!(green.run(&["merge", "1"]).status.code(), Some(0));
+}

@@ -2,10 +2,19 @@
 //! in the repository.
 #![no_main]
 
+use codespar_change::answer::{AnswerContext, Ending, parse};
 use codespar_protocol::RepoPath;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    let Ok(answer) = codespar_change::answer::parse(text) else {
+    for ending in [Ending::Unknown, Ending::Complete] {
+        for shown in [&[][..], &["src/a.rs"]] {
+            check(text, &AnswerContext { shown, ending });
+        }
+    }
+});
+
+fn check(text: &str, context: &AnswerContext<'_>) {
+    let Ok(answer) = parse(text, context) else {
         return;
     };
     assert!(answer.title().is_none_or(|title| title.chars().count() <= 72));
@@ -14,4 +23,4 @@ libfuzzer_sys::fuzz_target!(|text: &str| {
         assert!(!path.as_str().starts_with('/'));
         assert!(parts.all(|part| part != ".." && !part.eq_ignore_ascii_case(".git")));
     }
-});
+}

@@ -51,6 +51,10 @@ pub struct Asked {
     pub is_priced: bool,
     /// How many calls it took.
     pub rounds: u32,
+    /// It came in one call, which the model ended by itself. Of one that was joined from parts, a
+    /// missing end says nothing.
+    #[serde(default)]
+    pub is_complete: bool,
 }
 
 impl Asked {
@@ -94,6 +98,7 @@ impl Bill {
             usd: self.cost.at_least(),
             is_priced: self.cost.known().is_some(),
             rounds: self.rounds,
+            is_complete: false,
         }
     }
 }
@@ -127,51 +132,67 @@ impl Asking<'_> {
         messages: Vec<Message>,
         bill: &'a mut Bill,
     ) -> BoxFuture<'a, Result<Asked, AskError>> {
-        Box::pin(async move {
-            let system: Arc<str> = self.redactor.redact(system).into();
-            let told = messages.into_iter().map(|message| self.told(message));
-            let mut messages: Vec<Arc<Message>> = told.map(Arc::new).collect();
-            let mut meter = Meter::default();
-            let mut parts: Vec<String> = Vec::new();
-            let model = loop {
-                let request = self.request(system.clone(), messages.clone());
-                let tokens = meter.measure(&request);
-                let Exchange { result, lost } = self.asker().ask(request, tokens, self.watch).await;
-                for call in lost {
-                    bill.add(call.usage, call.cost);
+        Box::pin(self.ask_in_parts(system, messages, bill))
+    }
+
+    async fn ask_in_parts(
+        &self,
+        system: &str,
+        messages: Vec<Message>,
+        bill: &mut Bill,
+    ) -> Result<Asked, AskError> {
+        let system: Arc<str> = self.redactor.redact(system).into();
+        let told = messages.into_iter().map(|message| self.told(message));
+        let mut messages: Vec<Arc<Message>> = told.map(Arc::new).collect();
+        let mut meter = Meter::default();
+        let mut parts: Vec<String> = Vec::new();
+        let (model, ended_by_itself) = loop {
+            let request = self.request(system.clone(), messages.clone());
+            let tokens = meter.measure(&request);
+            let Exchange { result, lost } = self.asker().ask(request, tokens, self.watch).await;
+            for call in lost {
+                bill.add(call.usage, call.cost);
+            }
+            let Answered { response, cost, .. } = result.map_err(|error| self.failure(error))?;
+            meter.correct(&response.usage);
+            bill.rounds += 1;
+            bill.add(response.usage, cost);
+            let (rounds, text) = (bill.rounds, response.message.text());
+            match response.stop_reason {
+                StopReason::Refusal => {
+                    return Err(AskError::Refused(format!(
+                        "the model declined to answer: {text}"
+                    )));
                 }
-                let Answered { response, cost, .. } =
-                    result.map_err(|error| self.failure(error))?;
-                meter.correct(&response.usage);
-                bill.rounds += 1;
-                bill.add(response.usage, cost);
-                let (rounds, text) = (bill.rounds, response.message.text());
-                match response.stop_reason {
-                    StopReason::Refusal => {
-                        return Err(AskError::Refused(format!(
-                            "the model declined to answer: {text}"
-                        )));
-                    }
-                    StopReason::MaxTokens if rounds < self.max_rounds && !text.is_empty() => {}
-                    StopReason::MaxTokens => {
-                        return Err(AskError::Refused(format!(
-                            "the answer was not complete after {rounds} parts of {} tokens; ask for less \
+                StopReason::MaxTokens if rounds < self.max_rounds && !text.is_empty() => {}
+                StopReason::MaxTokens => {
+                    return Err(AskError::Refused(format!(
+                        "the answer was not complete after {rounds} parts of {} tokens; ask for less \
                          at once, or raise `dev.maxTokens`",
-                            self.max_tokens
-                        )));
-                    }
-                    _ => {
-                        parts.push(text);
-                        break response.model;
-                    }
+                        self.max_tokens
+                    )));
                 }
-                messages.push(Arc::new(Message::assistant(vec![ContentBlock::text(
-                    text.clone(),
-                )])));
-                messages.push(Arc::new(Message::user(CONTINUE.trim())));
-                parts.push(text);
-            };
-            Ok(bill.answer((self.join)(&parts), model))
+                StopReason::ContextWindowExceeded => {
+                    return Err(AskError::Refused(
+                        "the answer was cut: the conversation no longer fits the model's context \
+                         window; ask for less at once, or show fewer files (`dev.maxFiles`)"
+                            .to_owned(),
+                    ));
+                }
+                reason => {
+                    parts.push(text);
+                    break (response.model, reason == StopReason::EndTurn);
+                }
+            }
+            messages.push(Arc::new(Message::assistant(vec![ContentBlock::text(
+                text.clone(),
+            )])));
+            messages.push(Arc::new(Message::user(CONTINUE.trim())));
+            parts.push(text);
+        };
+        Ok(Asked {
+            is_complete: ended_by_itself && parts.len() == 1,
+            ..bill.answer((self.join)(&parts), model)
         })
     }
 

@@ -6,6 +6,7 @@ use super::{
     Op,
     fence::{Wrapping, edges, opening, unescape_fence, wrapping},
     markers::{Marker, is_divider, marker, unescape, unescape_long},
+    unended,
 };
 
 /// Something wrong in a body: the line, from 0 at its start, and what to do.
@@ -52,6 +53,44 @@ fn edit_lines<'s, 'a>(lines: &'s [&'a str]) -> Result<Option<(usize, &'s [&'a st
     Ok(Some((after, &lines[after..last])))
 }
 
+/// The content of a block that no marker ends, if all of it is content beyond doubt.
+pub(super) fn unended(path: &str, lines: &[&str]) -> Result<Op, BodyProblem> {
+    let Some((first, last)) = edges(lines) else {
+        return Err((0, unended::refusal("nothing at all")));
+    };
+    let whole = &lines[..=last];
+    let is_fenced = opening(lines[first]).is_some();
+    let inner = if is_fenced {
+        &lines[first + 1..last.max(first + 1)]
+    } else {
+        whole
+    };
+    let doubt = if is_fenced {
+        // A second fence could be that of a remark.
+        let fence = inner.iter().position(|line| opening(line).is_some());
+        fence.map(|at| (first + 1 + at, "a code fence"))
+    } else {
+        unended::doubt(path, inner)
+    };
+    if let Some((at, what)) = doubt {
+        return Err((at, unended::refusal(what)));
+    }
+    let content = content(path, whole)?;
+    Ok(Op::Write {
+        path: path.to_owned(),
+        content,
+    })
+}
+
+/// Whether a body has pairs, perhaps in a fence, rather than a whole content.
+pub(super) fn has_pairs(lines: &[&str]) -> bool {
+    let mut texts = lines.iter().filter(|line| !line.trim().is_empty());
+    match texts.next() {
+        Some(line) if opening(line).is_some() => texts.next().is_some_and(|line| is_search(line)),
+        first => first.is_some_and(|line| is_search(line)),
+    }
+}
+
 fn is_search(line: &str) -> bool {
     matches!(marker(line), Some(Marker::Search | Marker::LongSearch))
 }
@@ -91,14 +130,22 @@ fn content(path: &str, lines: &[&str]) -> Result<String, BodyProblem> {
 }
 
 /// Reads pairs, one after the other.
-struct Pairs<'s, 'a> {
+pub(super) struct Pairs<'s, 'a> {
     lines: &'s [&'a str],
     /// Where these lines start in the body.
     from: usize,
-    at: usize,
+    pub(super) at: usize,
 }
 
-impl<'a> Pairs<'_, 'a> {
+impl<'s, 'a> Pairs<'s, 'a> {
+    pub(super) fn new(lines: &'s [&'a str]) -> Self {
+        Self {
+            lines,
+            from: 0,
+            at: 0,
+        }
+    }
+
     fn read(mut self) -> Result<Vec<Block>, BodyProblem> {
         let mut edits = Vec::new();
         while let Some(line) = self.lines.get(self.at) {
@@ -138,7 +185,7 @@ impl<'a> Pairs<'_, 'a> {
     }
 
     /// The seven-character form.
-    fn long(&mut self) -> Result<Block, BodyProblem> {
+    pub(super) fn long(&mut self) -> Result<Block, BodyProblem> {
         let start = self.at;
         self.at += 1;
         let search = self.text(unescape_long, is_divider);
@@ -162,7 +209,7 @@ impl<'a> Pairs<'_, 'a> {
     }
 
     /// The lines up to the next marker, joined.
-    fn text(&mut self, plain: fn(&str) -> &str, stops: fn(&str) -> bool) -> String {
+    pub(super) fn text(&mut self, plain: fn(&str) -> &str, stops: fn(&str) -> bool) -> String {
         let rest = &self.lines[self.at..];
         let count = rest
             .iter()
@@ -173,11 +220,11 @@ impl<'a> Pairs<'_, 'a> {
         lines.join("\n")
     }
 
-    fn marker(&self) -> Option<Marker<'a>> {
+    pub(super) fn marker(&self) -> Option<Marker<'a>> {
         self.lines.get(self.at).and_then(|line| marker(line))
     }
 
-    fn unanswered(&self, start: usize, opened: &str, missing: &str) -> BodyProblem {
+    pub(super) fn unanswered(&self, start: usize, opened: &str, missing: &str) -> BodyProblem {
         (
             self.from + start,
             format!("`{opened}` without the `{missing}` that belongs to it; write the pair whole"),

@@ -78,7 +78,10 @@ fn a_marker_that_goes_on_neither_anew_nor_onwards_is_left_for_the_reader_to_refu
         "===FILE: a===\n<<<SEARCH\nx\n>>>REPLACE\ny(",
         "===FILE: a===\n<<<SEARCH\nz\n>>>REPLACE\nw\n===END===\n",
     ]);
-    assert!(super::parse(&text).is_err(), "{text}");
+    assert!(
+        super::parse(&text, &super::AnswerContext::default()).is_err(),
+        "{text}"
+    );
 }
 
 /// Code as models write it: lines differ, but share words, indentation and brackets.

@@ -1,5 +1,6 @@
 //! What a model answers with: blocks that change files, and words around them.
 
+mod bare;
 mod body;
 mod error;
 mod fence;
@@ -7,11 +8,30 @@ mod join;
 mod markers;
 mod parse;
 mod summary;
+mod unended;
 
 pub use codespar_tools::matching::Block;
 pub use error::{AnswerError, Problem};
 pub use join::join;
 pub use parse::parse;
+
+/// What is known of an answer besides its text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AnswerContext<'a> {
+    /// The files that the model was shown. A pair outside a `FILE` block is about the only one.
+    pub shown: &'a [&'a str],
+    pub ending: Ending,
+}
+
+/// Whether the last line of an answer is where the model stopped by itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// The provider said so. A last block without `===END===` is then whole, not cut.
+    Complete,
+    /// The text may have been cut anywhere.
+    #[default]
+    Unknown,
+}
 
 /// An answer, read. Paths are as they were written: [`crate::apply::apply`] judges them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,6 +100,8 @@ impl ParsedAnswer {
     }
 }
 
+#[cfg(test)]
+mod bare_tests;
 #[cfg(test)]
 mod join_tests;
 #[cfg(test)]

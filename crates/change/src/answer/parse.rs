@@ -1,7 +1,10 @@
 //! Reading an answer: blocks and the text around them.
 
 use super::{
-    AnswerError, Op, ParsedAnswer, Problem, body,
+    AnswerContext, AnswerError, Ending, Op, ParsedAnswer, Problem,
+    bare::{self, BarePair, Named},
+    body,
+    fence::{Fence, opening},
     markers::{Marker, bare, is_near_miss, marker, unescape},
     summary,
 };
@@ -9,16 +12,21 @@ use super::{
 /// Reads an answer. One without blocks has no ops.
 ///
 /// Markers stand alone on their lines; in content they have one backslash before them, which is
-/// taken away. A `FILE` block ends with `===END===` and nothing else: a cut answer, or content
-/// that holds an unescaped marker, is a problem and never a shorter file.
-pub fn parse(text: &str) -> Result<ParsedAnswer, AnswerError> {
+/// taken away. A `FILE` block ends with `===END===`: a cut answer, or content that holds an
+/// unescaped marker, is a problem and never a shorter file. The last block of an answer that is
+/// known to be complete may lack it, and pairs may stand outside a block, where what is meant is
+/// beyond doubt.
+pub fn parse(text: &str, context: &AnswerContext<'_>) -> Result<ParsedAnswer, AnswerError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader {
         lines: text
             .split('\n')
             .map(|line| line.strip_suffix('\r').unwrap_or(line))
             .collect(),
+        context: *context,
         at: 0,
+        block_end: 0,
+        begun: None,
         outside: Vec::new(),
         ops: Vec::new(),
         problems: Vec::new(),
@@ -35,20 +43,38 @@ pub fn parse(text: &str) -> Result<ParsedAnswer, AnswerError> {
     })
 }
 
-struct Reader<'a> {
+struct Reader<'a, 'c> {
     lines: Vec<&'a str>,
+    context: AnswerContext<'c>,
     at: usize,
+    /// The first line after the last block or pair.
+    block_end: usize,
+    /// The file of the pairs that follow: its block was begun and has no end, or a pair of it ended
+    /// at `block_end`.
+    begun: Option<Begun<'a>>,
     outside: Vec<&'a str>,
     ops: Vec<Op>,
     problems: Vec<Problem>,
 }
 
-impl<'a> Reader<'a> {
+struct Begun<'a> {
+    path: String,
+    /// By a `FILE` marker, not by a pair.
+    by_marker: bool,
+    /// Around the pairs, and still open.
+    fence: Option<Fence<'a>>,
+}
+
+impl<'a> Reader<'a, '_> {
     fn read(&mut self) {
         while let Some(&line) = self.lines.get(self.at) {
             let start = self.at;
             self.at += 1;
-            match marker(line) {
+            let found = marker(line);
+            if !matches!(found, None | Some(Marker::Search | Marker::LongSearch)) {
+                self.begun = None;
+            }
+            match found {
                 None if is_near_miss(line) => self.near_miss(start, line),
                 None => self.outside.push(unescape(line)),
                 Some(Marker::File(path)) => self.file(start, path),
@@ -69,13 +95,159 @@ impl<'a> Reader<'a> {
                     "an `===END===` that ends no block; if it is a line of a file, the line before \
                      which that block ended too early, write a backslash before it",
                 ),
-                Some(_) => self.problem(
+                Some(Marker::Search | Marker::LongSearch) => self.bare(start),
+                Some(Marker::Replace | Marker::LongReplace) => self.problem(
                     start,
                     None,
                     "this line stands outside a block; SEARCH/REPLACE pairs stand between \
                      `===FILE: path===` and `===END===`",
                 ),
             }
+            if found.is_some() {
+                self.block_end = self.at;
+            }
+        }
+    }
+
+    /// The last block, without its end. Pairs in it are read as those outside a block are.
+    fn unended(&mut self, start: usize, path: &'a str) {
+        if self.context.ending == Ending::Unknown {
+            self.at = self.lines.len();
+            return self.problem(
+                start,
+                Some(path),
+                "the block starts here and never ends; the answer seems to be cut: send the block \
+                 whole, with `===END===` on a line of its own",
+            );
+        }
+        if !self.has_path(start, path) {
+            self.at = self.lines.len();
+            return;
+        }
+        let body = &self.lines[self.at..];
+        if body::has_pairs(body) {
+            self.begun = Some(Begun {
+                path: path.to_owned(),
+                by_marker: true,
+                fence: None,
+            });
+            return;
+        }
+        let body_at = self.at;
+        match body::unended(path, body) {
+            Ok(op) => self.ops.push(op),
+            Err((line, reason)) => self.problem(body_at + line, Some(path), &reason),
+        }
+        self.at = self.lines.len();
+    }
+
+    /// A pair outside a block, from its first marker.
+    fn bare(&mut self, start: usize) {
+        let path = match self.file_of_pair(start) {
+            Ok(path) => path,
+            Err(reason) => {
+                self.problem(start, None, &reason);
+                return self.skip_pairs();
+            }
+        };
+        let fence = self.fence_around(start);
+        match bare::pair(&self.lines[start..], fence, &path, self.context.ending) {
+            Ok(BarePair {
+                block,
+                used,
+                in_fence,
+            }) => {
+                self.at = start + used;
+                // Both fences are among the lines outside, where a pair that held only blocks goes.
+                let last = self.lines[self.at - 1];
+                if fence.is_some_and(|fence| fence.is_closed_by(last)) {
+                    self.outside.push(last);
+                }
+                self.skip_end();
+                self.begun = Some(Begun {
+                    path: path.clone(),
+                    by_marker: self.begun.as_ref().is_some_and(|begun| begun.by_marker),
+                    fence: fence.filter(|_| in_fence),
+                });
+                self.ops.push(Op::Edit {
+                    path,
+                    edits: vec![block],
+                });
+            }
+            Err((line, reason)) => {
+                self.problem(start + line, Some(&path), &reason);
+                self.skip_pairs();
+            }
+        }
+    }
+
+    /// After a problem with a pair, those that follow it would only repeat the problem.
+    fn skip_pairs(&mut self) {
+        let starts = |line: &&str| {
+            matches!(
+                marker(line),
+                Some(Marker::File(_) | Marker::Delete(_) | Marker::Move(_))
+            )
+        };
+        let rest = &self.lines[self.at..];
+        self.at += rest.iter().position(starts).unwrap_or(rest.len());
+    }
+
+    /// The file that a pair outside a block is about, or why that cannot be told.
+    fn file_of_pair(&mut self, start: usize) -> Result<String, String> {
+        let between = &self.lines[self.block_end..start];
+        let mut above = between.iter().rev().filter(|line| !line.trim().is_empty());
+        let mut line = above.next().copied();
+        if line.is_some_and(|line| opening(line).is_some()) {
+            line = above.next().copied();
+        }
+        let named = line.map_or(Named::Nothing, |line| bare::named(line, &self.context));
+        let unclear = |path: &str| {
+            Err(format!(
+                "it is not clear whether the pair is about `{path}`; put it between `===FILE: path===` \
+                 and `===END===`"
+            ))
+        };
+        let begun = self.begun.as_ref();
+        match (named, begun, self.context.shown) {
+            (Named::Alone(path), Some(begun), _) if begun.by_marker && begun.path != path => {
+                unclear(path)
+            }
+            (Named::Alone(path), ..) => {
+                let name = line.map(str::trim_end);
+                if let Some(at) = self
+                    .outside
+                    .iter()
+                    .rposition(|line| Some(line.trim_end()) == name)
+                {
+                    // A name alone is no part of the summary.
+                    self.outside.remove(at);
+                }
+                Ok(path.to_owned())
+            }
+            (Named::Nothing, Some(begun), _) if begun.by_marker || line.is_none() => {
+                Ok(begun.path.clone())
+            }
+            (Named::Nothing, _, [only]) => Ok((*only).to_owned()),
+            (Named::Mentioned(path), Some(begun), _) if begun.path == path => Ok(path.to_owned()),
+            (Named::Mentioned(path), _, [only]) if *only == path => Ok(path.to_owned()),
+            (Named::Mentioned(path), ..) => unclear(path),
+            (Named::Nothing, ..) => Err(
+                "this line stands outside a block, and nothing says which file it is about; \
+                 SEARCH/REPLACE pairs stand between `===FILE: path===` and `===END===`"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// The fence that is open where a pair starts: directly above it, or around the pair before.
+    fn fence_around(&self, start: usize) -> Option<Fence<'a>> {
+        let between = &self.lines[self.block_end..start];
+        let last = between.iter().rposition(|line| !line.trim().is_empty());
+        match last {
+            Some(last) if summary::is_open(&between[..=last]) => opening(between[last]),
+            Some(_) => None,
+            None => self.begun.as_ref()?.fence,
         }
     }
 
@@ -87,13 +259,7 @@ impl<'a> Reader<'a> {
             )
         };
         let Some(length) = self.lines[self.at..].iter().position(ends) else {
-            self.at = self.lines.len();
-            return self.problem(
-                start,
-                Some(path),
-                "the block starts here and never ends; the answer seems to be cut: send the block \
-                 whole, with `===END===` on a line of its own",
-            );
+            return self.unended(start, path);
         };
         let body_at = self.at;
         let end = body_at + length;

@@ -30,7 +30,7 @@ pub(super) fn clean(lines: &[&str]) -> String {
 }
 
 /// Whether the last of these lines opens a fence, and does not close one.
-fn is_open(lines: &[&str]) -> bool {
+pub(super) fn is_open(lines: &[&str]) -> bool {
     let mut open = None;
     for line in lines {
         open = match open {

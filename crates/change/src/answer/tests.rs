@@ -26,6 +26,11 @@ fn edited(path: &str, edits: &[(&str, &str)]) -> Op {
     }
 }
 
+/// As `codespar apply` reads it: nothing is known but the text.
+fn parse(text: &str) -> Result<ParsedAnswer, AnswerError> {
+    super::parse(text, &AnswerContext::default())
+}
+
 fn ops(text: &str) -> Vec<Op> {
     parse(text).unwrap().ops
 }
@@ -155,6 +160,7 @@ fn a_block_is_read(#[case] text: &str, #[case] op: Op) {
 )]
 #[case::ended_twice("===FILE: a===\n===END===\nx\n===END===", 4, None, "ends no block")]
 #[case::outside("<<<SEARCH\nx\n", 1, None, "outside a block")]
+#[case::replace_outside(">>>REPLACE\nx\n", 1, None, "outside a block")]
 #[case::search_alone(
     "===FILE: a===\n<<<SEARCH\nx\n===END===",
     2,
@@ -443,6 +449,27 @@ proptest! {
         prop_assume!(!text[..at].trim_end().ends_with("\n===END==="));
         let cut = parse(&text[..at]);
         prop_assert!(!cut.is_ok_and(|cut| !cut.ops.is_empty()));
+    }
+
+    #[test]
+    fn an_answer_with_all_its_ends_means_the_same_whatever_is_known_of_it(
+        ops in prop::collection::vec(op(), 0..4)
+    ) {
+        let text = render(&ParsedAnswer { summary: "Words.".into(), ops });
+        let context = AnswerContext { shown: &["only.rs"], ending: Ending::Complete };
+        prop_assert_eq!(super::parse(&text, &context), parse(&text));
+    }
+
+    #[test]
+    fn a_remark_after_a_block_without_its_end_is_never_content(
+        content in content(), remark in "(This|It|Note:|Done\\.) ?[a-z]{2,8} [a-z]{2,8} [a-z]{2,8}\\.?"
+    ) {
+        let context = AnswerContext { shown: &[], ending: Ending::Complete };
+        let text = format!("===FILE: a.rs===\n{content}\n{remark}\n");
+        let read = super::parse(&text, &context);
+        let holds_it = |op: &Op| matches!(op, Op::Write { content, .. } if content.contains(&remark));
+        let is_wrong = read.is_ok_and(|read| read.ops.iter().any(holds_it));
+        prop_assert!(!is_wrong);
     }
 }
 

@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        answer::parse,
+        answer::{AnswerContext, parse},
         apply::{MapSource, SourceFile},
     };
 
@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn ops(answer: &str) -> Result<Vec<Op>, String> {
-        let answer = parse(answer).unwrap();
+        let answer = parse(answer, &AnswerContext::default()).unwrap();
         restored(answer, &source(), &Redactor::by_shape())
             .map(|answer| answer.ops)
             .map_err(|refusal| refusal.for_model())

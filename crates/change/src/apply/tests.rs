@@ -5,7 +5,11 @@ use rstest::rstest;
 use serde_json::json;
 
 use super::*;
-use crate::answer::parse;
+use crate::answer::{AnswerContext, AnswerError, ParsedAnswer};
+
+fn parse(text: &str) -> Result<ParsedAnswer, AnswerError> {
+    crate::answer::parse(text, &AnswerContext::default())
+}
 
 fn path(text: &str) -> RepoPath {
     RepoPath::new(text).unwrap()

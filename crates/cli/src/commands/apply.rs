@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use codespar_change::{
-    answer::{self, ParsedAnswer},
+    answer::{self, AnswerContext, ParsedAnswer},
     apply::{self, BlockOutcome, BlockReport, ProtectedFiles, Refusal, Rules, WorkTree},
 };
 use codespar_protocol::{ChangeSet, FileChange};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &ApplyArgs) -> Result<ExitCode, CommandError> {
         )));
     }
     let text = read(args.file.as_deref())?;
-    let answer = match answer::parse(&text) {
+    let answer = match answer::parse(&text, &AnswerContext::default()) {
         Ok(answer) => answer,
         Err(error) => return refused(args, &error.into()),
     };

@@ -18,6 +18,7 @@ mod crash;
 mod github;
 mod hostile;
 mod limits;
+mod loose_answers;
 mod network;
 mod no_sandbox;
 mod proof;

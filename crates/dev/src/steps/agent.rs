@@ -167,6 +167,7 @@ impl Run {
             usd: agent.cost_usd.at_least(),
             is_priced: agent.cost_usd.known().is_some(),
             rounds: 1,
+            is_complete: false,
         };
         let step = format!("{ANSWER}agent-{}", agent.task_id);
         Ok(self.ledger.record(&step, &spent).await?)

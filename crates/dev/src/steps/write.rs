@@ -1,7 +1,8 @@
 //! Generate and apply: the model's answer becomes a change that fits the files, or nothing.
 
+use codespar_agent::Asked;
 use codespar_change::{
-    answer,
+    answer::{self, AnswerContext, Ending},
     apply::{self, MapSource, ProtectedFiles, Refusal, Rules, SourceFile},
     verify::submodules,
 };
@@ -88,7 +89,7 @@ impl Run {
                     &format!("   the answer came in {} parts", asked.rounds),
                 );
             }
-            let tried = match self.try_answer(&asked.text, base, reading).await {
+            let tried = match self.try_answer(&asked, base, reading).await {
                 Err(Failure::NoChanges(explanation)) => {
                     let reply = self.ask_person(explanation, conversation).await?;
                     conversation.reply(&asked.text, reply);
@@ -164,11 +165,25 @@ impl Run {
     /// Tries an answer on the files as they are at the commit.
     async fn try_answer(
         &self,
-        text: &str,
+        asked: &Asked,
         base: &Base,
         reading: &Reading,
     ) -> Result<Tried, Failure> {
-        let mut answer = match answer::parse(text) {
+        let text = asked.text.as_str();
+        let shown: Vec<&str> = reading
+            .files
+            .iter()
+            .map(|file| file.path.as_str())
+            .collect();
+        let context = AnswerContext {
+            shown: &shown,
+            ending: if asked.is_complete {
+                Ending::Complete
+            } else {
+                Ending::Unknown
+            },
+        };
+        let mut answer = match answer::parse(text, &context) {
             Ok(answer) => answer,
             Err(error) => return Ok(Tried::Refused(Refusal::from(error).for_model())),
         };

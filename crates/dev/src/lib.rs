@@ -21,6 +21,6 @@ pub use failure::Failure;
 pub use follow::{subscribe, unsubscribe};
 pub use images::keep_images;
 pub use pipeline::{DevRunner, Workflows};
-pub use report::{DevReport, ReportedFile, ReportedPull, TestVerdict, recorded_report};
+pub use report::{DevReport, ReportedFile, ReportedPull, TestVerdict, UnreadFile, recorded_report};
 pub use setup::{DevSetup, Link, Linker, ModelNames};
 pub use steps::{RecordedBase, recorded_base};

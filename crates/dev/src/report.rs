@@ -28,6 +28,13 @@ pub struct ReportedFile {
     pub from: Option<String>,
 }
 
+/// A file of the instruction that the model was not shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadFile {
+    pub path: String,
+    pub reason: String,
+}
+
 /// The pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedPull {
@@ -59,6 +66,9 @@ pub struct DevReport {
     pub simulated: bool,
     /// Files that were read.
     pub located: Vec<String>,
+    /// Files that the instruction names and that could not be read, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_read: Vec<UnreadFile>,
     pub branch: String,
     /// The branch it is for.
     pub base: String,
@@ -102,6 +112,14 @@ pub(crate) fn of(
         task_id: run.control.record.task_id.clone(),
         simulated: written.is_simulated,
         located: located.paths().map(str::to_owned).collect(),
+        not_read: located
+            .unreadable
+            .iter()
+            .map(|(path, reason)| UnreadFile {
+                path: path.clone(),
+                reason: reason.clone(),
+            })
+            .collect(),
         branch: base.branch.clone(),
         base: base.base.clone(),
         commit: published.commit.clone(),
@@ -183,6 +201,9 @@ impl DevReport {
             }
         }
         writeln!(out)?;
+        for UnreadFile { path, reason } in &self.not_read {
+            writeln!(out, "→ Not read: {path}: {reason}")?;
+        }
         match (&self.verification, &self.not_verified) {
             (Some(evidence), _) => writeln!(
                 out,

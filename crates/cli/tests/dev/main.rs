@@ -29,4 +29,5 @@ mod requests;
 mod resume;
 mod secrets;
 mod start_and_end;
+mod unreadable;
 mod untrusted;

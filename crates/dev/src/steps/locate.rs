@@ -1,5 +1,7 @@
 //! Locate: at most a handful of files, by name, by the picker, by the index, by search.
 
+use std::collections::HashSet;
+
 use codespar_locate::{Locator, by_path, keywords, named_paths};
 use codespar_protocol::counted;
 use codespar_pulls::Forge;
@@ -27,6 +29,9 @@ pub(crate) struct LocatedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Located {
     pub(crate) files: Vec<LocatedFile>,
+    /// Files that the instruction names and that cannot be shown, with the reason.
+    #[serde(default)]
+    pub(crate) unreadable: Vec<(String, String)>,
 }
 
 impl Located {
@@ -34,21 +39,61 @@ impl Located {
         self.files.iter().map(|file| file.path.as_str())
     }
 
-    /// Adds files that are not there yet, up to the limit.
-    fn add(&mut self, paths: impl IntoIterator<Item = String>, by: &str, most: usize) {
-        for path in paths {
-            if self.files.len() >= most {
-                return;
-            }
-            if !self.files.iter().any(|file| file.path == path) {
-                self.files.push(LocatedFile {
-                    path,
-                    by: by.to_owned(),
-                });
-            }
-        }
+    fn has(&self, path: &str) -> bool {
+        self.files.iter().any(|file| file.path == path)
     }
 }
+
+/// Finds files that can be shown: one that is binary or cannot be read takes no place from another.
+struct Selection<'a> {
+    run: &'a Run,
+    base: &'a Base,
+    most: usize,
+    located: Located,
+    /// Looked at already, and not usable.
+    rejected: HashSet<String>,
+}
+
+impl Selection<'_> {
+    fn is_full(&self) -> bool {
+        self.located.files.len() >= self.most
+    }
+
+    /// Adds files that are not there yet, up to the limit.
+    async fn add(
+        &mut self,
+        paths: impl IntoIterator<Item = String>,
+        by: &str,
+    ) -> Result<(), Failure> {
+        for path in paths {
+            if self.is_full() {
+                return Ok(());
+            }
+            if self.located.has(&path) || self.rejected.contains(&path) {
+                continue;
+            }
+            match self.run.file_text(self.base, &path).await? {
+                Ok(_) => self.located.files.push(LocatedFile {
+                    path,
+                    by: by.to_owned(),
+                }),
+                Err(reason) => {
+                    if by == NAMED {
+                        let told = (path.clone(), reason);
+                        self.located.unreadable.push(told);
+                    }
+                    self.rejected.insert(path);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Files of the tree that may turn out to be unreadable before the search is given up.
+const SPARE: usize = 20;
+/// How a file of the instruction was found.
+const NAMED: &str = "named";
 
 /// What is known of the tree without a model.
 struct Survey {
@@ -81,28 +126,42 @@ impl Run {
                 found.concat()
             ),
         );
+        for (path, reason) in &located.unreadable {
+            self.say("locate", &format!("   {path} is not shown: {reason}"));
+        }
         Ok(located)
     }
 
     async fn find_files(&self, base: &Base) -> Result<Located, Failure> {
-        let most = self.order.limits.max_files;
         let survey = match &self.link.clone {
             Some(_) => self.survey_clone(base).await?,
             None => self.survey_forge(base).await?,
         };
-        let mut located = Located { files: Vec::new() };
+        let mut selection = Selection {
+            run: self,
+            base,
+            most: self.order.limits.max_files,
+            located: Located {
+                files: Vec::new(),
+                unreadable: Vec::new(),
+            },
+            rejected: HashSet::new(),
+        };
         let named = named_paths(&self.order.instruction, &survey.paths);
-        located.add(named.into_iter().map(str::to_owned), "named", most);
-        if located.files.len() < most && !self.is_simulated() && self.order.has_picker() {
+        let named: Vec<String> = named.into_iter().map(str::to_owned).collect();
+        selection.add(named, NAMED).await?;
+        if !selection.is_full() && !self.is_simulated() && self.order.has_picker() {
             let picked = self.pick(&survey).await?;
-            located.add(picked, "picked", most);
+            selection.add(picked, "picked").await?;
         }
-        located.add(survey.ranked, survey.by, most);
-        if located.files.len() < most {
+        selection.add(survey.ranked, survey.by).await?;
+        if !selection.is_full() {
+            let most = selection.most + selection.rejected.len() + SPARE;
             let rest = by_path(&self.order.instruction, &survey.paths, most);
-            located.add(rest.into_iter().map(str::to_owned), "tree", most);
+            let rest: Vec<String> = rest.into_iter().map(str::to_owned).collect();
+            selection.add(rest, "tree").await?;
         }
-        Ok(located)
+        Ok(selection.located)
     }
 
     /// The index of the clone at the commit.
@@ -160,11 +219,14 @@ impl Run {
         let candidates = if whole {
             survey.paths.clone()
         } else {
-            let mut list = Located { files: Vec::new() };
             let rest = by_path(&self.order.instruction, &survey.paths, SHORTLIST);
-            list.add(survey.ranked.iter().cloned(), "lexical", SHORTLIST);
-            list.add(rest.into_iter().map(str::to_owned), "tree", SHORTLIST);
-            list.files.into_iter().map(|file| file.path).collect()
+            let mut seen = HashSet::new();
+            let ranked = survey.ranked.iter().map(String::as_str).chain(rest);
+            ranked
+                .filter(|path| seen.insert(*path))
+                .take(SHORTLIST)
+                .map(str::to_owned)
+                .collect()
         };
         if candidates.is_empty() {
             return Ok(Vec::new());

@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt::Write as _};
 
 use codespar_locate::{Excerpt, regions};
 use codespar_protocol::{FileMode, RepoPath};
-use codespar_pulls::Forge;
+use codespar_pulls::{Forge, ForgeError};
 use serde::{Deserialize, Serialize};
 
 use super::{Base, Located};
@@ -49,28 +49,13 @@ impl Run {
             skipped: Vec::new(),
         };
         for path in located.paths() {
-            let mut skip =
-                |reason: &str| reading.skipped.push((path.to_owned(), reason.to_owned()));
-            let Ok(repo_path) = RepoPath::new(path) else {
-                skip("its name is not one that can be changed");
-                continue;
+            let text = match self.file_text(base, path).await? {
+                Ok(text) => text,
+                Err(reason) => {
+                    reading.skipped.push((path.to_owned(), reason));
+                    continue;
+                }
             };
-            let Some(file) = self.link.forge.file(&base.commit, &repo_path).await? else {
-                skip("it is not there");
-                continue;
-            };
-            if file.mode == FileMode::Symlink {
-                skip("it is a symbolic link");
-                continue;
-            }
-            let Ok(text) = String::from_utf8(file.content) else {
-                skip("it is not text");
-                continue;
-            };
-            if text.contains('\0') {
-                skip("it is not text");
-                continue;
-            }
             // Cut after that: part of a secret would not be known for one.
             let redacted = self.setup.redactor.redact(&text);
             let Excerpt { text, partial } = regions(
@@ -86,6 +71,33 @@ impl Run {
             });
         }
         Ok(reading)
+    }
+
+    /// A file at the commit as text, or why it cannot be shown as such. An outage of the forge is a
+    /// failure: the file may well be readable.
+    pub(crate) async fn file_text(
+        &self,
+        base: &Base,
+        path: &str,
+    ) -> Result<Result<String, String>, Failure> {
+        let Ok(repo_path) = RepoPath::new(path) else {
+            return Ok(Err("its name is not one that can be changed".to_owned()));
+        };
+        let file = match self.link.forge.file(&base.commit, &repo_path).await {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(Err("it is not there".to_owned())),
+            Err(error @ (ForgeError::Refused(_) | ForgeError::NotFound(_))) => {
+                return Ok(Err(self.redacted(&error.to_string())));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if file.mode == FileMode::Symlink {
+            return Ok(Err("it is a symbolic link".to_owned()));
+        }
+        let text = String::from_utf8(file.content).ok();
+        Ok(text
+            .filter(|text| !text.contains('\0'))
+            .ok_or_else(|| "it is not text".to_owned()))
     }
 }
 

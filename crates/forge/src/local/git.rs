@@ -135,12 +135,13 @@ impl Place {
 pub(super) fn not_run(error: GitError) -> ForgeError {
     match error {
         GitError::NoRepository(dir) => ForgeError::NotFound(format!(
-            "git repository in {}; make one with `git init`, or name another directory",
+            "a git repository in {}; make one with `git init`, or name another directory",
             dir.display()
         )),
-        GitError::Unsupported { .. } | GitError::TooManyFiles { .. } => {
-            ForgeError::Refused(error.to_string())
-        }
+        // Another try would end in the same way.
+        GitError::Unsupported { .. }
+        | GitError::TooManyFiles { .. }
+        | GitError::TooMuchOutput { .. } => ForgeError::Refused(error.to_string()),
         other => ForgeError::Unavailable {
             what: "run git".to_owned(),
             reason: other.to_string(),

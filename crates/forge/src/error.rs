@@ -8,7 +8,7 @@ use codespar_protocol::CommitId;
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
     /// There is no such thing.
-    #[error("there is no {0}")]
+    #[error("not found: {0}")]
     NotFound(String),
     /// We may not.
     #[error("{what}: the forge does not allow it: {reason}")]

@@ -140,6 +140,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_not_there_is_said_in_words_that_fit_any_noun() {
+        let url = "https://api.github.com/x".parse().unwrap();
+        let what = "the checks of commit 1234567 of acme/shop";
+        let said = Said {
+            status: 404,
+            message: "Not Found".to_owned(),
+            permissions: None,
+        };
+        let error = Failure::Said(said).explain(&Call::get(url, what, "Checks: read"));
+        assert_eq!(
+            error.to_string(),
+            "not found: the checks of commit 1234567 of acme/shop, or the token may not see it (it \
+             takes the permission Checks: read)"
+        );
+    }
+
+    #[test]
     fn an_error_is_told_with_all_its_details() {
         let body = br#"{"message":"Validation Failed","errors":[
             {"resource":"PullRequest","code":"custom","message":"No commits between main and x"},

@@ -79,7 +79,7 @@ async fn what_github_refuses_is_told_in_its_words() {
     let error = world.forge.pull_request(9).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no pull request #9 of acme/shop, or the token may not see it (it takes the \
+        "not found: pull request #9 of acme/shop, or the token may not see it (it takes the \
          permission Pull requests: read)"
     );
 }

@@ -119,7 +119,7 @@ async fn a_branch_that_is_not_there_is_none_and_a_repository_that_is_not_there_a
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no repository acme/elsewhere, or the token may not see it (it takes the \
+        "not found: repository acme/elsewhere, or the token may not see it (it takes the \
          permission Metadata: read)"
     );
 }

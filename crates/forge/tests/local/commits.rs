@@ -318,8 +318,8 @@ async fn what_is_no_repository_or_has_no_commit_is_said() {
     let none = home.path().join("none");
     std::fs::create_dir(&none).unwrap();
     for (dir, reason) in [
-        (none, "there is no git repository in "),
-        (home.path().join("missing"), "there is no directory "),
+        (none, "not found: a git repository in "),
+        (home.path().join("missing"), "not found: directory "),
     ] {
         let refused = LocalForge::open(&dir, Trust::Untrusted, store.clone(), None).await;
         let refused = refused.err().unwrap().to_string();

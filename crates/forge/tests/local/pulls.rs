@@ -79,12 +79,12 @@ async fn a_pull_request_without_a_branch_or_a_commit_is_refused() {
             .unwrap_err()
             .to_string()
     };
-    assert_eq!(open("none", "main").await, "there is no branch none");
-    assert_eq!(open("one", "none").await, "there is no branch none");
+    assert_eq!(open("none", "main").await, "not found: branch none");
+    assert_eq!(open("one", "none").await, "not found: branch none");
     let same = "same has no commit that main does not have";
     assert_eq!(open("same", "main").await, same);
     let none = repo.forge.pull_request(7).await.unwrap_err().to_string();
-    assert_eq!(none, "there is no pull request #7");
+    assert_eq!(none, "not found: pull request #7");
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use codespar_change::verify::Evidence;
 use codespar_protocol::{CommitId, FileChange, TaskId, TaskRecord, TaskStatus, Usd};
-use codespar_pulls::Risk;
+use codespar_pulls::{Risk, Touched};
 use codespar_tasks::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,12 @@ pub struct ReportedFile {
     /// Where a moved file was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// Lines that are new.
+    #[serde(default)]
+    pub added: usize,
+    /// Lines that are gone.
+    #[serde(default)]
+    pub removed: usize,
 }
 
 /// A file of the instruction that the model was not shown.
@@ -64,6 +70,9 @@ pub struct DevReport {
     pub task_id: TaskId,
     /// No model was asked.
     pub simulated: bool,
+    /// Why, and what to set to have one asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_simulated: Option<String>,
     /// Files that were read.
     pub located: Vec<String>,
     /// Files that the instruction names and that could not be read, with the reason.
@@ -111,6 +120,7 @@ pub(crate) fn of(
     DevReport {
         task_id: run.control.record.task_id.clone(),
         simulated: written.is_simulated,
+        why_simulated: written.why_simulated.clone(),
         located: located.paths().map(str::to_owned).collect(),
         not_read: located
             .unreadable
@@ -129,7 +139,13 @@ pub(crate) fn of(
             draft: published.pull.draft,
             url: published.pull.url.clone(),
         },
-        files: written.changes.0.iter().map(file).collect(),
+        files: written
+            .changes
+            .0
+            .iter()
+            .enumerate()
+            .map(|(index, change)| file(change, published.touched.get(index)))
+            .collect(),
         verification,
         not_verified,
         risk: published.risk.clone(),
@@ -140,14 +156,29 @@ pub(crate) fn of(
     }
 }
 
-fn file(change: &FileChange) -> ReportedFile {
+fn file(change: &FileChange, touched: Option<&Touched>) -> ReportedFile {
     ReportedFile {
+        added: touched.map_or(0, |touched| touched.added),
+        removed: touched.map_or(0, |touched| touched.removed),
         path: change.path().to_string(),
         change: change.word().to_owned(),
         from: match change {
             FileChange::Moved { from, .. } => Some(from.to_string()),
             _ => None,
         },
+    }
+}
+
+impl ReportedFile {
+    /// As in `+3 −1`.
+    fn lines(&self) -> String {
+        let touched = Touched {
+            path: String::new(),
+            added: self.added,
+            removed: self.removed,
+            is_deleted: false,
+        };
+        touched.lines()
     }
 }
 
@@ -171,7 +202,7 @@ impl DevReport {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let headline = match (&self.verification, self.simulated) {
-            (_, true) => "✅ Simulated: no model is configured, no file was changed",
+            (_, true) => "✅ Simulated: no model was asked, no file was changed",
             (Some(evidence), _) if evidence.after.failed_like(&evidence.before) => {
                 "⚠️  Draft ready: the tests fail as they did before it"
             }
@@ -182,6 +213,9 @@ impl DevReport {
             (None, _) => "✅ Change ready, not verified",
         };
         writeln!(out, "{headline}")?;
+        if let Some(why) = &self.why_simulated {
+            writeln!(out, "→ Why: {why}")?;
+        }
         writeln!(out, "→ Branch: {}", self.branch)?;
         let draft = if self.pull_request.draft {
             " (draft)"
@@ -196,8 +230,12 @@ impl DevReport {
         write!(out, "→ Files changed: {}", self.files.len())?;
         for file in &self.files {
             match &file.from {
-                Some(from) => write!(out, "\n   • {from} → {} (moved)", file.path)?,
-                None => write!(out, "\n   • {} ({})", file.path, file.change)?,
+                Some(from) => write!(out, "\n   • {from} → {} (moved", file.path)?,
+                None => write!(out, "\n   • {} ({}", file.path, file.change)?,
+            }
+            match file.lines() {
+                lines if lines.is_empty() => write!(out, ")")?,
+                lines => write!(out, ", {lines})")?,
             }
         }
         writeln!(out)?;

@@ -44,6 +44,8 @@ pub struct DevSetup {
     pub linker: Arc<dyn Linker>,
     /// Who answers; nobody in simulation mode.
     pub model: Option<Arc<dyn Model>>,
+    /// How the provider was chosen: without a model, what to set to have one.
+    pub provider_choice: String,
     /// Aliases.
     pub names: ModelNames,
     /// Prices.

@@ -6,11 +6,15 @@ use codespar_change::verify::Evidence;
 use codespar_protocol::{ChangeSet, Cost, DevOrder, FileChange, TaskId};
 
 use crate::{
-    Risk,
+    Risk, Touched,
     markdown::{self, code},
 };
 
+/// Where CodeSpar is described, for whoever meets one of its commits.
+const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 const MOST_TITLE: usize = 72;
+/// An instruction of more characters or lines is folded.
+const LONG_TASK: (usize, usize) = (600, 10);
 /// Files that are listed.
 const MOST_FILES: usize = 200;
 
@@ -28,11 +32,14 @@ pub struct PullText<'a> {
     pub task: &'a TaskId,
     pub summary: &'a str,
     pub changes: &'a ChangeSet,
+    /// How many lines of each file change, in the order of `changes`.
+    pub touched: &'a [Touched],
     pub verified: Verified<'a>,
     pub risk: &'a Risk,
     pub model: &'a str,
     pub cost: Cost,
-    pub is_simulated: bool,
+    /// Why no model was asked, in simulation.
+    pub simulated: Option<&'a str>,
     /// Files that were read.
     pub located: &'a [String],
 }
@@ -61,7 +68,7 @@ pub fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
     // A trailer is one line, whatever a name is made of.
     let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     format!(
-        "codespar: {}\n\nCodeSpar-Task: {task}\nRequested-by: {}\nCodeSpar-Key: {key}\n",
+        "codespar: {}\n\nMade by CodeSpar ({HOME}).\n\nCodeSpar-Task: {task}\nRequested-by: {}\nCodeSpar-Key: {key}\n",
         markdown::without_mentions(&shorten_to(order.subject(), 200)),
         markdown::without_mentions(&line(&order.requested_by)),
     )
@@ -93,35 +100,31 @@ impl PullText<'_> {
     }
 
     fn render_into(&self, out: &mut String, text_limit: usize) -> std::fmt::Result {
-        if self.is_simulated {
+        if let Some(reason) = self.simulated {
             writeln!(
                 out,
-                "> **Simulated**: no model is configured, so no file was changed. The files below \
-                 are those that were found and read.\n"
+                "> **Simulated**: no model was asked, so no file was changed ({}). The files below \
+                 are those that were found and read.\n",
+                markdown::line(reason)
             )?;
         }
-        writeln!(out, "## Task\n")?;
-        let task: Vec<String> = markdown::foreign(self.order.instruction.trim())
-            .lines()
-            .map(|line| format!("> {line}"))
-            .collect();
-        writeln!(out, "{}", shorten_to(&task.join("\n"), text_limit))?;
+        self.task(out, text_limit)?;
         writeln!(
             out,
             "\n## Changes\n\n{}\n",
             markdown::foreign(&shorten_to(self.summary.trim(), text_limit))
         )?;
-        writeln!(out, "## Files\n")?;
+        writeln!(out, "## Files Modified\n")?;
         if self.changes.is_empty() {
             writeln!(out, "None is changed.")?;
         }
-        for path in self.located.iter().filter(|_| self.is_simulated) {
+        for path in self.located.iter().filter(|_| self.simulated.is_some()) {
             writeln!(out, "- `{}` (read)", code(path))?;
         }
         self.files(out, text_limit)?;
         writeln!(out, "\n## Verification\n")?;
         self.verification(out)?;
-        writeln!(out, "\n## Risk: {}\n", self.risk.level)?;
+        writeln!(out, "\n## Risk\n\nLevel: **{}**\n", self.risk.level)?;
         for reason in &self.risk.reasons {
             writeln!(out, "- {}", markdown::line(reason))?;
         }
@@ -131,10 +134,32 @@ impl PullText<'_> {
         };
         writeln!(
             out,
-            "\n---\nMade by CodeSpar for {} · task `{}` · {} · {cost}",
+            "\n---\nMade by [CodeSpar]({HOME}) for {} · task `{}` · {} · {cost}",
             markdown::line(&self.order.requested_by),
             self.task,
             markdown::line(self.model)
+        )
+    }
+
+    /// The instruction as a quote; a long one below a line that opens it.
+    fn task(&self, out: &mut String, text_limit: usize) -> std::fmt::Result {
+        writeln!(out, "## Task\n")?;
+        let instruction = self.order.instruction.trim();
+        let quoted: Vec<String> = markdown::foreign(instruction)
+            .lines()
+            .map(|line| format!("> {line}"))
+            .collect();
+        let quoted = shorten_to(&quoted.join("\n"), text_limit);
+        let (chars, lines) = LONG_TASK;
+        if instruction.chars().count() <= chars && instruction.lines().count() <= lines {
+            return writeln!(out, "{quoted}");
+        }
+        let subject = markdown::line(&shorten(self.order.subject()));
+        let subject = subject.replace('<', "&lt;");
+        // Without blank lines around it, the quote would be read as HTML.
+        writeln!(
+            out,
+            "<details>\n<summary>{subject}</summary>\n\n{quoted}\n\n</details>"
         )
     }
 
@@ -143,16 +168,19 @@ impl PullText<'_> {
         let mut room = text_limit;
         for (index, change) in self.changes.0.iter().enumerate() {
             let line = match change {
-                FileChange::Moved { from, to, .. } => format!(
-                    "- `{}` → `{}` (moved)",
-                    code(&from.to_string()),
-                    code(&to.to_string())
-                ),
-                _ => format!(
-                    "- `{}` ({})",
-                    code(&change.path().to_string()),
-                    change.word()
-                ),
+                FileChange::Moved { from, to, .. } => {
+                    format!(
+                        "- `{}` → `{}` (moved",
+                        code(from.as_str()),
+                        code(to.as_str())
+                    )
+                }
+                _ => format!("- `{}` ({}", code(change.path().as_str()), change.word()),
+            };
+            let lines = self.touched.get(index).map(Touched::lines);
+            let line = match lines {
+                Some(lines) if !lines.is_empty() => format!("{line}, {lines})"),
+                _ => format!("{line})"),
             };
             room = room.saturating_sub(line.chars().count() + 1);
             if index == MOST_FILES || room == 0 {
@@ -279,25 +307,27 @@ mod tests {
             task: &TaskId::new(TaskType::LocalWorkflow),
             summary: &"long words ".repeat(10_000),
             changes: &ChangeSet(changes.collect()),
+            touched: &[],
             verified: Verified::By(&evidence),
             risk: &risk,
             model: "m",
             cost: Cost::Known(Usd::ZERO),
-            is_simulated: false,
+            simulated: None,
             located: &[],
         };
         let body = text.body(65_536);
         assert!(!body.contains("xxxx"), "raw output is published");
         assert!(body.chars().count() <= 65_536);
         for expected in [
-            "## Task",
-            "## Changes",
+            "## Task\n\n<details>\n<summary>.</summary>\n\n>",
+            "…\n\n</details>\n\n## Changes",
             " more\n",
             "- blocked: `evil.example`",
             "- `tests::adds`",
             "**The tests do not pass with this change.**",
-            "## Risk: high\n\n- the tests fail",
-            "Made by CodeSpar for Ada",
+            "## Files Modified",
+            "## Risk\n\nLevel: **high**\n\n- the tests fail",
+            "Made by [CodeSpar](https://github.com/codespar/codespar) for Ada",
         ] {
             assert!(body.contains(expected), "{expected}");
         }

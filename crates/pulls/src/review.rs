@@ -92,6 +92,8 @@ pub struct Reviewed {
 pub struct Reviewer<'a> {
     /// Who is asked; nobody in simulation mode.
     pub model: Option<&'a Arc<dyn Model>>,
+    /// How the provider was chosen: without a model, what to set to have one.
+    pub provider_choice: &'a str,
     /// Prices.
     pub catalogue: &'a Catalogue,
     /// The provider's id of the model.
@@ -329,8 +331,11 @@ impl Reviewer<'_> {
         let added: usize = files.iter().map(|file| file.added).sum();
         let removed: usize = files.iter().map(|file| file.removed).sum();
         if simulated {
-            out.push_str(
-                "**Simulated**: no model is configured; this is the computed part alone.\n\n",
+            let why = markdown::line(self.provider_choice);
+            // Writing to a string cannot fail.
+            let _ = writeln!(
+                out,
+                "**Simulated**: no model was asked ({why}); this is the computed part alone.\n"
             );
         } else {
             out.push_str(&markdown::foreign(summary.trim()));

@@ -46,6 +46,18 @@ pub struct Touched {
     pub is_deleted: bool,
 }
 
+impl Touched {
+    /// How many lines are new and gone, as in `+3 −1`; empty if the text stays as it is.
+    pub fn lines(&self) -> String {
+        match (self.added, self.removed) {
+            (0, 0) => String::new(),
+            (added, 0) => format!("+{added}"),
+            (0, removed) => format!("−{removed}"),
+            (added, removed) => format!("+{added} −{removed}"),
+        }
+    }
+}
+
 /// How the change was proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {

@@ -124,6 +124,7 @@ async fn tell(
     let provider = &project.provider;
     let reviewer = Reviewer {
         model: Some(&provider.model),
+        provider_choice: &provider.why,
         catalogue: &provider.catalogue,
         model_id: provider.choice.id.clone(),
         max_budget: None,

@@ -78,6 +78,7 @@ pub(crate) async fn review(
     let reached = reach(&target.at, project_dir).await?;
     let reviewer = Reviewer {
         model: (!provider.is_simulated()).then_some(&provider.model),
+        provider_choice: &provider.why,
         catalogue: &provider.catalogue,
         model_id: provider.choice.id.clone(),
         max_budget: args.max_budget_usd,

@@ -324,7 +324,10 @@ fn the_agent_engine_works_in_a_copy_and_its_changes_are_collected() {
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(
         report["files"],
-        json!([{"path": "docs/why.md", "change": "new"}, {"path": "greet.sh", "change": "modified"}])
+        json!([
+            {"path": "docs/why.md", "change": "new", "added": 1, "removed": 0},
+            {"path": "greet.sh", "change": "modified", "added": 1, "removed": 1}
+        ])
     );
     assert_eq!(report["pull_request"]["title"], "Say hi and tell why");
     assert_eq!(

@@ -29,5 +29,6 @@ mod requests;
 mod resume;
 mod secrets;
 mod start_and_end;
+mod texts;
 mod unreadable;
 mod untrusted;

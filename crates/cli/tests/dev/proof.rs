@@ -20,7 +20,7 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
     assert_eq!(report["status"], "completed");
     assert_eq!(
         report["files"],
-        json!([{"path": "greet.sh", "change": "modified"}])
+        json!([{"path": "greet.sh", "change": "modified", "added": 1, "removed": 1}])
     );
     let verification = &report["verification"];
     assert_eq!(verification["command"], "make test");
@@ -42,9 +42,10 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
         "`make test`",
         "| before | ❌ 1 of 1 failed |",
         "| after | ✅ 1 passed |",
-        "- `greet.sh` (modified)",
-        "## Risk: low",
-        "Made by CodeSpar for Ada",
+        "## Task\n\n> make it say hi\n\n## Changes\n",
+        "## Files Modified\n\n- `greet.sh` (modified, +1 −1)\n\n## Verification\n",
+        "## Risk\n\nLevel: **low**\n",
+        "Made by [CodeSpar](https://github.com/codespar/codespar) for Ada",
     ] {
         assert!(body.contains(expected), "{expected} is not in\n{body}");
     }

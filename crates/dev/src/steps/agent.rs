@@ -54,7 +54,7 @@ impl Run {
                 if !is_kept {
                     self.make_agent_tree(clone, &path, base).await?;
                 }
-                let task = self.launch(&path, located).await?;
+                let task = self.launch(base, &path, located).await?;
                 self.ledger.record("agent_task", &task).await?;
                 task
             }
@@ -87,6 +87,7 @@ impl Run {
             model: (self.setup.names)(&self.order.task_model),
             answer: String::new(),
             is_simulated: false,
+            why_simulated: None,
         };
         self.ledger.record("agent", &written).await?;
         blocking(move || {
@@ -215,10 +216,11 @@ impl Run {
         Some(Usd::from_nanos(max.nanos().saturating_sub(spent.nanos())))
     }
 
-    async fn launch(&self, tree: &Path, located: &Located) -> Result<TaskId, Failure> {
+    async fn launch(&self, base: &Base, tree: &Path, located: &Located) -> Result<TaskId, Failure> {
         let files: Vec<&str> = located.paths().collect();
         let prompt = PROMPT
             .trim()
+            .replace("{repository}", &self.place(base))
             .replace("{instruction}", self.order.instruction.trim())
             .replace("{files}", &files.join(", "));
         let sink_hub = Arc::downgrade(&self.hub);

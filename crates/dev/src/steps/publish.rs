@@ -3,9 +3,8 @@
 use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
 use codespar_pulls::{
     self as pulls, Draft, Forge, NewCommit, NewPullRequest, Proof, PullRequestChange, PullText,
-    Risk, RiskLevel, Verified, commit_message, risk, shorten, touched, without_mentions,
+    Risk, RiskLevel, Touched, Verified, commit_message, risk, shorten, touched, without_mentions,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{Base, Located, Proven, Written};
 use crate::{
@@ -17,11 +16,19 @@ use crate::{
 const CHECK: &str = "codespar/verify";
 
 /// What was made outside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Published {
     pub(crate) commit: CommitId,
     pub(crate) pull: PullRequest,
     pub(crate) risk: Risk,
+    /// How many lines of each file change.
+    pub(crate) touched: Vec<Touched>,
+}
+
+/// What is computed from a change and published with it.
+struct Measured {
+    touched: Vec<Touched>,
+    risk: Risk,
 }
 
 impl Run {
@@ -32,11 +39,11 @@ impl Run {
         proven: &Proven,
     ) -> Result<Published, Failure> {
         self.check_stop()?;
-        let risk = self.risk(base, written, proven).await?;
+        let measured = self.measure(base, written, proven).await?;
         let commit: CommitId = self
             .ledger
             .once("commit", || async {
-                self.examine(base, written, proven, &risk).await?;
+                self.examine(base, written, proven, &measured).await?;
                 Ok::<_, Failure>(
                     self.link
                         .forge
@@ -50,15 +57,21 @@ impl Run {
             .once("pull_request", || async {
                 self.tell_check(&commit, proven).await?;
                 match base.pull_request {
-                    Some(number) => self.extend(number, base, written, proven, &risk).await,
+                    Some(number) => self.extend(number, base, written, proven, &measured).await,
                     None => {
-                        let new = self.new_pull(base, written, proven, &risk);
+                        let new = self.new_pull(base, written, proven, &measured);
                         Ok(self.link.forge.open_pull_request(&new).await?)
                     }
                 }
             })
             .await?;
-        Ok(Published { commit, pull, risk })
+        let Measured { touched, risk } = measured;
+        Ok(Published {
+            commit,
+            pull,
+            risk,
+            touched,
+        })
     }
 
     /// A secret in any of it stops the run before the first of it is outside.
@@ -67,9 +80,9 @@ impl Run {
         base: &Base,
         written: &Written,
         proven: &Proven,
-        risk: &Risk,
+        measured: &Measured,
     ) -> Result<(), Failure> {
-        let pull = self.new_pull(base, written, proven, risk);
+        let pull = self.new_pull(base, written, proven, measured);
         let check = check_of(proven).and_then(|check| check.summary);
         let texts = [
             (pulls::TITLE, pull.title.as_str()),
@@ -103,7 +116,12 @@ impl Run {
         }
     }
 
-    async fn risk(&self, base: &Base, written: &Written, proven: &Proven) -> Result<Risk, Failure> {
+    async fn measure(
+        &self,
+        base: &Base,
+        written: &Written,
+        proven: &Proven,
+    ) -> Result<Measured, Failure> {
         let mut before = std::collections::HashMap::new();
         for change in &written.changes.0 {
             let old: Option<&RepoPath> = match change {
@@ -123,13 +141,14 @@ impl Run {
             Proven::By(evidence) if evidence.after.passed() => Proof::Passed,
             Proven::By(_) => Proof::Failed,
         };
-        if touched.is_empty() {
-            return Ok(Risk {
+        let risk = match touched.as_slice() {
+            [] => Risk {
                 level: RiskLevel::Low,
                 reasons: vec!["no file is changed".to_owned()],
-            });
-        }
-        Ok(risk(&touched, proof))
+            },
+            touched => risk(touched, proof),
+        };
+        Ok(Measured { touched, risk })
     }
 
     /// A forge without checks of its own keeps the result of ours.
@@ -140,7 +159,7 @@ impl Run {
         }
     }
 
-    fn body(&self, written: &Written, proven: &Proven, risk: &Risk) -> String {
+    fn body(&self, written: &Written, proven: &Proven, measured: &Measured) -> String {
         // On record by now.
         let located: Vec<String> = self
             .ledger
@@ -155,14 +174,18 @@ impl Run {
             task: &self.control.record.task_id,
             summary: &written.summary,
             changes: &written.changes,
+            touched: &measured.touched,
             verified: match proven {
                 Proven::By(evidence) => Verified::By(evidence),
                 Proven::Not(reason) => Verified::Not(reason),
             },
-            risk,
+            risk: &measured.risk,
             model: &written.model,
             cost: self.spent().1,
-            is_simulated: written.is_simulated,
+            simulated: written.is_simulated.then(|| {
+                let why = written.why_simulated.as_deref();
+                why.unwrap_or("no model is configured")
+            }),
             located: &located,
         };
         let most = self.link.forge.max_body_chars();
@@ -177,14 +200,14 @@ impl Run {
         base: &Base,
         written: &Written,
         proven: &Proven,
-        risk: &Risk,
+        measured: &Measured,
     ) -> NewPullRequest {
         let title = shorten(&written.title);
         NewPullRequest {
             head: base.branch.clone(),
             base: base.base.clone(),
             title: without_mentions(&self.setup.redactor.redact(&title)),
-            body: self.body(written, proven, risk),
+            body: self.body(written, proven, measured),
             draft: if self.is_draft(proven) {
                 Draft::Draft
             } else {
@@ -204,7 +227,7 @@ impl Run {
         base: &Base,
         written: &Written,
         proven: &Proven,
-        risk: &Risk,
+        measured: &Measured,
     ) -> Result<PullRequest, Failure> {
         let forge = &self.link.forge;
         let pull = forge.pull_request(number).await?;
@@ -215,7 +238,7 @@ impl Run {
         let most = forge.max_body_chars();
         let section = format!(
             "\n\n{mark}\n# Follow-up\n\n{}",
-            self.body(written, proven, risk)
+            self.body(written, proven, measured)
         );
         let room = most.saturating_sub(pull.body.chars().count());
         let section: String = section.chars().take(room.max(mark.len() + 2)).collect();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, blocking};
 use crate::{
-    Consent, Failure, images,
+    Consent, Failure, RepositoryRef, images,
     run::{Conversation, Run},
 };
 
@@ -30,6 +30,9 @@ pub(crate) struct Written {
     /// The answer it came from.
     pub(crate) answer: String,
     pub(crate) is_simulated: bool,
+    /// Why no model was asked, if none was.
+    #[serde(default)]
+    pub(crate) why_simulated: Option<String>,
 }
 
 /// What became of an answer.
@@ -50,16 +53,39 @@ impl Run {
             model: "simulated".to_owned(),
             answer: String::new(),
             is_simulated: true,
+            why_simulated: Some(self.setup.provider_choice.clone()),
         }
     }
 
     /// The conversation with the model that writes.
-    pub(crate) fn begin(&self, _base: &Base, reading: &Reading) -> Result<Conversation, Failure> {
+    pub(crate) fn begin(&self, base: &Base, reading: &Reading) -> Result<Conversation, Failure> {
         let pictures = images::blocks(&self.order.images)?;
-        Ok(Conversation::new(
-            reading.prompt(&self.order.instruction),
-            pictures,
-        ))
+        let text = format!(
+            "<repository>{}</repository>\n{}",
+            self.place(base),
+            reading.prompt(&self.order.instruction)
+        );
+        Ok(Conversation::new(text, pictures))
+    }
+
+    /// The repository, the branch and the commit, for the model. Of a local repository its name
+    /// alone: where it is on this machine is nobody's business.
+    pub(crate) fn place(&self, base: &Base) -> String {
+        let name = match &self.order.repository {
+            RepositoryRef::GitHub { owner, name } => format!("{owner}/{name}"),
+            RepositoryRef::Local { path } => path.file_name().map_or_else(
+                || "local".to_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            ),
+        };
+        let commit = base.commit.short();
+        match base.pull_request {
+            Some(number) => format!(
+                "{name}, branch {} of pull request #{number} at {commit}",
+                base.branch
+            ),
+            None => format!("{name}, branch {} at {commit}", base.base),
+        }
     }
 
     /// Asks until the answer fits, or the repairs are used up.
@@ -109,6 +135,7 @@ impl Run {
                         model: asked.model,
                         answer: asked.text,
                         is_simulated: false,
+                        why_simulated: None,
                     });
                 }
                 Tried::Refused(problem) => problem,

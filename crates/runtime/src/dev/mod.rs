@@ -52,6 +52,7 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
     DevSetup {
         linker: Arc::new(RepositoryLinker::of(project)),
         model: (!project.provider.is_simulated()).then(|| project.provider.model.clone()),
+        provider_choice: project.provider.why.clone(),
         names: Arc::new(move |name| match names.upgrade() {
             Some(project) => {
                 let choice = project.provider.choice_for(Some(name), &project.settings);

@@ -2,11 +2,11 @@
 //! in the repository.
 #![no_main]
 
-use codespar_change::answer::{AnswerContext, Ending, parse};
+use codespar_change::answer::{AnswerContext, AnswerEnding, parse};
 use codespar_protocol::RepoPath;
 
 libfuzzer_sys::fuzz_target!(|text: &str| {
-    for ending in [Ending::Unknown, Ending::Complete] {
+    for ending in [AnswerEnding::Unknown, AnswerEnding::Complete] {
         for shown in [&[][..], &["src/a.rs"]] {
             check(text, &AnswerContext { shown, ending });
         }

@@ -10,7 +10,7 @@
 use codespar_tools::matching::Block;
 
 use super::{
-    AnswerContext, Ending,
+    AnswerContext, AnswerEnding,
     body::{BodyProblem, Pairs},
     fence::{Fence, edges, opening},
     markers::{Marker, bare, marker, unescape},
@@ -34,7 +34,7 @@ pub(super) fn pair(
     lines: &[&str],
     fence: Option<Fence<'_>>,
     path: &str,
-    ending: Ending,
+    ending: AnswerEnding,
 ) -> Result<BarePair, BodyProblem> {
     let mut pairs = Pairs::new(lines);
     if marker(lines[0]) == Some(Marker::LongSearch) {
@@ -66,7 +66,7 @@ pub(super) fn pair(
         )),
         (Some(fence), _) if text.iter().any(|line| opening(line).is_some()) => fenced(fence, text),
         (None, Some(Marker::End)) => Ok((text, text.len() + 1, false)),
-        (None, None) if ending == Ending::Unknown => Err((
+        (None, None) if ending == AnswerEnding::Unknown => Err((
             0,
             "the text after `>>>REPLACE` never ends; the answer seems to be cut: put the pair \
              between `===FILE: path===` and `===END===`"

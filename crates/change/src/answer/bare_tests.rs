@@ -6,15 +6,15 @@ use super::*;
 
 const COMPLETE: AnswerContext<'_> = AnswerContext {
     shown: &["src/a.rs"],
-    ending: Ending::Complete,
+    ending: AnswerEnding::Complete,
 };
 const TWO_SHOWN: AnswerContext<'_> = AnswerContext {
     shown: &["src/a.rs", "src/b.rs"],
-    ending: Ending::Complete,
+    ending: AnswerEnding::Complete,
 };
 const CUT: AnswerContext<'_> = AnswerContext {
     shown: &["src/a.rs"],
-    ending: Ending::Unknown,
+    ending: AnswerEnding::Unknown,
 };
 
 /// Ops as `path: search -> replace`, for comparing at a glance.

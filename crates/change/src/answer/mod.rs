@@ -20,12 +20,12 @@ pub use parse::parse;
 pub struct AnswerContext<'a> {
     /// The files that the model was shown. A pair outside a `FILE` block is about the only one.
     pub shown: &'a [&'a str],
-    pub ending: Ending,
+    pub ending: AnswerEnding,
 }
 
 /// Whether the last line of an answer is where the model stopped by itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Ending {
+pub enum AnswerEnding {
     /// The provider said so. A last block without `===END===` is then whole, not cut.
     Complete,
     /// The text may have been cut anywhere.

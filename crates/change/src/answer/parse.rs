@@ -1,7 +1,7 @@
 //! Reading an answer: blocks and the text around them.
 
 use super::{
-    AnswerContext, AnswerError, Ending, Op, ParsedAnswer, Problem,
+    AnswerContext, AnswerEnding, AnswerError, Op, ParsedAnswer, Problem,
     bare::{self, BarePair, Named},
     body,
     fence::{Fence, opening},
@@ -111,7 +111,7 @@ impl<'a> Reader<'a, '_> {
 
     /// The last block, without its end. Pairs in it are read as those outside a block are.
     fn unended(&mut self, start: usize, path: &'a str) {
-        if self.context.ending == Ending::Unknown {
+        if self.context.ending == AnswerEnding::Unknown {
             self.at = self.lines.len();
             return self.problem(
                 start,

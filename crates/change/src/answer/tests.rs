@@ -456,7 +456,7 @@ proptest! {
         ops in prop::collection::vec(op(), 0..4)
     ) {
         let text = render(&ParsedAnswer { summary: "Words.".into(), ops });
-        let context = AnswerContext { shown: &["only.rs"], ending: Ending::Complete };
+        let context = AnswerContext { shown: &["only.rs"], ending: AnswerEnding::Complete };
         prop_assert_eq!(super::parse(&text, &context), parse(&text));
     }
 
@@ -464,7 +464,7 @@ proptest! {
     fn a_remark_after_a_block_without_its_end_is_never_content(
         content in content(), remark in "(This|It|Note:|Done\\.) ?[a-z]{2,8} [a-z]{2,8} [a-z]{2,8}\\.?"
     ) {
-        let context = AnswerContext { shown: &[], ending: Ending::Complete };
+        let context = AnswerContext { shown: &[], ending: AnswerEnding::Complete };
         let text = format!("===FILE: a.rs===\n{content}\n{remark}\n");
         let read = super::parse(&text, &context);
         let holds_it = |op: &Op| matches!(op, Op::Write { content, .. } if content.contains(&remark));

@@ -2,7 +2,7 @@
 
 use codespar_agent::Asked;
 use codespar_change::{
-    answer::{self, AnswerContext, Ending},
+    answer::{self, AnswerContext, AnswerEnding},
     apply::{self, MapSource, ProtectedFiles, Refusal, Rules, SourceFile},
     verify::submodules,
 };
@@ -205,9 +205,9 @@ impl Run {
         let context = AnswerContext {
             shown: &shown,
             ending: if asked.is_complete {
-                Ending::Complete
+                AnswerEnding::Complete
             } else {
-                Ending::Unknown
+                AnswerEnding::Unknown
             },
         };
         let mut answer = match answer::parse(text, &context) {

@@ -69,7 +69,7 @@ impl Agent {
             return None;
         }
         let intent = tool.inspect(&call.input, &self.parts.context).ok()?;
-        let Decision::Allow { .. } = self.decide(&*tool, &intent) else {
+        let Decision::Allow { .. } = self.decide(&call.name, &*tool, &intent) else {
             return None;
         };
         Some(Permitted {
@@ -169,7 +169,7 @@ impl Agent {
         intent: &Intent,
         stop: &Stop,
     ) -> Result<Approval, String> {
-        let (reason, suggested) = match self.decide(tool, intent) {
+        let (reason, suggested) = match self.decide(&call.name, tool, intent) {
             Decision::Allow { .. } => return Ok(Approval::Rules),
             Decision::Deny { reason } => return Err(reason),
             Decision::Ask { reason, suggested } => (reason, suggested),
@@ -214,15 +214,24 @@ impl Agent {
         }
     }
 
-    /// What the rules say about a call.
-    fn decide(&self, tool: &dyn Tool, intent: &Intent) -> Decision {
-        let request = AccessRequest {
-            tool: tool.name(),
-            read_only: tool.effect() != Effect::Changes,
-            access: &intent.access,
-        };
+    /// What the rules say about a call. Where the model called the tool by another name, a rule
+    /// that denies that name holds too.
+    fn decide(&self, called_as: &str, tool: &dyn Tool, intent: &Intent) -> Decision {
         let scope = self.scope(intent);
-        decide(&request, &self.parts.rules.read(), self.parts.mode, &scope)
+        let by_name = |name: &str| {
+            let request = AccessRequest {
+                tool: name,
+                read_only: tool.effect() != Effect::Changes,
+                access: &intent.access,
+            };
+            decide(&request, &self.parts.rules.read(), self.parts.mode, &scope)
+        };
+        if called_as != tool.name()
+            && let denied @ Decision::Deny { .. } = by_name(called_as)
+        {
+            return denied;
+        }
+        by_name(tool.name())
     }
 
     /// Where the agent stands now. Whether a sandbox works is found out only when a command is
@@ -255,21 +264,26 @@ fn is_cut_off(call: &ToolUse) -> bool {
 const PREVIEW_LINES: usize = 12;
 
 /// The change that a call would make, as far as its input tells: enough for the user to judge. By
-/// the names of fields that tools which edit files use (`content`, `old_string`, `new_string`).
+/// the names of fields that tools which edit files use (`content`, `old_string`, `new_string`, `edits`, `new_source`).
 /// `None` for inputs without them.
 fn preview(input: &serde_json::value::RawValue) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Change {
         content: Option<String>,
+        new_source: Option<String>,
         old_string: Option<String>,
         new_string: Option<String>,
+        #[serde(default)]
+        edits: Vec<Change>,
     }
-    let change: Change = serde_json::from_str(input.get()).ok()?;
+    let mut change: Change = serde_json::from_str(input.get()).ok()?;
+    let edits = std::mem::take(&mut change.edits);
     let mut lines = Vec::new();
-    for (mark, text) in [
-        ('-', change.old_string),
-        ('+', change.new_string.or(change.content)),
-    ] {
+    let sides = std::iter::once(change).chain(edits).flat_map(|change| {
+        let new = change.new_string.or(change.content).or(change.new_source);
+        [('-', change.old_string), ('+', new)]
+    });
+    for (mark, text) in sides {
         let Some(text) = text else { continue };
         lines.extend(
             text.lines()

@@ -7,6 +7,14 @@
 //!
 //! The new content replaces the file by a rename, with its mode and owner kept. An empty
 //! `old_string` creates a file, or fills an empty one.
+//!
+//! The tool understands three inputs, told apart by their fields: one replacement, which is the one
+//! that is offered; several (`edits`, as `MultiEdit` has them); and a cell of a notebook
+//! (`notebook_path`, as `NotebookEdit` has it). All of them are one write to one path, so rules,
+//! protected paths and the checks above are the same for all.
+
+mod multi;
+mod notebook;
 
 use std::{path::Path, sync::Arc};
 
@@ -14,15 +22,17 @@ use async_trait::async_trait;
 use codespar_policy::{Access, Redactor};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
     Call, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, blocking, input,
     ledger::HASHED_BYTES,
-    matching::{MatchFailure, Occurrence, Replaced, Rung, replace_string},
+    matching::{MatchFailure, Replaced, Rung},
     paths,
     write::Target,
 };
+use multi::MultiInput;
+use notebook::NotebookInput;
 
 /// Lines shown above and below the change, so that the model can see whether it is where it was
 /// meant.
@@ -33,6 +43,86 @@ const SHOWN: usize = 20;
 const SHOWN_CHARS: usize = 300;
 
 pub(crate) struct Edit;
+
+/// One replacement, as `Input` has it, without the file.
+#[derive(Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Replacement {
+    old_string: String,
+    new_string: String,
+    replace_all: Option<bool>,
+}
+
+/// A new text and what is said about it.
+struct Change {
+    text: String,
+    report: String,
+}
+
+/// What a call asks for.
+enum Request {
+    One(Replacement),
+    Many(Vec<Replacement>),
+    Cell(NotebookInput),
+}
+
+impl Request {
+    /// By the fields that only one of the forms has. The first part is the path.
+    fn read(raw: &RawValue) -> Result<(String, Self), ToolError> {
+        let fields: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
+        if fields.contains_key("notebook_path") {
+            let input: NotebookInput = input::parse(raw)?;
+            return Ok((input.notebook_path.clone(), Self::Cell(input)));
+        }
+        if fields.contains_key("edits") {
+            let MultiInput { file_path, edits } = input::parse(raw)?;
+            if edits.is_empty() {
+                return Err(ToolError("invalid input: `edits` is empty".to_owned()));
+            }
+            return Ok((file_path, Self::Many(edits)));
+        }
+        let input: Input = input::parse(raw)?;
+        let edit = Replacement {
+            old_string: input.old_string,
+            new_string: input.new_string,
+            replace_all: input.replace_all,
+        };
+        Ok((input.file_path, Self::One(edit)))
+    }
+
+    /// Whether it makes a file that is not there: the first replacement is for nothing.
+    fn creates(&self) -> bool {
+        match self {
+            Self::One(edit) => edit.old_string.is_empty(),
+            Self::Many(edits) => edits.first().is_some_and(|edit| edit.old_string.is_empty()),
+            Self::Cell(_) => false,
+        }
+    }
+
+    /// The text afterwards; the error is the reason why there is none.
+    fn applied(&self, name: &str, original: &str, redactor: &Redactor) -> Result<Change, String> {
+        match self {
+            Self::One(edit) => {
+                let replaced = multi::one(original, edit, redactor)?;
+                let report = report(name, &replaced);
+                Ok(Change {
+                    text: replaced.text,
+                    report,
+                })
+            }
+            Self::Many(edits) => {
+                let mut change = multi::replaced(original, edits, redactor)?;
+                change.report.insert_str(0, &format!("Edited {name}:"));
+                Ok(change)
+            }
+            Self::Cell(input) => {
+                let mut change = notebook::edited(original, input, redactor)?;
+                change.report.insert_str(0, &format!("Edited {name}:"));
+                Ok(change)
+            }
+        }
+    }
+}
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,11 +155,21 @@ impl Tool for Edit {
     }
 
     fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError> {
-        let input: Input = input::parse(input)?;
-        let path = paths::resolve(context, &input.file_path)?;
+        let (path, request) = Request::read(input)?;
+        let path = paths::resolve(context, &path)?;
         let summary = paths::shown(&path, &context.cwd());
-        if input.old_string == input.new_string {
-            return Err(not_edited(&summary, &MatchFailure::NoChange));
+        let idle = match &request {
+            Request::One(edit) => multi::idle(std::slice::from_ref(edit)),
+            Request::Many(edits) => multi::idle(edits),
+            Request::Cell(_) => None,
+        };
+        match (idle, &request) {
+            (Some(number), Request::Many(_)) => {
+                let reason = format!("edit {number}: {}", MatchFailure::NoChange);
+                return Err(not_edited(&summary, &reason));
+            }
+            (Some(_), _) => return Err(not_edited(&summary, &MatchFailure::NoChange)),
+            (None, _) => {}
         }
         Ok(Intent {
             summary,
@@ -79,11 +179,11 @@ impl Tool for Edit {
 
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let edit = async {
-            let input: Input = input::parse(&call.input)?;
+            let (_, request) = Request::read(&call.input)?;
             let path = call.path()?;
             let (cwd, ledger) = (context.cwd(), context.ledger().clone());
             let redactor = context.redactor().clone();
-            let edit = move || edit(&path, &cwd, &input, &ledger, &redactor);
+            let edit = move || edit(&path, &cwd, &request, &ledger, &redactor);
             blocking::change(call.cancel, edit).await
         };
         edit.await.map_or_else(ToolOutput::from, ToolOutput::text)
@@ -96,20 +196,22 @@ impl Tool for Edit {
 fn edit(
     path: &Path,
     cwd: &Path,
-    input: &Input,
+    request: &Request,
     ledger: &FileLedger,
     redactor: &Redactor,
 ) -> Result<String, ToolError> {
     let name = paths::shown(path, cwd);
     let target = Target::find(path, &name)?;
     let Some(before) = &target.before else {
-        if !input.old_string.is_empty() {
+        if !request.creates() {
             return Err(paths::missing(path, cwd));
         }
-        target.save(path, input.new_string.as_bytes(), ledger)?;
+        let change = request.applied(&name, "", redactor);
+        let change = change.map_err(|reason| not_edited(&name, &reason))?;
+        target.save(path, change.text.as_bytes(), ledger)?;
         return Ok(format!(
             "Created {name} ({} lines)",
-            input.new_string.lines().count()
+            change.text.lines().count()
         ));
     };
     if before.metadata.len() > HASHED_BYTES {
@@ -121,21 +223,13 @@ fn edit(
     }
     let original = std::str::from_utf8(&before.content)
         .map_err(|_| not_edited(&name, &"it is not UTF-8 text; use a command"))?;
-    let occurrence = match input.replace_all {
-        Some(true) => Occurrence::All,
-        _ => Occurrence::One,
-    };
-    // The file was shown without its secrets.
-    let meant = redactor.restore(original, &input.old_string, &input.new_string);
-    let meant = meant.map_err(|error| not_edited(&name, &error))?;
-    let (old, new) = match &meant {
-        Some((old, new)) => (old, new),
-        None => (&input.old_string, &input.new_string),
-    };
-    let replaced = replace_string(original, old, new, occurrence)
-        .map_err(|failure| not_edited(&name, &failure))?;
-    target.save(path, replaced.text.as_bytes(), ledger)?;
-    Ok(report(&name, &replaced))
+    let change = request.applied(&name, original, redactor);
+    let change = change.map_err(|reason| not_edited(&name, &reason))?;
+    if change.text == original {
+        return Err(not_edited(&name, &MatchFailure::NoChange));
+    }
+    target.save(path, change.text.as_bytes(), ledger)?;
+    Ok(change.report)
 }
 
 /// The form of every refusal: the file is as it was.

@@ -56,6 +56,11 @@ struct Input {
     limit: Option<usize>,
 }
 
+/// After a notebook: the offered form of Edit would mean writing JSON in JSON.
+const NOTEBOOK: &str = "\n(To change a cell, call Edit with notebook_path, cell_id, new_source and \
+                        perhaps cell_type (code, markdown) and edit_mode (replace, insert after \
+                        cell_id, delete).)";
+
 #[async_trait]
 impl Tool for Read {
     fn name(&self) -> &str {
@@ -148,7 +153,11 @@ fn read(
             let content = io::Cursor::new(head).chain(file);
             let page = Page::read(content, window, hash.as_mut()).map_err(failed)?;
             ledger.record_hash(path, &metadata, hash);
-            page.show(&name, window).map(ToolOutput::text)
+            let mut text = page.show(&name, window)?;
+            if path.extension().is_some_and(|ending| ending == "ipynb") {
+                text.push_str(NOTEBOOK);
+            }
+            Ok(ToolOutput::text(text))
         }
     }
 }

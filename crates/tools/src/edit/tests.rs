@@ -160,3 +160,57 @@ async fn a_mark_is_not_written_in_place_of_a_secret() {
     bench.run(&Edit, edit("key = '[redacted]'\n", "")).await;
     assert_eq!(bench.text("a.txt"), "port = 2\n");
 }
+
+#[tokio::test]
+async fn several_edits_are_made_in_order_or_not_at_all() {
+    let several = |edits: Value| json!({"file_path": "a.txt", "edits": edits});
+    let bench = read_bench("one\ntwo\nthree\ntwo\n").await;
+    let edits = json!([
+        {"old_string": "one", "new_string": "two"},
+        {"old_string": "two", "new_string": "2", "replace_all": true},
+        {"old_string": "2\nthree", "new_string": "2\n3"},
+    ]);
+    assert_eq!(
+        bench.run(&Edit, several(edits)).await,
+        "Edited a.txt:\nedit 1: line 1\nedit 2: line 1 and 2 more places\nedit 3: line 2"
+    );
+    assert_eq!(bench.text("a.txt"), "2\n2\n3\n2\n");
+
+    let bench = read_bench("one\ntwo\ntwo\n").await;
+    let half = json!([
+        {"old_string": "one", "new_string": "1"},
+        {"old_string": "two", "new_string": "2"},
+    ]);
+    let refused = bench.fail(&Edit, several(half)).await;
+    assert!(
+        refused.contains("edit 2 of 2: ") && refused.contains("none of them was made"),
+        "{refused}"
+    );
+    assert_eq!(bench.text("a.txt"), "one\ntwo\ntwo\n");
+    for (edits, expected) in [
+        (json!([]), "`edits` is empty"),
+        (json!([{"old_string": "a", "new_string": "a"}]), "edit 1: "),
+        (
+            json!([{"old_string": "a"}]),
+            "`edits[0].new_string` is missing",
+        ),
+    ] {
+        let refused = bench.fail(&Edit, several(edits)).await;
+        assert!(refused.contains(expected), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn several_edits_can_begin_a_new_file_but_need_an_old_one_to_be_read() {
+    let bench = Bench::new();
+    let new = json!({"file_path": "new.txt", "edits": [
+        {"old_string": "", "new_string": "a b\n"},
+        {"old_string": "b", "new_string": "c"},
+    ]});
+    assert_eq!(bench.run(&Edit, new).await, "Created new.txt (1 lines)");
+    assert_eq!(bench.text("new.txt"), "a c\n");
+    bench.write("old.txt", "a\n");
+    let unread = json!({"file_path": "old.txt", "edits": [{"old_string": "a", "new_string": "b"}]});
+    bench.fail(&Edit, unread).await;
+    assert_eq!(bench.text("old.txt"), "a\n");
+}

@@ -41,9 +41,9 @@ pub struct ShellSpec {
     pub root: PathBuf,
     /// Where it starts.
     pub cwd: PathBuf,
-    /// It is ended after this many seconds; without it only by a stop.
+    /// After this many milliseconds it is stopped; without a limit it runs until someone stops it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_wall_seconds: Option<u64>,
+    pub timeout_ms: Option<u64>,
 }
 
 /// Where an agent works.
@@ -219,7 +219,7 @@ mod tests {
             command: "make".into(),
             root: "/p".into(),
             cwd: "/p/a".into(),
-            max_wall_seconds: None,
+            timeout_ms: None,
         });
         let text = serde_json::to_string(&spec).unwrap();
         assert_eq!(

@@ -31,7 +31,7 @@ use crate::{
     authority::AgentPermissions,
     dev,
     session_dirs::SessionDirs,
-    tools::{add_all, with_aliases},
+    tools::{add_all, with_aliases, with_shell},
 };
 
 /// So that the model of a subagent does not end in a question that nobody will see.
@@ -278,7 +278,7 @@ impl Make<'_> {
         };
         add_all(&mut all, team.always);
         let denied = [&self.permissions.denied_tools[..], &self.project.denied[..]].concat();
-        with_aliases(all.filtered(None, &denied))
+        with_aliases(with_shell(all.filtered(None, &denied), hub, caller))
     }
 
     /// The call names a model, else the kind, else it is that of the session.

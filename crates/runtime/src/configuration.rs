@@ -38,6 +38,8 @@ pub(crate) fn tool_names() -> Vec<String> {
         "TeamDelete",
         "BashOutput",
         "KillShell",
+        "MultiEdit",
+        "NotebookEdit",
     ];
     standard_tools()
         .names()

@@ -11,8 +11,8 @@ use codespar_agent::AgentDefinition;
 use codespar_policy::Mode;
 use codespar_protocol::SessionMode;
 use codespar_tasks::{
-    AgentKind, Caller, TaskHub, ToolSet, builtin_kinds, coordinator_tools, subagent_tools,
-    task_tools, team_tools,
+    AgentKind, Caller, MakesTasks, TaskHub, ToolSet, builtin_kinds, coordinator_tools, shell_tool,
+    subagent_tools, task_tools, team_tools,
 };
 use codespar_tools::{Registry, Tool, standard_tools};
 
@@ -22,10 +22,12 @@ use crate::{Project, Session, dev};
 const SIMPLE: [&str; 3] = ["Bash", "Read", "Edit"];
 
 /// Names that models of other agents call some tools by.
-const ALIASES: [(&str, &str); 3] = [
+const ALIASES: [(&str, &str); 5] = [
     ("Agent", "Task"),
     ("BashOutput", "TaskOutput"),
     ("KillShell", "TaskStop"),
+    ("MultiEdit", "Edit"),
+    ("NotebookEdit", "Edit"),
 ];
 
 impl Project {
@@ -70,7 +72,8 @@ impl Project {
         add_all(&mut tools, subagent_tools(&self.hub, caller));
         add_all(&mut tools, team_tools(&self.hub, caller));
         add_all(&mut tools, self.mcp.tools());
-        with_aliases(tools.filtered(None, &self.denied))
+        let tools = tools.filtered(None, &self.denied);
+        with_aliases(with_shell(tools, &self.hub, caller))
     }
 
     /// Workers have everything but the coordinator's own tools.
@@ -93,6 +96,19 @@ pub(crate) fn add_all(tools: &mut Registry, added: impl IntoIterator<Item = Arc<
     for tool in added {
         tools.add(tool);
     }
+}
+
+/// Puts the Bash tool that can run commands in the background in the place of the plain one, for an
+/// agent that may make tasks.
+pub(crate) fn with_shell(mut tools: Registry, hub: &Arc<TaskHub>, caller: &Caller) -> Registry {
+    if tools.get("Bash").is_some() {
+        let makes_tasks = match tools.get("TaskCreate") {
+            Some(_) => MakesTasks::Yes,
+            None => MakesTasks::No,
+        };
+        tools.add(shell_tool(hub, caller, makes_tasks));
+    }
+    tools
 }
 
 /// An alias is added only if the tool it stands for is there.

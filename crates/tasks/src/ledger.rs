@@ -187,7 +187,7 @@ pub(crate) mod tests {
                 command: "true".to_owned(),
                 root: dir.to_owned(),
                 cwd: dir.to_owned(),
-                max_wall_seconds: None,
+                timeout_ms: None,
             }),
             authority: Authority {
                 session: None,

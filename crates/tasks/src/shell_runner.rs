@@ -176,8 +176,8 @@ fn lost_with(runner: Presence) -> &'static str {
 }
 
 fn time_limit(spec: &ShellSpec) -> Duration {
-    spec.max_wall_seconds
-        .map_or(FOREVER, Duration::from_secs)
+    spec.timeout_ms
+        .map_or(FOREVER, Duration::from_millis)
         .min(FOREVER)
 }
 
@@ -201,7 +201,7 @@ fn conclude(control: &Control, spec: &ShellSpec, ending: &Ending) -> TaskOutcome
             None,
             Some(format!(
                 "the time limit of {} s was reached",
-                time_limit(spec).as_secs()
+                time_limit(spec).as_secs_f64()
             )),
         ),
         Ending::Cancelled => (TaskStatus::Killed, None, Some(control.reason_to_end())),

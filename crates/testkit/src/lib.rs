@@ -73,7 +73,7 @@
 //! - `input_text` instead of `input` is sent as written, JSON or not.
 //! - A tool call without `id` gets one from [`tool_use_id`].
 //! - Templates in texts, inputs and ids: `{{turn}}`, `{{last_tool_result}}`, `{{last_user_text}}`,
-//!   `{{task_id}}` (the first in the last user text).
+//!   `{{task_id}}` (the first in the last user text), `{{result_task_id}}` (in the last tool result).
 //! - `longest_request`: a request with a larger body, in bytes, is refused as too long.
 //! - `strict: false` turns the rules of the real API off.
 //!

@@ -5,6 +5,7 @@
 //! {{last_tool_result}}  text of the newest tool result
 //! {{last_user_text}}    text of the newest message of the user
 //! {{task_id}}           the first task id in that text
+//! {{result_task_id}}    the first task id in the newest tool result
 //! ```
 //!
 //! They let a script without state react to what happened: wait for the task that was just
@@ -59,6 +60,7 @@ fn value_of<'a>(name: &str, asked: &'a Asked) -> Option<Cow<'a, str>> {
         "turn" => Cow::Owned((asked.turn + 1).to_string()),
         "last_tool_result" => Cow::Borrowed(&asked.last_tool_result),
         "last_user_text" => Cow::Borrowed(&asked.last_user_text),
+        "result_task_id" => Cow::Borrowed(first_task_id(&asked.last_tool_result)?),
         "task_id" => Cow::Borrowed(first_task_id(&asked.last_user_text)?),
         _ => return None,
     })

@@ -24,7 +24,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input,
+    BackgroundCommand, BackgroundCommands, Call, Context, Effect, Intent, Tool, ToolError,
+    ToolOutput, input,
     process::{self, Capture, Ended, Ending, Launch},
     sandbox::Approval,
 };
@@ -44,13 +45,70 @@ const NON_INTERACTIVE: [(&str, &str); 4] = [
     ("TERM", "dumb"),
 ];
 
-/// It has no state: what is kept between commands is in the [`Context`].
-#[derive(Debug, Default)]
-pub struct Bash;
+/// What is kept between commands is in the [`Context`].
+pub struct Bash {
+    /// Or why there is none.
+    background: Result<Arc<dyn BackgroundCommands>, String>,
+}
+
+impl Default for Bash {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Bash {
     pub fn new() -> Self {
-        Self
+        Self::foreground("there are no background tasks here")
+    }
+
+    /// Without background commands; a call that asks for one is told the reason.
+    pub fn foreground(reason: impl Into<String>) -> Self {
+        Self {
+            background: Err(reason.into()),
+        }
+    }
+
+    pub fn with_background(commands: Arc<dyn BackgroundCommands>) -> Self {
+        Self {
+            background: Ok(commands),
+        }
+    }
+
+    /// Starts the command and returns. Nothing of it carries over to later calls.
+    async fn start(&self, checked: Checked, context: &Context) -> Result<ToolOutput, ToolError> {
+        let commands = self.background()?;
+        let mut notes = Vec::new();
+        let cwd = standing(context, &mut notes);
+        let started = commands
+            .start(BackgroundCommand {
+                command: checked.command,
+                description: checked.description,
+                cwd,
+                timeout: checked.timeout,
+            })
+            .await?;
+        let mut text = format!("Started in the background as {}.", started.id);
+        if let Some(output) = started.output {
+            text.push_str(&format!(" Its output goes to {}.", output.display()));
+        }
+        text.push_str(
+            " A notification comes at its end: do not wait for it or poll. TaskOutput reads what \
+             it has written, TaskStop ends it.",
+        );
+        for note in notes {
+            text.push('\n');
+            text.push_str(&note);
+        }
+        Ok(ToolOutput::text(text))
+    }
+
+    fn background(&self) -> Result<&Arc<dyn BackgroundCommands>, ToolError> {
+        self.background.as_ref().map_err(|reason| {
+            ToolError(format!(
+                "`run_in_background` cannot be used: {reason}; run the command without it"
+            ))
+        })
     }
 }
 
@@ -61,8 +119,18 @@ struct Input {
     /// Milliseconds; 120000 by default, 600000 at most
     timeout: Option<u64>,
     /// What it does, in a few words
-    #[serde(rename = "description")]
-    _description: Option<String>,
+    description: Option<String>,
+    /// Return at once; a notification comes at its end
+    run_in_background: Option<bool>,
+}
+
+/// A call whose input is as it must be.
+struct Checked {
+    command: String,
+    description: Option<String>,
+    /// As the call gave it.
+    timeout: Option<Duration>,
+    in_background: bool,
 }
 
 #[async_trait]
@@ -81,7 +149,11 @@ impl Tool for Bash {
     }
 
     fn input_schema(&self) -> Arc<RawValue> {
-        input::schema::<Input>()
+        let schema = input::schema::<Input>();
+        match self.background {
+            Ok(_) => schema,
+            Err(_) => input::without_field(&schema, "run_in_background"),
+        }
     }
 
     fn effect(&self) -> Effect {
@@ -89,7 +161,14 @@ impl Tool for Bash {
     }
 
     fn inspect(&self, input: &RawValue, _context: &Context) -> Result<Intent, ToolError> {
-        let (command, _) = check(input)?;
+        let Checked {
+            command,
+            in_background,
+            ..
+        } = check(input)?;
+        if in_background {
+            self.background()?;
+        }
         Ok(Intent {
             summary: command.clone(),
             access: vec![Access::Command(command)],
@@ -97,36 +176,56 @@ impl Tool for Bash {
     }
 
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
-        let (command, timeout) = match check(&call.input) {
+        let checked = match check(&call.input) {
             Ok(checked) => checked,
             Err(error) => return error.into(),
         };
         if call.cancel.is_cancelled() {
             return ToolOutput::error("cancelled before it was started");
         }
-        let run = run(&command, timeout, &call, context);
-        run.await.unwrap_or_else(ToolOutput::from)
+        let done = if checked.in_background {
+            self.start(checked, context).await
+        } else {
+            let timeout = checked.timeout;
+            let timeout = timeout.unwrap_or(Duration::from_millis(DEFAULT_TIMEOUT));
+            run(&checked.command, timeout, &call, context).await
+        };
+        done.unwrap_or_else(ToolOutput::from)
     }
 }
 
 /// Checked twice, in `inspect` and in `run`. A NUL byte cannot be part of a program's argument.
-fn check(input: &RawValue) -> Result<(String, Duration), ToolError> {
+fn check(input: &RawValue) -> Result<Checked, ToolError> {
     let Input {
-        command, timeout, ..
+        command,
+        timeout,
+        description,
+        run_in_background,
     } = input::parse(input)?;
+    let in_background = run_in_background == Some(true);
     if command.trim().is_empty() {
         return Err(ToolError("`command` is empty".to_owned()));
     }
     if command.contains('\0') {
         return Err(ToolError("`command` contains a NUL byte".to_owned()));
     }
-    let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
-    if timeout == 0 || timeout > LONGEST_TIMEOUT {
+    // Nobody waits for a command in the background.
+    let longest = if in_background {
+        u64::MAX
+    } else {
+        LONGEST_TIMEOUT
+    };
+    if let Some(timeout) = timeout.filter(|timeout| *timeout == 0 || *timeout > longest) {
         return Err(ToolError(format!(
             "`timeout` is {timeout} ms; it must be between 1 and {LONGEST_TIMEOUT}"
         )));
     }
-    Ok((command, Duration::from_millis(timeout)))
+    Ok(Checked {
+        command,
+        description: description.filter(|text| !text.trim().is_empty()),
+        timeout: timeout.map(Duration::from_millis),
+        in_background,
+    })
 }
 
 /// A shell command as the Bash tool runs it: same shell, environment and sandbox. Also for

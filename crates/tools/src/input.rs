@@ -22,6 +22,16 @@ pub fn schema<T: JsonSchema>() -> Arc<RawValue> {
     raw.map_or_else(|_| Arc::from(RawValue::NULL.to_owned()), Arc::from)
 }
 
+/// The schema without one of its fields, which is not on offer here.
+pub(crate) fn without_field(schema: &RawValue, field: &str) -> Arc<RawValue> {
+    let mut value: Value = serde_json::from_str(schema.get()).unwrap_or_default();
+    if let Some(properties) = value.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.shift_remove(field);
+    }
+    let raw = serde_json::value::to_raw_value(&value);
+    raw.map_or_else(|_| Arc::from(schema.to_owned()), Arc::from)
+}
+
 /// Everything is inlined, since the types are small. The description of the type itself is for us;
 /// the tool has its own text for the model.
 fn schema_value<T: JsonSchema>() -> Value {

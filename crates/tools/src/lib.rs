@@ -12,6 +12,7 @@
 //! what to do instead.
 
 mod atomic;
+mod background;
 mod bash;
 mod blocking;
 mod bound;
@@ -42,6 +43,7 @@ mod web_fetch;
 pub mod worktree;
 mod write;
 
+pub use background::{BackgroundCommand, BackgroundCommands, StartedCommand};
 pub use bash::{Bash, shell_launch};
 pub use bound::{RESULT_LIMIT, bound};
 pub use context::{Context, ContextParts, Hidden, PageReader};

@@ -44,7 +44,7 @@ pub(super) async fn of(
                 command,
                 root: project_dir.root.clone(),
                 cwd: project_dir.cwd.clone(),
-                max_wall_seconds: args.max_wall_seconds,
+                timeout_ms: args.max_wall_seconds.map(|limit| limit.saturating_mul(1_000)),
             }))
         }
         TaskType::LocalAgent | TaskType::RemoteAgent => {

@@ -55,7 +55,7 @@ pub(crate) fn spec(kind: TaskType) -> TaskSpec {
             command: "true".to_owned(),
             root: "/work".into(),
             cwd: "/work".into(),
-            max_wall_seconds: None,
+            timeout_ms: None,
         }),
         TaskType::LocalAgent => TaskSpec::Agent(agent()),
         TaskType::RemoteAgent => TaskSpec::RemoteAgent(agent()),

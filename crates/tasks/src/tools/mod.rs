@@ -17,10 +17,13 @@ mod get;
 mod list;
 mod output;
 mod send_message;
+mod shell;
 mod stop;
 mod team_create;
 mod team_delete;
 mod update;
+
+pub use shell::{MakesTasks, shell_tool};
 
 use std::sync::Arc;
 
@@ -59,7 +62,7 @@ fn six(context: &TaskToolContext) -> Vec<Arc<dyn Tool>> {
         Arc::new(list::TaskList(context.clone())),
         Arc::new(update::TaskUpdate(context.clone())),
         Arc::new(stop::TaskStop(context.clone())),
-        Arc::new(output::TaskOutput(context.clone())),
+        Arc::new(output::TaskOutput::new(context.clone())),
     ];
     tools.extend(others);
     tools

@@ -18,6 +18,7 @@ use super::{TaskToolContext, answered, line};
 #[serde(deny_unknown_fields)]
 struct Input {
     /// Its id, or an agent's name.
+    #[serde(alias = "shell_id", alias = "bash_id")]
     task_id: String,
     reason: Option<String>,
 }

@@ -94,7 +94,7 @@ impl<'a> View<'a> {
                 command: command.clone(),
                 root: self.spec.root.clone(),
                 cwd: self.spec.cwd.clone(),
-                max_wall_seconds: None,
+                timeout_ms: None,
             }),
             StepWork::Prompt { .. } => match self.agent(step).await? {
                 Some(agent) => TaskSpec::Agent(agent),

@@ -171,7 +171,7 @@ impl Bench {
             command: command.to_owned(),
             root: self.root.clone(),
             cwd: self.root.clone(),
-            max_wall_seconds: None,
+            timeout_ms: None,
         };
         let extra = TaskExtra::default();
         let caller = self.caller();

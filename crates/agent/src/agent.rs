@@ -99,7 +99,8 @@ fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
         description: lines_for_tools(tool.description(), |name| tools.get(name).is_some()),
         input_schema: tool.input_schema(),
     };
-    tools.iter().map(spec).collect()
+    let on_this_side = tools.iter().filter(|tool| !tool.is_run_by_provider());
+    on_this_side.map(spec).collect()
 }
 
 impl Agent {

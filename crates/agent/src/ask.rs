@@ -14,6 +14,9 @@ use crate::{
     Agent, AgentError, Sink, compaction::MAX_CUTS, side_call::SideCall, stop::Stop, tally::Tally,
 };
 
+/// Searches of the web in one answer.
+const MOST_SEARCHES: u32 = 5;
+
 impl Agent {
     /// Asks; when the conversation turns out not to fit, makes it shorter until it does.
     ///
@@ -65,7 +68,10 @@ impl Agent {
         }
         let answered = exchange.result?;
         recorded?;
-        self.meter.correct(&answered.response.usage);
+        // What searches found is in the count and was not in the request.
+        if answered.response.usage.web_search_requests == 0 {
+            self.meter.correct(&answered.response.usage);
+        }
         Ok(answered)
     }
 
@@ -88,6 +94,16 @@ impl Agent {
         Ok(())
     }
 
+    /// An agent has the tool where a rule allows it; the provider must have it too.
+    fn web_searches(&self) -> u32 {
+        let tool = self.parts.tools.get("WebSearch");
+        let is_on_offer = tool.is_some_and(|tool| tool.is_run_by_provider());
+        match is_on_offer && self.parts.model.searches_web() {
+            true => MOST_SEARCHES,
+            false => 0,
+        }
+    }
+
     /// The conversation is shared, not copied: messages are behind `Arc`.
     fn request(&self) -> Request {
         Request {
@@ -95,6 +111,7 @@ impl Agent {
             system: self.system.clone(),
             messages: self.transcript.messages().to_vec(),
             tools: self.specs.clone(),
+            web_searches: self.web_searches(),
             max_tokens: self.parts.choice.max_tokens,
             temperature: None,
             effort: self.parts.choice.effort,

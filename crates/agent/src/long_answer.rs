@@ -231,6 +231,7 @@ impl Asking<'_> {
 
     fn request(&self, system: Arc<str>, messages: Vec<Arc<Message>>) -> Request {
         Request {
+            web_searches: 0,
             model: self.id.clone(),
             system,
             messages,

@@ -96,6 +96,7 @@ pub(crate) async fn ask(
     max_tokens: u32,
 ) -> Exchange {
     let request = Request {
+        web_searches: 0,
         model: id.to_owned(),
         system: system.into(),
         messages: vec![Arc::new(Message::user(question))],

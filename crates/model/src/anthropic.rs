@@ -30,6 +30,9 @@ pub struct AnthropicConfig {
     pub version: String,
     /// When to try again.
     pub retry: RetryPolicy,
+    /// Whether the server has Anthropic's search of the web. Other servers of the same API do not
+    /// know the tool and refuse the request.
+    pub web_search: bool,
 }
 
 impl AnthropicConfig {
@@ -41,6 +44,7 @@ impl AnthropicConfig {
     /// No credentials, the default version and the default patience.
     pub fn new(base_url: BaseUrl) -> Self {
         Self {
+            web_search: base_url.host() == "api.anthropic.com",
             base_url,
             api_key: None,
             auth_token: None,
@@ -54,6 +58,7 @@ impl AnthropicConfig {
 #[derive(Debug, Clone)]
 pub struct AnthropicModel {
     endpoint: Arc<Endpoint>,
+    web_search: bool,
 }
 
 impl AnthropicModel {
@@ -74,6 +79,7 @@ impl AnthropicModel {
         };
         Ok(Self {
             endpoint: Arc::new(endpoint),
+            web_search: config.web_search,
         })
     }
 }
@@ -117,6 +123,10 @@ impl Model for AnthropicModel {
 
     fn provider(&self) -> &'static str {
         PROVIDER
+    }
+
+    fn searches_web(&self) -> bool {
+        self.web_search
     }
 }
 

@@ -192,6 +192,7 @@ impl Asker<'_> {
             input_tokens,
             max_tokens: request.max_tokens,
             prices: entry.and_then(|entry| entry.prices),
+            web_searches: request.web_searches,
         };
         tokio::select! {
             biased;

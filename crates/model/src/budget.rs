@@ -19,11 +19,15 @@ use codespar_protocol::{Cost, Usage, Usd};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::{Prices, price_lines};
+use crate::{Prices, catalogue::web_search_price, price_lines};
 
 /// An answer shorter than this is of no use; a call that could not have as much is not made. A
 /// caller that asks for less gets what it asks for.
 const SHORTEST_ANSWER: u32 = 256;
+
+/// Reserved for what one search of the web adds to the input; results are pages, shortened by the
+/// provider.
+const TOKENS_OF_A_SEARCH: u64 = 16_000;
 
 /// Tokens and money by model.
 pub type Account = BTreeMap<String, (Usage, Cost)>;
@@ -62,6 +66,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) input_tokens: u64,
     pub(crate) max_tokens: u32,
     pub(crate) prices: Option<Prices>,
+    /// Searches of the web that the provider may make for it.
+    pub(crate) web_searches: u32,
 }
 
 /// Why a call cannot be made now.
@@ -256,7 +262,12 @@ impl Wanted<'_> {
     fn input_price(&self) -> Option<Usd> {
         let prices = self.prices?;
         let dearest = prices.input.max(prices.cache_write_5m);
-        Some(dearest.per_million(self.input_tokens))
+        let searches = u64::from(self.web_searches);
+        // What a search finds is input too, which nobody can measure before.
+        let found = searches.saturating_mul(TOKENS_OF_A_SEARCH);
+        let mut price = dearest.per_million(self.input_tokens.saturating_add(found));
+        price += web_search_price(searches);
+        Some(price)
     }
 
     /// The longest answer that can be paid for. No bound beyond the request's own if output is

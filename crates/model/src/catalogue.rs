@@ -66,8 +66,15 @@ impl Prices {
         sum += self.cache_write_5m.per_million(written_5m);
         sum += self.cache_write_1h.per_million(written_1h);
         sum += self.cache_read.per_million(usage.cache_read_input_tokens);
+        sum += web_search_price(usage.web_search_requests);
         sum
     }
+}
+
+/// What searches of the web cost, the same for every model that has them: 10 dollars per thousand.
+pub(crate) fn web_search_price(searches: u64) -> Usd {
+    const ONE: u64 = 10_000_000;
+    Usd::from_nanos(searches.saturating_mul(ONE))
 }
 
 /// A name made into an id. A name that the catalogue does not hold stays as it is: the provider
@@ -253,6 +260,7 @@ mod tests {
 
     fn million_of_each() -> Usage {
         Usage {
+            web_search_requests: 0,
             input_tokens: 1_000_000,
             output_tokens: 1_000_000,
             cache_creation_input_tokens: 3_000_000,

@@ -142,6 +142,7 @@ mod tests {
 
     fn request(texts: &[&str]) -> Request {
         Request {
+            web_searches: 0,
             model: "m".to_owned(),
             system: Arc::from("be brief"),
             messages: texts

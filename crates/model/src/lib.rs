@@ -69,4 +69,9 @@ pub trait Model: Send + Sync {
     fn may_charge(&self) -> bool {
         true
     }
+
+    /// Whether it searches the web while it answers, if a request lets it.
+    fn searches_web(&self) -> bool {
+        false
+    }
 }

@@ -48,6 +48,9 @@ pub struct Request {
     pub messages: Vec<Arc<Message>>,
     /// Tools on offer.
     pub tools: Arc<[ToolSpec]>,
+    /// How many searches of the web the provider may make for the answer; 0 offers none. Only for a
+    /// model that [searches](crate::Model::searches_web).
+    pub web_searches: u32,
     /// Limit on the answer.
     pub max_tokens: u32,
     /// Sent only when set.

@@ -82,6 +82,7 @@ mod tests {
 
     fn request(messages: Vec<Message>) -> Request {
         Request {
+            web_searches: 0,
             model: "claude-opus-5-5".to_owned(),
             system: Arc::from(""),
             messages: messages.into_iter().map(Arc::new).collect(),

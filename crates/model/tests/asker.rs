@@ -79,6 +79,7 @@ impl Bench {
 
 fn request(text: &str) -> Request {
     Request {
+        web_searches: 0,
         model: MODEL.to_owned(),
         system: Arc::from("Be brief."),
         messages: vec![Arc::new(Message::user(text))],

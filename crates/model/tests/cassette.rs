@@ -58,6 +58,7 @@ impl Model for Echo {
 
 fn request(messages: Vec<Message>) -> Request {
     Request {
+        web_searches: 0,
         model: "opus".to_owned(),
         system: Arc::from("Today is Monday."),
         messages: messages.into_iter().map(Arc::new).collect(),

@@ -27,6 +27,7 @@ fn hello() -> Reply {
 
 fn request() -> Request {
     Request {
+        web_searches: 0,
         model: "claude-opus-5-5".to_owned(),
         system: Arc::from(""),
         messages: vec![Arc::new(Message::user("hi"))],

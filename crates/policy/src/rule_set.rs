@@ -185,6 +185,14 @@ impl RuleSet {
         })
     }
 
+    /// Whether a rule allows every use of a tool, or the mode does, and none denies or asks about
+    /// it. For a tool that is used without a decision about each use.
+    pub fn allows_tool(&self, tool: &str, mode: crate::Mode) -> bool {
+        let has = |kind| self.about_tool(kind, tool).is_some();
+        let is_bypassed = mode == crate::Mode::BypassPermissions;
+        !has(RuleKind::Deny) && (is_bypassed || (has(RuleKind::Allow) && !has(RuleKind::Ask)))
+    }
+
     /// The rule about something with a name.
     pub(crate) fn about_name(&self, kind: RuleKind, tool: &str, name: &str) -> Option<&Entry> {
         self.find(kind, |entry| {

@@ -18,6 +18,17 @@ pub struct Usage {
     pub cache_read_input_tokens: u64,
     /// The part of `cache_creation_input_tokens` with the one-hour lifetime.
     pub cache_creation_1h_input_tokens: u64,
+    /// Searches of the web that the provider made for the answer; each has a price of its own.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub web_search_requests: u64,
+}
+
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the form that serde calls"
+)]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -53,6 +64,7 @@ impl Sub for Usage {
                 self.cache_creation_1h_input_tokens,
                 earlier.cache_creation_1h_input_tokens,
             ),
+            web_search_requests: less(self.web_search_requests, earlier.web_search_requests),
         }
     }
 }
@@ -64,5 +76,6 @@ impl AddAssign for Usage {
         self.cache_creation_input_tokens += other.cache_creation_input_tokens;
         self.cache_read_input_tokens += other.cache_read_input_tokens;
         self.cache_creation_1h_input_tokens += other.cache_creation_1h_input_tokens;
+        self.web_search_requests += other.web_search_requests;
     }
 }

@@ -264,6 +264,8 @@ impl Make<'_> {
                 tools
             }
         };
+        let AgentPermissions { rules, mode, .. } = &self.permissions;
+        self.project.add_web_search(&mut all, &rules.read(), *mode);
         let team = member
             .map(|member| teammate_tools(hub, caller, member))
             .unwrap_or_default();

@@ -40,6 +40,7 @@ pub(crate) fn tool_names() -> Vec<String> {
         "KillShell",
         "MultiEdit",
         "NotebookEdit",
+        "WebSearch",
     ];
     standard_tools()
         .names()

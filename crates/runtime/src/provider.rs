@@ -18,6 +18,7 @@ use codespar_tasks::ModelGate;
 use secrecy::SecretString;
 
 use crate::{
+    environment::means_yes,
     error::RuntimeError,
     project_dir::ProjectDir,
     settings::{EffortName, ProviderName, Settings},
@@ -260,6 +261,10 @@ fn anthropic(project_dir: &ProjectDir, retry: RetryPolicy) -> Result<Connected, 
         config.version = version.to_owned();
     }
     config.retry = retry;
+    // For a server that passes searches on, or one that does not have them.
+    if let Some(value) = project_dir.var("ANTHROPIC_WEB_SEARCH") {
+        config.web_search = means_yes(value);
+    }
     let model = AnthropicModel::new(&config, &http(project_dir)?)
         .map_err(|error| RuntimeError::Usage(error.to_string()))?;
     Ok(Connected {

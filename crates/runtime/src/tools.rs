@@ -8,13 +8,13 @@
 use std::sync::Arc;
 
 use codespar_agent::AgentDefinition;
-use codespar_policy::Mode;
+use codespar_policy::{Mode, RuleSet};
 use codespar_protocol::SessionMode;
 use codespar_tasks::{
     AgentKind, Caller, MakesTasks, TaskHub, ToolSet, builtin_kinds, coordinator_tools, shell_tool,
     subagent_tools, task_tools, team_tools,
 };
-use codespar_tools::{Registry, Tool, standard_tools};
+use codespar_tools::{Registry, Tool, WebSearch, standard_tools};
 
 use crate::{Project, Session, dev};
 
@@ -72,8 +72,16 @@ impl Project {
         add_all(&mut tools, subagent_tools(&self.hub, caller));
         add_all(&mut tools, team_tools(&self.hub, caller));
         add_all(&mut tools, self.mcp.tools());
+        self.add_web_search(&mut tools, &self.rules.read(), self.mode);
         let tools = tools.filtered(None, &self.denied);
         with_aliases(with_shell(tools, &self.hub, caller))
+    }
+
+    /// Where the provider searches the web and the agent's rules allow it.
+    pub(crate) fn add_web_search(&self, tools: &mut Registry, rules: &RuleSet, mode: Mode) {
+        if self.provider.model.searches_web() && WebSearch::is_allowed(rules, mode) {
+            tools.add(Arc::new(WebSearch));
+        }
     }
 
     /// Workers have everything but the coordinator's own tools.

@@ -223,6 +223,7 @@ async fn sums_follow_every_call_of_a_model(store: &dyn Store) {
         .unwrap();
     let session = store.session(id).await.unwrap();
     let expected = Usage {
+        web_search_requests: 0,
         input_tokens: 1_111,
         output_tokens: 8,
         cache_creation_input_tokens: 120,

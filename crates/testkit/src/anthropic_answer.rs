@@ -187,6 +187,15 @@ fn whole_block(block: &Ready) -> String {
 
 /// The counts of the two cache lifetimes add up to the whole that was written to the cache.
 fn usage(usage: &Usage) -> Value {
+    let searches = usage.web_search_requests;
+    let mut value = tokens(usage);
+    if searches > 0 {
+        value["server_tool_use"] = json!({ "web_search_requests": searches });
+    }
+    value
+}
+
+fn tokens(usage: &Usage) -> Value {
     let hour = usage.cache_creation_1h_input_tokens;
     json!({
         "input_tokens": usage.input_tokens,

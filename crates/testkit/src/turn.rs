@@ -65,6 +65,7 @@ pub(crate) struct TurnUsage {
     pub(crate) cache_creation_input_tokens: u64,
     pub(crate) cache_read_input_tokens: u64,
     pub(crate) cache_creation_1h_input_tokens: u64,
+    pub(crate) web_search_requests: u64,
 }
 
 impl TurnUsage {
@@ -73,6 +74,7 @@ impl TurnUsage {
     pub(crate) fn resolve(&self, request_bytes: usize, answer_bytes: usize) -> Usage {
         let tokens = |bytes: usize| (bytes as u64).div_ceil(4).max(1);
         Usage {
+            web_search_requests: self.web_search_requests,
             input_tokens: self.input_tokens.unwrap_or_else(|| tokens(request_bytes)),
             output_tokens: self.output_tokens.unwrap_or_else(|| tokens(answer_bytes)),
             cache_creation_input_tokens: self.cache_creation_input_tokens,
@@ -178,6 +180,7 @@ impl Turn {
             cache_creation_input_tokens: usage.cache_creation_input_tokens,
             cache_read_input_tokens: usage.cache_read_input_tokens,
             cache_creation_1h_input_tokens: usage.cache_creation_1h_input_tokens,
+            web_search_requests: usage.web_search_requests,
         };
         self
     }

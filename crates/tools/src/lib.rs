@@ -40,6 +40,7 @@ mod todo_write;
 mod tool;
 mod walk;
 mod web_fetch;
+mod web_search;
 pub mod worktree;
 mod write;
 
@@ -54,6 +55,7 @@ pub use registry::{Registry, standard_tools};
 pub use skill::{Skill, SkillDir, SkillProblem, Skills};
 pub use tool::{Call, Effect, Intent, Tool, ToolError, ToolOutput};
 pub use web_fetch::WebFetch;
+pub use web_search::WebSearch;
 
 #[cfg(test)]
 mod race;

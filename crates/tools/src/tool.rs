@@ -118,6 +118,12 @@ pub trait Tool: Send + Sync {
     /// Whether it can change anything.
     fn effect(&self) -> Effect;
 
+    /// Whether the provider runs it while it answers. Such a tool is not described to the model
+    /// like the others; the request says that it may be used.
+    fn is_run_by_provider(&self) -> bool {
+        false
+    }
+
     /// Checks the input and says what the call would touch. Nothing is changed.
     fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError>;
 

@@ -25,6 +25,7 @@ pub(crate) async fn probe(provider: &Provider, limit: Duration) -> Result<String
         return Err(format!("nothing was requested: {}", provider.why));
     };
     let request = Request {
+        web_searches: 0,
         model: provider.choice.id.clone(),
         system: Arc::from(""),
         messages: vec![Arc::new(Message::user("Answer with the word OK."))],

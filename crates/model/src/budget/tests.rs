@@ -19,6 +19,7 @@ const PRICES: Prices = Prices {
 
 fn call(input_tokens: u64, max_tokens: u32) -> Wanted<'static> {
     Wanted {
+        web_searches: 0,
         model: "m",
         input_tokens,
         max_tokens,

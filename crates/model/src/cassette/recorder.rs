@@ -103,6 +103,10 @@ impl Model for CassetteRecorder {
     fn may_charge(&self) -> bool {
         self.inner.may_charge()
     }
+
+    fn searches_web(&self) -> bool {
+        self.inner.searches_web()
+    }
 }
 
 impl Tape {

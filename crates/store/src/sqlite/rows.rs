@@ -172,6 +172,8 @@ fn read_session(row: &SqliteRow, id: SessionId) -> Result<SessionRecord, String>
         updated_at: time(row, "updated_at")?,
         last_seq: count(row, "last_seq")?,
         usage: Usage {
+            // Sums keep tokens only; what searches cost is in the cost.
+            web_search_requests: 0,
             input_tokens: count(row, "input_tokens")?,
             output_tokens: count(row, "output_tokens")?,
             cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,

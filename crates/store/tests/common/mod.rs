@@ -29,6 +29,7 @@ pub(crate) fn said(text: &str) -> EntryBody {
 
 pub(crate) fn tokens(input_tokens: u64) -> Usage {
     Usage {
+        web_search_requests: 0,
         input_tokens,
         output_tokens: 2,
         cache_creation_input_tokens: 30,

@@ -20,6 +20,7 @@ fn all_kinds() -> Turn {
         .and_raw(&json!({"type": "of_the_future", "n": 1}))
         .chunk(5)
         .usage(Usage {
+            web_search_requests: 0,
             input_tokens: 10,
             output_tokens: 20,
             cache_creation_input_tokens: 30,

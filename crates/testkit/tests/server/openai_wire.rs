@@ -8,6 +8,7 @@ use crate::client::{Client, Reply, read, user};
 
 fn script() -> Script {
     let usage = Usage {
+        web_search_requests: 0,
         input_tokens: 10,
         output_tokens: 20,
         cache_creation_input_tokens: 30,

@@ -56,6 +56,7 @@ fn everything_that_can_be_built_can_be_written() {
          "turns": ["c"], "after_last": "repeat"}]
     }"#;
     let usage = Usage {
+        web_search_requests: 0,
         input_tokens: 1,
         output_tokens: 2,
         cache_creation_input_tokens: 3,

@@ -34,7 +34,10 @@ pub(crate) fn body(request: &Request) -> Result<Vec<u8>, serde_json::Error> {
             text: &request.system,
             cache_control: EPHEMERAL,
         }]),
-        tools: Tools(&request.tools),
+        tools: Tools {
+            specs: &request.tools,
+            web_searches: request.web_searches,
+        },
         messages: Messages {
             messages: &request.messages,
             marks: &marks,
@@ -87,12 +90,24 @@ struct SystemBlock<'a> {
     cache_control: CacheControl,
 }
 
-struct Tools<'a>(&'a [ToolSpec]);
+struct Tools<'a> {
+    specs: &'a [ToolSpec],
+    web_searches: u32,
+}
 
 impl Tools<'_> {
     fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.specs.is_empty() && self.web_searches == 0
     }
+}
+
+/// The search of the provider. It comes first, so that the cache mark stays on the last tool.
+#[derive(Serialize)]
+struct WebSearchTool {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'static str,
+    max_uses: u32,
 }
 
 impl Serialize for Tools<'_> {
@@ -105,13 +120,24 @@ impl Serialize for Tools<'_> {
             #[serde(skip_serializing_if = "Option::is_none")]
             cache_control: Option<CacheControl>,
         }
-        let last = self.0.len().saturating_sub(1);
-        serializer.collect_seq(self.0.iter().enumerate().map(|(at, tool)| Tool {
-            name: &tool.name,
-            description: &tool.description,
-            input_schema: &tool.input_schema,
-            cache_control: (at == last).then_some(EPHEMERAL),
-        }))
+        let last = self.specs.len().saturating_sub(1);
+        let mut seq = serializer.serialize_seq(None)?;
+        if self.web_searches > 0 {
+            seq.serialize_element(&WebSearchTool {
+                kind: "web_search_20250305",
+                name: "web_search",
+                max_uses: self.web_searches,
+            })?;
+        }
+        for (at, tool) in self.specs.iter().enumerate() {
+            seq.serialize_element(&Tool {
+                name: &tool.name,
+                description: &tool.description,
+                input_schema: &tool.input_schema,
+                cache_control: (at == last).then_some(EPHEMERAL),
+            })?;
+        }
+        seq.end()
     }
 }
 

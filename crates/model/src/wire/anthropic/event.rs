@@ -62,6 +62,13 @@ pub(super) struct WireUsage {
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     cache_creation: Option<CacheCreation>,
+    server_tool_use: Option<ServerToolUse>,
+}
+
+/// Uses of tools that the provider runs, beside the tokens.
+#[derive(Deserialize, Clone, Copy)]
+struct ServerToolUse {
+    web_search_requests: Option<u64>,
 }
 
 /// The provider splits the writes to the cache by lifetime; the five-minute part follows from the
@@ -89,6 +96,11 @@ impl WireUsage {
             &mut usage.cache_creation_1h_input_tokens,
             self.cache_creation
                 .and_then(|creation| creation.ephemeral_1h_input_tokens),
+        );
+        take(
+            &mut usage.web_search_requests,
+            self.server_tool_use
+                .and_then(|uses| uses.web_search_requests),
         );
     }
 }

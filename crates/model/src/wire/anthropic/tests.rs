@@ -89,6 +89,7 @@ fn fault(events: &[&str]) -> String {
 
 fn request(messages: Vec<Message>) -> Request {
     Request {
+        web_searches: 0,
         model: "m".to_owned(),
         system: Arc::from(""),
         messages: messages.into_iter().map(Arc::new).collect(),
@@ -132,6 +133,7 @@ fn a_whole_answer_has_its_blocks_its_reason_and_the_last_of_each_count() {
     assert_eq!(
         response.usage,
         Usage {
+            web_search_requests: 0,
             input_tokens: 12,
             output_tokens: 42,
             cache_creation_input_tokens: 7,

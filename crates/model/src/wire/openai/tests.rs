@@ -41,6 +41,7 @@ fn feed_after(
 
 fn request(messages: Vec<Message>) -> Request {
     Request {
+        web_searches: 0,
         model: "gpt".to_owned(),
         system: Arc::from(""),
         messages: messages.into_iter().map(Arc::new).collect(),

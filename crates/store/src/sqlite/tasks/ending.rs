@@ -125,6 +125,8 @@ async fn set_outcome(
 fn sum(one: &Usage, other: &Usage) -> Usage {
     let add = |count: fn(&Usage) -> u64| count(one).saturating_add(count(other));
     Usage {
+        // Sums keep tokens only; what searches cost is in the cost.
+        web_search_requests: 0,
         input_tokens: add(|usage| usage.input_tokens),
         output_tokens: add(|usage| usage.output_tokens),
         cache_creation_input_tokens: add(|usage| usage.cache_creation_input_tokens),

@@ -135,6 +135,8 @@ fn sealed<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<Option<T
 
 fn usage(row: &SqliteRow) -> Result<Usage, String> {
     Ok(Usage {
+        // Sums keep tokens only; what searches cost is in the cost.
+        web_search_requests: 0,
         input_tokens: count(row, "input_tokens")?,
         output_tokens: count(row, "output_tokens")?,
         cache_creation_input_tokens: count(row, "cache_creation_input_tokens")?,

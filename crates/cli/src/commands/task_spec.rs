@@ -44,7 +44,9 @@ pub(super) async fn of(
                 command,
                 root: project_dir.root.clone(),
                 cwd: project_dir.cwd.clone(),
-                timeout_ms: args.max_wall_seconds.map(|limit| limit.saturating_mul(1_000)),
+                timeout_ms: args
+                    .max_wall_seconds
+                    .map(|limit| limit.saturating_mul(1_000)),
             }))
         }
         TaskType::LocalAgent | TaskType::RemoteAgent => {

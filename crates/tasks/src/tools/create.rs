@@ -236,7 +236,9 @@ impl TaskCreate {
                     command: input.command.clone().ok_or_else(needed)?,
                     root: caller.root.clone(),
                     cwd,
-                    timeout_ms: input.max_wall_seconds.map(|limit| limit.saturating_mul(1_000)),
+                    timeout_ms: input
+                        .max_wall_seconds
+                        .map(|limit| limit.saturating_mul(1_000)),
                 };
                 hub.create_bash(caller, &input.subject, shell, extra)
                     .await?

@@ -1,5 +1,7 @@
 //! The grammar of commands: what people write, and what it means.
 
+#![allow(clippy::panic, reason = "these are tests")]
+
 use codespar_channels::{
     ChatCommand, ChatRequest, Names, NotACommand, PullRef, RequestOptions, StateFilter, Verb,
     mentioned, parse,

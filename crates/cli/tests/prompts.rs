@@ -66,7 +66,7 @@ fn check_all(bench: &Bench) -> usize {
     let requests = bench.server.requests();
     for request in &requests {
         let request = request.json();
-        let (text, offered) = (told(&request), names(&request));
+        let (text, offered) = (told(request), names(request));
         for tool in TOOLS {
             let name = tool.split(' ').next().unwrap();
             let has = offered.iter().any(|offered| offered == name);
@@ -146,7 +146,7 @@ fn a_simple_worker_has_three_tools_and_its_prompts_know() {
             .map(|request| request.json())
             .find(|request| names(request).contains(&"Bash".to_owned()))
             .unwrap();
-        let mut offered = names(&of_worker);
+        let mut offered = names(of_worker);
         offered.sort_unstable();
         assert_eq!(offered, ["Bash", "Edit", "Read"]);
         // Its workers cannot load skills, so the coordinator does not delegate them.

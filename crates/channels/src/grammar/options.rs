@@ -26,6 +26,7 @@ pub struct RequestOptions {
 }
 
 /// Which options a verb takes.
+#[derive(Clone, Copy)]
 pub(super) struct Allowed {
     repository: bool,
     branch: bool,

@@ -113,7 +113,7 @@ enum StateName {
 /// Examples:
 ///   codespar merge 12 --squash
 ///   codespar merge PR 12 squash
-///   codespar merge https://github.com/acme/api/pull/12
+///   codespar merge acme/api#12
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct MergeArgs {

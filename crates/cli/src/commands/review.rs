@@ -24,7 +24,7 @@ use codespar_runtime::{OneCall, ProjectDir, one_call};
 ///
 /// Examples:
 ///   codespar review 15
-///   codespar review https://github.com/acme/api/pull/15
+///   codespar review acme/api#15
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ReviewArgs {

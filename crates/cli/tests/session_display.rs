@@ -10,18 +10,8 @@
 mod common;
 
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
-use common::{Bench, parsed, type_into};
+use common::{Bench, parsed, session};
 use serde_json::json;
-
-fn session(bench: &Bench, cues: &[(&str, &str)]) -> String {
-    let mut command = bench.room.command("script");
-    command
-        .current_dir(bench.work())
-        .env("ANTHROPIC_BASE_URL", bench.server.url())
-        .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
-        .args(["-qec", env!("CARGO_BIN_EXE_codespar"), "/dev/null"]);
-    type_into(&mut command, cues)
-}
 
 #[test]
 fn a_box_shows_the_first_lines_of_a_result_and_where_the_others_are() {

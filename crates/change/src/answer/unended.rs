@@ -6,24 +6,11 @@
 
 use super::{
     bare::is_path_like,
-    fence::{edges, opening},
+    fence::{edges, is_markdown, opening},
 };
 
-/// Files whose content is prose: a remark cannot be told from it.
-const PROSE: &[&str] = &[
-    ".md",
-    ".markdown",
-    ".mdx",
-    ".mdc",
-    ".qmd",
-    ".rmd",
-    ".livemd",
-    ".txt",
-    ".rst",
-    ".adoc",
-    ".tex",
-    ".org",
-];
+/// Files, beside Markdown, whose content is prose: a remark cannot be told from it.
+const PROSE: &[&str] = &[".txt", ".rst", ".adoc", ".tex", ".org"];
 
 /// What comments start with.
 const COMMENTS: &[&str] = &["#", "//", "/*", "--", ";", "%"];
@@ -32,7 +19,8 @@ const COMMENTS: &[&str] = &["#", "//", "/*", "--", ";", "%"];
 pub(super) fn doubt(path: &str, lines: &[&str]) -> Option<(usize, &'static str)> {
     let path = path.to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or(&path);
-    if PROSE.iter().any(|ending| name.ends_with(ending)) || !name.contains('.') {
+    let is_text = is_markdown(name) || PROSE.iter().any(|ending| name.ends_with(ending));
+    if is_text || !name.contains('.') {
         return edges(lines).map(|(first, _)| (first, "text that could be a remark"));
     }
     let found = |(at, line): (usize, &&str)| looks_like(line).map(|what| (at, what));

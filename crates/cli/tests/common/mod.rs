@@ -179,3 +179,14 @@ pub(crate) fn type_into(command: &mut Command, cues: &[(&str, &str)]) -> String 
     child.wait().unwrap();
     shown
 }
+
+/// A session of the binary at a terminal.
+pub(crate) fn session(bench: &Bench, cues: &[(&str, &str)]) -> String {
+    let mut command = bench.room.command("script");
+    command
+        .current_dir(bench.work())
+        .env("ANTHROPIC_BASE_URL", bench.server.url())
+        .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
+        .args(["-qec", env!("CARGO_BIN_EXE_codespar"), "/dev/null"]);
+    type_into(&mut command, cues)
+}

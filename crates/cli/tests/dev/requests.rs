@@ -3,7 +3,7 @@
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
 
 use crate::{
-    common::{Bench, parsed, type_into},
+    common::{Bench, parsed, session},
     repository::{FIX, answer, branches, git, greeting, pull, script},
 };
 
@@ -23,17 +23,6 @@ fn with_pull_request(script: Script) -> Bench {
         made.stderr
     );
     bench
-}
-
-/// A session at a terminal.
-fn session(bench: &Bench, cues: &[(&str, &str)]) -> String {
-    let mut command = bench.room.command("script");
-    command
-        .current_dir(bench.work())
-        .env("ANTHROPIC_BASE_URL", bench.server.url())
-        .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
-        .args(["-qec", env!("CARGO_BIN_EXE_codespar"), "/dev/null"]);
-    type_into(&mut command, cues)
 }
 
 #[test]

@@ -189,7 +189,8 @@ fn commands_that_change_or_ask_something_name_their_fields_too() {
     let expected = [
         "number",
         "findings",
-        "dropped",
+        "unplaced",
+        "unseen",
         "risk",
         "simulated",
         "review",

@@ -177,6 +177,7 @@ impl ReportedFile {
             added: self.added,
             removed: self.removed,
             is_deleted: false,
+            parts: Vec::new(),
         };
         touched.lines()
     }
@@ -202,7 +203,7 @@ impl DevReport {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let headline = match (&self.verification, self.simulated) {
-            (_, true) => "✅ Simulated: no model was asked, no file was changed",
+            (_, true) => "⚠️  Simulated: no model was asked, no file was changed",
             (Some(evidence), _) if evidence.after.failed_like(&evidence.before) => {
                 "⚠️  Draft ready: the tests fail as they did before it"
             }
@@ -269,9 +270,14 @@ impl DevReport {
             "→ Risk: {}{reasons}   → Cost: {}",
             self.risk.level, self.cost
         )?;
+        // The last line is what people and scripts see.
+        let what = match self.simulated {
+            true => "Simulated, nothing was changed",
+            false => "Review",
+        };
         match &self.pull_request.url {
-            Some(url) => write!(out, "Review: {url}"),
-            None => write!(out, "Review: codespar pr diff {}", self.pull_request.number),
+            Some(url) => write!(out, "{what}: {url}"),
+            None => write!(out, "{what}: codespar pr diff {}", self.pull_request.number),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Reading a unified diff: which files, and which lines of the new file it shows.
+//! Reading a unified diff: which files, which lines of the new file it shows, and what they say.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +14,48 @@ pub(crate) struct DiffFile {
     pub(crate) is_deleted: bool,
     /// Lines of the new file that the diff shows, so that a remark can stand on them.
     pub(crate) shown: BTreeSet<u32>,
+    pub(crate) hunks: Vec<Hunk>,
+}
+
+/// Lines that belong together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hunk {
+    /// What git names as the function around it; empty if it names none.
+    pub(crate) section: String,
+    pub(crate) lines: Vec<DiffLine>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DiffLine {
+    pub(crate) kind: LineKind,
+    /// Its number in the new file; of a removed line, the number of the line that follows it.
+    pub(crate) at: u32,
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineKind {
+    Same,
+    Added,
+    Removed,
+}
+
+impl DiffFile {
+    /// Adds a line to the last hunk.
+    fn push(&mut self, kind: LineKind, at: u32, text: &str) {
+        if kind != LineKind::Removed {
+            self.shown.insert(at);
+        }
+        match kind {
+            LineKind::Added => self.added += 1,
+            LineKind::Removed => self.removed += 1,
+            LineKind::Same => {}
+        }
+        let text = text.to_owned();
+        if let Some(hunk) = self.hunks.last_mut() {
+            hunk.lines.push(DiffLine { kind, at, text });
+        }
+    }
 }
 
 /// Reads the output of `git diff`. What it cannot read it leaves out.
@@ -28,17 +70,17 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
         {
             hunk = Some(match line.as_bytes().first() {
                 Some(b'+') => {
-                    file.added += 1;
-                    file.shown.insert(at);
+                    file.push(LineKind::Added, at, &line[1..]);
                     (old, new.saturating_sub(1), at.saturating_add(1))
                 }
                 Some(b'-') => {
-                    file.removed += 1;
+                    file.push(LineKind::Removed, at, &line[1..]);
                     (old.saturating_sub(1), new, at)
                 }
                 Some(b'\\') => (old, new, at),
                 _ => {
-                    file.shown.insert(at);
+                    let text = line.strip_prefix(' ').unwrap_or(line);
+                    file.push(LineKind::Same, at, text);
                     (
                         old.saturating_sub(1),
                         new.saturating_sub(1),
@@ -63,6 +105,13 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
                 file.is_deleted = true;
             } else if let Some(rest) = line.strip_prefix("@@ ") {
                 hunk = hunk_header(rest);
+                if hunk.is_some() {
+                    let section = rest.split_once(" @@").map_or("", |(_, section)| section);
+                    file.hunks.push(Hunk {
+                        section: section.trim().to_owned(),
+                        lines: Vec::new(),
+                    });
+                }
             }
         }
     }
@@ -156,9 +205,28 @@ mod tests {
             removed,
             is_deleted,
             shown: shown.iter().copied().collect(),
+            hunks: Vec::new(),
         };
+        let mut files = parse(diff);
+        let line = |kind, at, text: &str| DiffLine {
+            kind,
+            at,
+            text: text.to_owned(),
+        };
+        let first = Hunk {
+            section: "fn main".to_owned(),
+            lines: vec![
+                line(LineKind::Same, 1, "one"),
+                line(LineKind::Removed, 2, "two"),
+                line(LineKind::Added, 2, "2"),
+                line(LineKind::Added, 3, "++ plus"),
+                line(LineKind::Same, 4, "three"),
+            ],
+        };
+        assert_eq!(files[0].hunks, [first]);
+        files.iter_mut().for_each(|file| file.hunks.clear());
         assert_eq!(
-            parse(diff),
+            files,
             [
                 file("src/a.rs", 2, 1, false, &[1, 2, 3, 4]),
                 file("gone.txt", 0, 1, true, &[]),

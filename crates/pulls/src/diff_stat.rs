@@ -1,9 +1,16 @@
 //! How many lines a change adds and removes.
 
 use codespar_protocol::{ChangeSet, FileChange};
-use codespar_tools::changed_lines;
+use codespar_tools::{changed_lines, unified_diff};
 
-use crate::risk::Touched;
+use crate::{
+    diff::LineKind,
+    risk::Touched,
+    surroundings::{enclosing, name_of},
+};
+
+/// Larger files are data.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Counts lines, given the files as they were.
 pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<Touched> {
@@ -20,8 +27,14 @@ pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) ->
                 .and_then(|path| before(path.as_str()))
                 .unwrap_or_default();
             let new = change.after().map_or(&[][..], |(_, content, _)| &content.0);
-            let (added, removed) = lines(&old, new);
+            let (old, new) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(new));
+            let (added, removed) = changed_lines(&old, &new);
+            let parts = match change {
+                FileChange::Modified { .. } | FileChange::Moved { .. } => parts(&old, &new),
+                FileChange::Added { .. } | FileChange::Deleted { .. } => Vec::new(),
+            };
             Touched {
+                parts,
                 path: change.path().to_string(),
                 added,
                 removed,
@@ -31,9 +44,30 @@ pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) ->
         .collect()
 }
 
-fn lines(old: &[u8], new: &[u8]) -> (usize, usize) {
-    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-    changed_lines(&old, &new)
+/// Names of the functions and classes that the changed lines are in, in the order of the file.
+fn parts(old: &str, new: &str) -> Vec<String> {
+    if old.is_empty() || new.len().max(old.len()) > MOST_BYTES {
+        return Vec::new();
+    }
+    // With the header that `parse` begins a file at.
+    let diff = format!("diff --git a/x b/x\n{}", unified_diff("x", old, new));
+    let lines: Vec<&str> = new.lines().collect();
+    let mut found: Vec<String> = Vec::new();
+    let files = crate::diff::parse(&diff);
+    let changed = files.iter().flat_map(|file| &file.hunks);
+    for line in changed.flat_map(|hunk| &hunk.lines) {
+        if line.kind == LineKind::Same || line.text.trim().is_empty() {
+            continue;
+        }
+        let name = enclosing(&lines, line.at).and_then(|block| {
+            let first = usize::try_from(*block.start()).ok()?;
+            name_of(lines.get(first - 1)?)
+        });
+        if let Some(name) = name.filter(|name| !found.contains(name)) {
+            found.push(name);
+        }
+    }
+    found
 }
 
 /// The same from a unified diff.
@@ -44,7 +78,28 @@ pub(crate) fn touched_by_diff(diff: &str) -> Vec<Touched> {
             added: file.added,
             removed: file.removed,
             is_deleted: file.is_deleted,
+            parts: Vec::new(),
             path: file.path,
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_functions_are_named_once_in_order() {
+        let old = "class A:\n    def one(self):\n        return 1\n\n    def two(self):\n        return 2\n\nX = 1\n";
+        let new = old
+            .replace("return 1", "x = 1\n        return x")
+            .replace("return 2", "return 3")
+            .replace("X = 1", "X = 2");
+        assert_eq!(parts(old, &new), ["one", "two"]);
+        assert_eq!(parts(old, old), [""; 0]);
+        let rust =
+            "fn a() {\n    1\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn it() {}\n}\n";
+        let more = rust.replace("fn it() {}", "fn it() {}\n\n    use super::*;");
+        assert_eq!(parts(rust, &more), ["mod tests"]);
+    }
 }

@@ -5,8 +5,10 @@
 //! likely one. [`PullText`] writes the body of a pull request, [`risk()`] judges a change without a
 //! model, [`Reviewer`] asks one for findings, and [`merge()`] merges only what nothing blocks.
 
+mod commit_text;
 mod diff;
 mod diff_stat;
+mod findings;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod lifecycle;
@@ -15,16 +17,20 @@ mod merge;
 mod publisher;
 mod pull_text;
 mod review;
+mod review_view;
 mod risk;
+mod surroundings;
 
 pub use codespar_forge::{
     Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
 };
+pub use commit_text::CommitText;
 pub use diff_stat::touched;
+pub use findings::{Finding, Severity, UnplacedFinding};
 pub use lifecycle::{CheckRule, Closed, LifecycleError, close, make_ready};
 pub use markdown::without_mentions;
 pub use merge::{MergeRefusal, Merged, OWN_BRANCHES, merge};
 pub use publisher::{BODY, CHECK, Publisher, TITLE};
-pub use pull_text::{PullText, Verified, commit_message, headline, shorten};
-pub use review::{Finding, ReviewError, Reviewed, Reviewer, Severity};
+pub use pull_text::{PullText, Verified, headline, shorten};
+pub use review::{ReviewError, Reviewed, Reviewer};
 pub use risk::{Proof, Risk, RiskLevel, Touched, risk};

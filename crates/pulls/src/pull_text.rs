@@ -1,4 +1,4 @@
-//! The words of a commit and a pull request.
+//! The words of a pull request.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,15 @@ use crate::{
     markdown::{self, code},
 };
 
-/// Where CodeSpar is described, for whoever meets one of its commits.
+/// Where CodeSpar is described, for whoever meets one of its pull requests.
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
 const MOST_TITLE: usize = 72;
 /// An instruction of more characters or lines is folded.
 const LONG_TASK: (usize, usize) = (600, 10);
 /// Files that are listed.
 const MOST_FILES: usize = 200;
+/// Changed functions that are named for each of them.
+const MOST_PARTS: usize = 5;
 
 /// How the change was proved, for the text.
 pub enum Verified<'a> {
@@ -63,22 +65,25 @@ pub fn headline(order: &DevOrder) -> String {
     shorten(order.subject())
 }
 
-/// The commit's message with its trailers.
-pub fn commit_message(order: &DevOrder, task: &TaskId, key: &str) -> String {
-    // A trailer is one line, whatever a name is made of.
-    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    format!(
-        "codespar: {}\n\nMade by CodeSpar ({HOME}).\n\nCodeSpar-Task: {task}\nRequested-by: {}\nCodeSpar-Key: {key}\n",
-        markdown::without_mentions(&shorten_to(order.subject(), 200)),
-        markdown::without_mentions(&line(&order.requested_by)),
-    )
-}
-
 fn shorten_to(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
     text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// Functions and classes for the line of their file.
+fn named(parts: &[String]) -> String {
+    if parts.is_empty() {
+        return String::new();
+    }
+    let shown = parts.iter().take(MOST_PARTS);
+    let shown: Vec<String> = shown.map(|part| format!("`{}`", code(part))).collect();
+    let more = match parts.len().saturating_sub(MOST_PARTS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(": {}{more}", shown.join(", "))
 }
 
 impl PullText<'_> {
@@ -108,13 +113,14 @@ impl PullText<'_> {
                 markdown::line(reason)
             )?;
         }
-        self.task(out, text_limit)?;
+        // What a reviewer wants to know first.
         writeln!(
             out,
-            "\n## Changes\n\n{}\n",
+            "## Changes\n\n{}\n",
             markdown::foreign(&shorten_to(self.summary.trim(), text_limit))
         )?;
-        writeln!(out, "## Files Modified\n")?;
+        self.task(out, text_limit)?;
+        writeln!(out, "\n## Files Modified\n")?;
         if self.changes.is_empty() {
             writeln!(out, "None is changed.")?;
         }
@@ -177,11 +183,14 @@ impl PullText<'_> {
                 }
                 _ => format!("- `{}` ({}", code(change.path().as_str()), change.word()),
             };
-            let lines = self.touched.get(index).map(Touched::lines);
+            let touched = self.touched.get(index);
+            let lines = touched.map(Touched::lines);
             let line = match lines {
                 Some(lines) if !lines.is_empty() => format!("{line}, {lines})"),
                 _ => format!("{line})"),
             };
+            let parts = touched.map(|touched| touched.parts.as_slice());
+            let line = format!("{line}{}", named(parts.unwrap_or_default()));
             room = room.saturating_sub(line.chars().count() + 1);
             if index == MOST_FILES || room == 0 {
                 return writeln!(out, "- and {} more", self.changes.0.len() - index);
@@ -281,6 +290,7 @@ mod tests {
             on_failure: OnFailure::Draft,
             draft: Consent::Withheld,
             protected: Consent::Withheld,
+            simulation: Consent::Withheld,
             protected_globs: None,
             max_budget: None,
             requested_by: "Ada".to_owned(),
@@ -319,8 +329,8 @@ mod tests {
         assert!(!body.contains("xxxx"), "raw output is published");
         assert!(body.chars().count() <= 65_536);
         for expected in [
-            "## Task\n\n<details>\n<summary>.</summary>\n\n>",
-            "…\n\n</details>\n\n## Changes",
+            "…\n\n## Task\n\n<details>\n<summary>.</summary>\n\n>",
+            "…\n\n</details>\n\n## Files Modified",
             " more\n",
             "- blocked: `evil.example`",
             "- `tests::adds`",

@@ -6,7 +6,7 @@ use codespar_agent::{AskError, Asking, Bill, Budget, Catalogue, Model, Redactor,
 use codespar_change::answer;
 use codespar_forge::{Forge, ForgeError, NewReview};
 use codespar_protocol::{
-    CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict, counted,
+    Check, CheckState, Cost, Message, PullRequest, Review, ReviewComment, Usd, Verdict, counted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,7 +15,9 @@ use crate::{
     Risk,
     diff::{self, DiffFile},
     diff_stat::touched_by_diff,
+    findings::{Finding, Findings, UnplacedFinding},
     markdown,
+    review_view::ReviewView,
     risk::{Proof, risk},
 };
 
@@ -34,41 +36,8 @@ pub enum ReviewError {
 const SYSTEM: &str = include_str!("prompts/review.md");
 const MOST_TOKENS: u32 = 8_192;
 const MOST_ROUNDS: u32 = 4;
-/// How much of a diff the model is shown.
-const MOST_DIFF: usize = 200_000;
-
-/// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// It would be better otherwise.
-    Low,
-    /// It should be otherwise.
-    Medium,
-    /// It must not go in so.
-    High,
-}
-
-impl Severity {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-}
-
-/// Something the reviewer found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
-    pub path: String,
-    /// The line in the new file.
-    pub line: u32,
-    /// How much it matters.
-    pub severity: Severity,
-    pub text: String,
-}
+/// Files that the text of a review names.
+const MOST_NAMED: usize = 20;
 
 /// What a review came to.
 #[derive(Debug, Clone, Serialize)]
@@ -77,8 +46,10 @@ pub struct Reviewed {
     pub number: u64,
     /// Findings that stand on lines of the diff.
     pub findings: Vec<Finding>,
-    /// How many stood on nothing and were left out.
-    pub dropped: usize,
+    /// The others; they are part of the text of the review.
+    pub unplaced: Vec<UnplacedFinding>,
+    /// Files that the model was not shown, or only in part, because there was no room.
+    pub unseen: Vec<String>,
     /// The computed risk.
     pub risk: Risk,
     /// No model was asked.
@@ -104,6 +75,16 @@ pub struct Reviewer<'a> {
     pub redactor: &'a Redactor,
 }
 
+/// What the model has to say; nothing where none was asked.
+#[derive(Default)]
+struct Opinion {
+    summary: String,
+    findings: Findings,
+    unseen: Vec<String>,
+    cut: Vec<String>,
+    cost: Cost,
+}
+
 /// An answer, read as far as it can be: one finding in another form does not take the others along.
 #[derive(Debug, Default, Deserialize)]
 struct Said {
@@ -111,35 +92,6 @@ struct Said {
     summary: Option<String>,
     #[serde(default)]
     findings: Option<Vec<Value>>,
-}
-
-#[derive(Debug)]
-struct RawFinding {
-    path: String,
-    line: u32,
-    severity: String,
-    text: String,
-}
-
-impl RawFinding {
-    /// Models have other names for the same things, and write numbers as words.
-    fn read(value: &Value) -> Option<Self> {
-        let word = |names: &[&str]| {
-            let found = names.iter().find_map(|name| value.get(name)?.as_str());
-            found.map(str::to_owned)
-        };
-        let line = value.get("line").or_else(|| value.get("line_number"))?;
-        let line = match line {
-            Value::String(text) => text.trim().parse().ok()?,
-            other => u32::try_from(other.as_u64()?).ok()?,
-        };
-        Some(Self {
-            path: word(&["path", "file", "filename"])?,
-            line,
-            severity: word(&["severity", "level"]).unwrap_or_default(),
-            text: word(&["text", "message", "body", "comment"])?,
-        })
-    }
 }
 
 impl Reviewer<'_> {
@@ -152,43 +104,43 @@ impl Reviewer<'_> {
     ) -> Result<Reviewed, ReviewError> {
         let pull = forge.pull_request(number).await?;
         let diff = forge.diff(number).await?;
-        let files = diff::parse(&diff);
-        let risk = self.risk(forge, &pull, &diff).await?;
+        let checks = forge.checks(&pull.head_commit).await?;
+        let risk = risk(&touched_by_diff(&diff), proof_of(&checks));
         if let Some(earlier) = self.earlier(forge, &pull, &risk).await? {
             return Ok(earlier);
         }
-        let (said, cost) = match self.model {
+        let files = diff::parse(&diff);
+        let opinion = match self.model {
             Some(model) => {
-                let (said, cost) = self.ask(model, &pull, &diff, stop).await?;
-                (Some(said), cost)
+                let view = ReviewView::make(forge, &pull, &checks, &files, self.redactor).await;
+                self.ask(model, view, &files, stop).await?
             }
-            None => (None, Cost::default()),
+            None => Opinion::default(),
         };
-        let simulated = said.is_none();
-        let said = said.unwrap_or_default();
-        let (findings, dropped) = sort_out(&said.findings.unwrap_or_default(), &files);
-        let key = match simulated {
-            true => simulated_key(&pull),
-            false => key_of(&pull),
+        let key = match self.model {
+            None => simulated_key(&pull),
+            Some(_) => key_of(&pull),
         };
-        // Over the limit it would be rejected, after all the cost.
-        let summary: String = said
-            .summary
-            .unwrap_or_default()
-            .chars()
-            .take(forge.max_body_chars() / 2)
-            .collect();
-        let body = self.body(&summary, &findings, dropped, &files, &risk, simulated, &key);
+        let most = forge.max_body_chars();
+        let body = self.body(&opinion, &files, &risk, most, &key);
+        let Opinion {
+            findings,
+            cost,
+            unseen,
+            cut,
+            ..
+        } = opinion;
         let new = NewReview {
             commit: pull.head_commit.clone(),
             verdict: Verdict::Comment,
-            body: self.redactor.redact(&body).into_owned(),
+            body,
             comments: findings
+                .placed
                 .iter()
                 .map(|finding| ReviewComment {
                     path: finding.path.clone(),
                     line: finding.line,
-                    body: self.redactor.redact(&comment(finding)).into_owned(),
+                    body: self.redactor.redact(&finding.comment()).into_owned(),
                 })
                 .collect(),
             key,
@@ -196,10 +148,11 @@ impl Reviewer<'_> {
         let review = forge.review(number, &new).await?;
         Ok(Reviewed {
             number,
-            findings,
-            dropped,
+            findings: findings.placed,
+            unplaced: findings.unplaced,
+            unseen: unseen.into_iter().chain(cut).collect(),
             risk,
-            simulated,
+            simulated: self.model.is_none(),
             review,
             cost_usd: cost.known(),
         })
@@ -230,10 +183,12 @@ impl Reviewer<'_> {
         if review.author != forge.whoami().await? {
             return Ok(None);
         }
+        let findings = Findings::posted(&review.body, &review.comments);
         Ok(Some(Reviewed {
             number: pull.number,
-            findings: review.comments.iter().map(finding).collect(),
-            dropped: 0,
+            findings: findings.placed,
+            unplaced: findings.unplaced,
+            unseen: Vec::new(),
             risk: risk.clone(),
             simulated,
             review: review.clone(),
@@ -241,37 +196,13 @@ impl Reviewer<'_> {
         }))
     }
 
-    async fn risk(
-        &self,
-        forge: &dyn Forge,
-        pull: &PullRequest,
-        diff: &str,
-    ) -> Result<Risk, ReviewError> {
-        let checks = forge.checks(&pull.head_commit).await?;
-        let proof = if checks
-            .iter()
-            .any(|check| check.state == CheckState::Failure)
-        {
-            Proof::Failed
-        } else if !checks.is_empty()
-            && checks
-                .iter()
-                .all(|check| check.state == CheckState::Success)
-        {
-            Proof::Passed
-        } else {
-            Proof::None
-        };
-        Ok(risk(&touched_by_diff(diff), proof))
-    }
-
     async fn ask(
         &self,
         model: &Arc<dyn Model>,
-        pull: &PullRequest,
-        diff: &str,
+        view: ReviewView,
+        files: &[DiffFile],
         stop: &Stop,
-    ) -> Result<(Said, Cost), ReviewError> {
+    ) -> Result<Opinion, ReviewError> {
         let budget = Arc::new(Budget::new(self.max_budget, None));
         let asking = Asking {
             model: &**model,
@@ -285,25 +216,10 @@ impl Reviewer<'_> {
             join: answer::join,
             watch: &|_| {},
         };
-        // Cut after that: part of a secret would not be known for one.
-        let diff = self.redactor.redact(diff);
-        let cut = diff.floor_char_boundary(MOST_DIFF);
-        let rest = diff.len() - cut;
-        let note = if rest > 0 {
-            format!("\n[{rest} bytes of the diff are left out here]")
-        } else {
-            String::new()
-        };
-        let text = format!(
-            "<title>{}</title>\n<description>\n{}\n</description>\n<diff>\n{}{note}\n</diff>",
-            pull.title,
-            pull.body,
-            &diff[..cut]
-        );
         let asked = asking
             .ask(
                 SYSTEM.trim(),
-                vec![Message::user(text)],
+                vec![Message::user(view.text)],
                 &mut Bill::default(),
             )
             .await?;
@@ -313,24 +229,29 @@ impl Reviewer<'_> {
                 asked.text
             ))
         })?;
-        Ok((said, asked.cost()))
+        Ok(Opinion {
+            summary: said.summary.unwrap_or_default(),
+            findings: Findings::read(&said.findings.unwrap_or_default(), files),
+            unseen: view.unseen,
+            cut: view.cut,
+            cost: asked.cost(),
+        })
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// The text of the review, at most this many characters: over the limit it would be rejected,
+    /// after all the cost.
     fn body(
         &self,
-        summary: &str,
-        findings: &[Finding],
-        dropped: usize,
+        opinion: &Opinion,
         files: &[DiffFile],
         risk: &Risk,
-        simulated: bool,
+        most: usize,
         key: &str,
     ) -> String {
         let mut out = String::new();
         let added: usize = files.iter().map(|file| file.added).sum();
         let removed: usize = files.iter().map(|file| file.removed).sum();
-        if simulated {
+        if self.model.is_none() {
             let why = markdown::line(self.provider_choice);
             // Writing to a string cannot fail.
             let _ = writeln!(
@@ -338,10 +259,10 @@ impl Reviewer<'_> {
                 "**Simulated**: no model was asked ({why}); this is the computed part alone.\n"
             );
         } else {
-            out.push_str(&markdown::foreign(summary.trim()));
+            let summary: String = opinion.summary.trim().chars().take(most / 4).collect();
+            out.push_str(&markdown::foreign(&summary));
             out.push_str("\n\n");
         }
-        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "{}, +{added} −{removed} lines.\n",
@@ -351,18 +272,50 @@ impl Reviewer<'_> {
         for reason in &risk.reasons {
             let _ = writeln!(out, "- {}", markdown::line(reason));
         }
-        if !simulated {
-            let _ = writeln!(out, "\n{}.", counted(findings.len(), "finding"));
+        if self.model.is_some() {
+            let Findings { placed, unplaced } = &opinion.findings;
+            let count = placed.len() + unplaced.len();
+            let _ = writeln!(out, "\n{}.", counted(count, "finding"));
         }
-        if dropped > 0 {
-            let _ = writeln!(
-                out,
-                "{dropped} more could not be placed on a line that the diff shows and {} left out.",
-                if dropped == 1 { "was" } else { "were" }
-            );
-        }
-        let _ = write!(out, "\n{}", mark(key));
-        out
+        name_files(
+            &mut out,
+            "Not reviewed, because there was no room",
+            &opinion.unseen,
+        );
+        name_files(&mut out, "Reviewed only in part", &opinion.cut);
+        opinion.findings.write(&mut out, most / 2);
+        let end = format!("\n{}", mark(key));
+        let out = self.redactor.redact(&out);
+        let room = most.saturating_sub(end.chars().count());
+        out.chars().take(room).chain(end.chars()).collect()
+    }
+}
+
+/// Files that the reader has to look at without help.
+fn name_files(out: &mut String, what: &str, paths: &[String]) {
+    if paths.is_empty() {
+        return;
+    }
+    let named = paths.iter().take(MOST_NAMED);
+    let named: Vec<String> = named
+        .map(|path| format!("`{}`", markdown::code(path)))
+        .collect();
+    let more = match paths.len().saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    // Writing to a string cannot fail.
+    let _ = writeln!(out, "\n**{what}:** {}{more}", named.join(", "));
+}
+
+fn proof_of(checks: &[Check]) -> Proof {
+    let has = |state| checks.iter().any(|check| check.state == state);
+    if has(CheckState::Failure) {
+        Proof::Failed
+    } else if has(CheckState::Success) && !has(CheckState::Pending) {
+        Proof::Passed
+    } else {
+        Proof::None
     }
 }
 
@@ -378,30 +331,6 @@ fn mark(key: &str) -> String {
     format!("<!-- codespar-key: {key} -->")
 }
 
-fn comment(finding: &Finding) -> String {
-    format!(
-        "**{}**: {}",
-        finding.severity.as_str(),
-        markdown::foreign(finding.text.trim())
-    )
-}
-
-/// The other way round.
-fn finding(comment: &ReviewComment) -> Finding {
-    let all = [Severity::Low, Severity::Medium, Severity::High];
-    let known = all.into_iter().find_map(|severity| {
-        let start = format!("**{}**: ", severity.as_str());
-        Some((severity, comment.body.strip_prefix(&start)?))
-    });
-    let (severity, text) = known.unwrap_or((Severity::Medium, &comment.body));
-    Finding {
-        path: comment.path.clone(),
-        line: comment.line,
-        severity,
-        text: text.to_owned(),
-    }
-}
-
 /// The object in an answer; models put words or a fence around it at times.
 fn read(answer: &str) -> Option<Said> {
     answer.match_indices('{').find_map(|(at, _)| {
@@ -412,61 +341,15 @@ fn read(answer: &str) -> Option<Said> {
     })
 }
 
-/// Keeps what stands on a line that the diff shows.
-fn sort_out(raw: &[Value], files: &[DiffFile]) -> (Vec<Finding>, usize) {
-    let findings: Vec<Finding> = raw
-        .iter()
-        .filter_map(RawFinding::read)
-        .filter(|finding| {
-            files
-                .iter()
-                .any(|file| file.path == finding.path && file.shown.contains(&finding.line))
-        })
-        .map(|finding| Finding {
-            severity: match finding.severity.to_ascii_lowercase().as_str() {
-                "high" | "critical" => Severity::High,
-                "low" | "minor" => Severity::Low,
-                _ => Severity::Medium,
-            },
-            path: finding.path,
-            line: finding.line,
-            text: finding.text,
-        })
-        .collect();
-    let dropped = raw.len() - findings.len();
-    (findings, dropped)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn one_finding_in_another_form_does_not_take_the_others_along() {
-        let answer = r#"Here: {"summary": "Bad", "findings": [
-            {"path": "a.rs", "line": 2, "severity": "high", "text": "drops the table"},
-            {"file": "a.rs", "line": "3", "message": "and this"},
-            {"path": "a.rs", "line": 900, "text": "nowhere"},
-            "words alone"]}"#;
-        let said = read(answer).unwrap();
-        let file = DiffFile {
-            path: "a.rs".to_owned(),
-            shown: [2, 3].into(),
-            ..DiffFile::default()
-        };
-        let (findings, dropped) = sort_out(&said.findings.unwrap(), &[file]);
-        let found: Vec<(u32, Severity, &str)> = findings
-            .iter()
-            .map(|finding| (finding.line, finding.severity, finding.text.as_str()))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                (2, Severity::High, "drops the table"),
-                (3, Severity::Medium, "and this")
-            ]
-        );
-        assert_eq!((dropped, said.summary.as_deref()), (2, Some("Bad")));
+    fn the_object_is_found_among_words() {
+        let said = read(r#"Here: {"foo": 1} {"summary": "Bad", "findings": ["x"]} so."#).unwrap();
+        assert_eq!(said.summary.as_deref(), Some("Bad"));
+        assert_eq!(said.findings.unwrap().len(), 1);
         assert!(read(r#"{"foo": 1}"#).is_none() && read("fine").is_none());
     }
 }

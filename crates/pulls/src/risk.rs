@@ -44,6 +44,8 @@ pub struct Touched {
     pub removed: usize,
     /// The whole file goes.
     pub is_deleted: bool,
+    /// Functions and classes whose lines change, as far as the layout tells.
+    pub parts: Vec<String>,
 }
 
 impl Touched {
@@ -154,8 +156,9 @@ pub fn risk(files: &[Touched], proof: Proof) -> Risk {
         say(RiskLevel::Medium, format!("deletes {}", deleted.join(", ")));
     }
     let is_code = |file: &&Touched| !is_test(&file.path) && !is_prose(&file.path);
-    if files.iter().any(|file| is_code(&file)) && !files.iter().any(|file| is_test(&file.path)) {
-        reasons.push("no test was touched".to_owned());
+    if files.iter().any(|file| is_code(&file)) && !files.iter().any(tests) {
+        let reason = "no test was added or changed".to_owned();
+        say(RiskLevel::Medium, reason);
     }
     match proof {
         Proof::Passed => reasons.push("the tests pass".to_owned()),
@@ -187,11 +190,40 @@ fn is_test(path: &str) -> bool {
         .any(|part| matches!(part, "test" | "tests" | "spec" | "specs" | "testing"))
 }
 
+/// Whether a file has tests that change: all of it, or some among its code.
+fn tests(file: &Touched) -> bool {
+    let names_test = |part: &String| is_test(&part.replace('_', "/"));
+    is_test(&file.path) || file.parts.iter().any(names_test)
+}
+
 fn is_prose(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     [".md", ".rst", ".txt", ".adoc"]
         .iter()
         .any(|end| path.ends_with(end))
+}
+
+/// The order in which files are worth a reader's time, first of all those with the lowest number.
+pub(crate) fn care_needed(path: &str) -> u8 {
+    const GENERATED: [&str; 7] = [
+        ".lock",
+        "-lock.json",
+        "-lock.yaml",
+        ".sum",
+        ".min.js",
+        ".svg",
+        ".snap",
+    ];
+    let is_sensitive = |path: &str| SENSITIVE.iter().any(|(_, words)| touches(path, words));
+    if GENERATED.iter().any(|end| path.ends_with(end)) {
+        4
+    } else if is_prose(path) {
+        3
+    } else if is_test(path) {
+        2
+    } else {
+        u8::from(!is_sensitive(path))
+    }
 }
 
 #[cfg(test)]
@@ -204,7 +236,27 @@ mod tests {
             added,
             removed: 0,
             is_deleted: false,
+            parts: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_change_without_a_test_raises_the_risk_and_one_beside_the_code_counts() {
+        let untested = risk(&[file("src/list.rs", 3)], Proof::Passed);
+        assert_eq!(untested.level, RiskLevel::Medium);
+        assert_eq!(
+            untested.reasons,
+            ["no test was added or changed", "the tests pass"]
+        );
+        let inline = Touched {
+            parts: vec!["push".to_owned(), "mod tests".to_owned()],
+            ..file("src/list.rs", 3)
+        };
+        assert_eq!(risk(&[inline], Proof::Passed).level, RiskLevel::Low);
+        assert_eq!(
+            risk(&[file("README.md", 3)], Proof::None).level,
+            RiskLevel::Low
+        );
     }
 
     #[test]
@@ -234,7 +286,10 @@ mod tests {
             RiskLevel::Medium
         );
         assert_eq!(
-            level(&[file("src/author.rs", 3)], Proof::Passed),
+            level(
+                &[file("src/author.rs", 3), file("tests/author.rs", 3)],
+                Proof::Passed
+            ),
             RiskLevel::Low
         );
         assert_eq!(

@@ -14,7 +14,7 @@ use codespar_protocol::{
 };
 use codespar_store::{Afterwards, StoreError};
 use parking_lot::Mutex;
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use crate::{
     LedgerError, StepLedger, TaskHub, TaskLog,
@@ -27,6 +27,9 @@ const PARTIAL_CHARS: usize = 1_900;
 /// In place of a note about the user: others can stop the agent of a task. Who it was is said when
 /// it is continued.
 const STOPPED: &str = "[You were stopped here.]";
+
+/// The entry of a record's metadata with the denied calls that its result ends with.
+pub const DENIED: &str = "denied";
 
 /// An agent ready to run, and what to do after.
 pub struct MadeAgent {
@@ -291,7 +294,12 @@ fn told(result: &RunResult, found: String, control: &Control) -> TaskOutcome {
         .map(|denial| format!("{} was denied: {}", denial.tool_name, denial.reason))
         .collect();
     if !denied.is_empty() {
-        outcome = with_note(outcome, Some(denied.join("\n")));
+        let note = denied.join("\n");
+        // For whoever passes the result on to readers whom it does not concern.
+        outcome
+            .metadata
+            .insert(DENIED.to_owned(), Value::String(note.clone()));
+        outcome = with_note(outcome, Some(note));
     }
     outcome
 }

@@ -37,7 +37,7 @@ mod visibility;
 mod vital;
 mod workflow;
 
-pub use agent_runner::{AgentMaker, AgentRunner, MadeAgent, MakeError};
+pub use agent_runner::{AgentMaker, AgentRunner, DENIED, MadeAgent, MakeError};
 pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
 pub use codespar_store::{Afterwards, Notify, StoreError, TaskFilter, TaskStore};
 pub use dream::{DreamRunner, dream_kind};

@@ -16,11 +16,12 @@ use codespar_runtime::{OneCall, ProjectDir, one_call};
 
 /// Review a pull request and post the findings.
 ///
-/// Findings are comments on lines of the diff; the risk level is computed. Without a model's key
-/// only the computed part is posted. A commit is reviewed once.
+/// Findings are comments on lines of the diff, or part of the review's text where no line of the
+/// diff fits; the risk level is computed. Without a model's key only the computed part is posted. A
+/// commit is reviewed once.
 ///
-/// JSON: `number`, `findings`, `dropped` (findings that were left out), `risk`, `simulated`, `review`
-/// and `cost_usd`.
+/// JSON: `number`, `findings`, `unplaced` (findings in the text of the review), `unseen` (files that
+/// the model was not shown, or only in part), `risk`, `simulated`, `review` and `cost_usd`.
 ///
 /// Examples:
 ///   codespar review 15

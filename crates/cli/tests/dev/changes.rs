@@ -300,6 +300,41 @@ fn without_a_picker_only_the_writer_is_asked() {
 }
 
 #[test]
+fn what_an_agent_was_denied_is_not_told_to_reviewers() {
+    let agent = Conversation::new(
+        "agent",
+        Matcher::first_user_contains("throw-away copy at one commit"),
+    )
+    .turn(Turn::tool("Bash", &json!({"command": "rm -rf /etc/x"})))
+    .turn(Turn::tool("Read", &json!({"file_path": "greet.sh"})))
+    .turn(Turn::tool(
+        "Edit",
+        &json!({"file_path": "greet.sh", "old_string": "hello", "new_string": "hi"}),
+    ))
+    .turn(Turn::text("Say hi\n\nOne word changes."));
+    let picker = Conversation::new("picker", Matcher::system_contains("You choose the files"))
+        .turn(Turn::text("[\"greet.sh\"]"));
+    let bench = greeting(Script::new().conversation(picker).conversation(agent));
+    bench.file(
+        ".codespar/settings.json",
+        r#"{"permissions": {"deny": ["Bash(rm *)"]}}"#,
+    );
+    bench.trust();
+    let (report, code) = dev(&bench, &["make it say hi", "--engine", "agent"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["summary"], "Say hi\n\nOne word changes.");
+    let branch = report["branch"].as_str().unwrap();
+    let message = git(&bench.work(), &["log", "-1", "--format=%B", branch]);
+    let start = "Say hi\n\nOne word changes.\n\nMade by CodeSpar";
+    assert!(message.starts_with(start), "{message}");
+    let body = crate::repository::pull(&bench, 1)["pull_request"]["body"].to_string();
+    assert!(
+        !body.contains("denied") && !message.contains("denied"),
+        "{body}"
+    );
+}
+
+#[test]
 fn the_agent_engine_works_in_a_copy_and_its_changes_are_collected() {
     let agent = Conversation::new(
         "agent",

@@ -42,9 +42,9 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
         "`make test`",
         "| before | ❌ 1 of 1 failed |",
         "| after | ✅ 1 passed |",
-        "## Task\n\n> make it say hi\n\n## Changes\n",
+        "## Changes\n\nSay hi instead of hello\n\n## Task\n\n> make it say hi\n",
         "## Files Modified\n\n- `greet.sh` (modified, +1 −1)\n\n## Verification\n",
-        "## Risk\n\nLevel: **low**\n",
+        "## Risk\n\nLevel: **medium**\n\n- no test was added or changed\n- the tests pass\n",
         "Made by [CodeSpar](https://github.com/codespar/codespar) for Ada",
     ] {
         assert!(body.contains(expected), "{expected} is not in\n{body}");
@@ -53,7 +53,7 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
     let message = git(&bench.work(), &["log", "-1", "--format=%B", branch]);
     let task = report["task_id"].as_str().unwrap();
     assert!(
-        message.starts_with("codespar: make it say hi\n"),
+        message.starts_with("Say hi instead of hello\n\n"),
         "{message}"
     );
     assert!(

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{PATIENCE, parsed},
-    repository::{FIX, GREET, answer, branches, dev, git, greeting, pull, script, without_a_key},
+    repository::{
+        FIX, GREET, answer, branches, dev, git, greeting, pull, repository, script, without_a_key,
+    },
 };
 
 #[test]
@@ -65,13 +67,14 @@ fn a_follow_up_adds_a_commit_to_the_same_pull_request() {
 }
 
 #[test]
-fn a_review_keeps_only_findings_that_stand_on_the_diff() {
+fn a_review_places_findings_on_the_diff_and_the_others_in_its_text() {
     let said = json!({
         "summary": "Fine but for one thing.",
         "findings": [
             {"path": "greet.sh", "line": 2, "severity": "high", "text": "hi is rude"},
-            {"path": "greet.sh", "line": 900, "severity": "low", "text": "nowhere"},
-            {"path": "other.sh", "line": 1, "severity": "low", "text": "nowhere"},
+            {"path": "greet.sh", "line": 900, "severity": "low", "text": "far away"},
+            {"path": "other.sh", "line": 1, "severity": "low", "text": "calls greet.sh"},
+            "a remark without a place",
         ],
     });
     let script = script(&["greet.sh"], [answer("Say hi", FIX)]).conversation(
@@ -85,20 +88,78 @@ fn a_review_keeps_only_findings_that_stand_on_the_diff() {
     let (report, code) = dev(&bench, &["make it say hi"]);
     assert_eq!(code, Some(0), "{report}");
     let reviewed = parsed(&bench.run(&["review", "1", "--json"]).stdout);
-    assert_eq!(reviewed["dropped"], 2);
     assert_eq!(
         reviewed["findings"],
         json!([{"path": "greet.sh", "line": 2, "severity": "high", "text": "hi is rude"}])
     );
+    assert_eq!(
+        reviewed["unplaced"],
+        json!([
+            {"path": "greet.sh", "line": 900, "severity": "low", "text": "far away"},
+            {"path": "other.sh", "line": 1, "severity": "low", "text": "calls greet.sh"},
+            {"path": null, "line": null, "severity": "medium", "text": "a remark without a place"},
+        ])
+    );
+    let body = reviewed["review"]["body"].as_str().unwrap();
+    for expected in [
+        "4 findings.",
+        "- **low** `greet.sh:900`: far away\n- **low** `other.sh:1`: calls greet.sh\n",
+        "- **medium**: a remark without a place",
+    ] {
+        assert!(body.contains(expected), "{body}");
+    }
     let asked = bench.server.request_count();
     let again = parsed(&bench.run(&["review", "1", "--json"]).stdout);
-    assert_eq!(again["findings"], reviewed["findings"]);
-    assert_eq!(again["review"], reviewed["review"]);
+    for field in ["findings", "unplaced", "review"] {
+        assert_eq!(again[field], reviewed[field]);
+    }
     // It is there already, so nobody is asked and paid again.
     assert_eq!(bench.server.request_count(), asked);
     let shown = pull(&bench, 1);
     assert_eq!(shown["reviews"].as_array().unwrap().len(), 1, "{shown}");
     assert_eq!(shown["reviews"][0]["comments"][0]["line"], 2);
+}
+
+#[test]
+fn a_reviewer_sees_numbered_lines_in_their_functions_with_purpose_and_checks() {
+    const CODE: &str = "import os\n\n\nclass Shop:\n    def open(self):\n        self.a = 1\n        self.b = 2\n        self.c = 3\n        self.d = 4\n        self.e = 5\n        self.f = 6\n        return self.a\n\n    def close(self):\n        return 0\n";
+    const EDIT: &str = "===FILE: shop.py===\n<<<SEARCH\n        self.f = 6\n>>>REPLACE\n        self.f = 7\n===END===\n";
+    let huge = "x = 1\n".repeat(40_000);
+    let blocks = format!("{EDIT}===FILE: package-lock.json===\n{huge}===END===\n");
+    let script = script(&["shop.py"], [answer("Count to seven", &blocks)]).conversation(
+        Conversation::new(
+            "reviewer",
+            Matcher::system_contains("You review a pull request"),
+        )
+        .turn(Turn::text("{\"summary\": \"Fine.\", \"findings\": []}")),
+    );
+    let files = [("shop.py", CODE), ("Makefile", "test:\n\t@echo 3 passed\n")];
+    let bench = repository(script, &files);
+    let (report, code) = dev(&bench, &["count to seven", "--allow-protected"]);
+    assert_eq!(code, Some(0), "{report}");
+    let reviewed = parsed(&bench.run(&["review", "1", "--json"]).stdout);
+    let request = bench.server.last_request().unwrap();
+    let request = request.json();
+    let text = request["messages"][0]["content"][0]["text"]
+        .as_str()
+        .unwrap();
+    for expected in [
+        "<title>Count to seven</title>",
+        "> count to seven",
+        "codespar/verify passed: make test",
+        "    4\tclass Shop:\n    5\t    def open(self):\n",
+        "    5\t|    def open(self):\n    6\t|        self.a = 1\n",
+        "     \t-        self.f = 6\n   11\t+        self.f = 7\n   12\t         return self.a\n",
+        "package-lock.json +40000\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
+    assert!(text.len() < 120_000, "{}", text.len());
+    assert!(text.find("path=\"shop.py\"") < text.find("path=\"package-lock.json\""));
+    assert_eq!(reviewed["unseen"], json!(["package-lock.json"]));
+    let body = reviewed["review"]["body"].as_str().unwrap();
+    let note = "**Reviewed only in part:** `package-lock.json`";
+    assert!(body.contains(note), "{body}");
 }
 
 #[test]

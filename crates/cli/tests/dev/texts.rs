@@ -31,8 +31,7 @@ fn a_long_task_is_folded_and_the_report_counts_the_lines_of_each_file() {
     );
     let shown = pull(&bench, 1);
     let body = shown["pull_request"]["body"].as_str().unwrap();
-    let folded =
-        "## Task\n\n<details>\n<summary>make it say hi</summary>\n\n> make it say hi\n> \n";
+    let folded = "## Changes\n\nSay hi\n\n## Task\n\n<details>\n<summary>make it say hi</summary>\n\n> make it say hi\n> \n";
     assert!(body.starts_with(folded), "{body}");
     // What the instruction says cannot end the part that is folded.
     assert_eq!(body.matches("</details>").count(), 1, "{body}");
@@ -41,8 +40,8 @@ fn a_long_task_is_folded_and_the_report_counts_the_lines_of_each_file() {
         .filter(|line| line.starts_with("## "))
         .collect();
     let expected = [
-        "## Task",
         "## Changes",
+        "## Task",
         "## Files Modified",
         "## Verification",
         "## Risk",
@@ -61,8 +60,7 @@ fn a_long_task_is_folded_and_the_report_counts_the_lines_of_each_file() {
     assert!(output.stdout.contains(line), "{}", output.stdout);
     let branch = report["branch"].as_str().unwrap();
     let message = git(&bench.work(), &["log", "-1", "--format=%B", branch]);
-    let start =
-        format!("codespar: make it say hi\n\nMade by CodeSpar ({HOME}).\n\nCodeSpar-Task: ");
+    let start = format!("Say hi\n\nMade by CodeSpar ({HOME}).\n\nCodeSpar-Task: ");
     assert!(message.starts_with(&start), "{message}");
     let trailers = git(
         &bench.work(),

@@ -13,7 +13,7 @@ use codespar_protocol::{
 };
 use codespar_pulls::shorten;
 use codespar_tasks::{
-    AgentLaunch, Caller, HubError, Notify, TaskExtra, TaskFilter, WORKER, Waited,
+    AgentLaunch, Caller, DENIED, HubError, Notify, TaskExtra, TaskFilter, WORKER, Waited,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -61,12 +61,7 @@ impl Run {
         };
         self.say("generate", &format!("🤖 Agent {task} works on it…"));
         let record = self.wait_for_agent(&task).await?;
-        let said = record
-            .metadata
-            .get("result")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let said = self.redacted(said);
+        let said = self.redacted(&last_message(&record));
         self.book_agent(&record).await?;
         if record.status != TaskStatus::Completed {
             return Err(Failure::AgentFailed(format!(
@@ -265,4 +260,17 @@ impl Run {
             .map_err(|error| Failure::Broken(error.to_string()))?;
         Ok(record.task_id)
     }
+}
+
+/// What the agent said last. Calls that it was denied are noted below it for whoever started it;
+/// readers of the pull request have no use for them.
+fn last_message(record: &TaskRecord) -> String {
+    let text = |name: &str| record.metadata.get(name).and_then(Value::as_str);
+    let said = text("result").unwrap_or_default();
+    let noted = text(DENIED).and_then(|note| note.lines().next());
+    let end = noted.and_then(|first| said.rfind(&format!("\n\n{first}")));
+    let said = &said[..end.unwrap_or(said.len())];
+    // Where the rest of a long text is on this machine is nobody's business.
+    let said = said.split("\n[… the whole is in ").next().unwrap_or(said);
+    said.trim_end().to_owned()
 }

@@ -2,13 +2,13 @@
 
 use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
 use codespar_pulls::{
-    self as pulls, Draft, Forge, NewCommit, NewPullRequest, Proof, PullRequestChange, PullText,
-    Risk, RiskLevel, Touched, Verified, commit_message, risk, shorten, touched, without_mentions,
+    self as pulls, CommitText, Draft, Forge, NewCommit, NewPullRequest, Proof, PullRequestChange,
+    PullText, Risk, RiskLevel, Touched, Verified, risk, shorten, touched, without_mentions,
 };
 
 use super::{Base, Located, Proven, Written};
 use crate::{
-    Consent, DevOrder, Failure,
+    Consent, DevOrder, Failure, RepositoryRef,
     run::{Run, dollars},
 };
 
@@ -97,7 +97,11 @@ impl Run {
         // The first run of several may have made it.
         let first = self.order.resumes.first();
         let key = first.unwrap_or(&self.control.record.task_id).to_string();
-        let message = commit_message(&self.clean_order(), &self.control.record.task_id, &key);
+        let text = CommitText {
+            title: &written.title,
+            summary: &written.summary,
+        };
+        let message = text.message(&self.clean_order(), &self.control.record.task_id, &key);
         NewCommit {
             branch: base.branch.clone(),
             parent: base.commit.clone(),
@@ -208,7 +212,7 @@ impl Run {
             base: base.base.clone(),
             title: without_mentions(&self.setup.redactor.redact(&title)),
             body: self.body(written, proven, measured),
-            draft: if self.is_draft(proven) {
+            draft: if self.is_draft(written, proven) {
                 Draft::Draft
             } else {
                 Draft::Ready
@@ -216,8 +220,13 @@ impl Run {
         }
     }
 
-    fn is_draft(&self, proven: &Proven) -> bool {
-        self.order.draft == Consent::Granted || proven.failed()
+    /// What others are asked to look at must not look done when nothing was: a simulated one on
+    /// GitHub is a draft.
+    fn is_draft(&self, written: &Written, proven: &Proven) -> bool {
+        let is_shared = matches!(self.order.repository, RepositoryRef::GitHub { .. });
+        self.order.draft == Consent::Granted
+            || proven.failed()
+            || (written.is_simulated && is_shared)
     }
 
     /// Adds a section to the body of a pull request that has got another commit.
@@ -249,7 +258,7 @@ impl Run {
             .collect();
         let change = PullRequestChange {
             body: Some(format!("{kept}{section}")),
-            draft: self.is_draft(proven).then_some(Draft::Draft),
+            draft: self.is_draft(written, proven).then_some(Draft::Draft),
             ..PullRequestChange::default()
         };
         let changed = forge.change_pull_request(number, &change).await?;

@@ -40,6 +40,7 @@ mod repository;
 mod settings;
 mod small;
 mod stream;
+mod switch;
 mod tree;
 mod view;
 mod work_tree_state;
@@ -58,6 +59,7 @@ pub use reference::is_branch_name;
 pub use repository::{Repository, Trust};
 pub use settings::GitSettings;
 pub use stream::Stream;
+pub use switch::Switched;
 pub use work_tree_state::WorkTreeState;
 pub use work_trees::WorkTreeEntry;
 

@@ -15,6 +15,7 @@ pub(crate) mod gc;
 pub(crate) mod locate;
 pub(crate) mod mcp;
 pub(crate) mod pr;
+mod pr_checkout;
 mod pull_words;
 pub(crate) mod review;
 pub(crate) mod session;

@@ -14,11 +14,14 @@ use codespar_pulls::{CheckRule, Publisher, close, make_ready, merge};
 use codespar_store::Database;
 use serde_json::json;
 
-use super::pull_words::{PullTarget, PullWords};
+use super::{
+    pr_checkout::checkout,
+    pull_words::{PullTarget, PullWords},
+};
 use crate::{error::CommandError, printer::plain, style};
 use codespar_runtime::{ProjectDir, RepositoryLinker, Settings, requester, which};
 
-/// List, show, ready, merge and close pull requests, on GitHub or recorded locally.
+/// List, show, check out, ready, merge and close pull requests, on GitHub or recorded locally.
 ///
 /// Example: codespar pr list --state all
 #[derive(Args)]
@@ -53,6 +56,20 @@ enum Verb {
     ///
     /// JSON: `number` and `diff`.
     Diff {
+        #[command(flatten)]
+        pull: PullWords,
+        #[command(flatten)]
+        at: At,
+    },
+    /// Switch the work tree to the branch of a pull request.
+    ///
+    /// A branch on GitHub is fetched first. Refused if changes that are not committed would be
+    /// overwritten, or if the branch has commits here that the pull request does not have. No hook
+    /// runs.
+    ///
+    /// JSON: `number`, `branch`, `commit`, `from` (the branch before) and `back` (the command that
+    /// goes back to it).
+    Checkout {
         #[command(flatten)]
         pull: PullWords,
         #[command(flatten)]
@@ -140,6 +157,7 @@ pub(crate) async fn run(
         Verb::List { state, at } => list(state, &at, project_dir).await,
         Verb::Show { pull, at } => show(pull.alone(&at, project_dir)?, project_dir).await,
         Verb::Diff { pull, at } => diff(pull.alone(&at, project_dir)?, project_dir).await,
+        Verb::Checkout { pull, at } => checkout(pull.alone(&at, project_dir)?, project_dir).await,
         Verb::Merge(args) => merge_one(&args, project_dir).await,
         Verb::Ready { pull, anyway, at } => {
             let rule = if anyway {

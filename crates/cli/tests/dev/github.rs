@@ -405,3 +405,112 @@ fn a_draft_on_github_becomes_ready_after_its_checks() {
     );
     assert_eq!(hub.branches(), "");
 }
+
+/// A clone of the repository on GitHub as the user has it.
+fn clone(hub: &Hub) {
+    let work = hub.bench.work();
+    let origin = format!("{}/acme/shop.git", hub.github.base_url);
+    git(&work, &["init", "--quiet", "-b", "main"]);
+    git(
+        &work,
+        &["pull", "--quiet", hub.bare.to_str().unwrap(), "main"],
+    );
+    git(&work, &["remote", "add", "origin", &origin]);
+}
+
+#[test]
+fn the_branch_of_a_pull_request_on_github_is_fetched_and_checked_out() {
+    let hub = Hub::new(script());
+    clone(&hub);
+    let (report, code) = hub.dev(&["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let work = hub.bench.work();
+    let finished = hub.run_as("alice", &["pr", "checkout", "1", "--json"]);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let done = parsed(&finished.stdout);
+    assert_eq!(done["branch"], report["branch"]);
+    assert_eq!(done["back"], "git switch main");
+    let text = std::fs::read_to_string(work.join("greet.sh")).unwrap();
+    assert_eq!(text, GREET.replace("hello", "hi"));
+    let config = std::fs::read_to_string(work.join(".git/config")).unwrap();
+    assert!(
+        !config.contains("alice-token") && !config.contains("Authorization"),
+        "{config}"
+    );
+    git(&work, &["switch", "--quiet", "-"]);
+    assert_eq!(git(&work, &["symbolic-ref", "--short", "HEAD"]), "main\n");
+
+    let elsewhere = hub.bench.room.home().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    git(&elsewhere, &["init", "--quiet"]);
+    let mut command = hub.command("alice", &["pr", "checkout", "acme/shop#1"]);
+    let refused = spawn(command.current_dir(&elsewhere)).unwrap();
+    let refused = refused.wait(PATIENCE).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let reason = "is not a clone of acme/shop";
+    assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+
+    let closed = hub.run_as("alice", &["pr", "close", "1", "--repo", "acme/shop"]);
+    assert_eq!(closed.status.code(), Some(0), "{}", closed.stderr);
+    assert_eq!(hub.branches(), "");
+}
+
+#[test]
+fn a_simulated_pull_request_on_github_is_a_draft_that_somebody_asked_for() {
+    let hub = Hub::new(Script::new());
+    let simulated = |more: &[&str]| {
+        let base = ["dev", "make it say hi", "--repo", "acme/shop", "--json"];
+        let mut command = hub.command("alice", &[&base[..], more].concat());
+        command
+            .env_remove("ANTHROPIC_API_KEY")
+            .env_remove("ANTHROPIC_BASE_URL");
+        spawn(&mut command).unwrap().wait(PATIENCE).unwrap()
+    };
+    let refused = simulated(&[]);
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stdout);
+    for expected in ["ANTHROPIC_API_KEY", "--simulate"] {
+        assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    }
+    assert_eq!((hub.branches().as_str(), hub.github.pull_count()), ("", 0));
+    for (number, answer) in [(1, "--yes"), (2, "--simulate")] {
+        let made = simulated(&[answer]);
+        assert_eq!(made.status.code(), Some(0), "{answer}: {}", made.stderr);
+        let report = parsed(&made.stdout);
+        assert_eq!(report["simulated"], true);
+        assert_eq!(report["pull_request"]["number"], number);
+        assert_eq!(report["pull_request"]["draft"], true, "{report}");
+    }
+}
+
+#[test]
+fn at_a_terminal_a_simulated_pull_request_on_github_is_asked_about() {
+    let hub = Hub::new(Script::new());
+    let run = |answer: &str| {
+        let line = format!(
+            "{} dev 'make it say hi' --repo acme/shop",
+            env!("CARGO_BIN_EXE_codespar")
+        );
+        let mut command = hub.bench.room.command("script");
+        command
+            .current_dir(hub.bench.work())
+            .env("GITHUB_TOKEN", "alice-token")
+            .env("GITHUB_API_URL", &hub.github.base_url)
+            .env("GITHUB_SERVER_URL", &hub.github.base_url)
+            .args(["-qec", &line, "/dev/null"]);
+        crate::common::type_into(&mut command, &[("y/N", answer)])
+    };
+    let shown = run("n");
+    assert!(shown.contains("nothing was started"), "{shown}");
+    assert_eq!(hub.github.pull_count(), 0);
+    let shown = run("y");
+    assert!(shown.contains("PR #1 (draft): [Simulated]"), "{shown}");
+    assert!(
+        shown
+            .trim_end()
+            .lines()
+            .last()
+            .unwrap()
+            .contains("Simulated, nothing"),
+        "{shown}"
+    );
+}

@@ -14,6 +14,7 @@ mod registry;
 
 mod calls;
 mod changes;
+mod checkout;
 mod crash;
 mod github;
 mod hostile;
@@ -28,6 +29,7 @@ mod repository;
 mod requests;
 mod resume;
 mod secrets;
+mod simulation;
 mod start_and_end;
 mod texts;
 mod unreadable;

@@ -116,6 +116,18 @@ impl RepositoryLinker {
         GitHubForge::new(setup).map_err(|error| error.to_string())
     }
 
+    /// Where git fetches from.
+    pub(super) fn url_of(&self, owner: &str, name: &str) -> String {
+        format!("{}/{owner}/{name}.git", github_server(&self.project_dir))
+    }
+
+    /// The token for git, in the form of a header for one call.
+    pub(super) fn header(&self) -> String {
+        let token = token(&self.project_dir).unwrap_or_default();
+        let login = BASE64_STANDARD.encode(format!("x-access-token:{token}"));
+        format!("Authorization: Basic {login}")
+    }
+
     /// A bare clone, brought up to date. Runs on a thread for blocking work, since fetching takes
     /// as long as the network does.
     async fn clone_of(&self, owner: &str, name: &str) -> Result<PathBuf, String> {
@@ -124,10 +136,7 @@ impl RepositoryLinker {
             .state()
             .join("clones")
             .join(format!("{owner}+{name}.git"));
-        let url = format!("{}/{owner}/{name}.git", github_server(&self.project_dir));
-        let token = token(&self.project_dir).unwrap_or_default();
-        let login = BASE64_STANDARD.encode(format!("x-access-token:{token}"));
-        let header = format!("Authorization: Basic {login}");
+        let (url, header) = (self.url_of(owner, name), self.header());
         tokio::task::spawn_blocking(move || fetch(&dir, &url, &header).map(|()| dir))
             .await
             .map_err(|error| error.to_string())?

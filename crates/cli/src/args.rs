@@ -67,6 +67,10 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "MODEL", env = "CODESPAR_MODEL")]
     pub(crate) model: Option<String>,
 
+    /// Call no model, whatever keys are set: the answer says what would have been asked.
+    #[arg(long)]
+    pub(crate) simulate: bool,
+
     /// Stop after this many model calls.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
@@ -131,6 +135,7 @@ impl SessionArgs {
         ProjectOptions {
             model: self.model.clone(),
             max_turns: self.max_turns,
+            simulate: self.simulate,
             max_budget_usd: self.max_budget_usd,
             allowed_tools: self.allowed_tools.clone(),
             disallowed_tools: self.disallowed_tools.clone(),

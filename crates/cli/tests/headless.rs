@@ -301,7 +301,7 @@ fn an_unknown_block_passes_through_and_comes_back() {
 #[test]
 fn without_any_key_the_answer_is_simulated_and_says_so() {
     let bench = Bench::new(Script::new());
-    let mut command = bench.command(&["-p", "do things"]);
+    let mut command = bench.command(&["-p", "do things", "--simulate"]);
     command.env_remove("ANTHROPIC_API_KEY");
     let finished = codespar_testkit::process::spawn(&mut command)
         .unwrap()

@@ -22,5 +22,5 @@ pub use follow::{subscribe, unsubscribe};
 pub use images::keep_images;
 pub use pipeline::{DevRunner, Workflows};
 pub use report::{DevReport, ReportedFile, ReportedPull, TestVerdict, UnreadFile, recorded_report};
-pub use setup::{DevSetup, Link, Linker, ModelNames};
+pub use setup::{DevSetup, Link, Linker, ModelNames, WithoutModel};
 pub use steps::{RecordedBase, recorded_base};

@@ -10,7 +10,10 @@ use codespar_protocol::{
 use codespar_tasks::{Control, QuestionSource, StepLedger, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
-use crate::{DevOrder, DevSetup, Failure, Link, ledger, steps::blocking};
+use crate::{
+    Consent, DevOrder, DevSetup, Failure, Link, RepositoryRef, WithoutModel, ledger,
+    steps::blocking,
+};
 
 /// The step after which the change and its proof are settled.
 pub(crate) const PROVEN: &str = "proven";
@@ -48,6 +51,9 @@ impl Run {
         let ledger = ledger::open(&control, &order.resumes, setup.hook.clone()).await?;
         let is_simulated: bool = ledger
             .once("simulated", || async {
+                if setup.model.is_none() {
+                    may_simulate(&setup, &order)?;
+                }
                 Ok::<_, Failure>(setup.model.is_none())
             })
             .await?;
@@ -296,6 +302,24 @@ impl Run {
         };
         let _ = tokio::task::spawn_blocking(removing).await;
     }
+}
+
+/// A missing key must not look like success: others see what is on GitHub.
+fn may_simulate(setup: &DevSetup, order: &DevOrder) -> Result<(), Failure> {
+    let why = &setup.provider_choice;
+    if setup.without_model == WithoutModel::Refuse {
+        return Err(Failure::Refused(format!(
+            "`dev.requireModel` is set, and no model can be called: {why}"
+        )));
+    }
+    let is_shared = matches!(order.repository, RepositoryRef::GitHub { .. });
+    if is_shared && order.simulation == Consent::Withheld {
+        return Err(Failure::Refused(format!(
+            "no model can be called ({why}), and a simulated pull request on GitHub was not asked \
+             for (--simulate)"
+        )));
+    }
+    Ok(())
 }
 
 /// A conversation with the model that writes the change.

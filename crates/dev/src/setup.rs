@@ -37,6 +37,14 @@ pub trait Linker: Send + Sync {
 /// Makes an alias or a name into the id that the provider in use knows.
 pub type ModelNames = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
+/// What becomes of a run when no model can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithoutModel {
+    Simulate,
+    /// `dev.requireModel`.
+    Refuse,
+}
+
 /// What one process lends to the dev agent.
 #[derive(Clone)]
 pub struct DevSetup {
@@ -46,6 +54,8 @@ pub struct DevSetup {
     pub model: Option<Arc<dyn Model>>,
     /// How the provider was chosen: without a model, what to set to have one.
     pub provider_choice: String,
+    /// What a run does that has no model.
+    pub without_model: WithoutModel,
     /// Aliases.
     pub names: ModelNames,
     /// Prices.

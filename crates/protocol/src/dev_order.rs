@@ -55,12 +55,13 @@ pub enum Engine {
 }
 
 /// Whether something may be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Consent {
     /// It may.
     Granted,
     /// It may not.
+    #[default]
     Withheld,
 }
 
@@ -128,6 +129,9 @@ pub struct DevOrder {
     pub draft: Consent,
     /// Protected files may be changed.
     pub protected: Consent,
+    /// Without a model, a simulated pull request may be opened where others see it.
+    #[serde(default)]
+    pub simulation: Consent,
     /// Which files are protected, as globs; the built-in ones when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected_globs: Option<Vec<String>>,

@@ -43,8 +43,8 @@ pub mod trust;
 pub use agent_setup::Surface;
 pub use configuration::{definitions, extra_dirs, rules, sandbox};
 pub use dev::{
-    DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_server, one_call,
-    requester, which,
+    CheckedOut, DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_server,
+    one_call, requester, simulated_call, which,
 };
 pub use environment::Environment;
 pub use error::RuntimeError;

@@ -23,6 +23,8 @@ pub struct ProjectOptions {
     pub append_system_prompt: Option<String>,
     /// Other directories that count as the workspace.
     pub add_dirs: Vec<PathBuf>,
+    /// Call no model, whatever keys are set.
+    pub simulate: bool,
     /// New sessions only direct workers.
     pub is_coordinator: bool,
     /// Files of MCP servers; naming one here allows its servers.

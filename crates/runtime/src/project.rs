@@ -53,6 +53,11 @@ pub struct ProjectConfig {
 }
 
 impl ProjectConfig {
+    /// What to set for a model to be called, where none can be and nobody asked for that.
+    pub fn missing_key(&self) -> Option<&str> {
+        self.provider.lacks_key.then_some(&*self.provider.why)
+    }
+
     /// Reads everything. A mistake in a file of the user or in an option is an error; one in a file
     /// that is not vital becomes a warning.
     ///
@@ -63,7 +68,10 @@ impl ProjectConfig {
         let fingerprint = Fingerprint::of(&dir, &options);
         let settings = Settings::load(&dir)?;
         let redactor = Arc::new(dir.environment.redactor());
-        let provider = provider::choose(&dir, &settings, options.model.as_deref(), &redactor)?;
+        let provider = match options.simulate {
+            true => provider::simulated(&dir, &settings)?,
+            false => provider::choose(&dir, &settings, options.model.as_deref(), &redactor)?,
+        };
         if options.max_budget_usd.is_some() && !provider.has_price() {
             return Err(RuntimeError::Usage(format!(
                 "--max-budget-usd needs a price for `{}`: add these lines to {}\n{}",

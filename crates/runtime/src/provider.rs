@@ -48,6 +48,8 @@ pub struct Provider {
     pub base_url: Option<BaseUrl>,
     /// How it came to be chosen, in words.
     pub why: String,
+    /// No model is called because no key is set; nobody asked for that.
+    pub lacks_key: bool,
 }
 
 impl Provider {
@@ -168,7 +170,30 @@ pub fn choose_with_retry(
         _ => model,
     };
     let connected = Connected { model, base_url };
-    Ok(provider(connected, id, settings, catalogue, why))
+    Ok(Provider {
+        lacks_key: name == ProviderName::Simulated && settings.provider.is_none(),
+        ..provider(connected, id, settings, catalogue, why)
+    })
+}
+
+/// No model, whatever keys are set.
+pub(crate) fn simulated(
+    project_dir: &ProjectDir,
+    settings: &Settings,
+) -> Result<Provider, RuntimeError> {
+    let catalogue = Arc::new(catalogue(project_dir)?);
+    let simulated = Connected {
+        model: Arc::new(SimulatedModel),
+        base_url: None,
+    };
+    let why = "--simulate was given".to_owned();
+    Ok(provider(
+        simulated,
+        SimulatedModel::NAME.to_owned(),
+        settings,
+        catalogue,
+        why,
+    ))
 }
 
 /// A model, and where its requests go.
@@ -197,6 +222,7 @@ fn provider(
         catalogue,
         base_url,
         why,
+        lacks_key: false,
     }
 }
 

@@ -9,14 +9,15 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{args::dollars, error::CommandError, signals::Signals};
-use codespar_runtime::{OneCall, ProjectDir, one_call};
+use codespar_runtime::{OneCall, ProjectDir, one_call, simulated_call};
 
 /// As for one response of the dev agent.
 const MOST_TOKENS: u32 = 4_096;
 
 /// Ask the model one question; no files are read or written.
 ///
-/// For questions about this directory's code use `codespar -p`, which can read it.
+/// For questions about this directory's code use `codespar -p`, which can read it. Without a model's
+/// key it fails with exit code 2.
 ///
 /// Example: codespar ask "what does HTTP status 409 mean for a merge?"
 #[derive(Args)]
@@ -32,6 +33,10 @@ pub(crate) struct AskArgs {
     /// The model: an alias or a provider's id (TASK_MODEL).
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+
+    /// Call no model, whatever keys are set: the answer only repeats the question.
+    #[arg(long)]
+    simulate: bool,
 
     /// Refuse to spend more than this many US dollars.
     #[arg(long, value_name = "USD", value_parser = dollars)]
@@ -77,10 +82,13 @@ pub(crate) async fn answer(
         provider,
         redactor,
         stop,
-    } = one_call(project_dir, args.model.as_deref(), cancel)?;
-    if provider.is_simulated() {
+    } = match args.simulate {
+        true => simulated_call(project_dir, cancel)?,
+        false => one_call(project_dir, args.model.as_deref(), cancel)?,
+    };
+    if provider.lacks_key {
         return Err(CommandError::Usage(format!(
-            "a question needs a model: {}",
+            "a question needs a model: {}; --simulate runs without one",
             provider.why
         )));
     }

@@ -177,6 +177,7 @@ async fn change(
         on_failure: OnFailure::Draft,
         draft: Consent::Withheld,
         protected: Consent::Withheld,
+        simulation: Consent::Withheld,
         protected_globs: None,
         max_budget: None,
         requested_by: "demo".to_owned(),

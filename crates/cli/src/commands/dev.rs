@@ -20,7 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     args::dollars,
-    dev::{AtTerminal, Conclusion, Progress, WorkingTree, hint},
+    dev::{
+        AtTerminal, Conclusion, Progress, WorkingTree, hint,
+        simulation::{self, SimulationAnswer},
+    },
     error::CommandError,
     signals::Signals,
 };
@@ -34,7 +37,9 @@ use codespar_runtime::{
 /// Finds the files, writes the change, proves it by the project's tests in a throw-away copy, and
 /// opens a pull request: on GitHub where the origin is there and GITHUB_TOKEN is set, otherwise as
 /// a local record (`codespar pr list`). Your working tree and your current branch stay as they are.
-/// Without an API key the run is simulated: every step runs, but nothing is changed.
+/// Without an API key the run is simulated: every step runs, but nothing is changed. On GitHub the
+/// user is asked before, and a run without a terminal needs --simulate or --yes;
+/// `dev.requireModel` in the settings refuses instead.
 ///
 /// The run is a durable task: if it is killed, `codespar dev --resume ID` or a `codespar worker`
 /// on the same state directory continues it.
@@ -51,7 +56,7 @@ use codespar_runtime::{
 ///   codespar dev "add a health check endpoint" --verify "make check" --max-budget-usd 0.50
 ///   codespar dev --pr 12 "also cover the empty list"
 ///   codespar fix the typo in the title of README.md
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DevArgs {
     /// What is to be done; quotes may be left out.
@@ -91,6 +96,14 @@ pub(crate) struct DevArgs {
     #[arg(long)]
     allow_protected: bool,
 
+    /// Call no model, whatever keys are set; a pull request on GitHub is then a draft.
+    #[arg(long)]
+    simulate: bool,
+
+    /// Open a simulated draft on GitHub without asking, if no model can be called.
+    #[arg(long)]
+    yes: bool,
+
     /// Stop before spending more than this many US dollars.
     #[arg(long, value_name = "USD", value_parser = dollars)]
     max_budget_usd: Option<Usd>,
@@ -115,7 +128,7 @@ pub(crate) struct DevArgs {
     allowed_tools: Vec<String>,
 
     /// Resume a run that was interrupted or failed, by the id of its task or a unique prefix.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "model", "engine"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "simulate", "yes", "model", "engine"])]
     resume: Option<String>,
 
     /// Print one JSON object at the end (fields: docs/dev-agent.md).
@@ -152,7 +165,10 @@ pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCo
             crate::style::warning("warning:")
         ));
     }
-    let outcome = attend(&args, &project, &progress, &cancel, &signals).await;
+    let outcome = match confirmed(args.clone(), &project).await {
+        Ok(args) => attend(&args, &project, &progress, &cancel, &signals).await,
+        Err(refused) => Err(refused),
+    };
     progress.rest();
     let closed = runtime.close().await;
     let conclusion = outcome?;
@@ -163,6 +179,16 @@ pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCo
         super::print_json(&conclusion.json())?;
     }
     conclusion.exit(&signals)
+}
+
+/// The arguments, once a simulated pull request that others would see is agreed to.
+async fn confirmed(mut args: DevArgs, project: &Project) -> Result<DevArgs, CommandError> {
+    if args.resume.is_none() {
+        let repository = which(&project.dir, &project.settings, args.repo.as_deref())?;
+        let answer = simulation::confirm(project, &repository, args.simulation()).await?;
+        args.yes |= answer == SimulationAnswer::Given;
+    }
+    Ok(args)
 }
 
 /// Begins a run or goes on with one, and stays with it.
@@ -347,6 +373,8 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
         return Err(CommandError::Usage("the instruction is empty".to_owned()));
     }
     let repository = which(&project.dir, &project.settings, args.repo.as_deref())?;
+    let answer = args.simulation();
+    simulation::check(project, &repository, answer)?;
     let linker = RepositoryLinker {
         project_dir: project.dir.clone(),
         store: project.store.clone(),
@@ -384,6 +412,7 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
         on_failure: verify.on_failure.unwrap_or(codespar_dev::OnFailure::Draft),
         draft: leave(args.draft),
         protected: leave(args.allow_protected),
+        simulation: leave(answer == SimulationAnswer::Given),
         protected_globs: dev.protected.clone(),
         max_budget: args.max_budget_usd,
         requested_by: requester(&project.dir, &*forge).await,
@@ -405,6 +434,15 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
         limits: dev.limits(verify, project.settings.max_wall_seconds),
         resumes: Vec::new(),
     })
+}
+
+impl DevArgs {
+    fn simulation(&self) -> SimulationAnswer {
+        match self.simulate || self.yes {
+            true => SimulationAnswer::Given,
+            false => SimulationAnswer::Missing,
+        }
+    }
 }
 
 /// Consent is part of the order on record, so a resumed run has it too.
@@ -449,6 +487,7 @@ fn project_options(args: &DevArgs, project_dir: &ProjectDir) -> ProjectOptions {
     ProjectOptions {
         permission_mode: Some(Mode::AcceptEdits),
         max_budget_usd: args.max_budget_usd,
+        simulate: args.simulate,
         allowed_tools,
         ..ProjectOptions::default()
     }

@@ -3,6 +3,7 @@
 mod conclusion;
 mod person;
 mod progress;
+pub(crate) mod simulation;
 mod working_tree;
 
 pub(crate) use conclusion::{Conclusion, hint};

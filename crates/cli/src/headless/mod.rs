@@ -44,6 +44,12 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
+    // A script must not take a missing key for an answer.
+    if let Some(what) = config.missing_key() {
+        return Err(CommandError::Usage(format!(
+            "a prompt needs a model: {what}; --simulate runs without one"
+        )));
+    }
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
     let session = project.open_session(&cli.session.which_session()).await?;

@@ -4,11 +4,13 @@
 //! needs. What only a process can know (tokens, directories, the provider) is found here. Commands
 //! that make a single model call without a project, such as `ask`, use [`one_call`].
 
+mod checkout;
 mod link;
 mod repository;
 mod settings;
 mod subscriptions;
 
+pub use checkout::CheckedOut;
 pub use link::RepositoryLinker;
 pub use repository::{github_server, requester, which};
 pub use settings::{DevSettings, ForgeName, VerifySettings};
@@ -20,7 +22,7 @@ use std::{
 };
 
 use codespar_agent::Stop;
-use codespar_dev::{DevSetup, RepositoryRef};
+use codespar_dev::{DevSetup, RepositoryRef, WithoutModel};
 use codespar_policy::Redactor;
 use codespar_tasks::Caller;
 use codespar_tools::{Tool, sandbox::Network};
@@ -53,6 +55,10 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
         linker: Arc::new(RepositoryLinker::of(project)),
         model: (!project.provider.is_simulated()).then(|| project.provider.model.clone()),
         provider_choice: project.provider.why.clone(),
+        without_model: match project.settings.dev.require_model {
+            Some(true) => WithoutModel::Refuse,
+            _ => WithoutModel::Simulate,
+        },
         names: Arc::new(move |name| match names.upgrade() {
             Some(project) => {
                 let choice = project.provider.choice_for(Some(name), &project.settings);
@@ -106,6 +112,19 @@ pub fn one_call(
     Ok(OneCall {
         provider: provider::choose(project_dir, &settings, asked, &redactor)?,
         redactor,
+        stop: Stop::new(cancel, settings.max_wall()),
+    })
+}
+
+/// The same without a model, whatever keys are set (`--simulate`).
+pub fn simulated_call(
+    project_dir: &ProjectDir,
+    cancel: &CancellationToken,
+) -> Result<OneCall, RuntimeError> {
+    let settings = Settings::load(project_dir)?;
+    Ok(OneCall {
+        provider: provider::simulated(project_dir, &settings)?,
+        redactor: Arc::new(project_dir.environment.redactor()),
         stop: Stop::new(cancel, settings.max_wall()),
     })
 }

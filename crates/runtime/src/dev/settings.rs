@@ -18,6 +18,8 @@ pub struct DevSettings {
     pub poll_seconds: Option<u64>,
     pub task_model: Option<String>,
     pub picker_model: Option<String>,
+    /// Refuse to run without a model instead of simulating.
+    pub require_model: Option<bool>,
     /// Globs of files that need --allow-protected.
     pub protected: Option<Vec<String>>,
 }
@@ -56,6 +58,11 @@ impl DevSettings {
         self.poll_seconds = later.poll_seconds.or(self.poll_seconds);
         self.task_model = later.task_model.or(self.task_model.take());
         self.picker_model = later.picker_model.or(self.picker_model.take());
+        // A project can ask for a model, and not do without one that the user asks for.
+        self.require_model = match (is_project, later.require_model) {
+            (true, Some(false)) => self.require_model,
+            (_, later) => later.or(self.require_model),
+        };
         if let Some(globs) = later.protected {
             if is_project {
                 self.protected

@@ -12,11 +12,6 @@ use crate::{
     run::{Conversation, Run},
 };
 
-const REPAIR: &str = include_str!("../prompts/repair_tests.md");
-/// Added where the change may not be at fault.
-const RED_BEFORE: &str = "They failed in the same way before the change. If the instruction has nothing to do \
-                          with that, answer with the same change again.\n\n";
-
 /// What the proof came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -35,7 +30,7 @@ impl Proven {
 }
 
 /// A throw-away tree that is made when it is first needed.
-struct LazyTree<'a> {
+pub(super) struct LazyTree<'a> {
     run: &'a Run,
     base: &'a Base,
     tree: Option<std::sync::Arc<Tree>>,
@@ -63,7 +58,10 @@ impl LazyTree<'_> {
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
 
-    async fn set(&mut self, changes: ChangeSet) -> Result<std::sync::Arc<Tree>, Failure> {
+    pub(super) async fn set(
+        &mut self,
+        changes: ChangeSet,
+    ) -> Result<std::sync::Arc<Tree>, Failure> {
         let tree = self.get().await?;
         let same = tree.clone();
         blocking(move || Ok(same.set(&changes)?)).await?;
@@ -127,35 +125,35 @@ impl Run {
             return Ok((written, Proven::Not(reason)));
         }
         let mut round = 0;
-        loop {
+        let mut previous: Option<TestRun> = None;
+        let evidence = loop {
             round += 1;
-            let after = self.after(round, &command, &written, tree).await?;
             let evidence = Evidence {
                 command: command.clone(),
                 before: before.clone(),
-                after,
+                after: self.after(round, &command, &written, tree).await?,
+                new_tests: None,
             };
             if evidence.after.passed() || round > self.order.limits.repairs {
-                return self.conclude(written, evidence);
+                break evidence;
             }
             let Some(conversation) = &mut conversation else {
-                return self.conclude(written, evidence);
+                break evidence;
             };
+            if let Some(reason) = self.no_repair(&evidence, &written, previous.as_ref()) {
+                self.say("verify", &format!("   no repair: {reason}"));
+                break evidence;
+            }
             self.say("verify", "🔧 The tests fail; asking for a repair…");
-            let message = format!(
-                "{}\n\n{}$ {command}\nresult: {}\n\n{}",
-                REPAIR.trim(),
-                if evidence.after.failed_like(&evidence.before) {
-                    RED_BEFORE
-                } else {
-                    ""
-                },
-                evidence.after.summary(),
-                evidence.after.tail
-            );
-            conversation.reply(&written.answer, message);
-            match self.write(base, reading, conversation).await {
-                Ok(mended) => written = mended,
+            let mended = self
+                .mend(base, reading, &evidence, &written, conversation)
+                .await;
+            match mended {
+                Ok(Some(mended)) => written = mended,
+                Ok(None) => {
+                    self.say("verify", "   the model leaves the change as it is");
+                    break evidence;
+                }
                 // The change before it stands, with what the tests say of it.
                 Err(
                     failure @ (Failure::NotApplied(_)
@@ -165,11 +163,13 @@ impl Run {
                     | Failure::Model(_)),
                 ) => {
                     self.say("verify", &format!("   it was not repaired: {failure}"));
-                    return self.conclude(written, evidence);
+                    break evidence;
                 }
                 Err(other) => return Err(other),
             }
-        }
+            previous = Some(evidence.after);
+        };
+        self.conclude(tree, written, evidence).await
     }
 
     /// Why there is nothing to prove, or no way to.
@@ -186,13 +186,19 @@ impl Run {
             .then(|| "the repository could not be cloned, so nothing could be run".to_owned())
     }
 
-    fn conclude(&self, written: Written, evidence: Evidence) -> Result<(Written, Proven), Failure> {
+    async fn conclude(
+        &self,
+        tree: &mut LazyTree<'_>,
+        written: Written,
+        mut evidence: Evidence,
+    ) -> Result<(Written, Proven), Failure> {
         if !evidence.after.passed() && self.order.on_failure == OnFailure::Nothing {
             return Err(Failure::NotVerified(format!(
                 "$ {}\n{}",
                 evidence.command, evidence.after.tail
             )));
         }
+        evidence.new_tests = self.new_tests(tree, &evidence, &written).await?;
         Ok((written, Proven::By(Box::new(evidence))))
     }
 
@@ -260,7 +266,11 @@ impl Run {
         Ok(run)
     }
 
-    async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
+    pub(super) async fn run_tests(
+        &self,
+        path: &std::path::Path,
+        command: &str,
+    ) -> Result<TestRun, Failure> {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
             &self.setup.shell,
@@ -271,7 +281,12 @@ impl Run {
             self.stop.token(),
         )
         .await?;
-        run.tail = self.setup.redactor.redact(&run.tail).into_owned();
+        run.tail = self.redacted(&run.tail);
+        run.head = self.redacted(&run.head);
+        for failure in &mut run.failures {
+            failure.name = self.redacted(&failure.name);
+            failure.message = self.redacted(&failure.message);
+        }
         Ok(run)
     }
 }

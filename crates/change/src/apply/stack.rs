@@ -84,6 +84,7 @@ fn name_once(all: &mut Vec<FileChange>) {
 }
 
 /// What a path that the earlier change does not touch is before both.
+#[derive(Clone, Copy)]
 enum Unknown {
     IsNew,
     IsThere,

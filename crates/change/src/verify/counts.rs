@@ -370,7 +370,19 @@ fn number_after(text: &str, word: &str) -> Option<u64> {
 
 fn numbers(line: &str) -> Option<Counts> {
     // Most lines have no such word, and the pattern is dear.
-    if !line.bytes().any(|byte| byte.is_ascii_digit()) {
+    let words = [
+        "pass",
+        "fail",
+        "error",
+        "Pass",
+        "Fail",
+        "Error",
+        "PASS",
+        "FAIL",
+        "ERROR",
+        "timed out",
+    ];
+    if !words.iter().any(|word| line.contains(word)) {
         return None;
     }
     let mut found = None;

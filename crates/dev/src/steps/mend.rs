@@ -124,7 +124,7 @@ impl Run {
             "Some tests failed before the change, too; they are marked."
         };
         let text = format!(
-            "{}\n\n$ {command}\nbefore the change: {}\nwith the change: {}\n{compared}\n{}",
+            "{}\n\n$ {command}\nbefore the change: {}\nwith the change: {}\n{compared}\n\n{}",
             FAILING.trim(),
             before.summary(),
             after.summary(),

@@ -40,6 +40,11 @@ fn title(line: &str, frame: char) -> Option<&str> {
     (is_framed && inner.starts_with(' ') && inner.ends_with(' ')).then(|| inner.trim())
 }
 
+/// The line that unittest puts before each failure.
+fn is_rule(line: &str) -> bool {
+    line.len() >= 50 && line.trim_end().bytes().all(|byte| byte == b'=')
+}
+
 /// The name in `FAIL: test_adds (calc.Case)`.
 fn unittest_name(line: &str) -> Option<&str> {
     let name = line
@@ -106,9 +111,7 @@ impl Family for Python {
             }
         } else if let Some(name) = unittest_name(line) {
             self.current = self.found.unexplained(name);
-        } else if line.len() >= 50 && line.trim_end().bytes().all(|byte| byte == b'=') {
-            self.current = None;
-        } else if line.starts_with("Ran ") && !self.in_section {
+        } else if is_rule(line) || (line.starts_with("Ran ") && !self.in_section) {
             self.current = None;
         } else if !line.starts_with("----------") {
             self.found.explain(self.current, line);

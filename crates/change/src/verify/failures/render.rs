@@ -16,7 +16,7 @@ const ENDS: (usize, usize) = (600, 1_400);
 const ENDS_ALONE: (usize, usize) = (3_000, 8_000);
 /// The part of the room that names may take.
 const NAMES: usize = REPORT_LIMIT / 2;
-const SHORTEST_MESSAGE: usize = 60;
+const WORTH_READING: usize = 280;
 
 /// One failure and the room its message gets.
 struct Entry<'a> {
@@ -32,7 +32,7 @@ impl Entry<'_> {
         } else {
             " (failed before the change, too)"
         };
-        format!("\n### {}{about}\n", self.failure.name)
+        format!("### {}{about}\n", self.failure.name)
     }
 }
 
@@ -84,7 +84,7 @@ fn write(out: &mut String, entries: &[Entry<'_>], unnamed: usize) -> std::fmt::R
         out.push_str(&entry.title());
         let message = cut(&entry.failure.message, entry.room);
         if !message.is_empty() {
-            writeln!(out, "{message}")?;
+            writeln!(out, "{message}\n")?;
         }
     }
     if unnamed > 0 {
@@ -117,22 +117,26 @@ fn share(entries: &mut [Entry<'_>], room: usize) {
     share_equally(old, room - taken);
 }
 
-/// Returns how much was given away.
+/// Returns how much was given away. Where there is not enough for all, the first get what makes a
+/// message worth reading, and the others none.
 fn share_equally(entries: &mut [Entry<'_>], room: usize) -> usize {
+    let mut least = 0;
+    let served = entries
+        .iter()
+        .take_while(|entry| {
+            least += (entry.failure.message.len() + 2).min(WORTH_READING);
+            least <= room
+        })
+        .count();
+    let entries = &mut entries[..served];
     let mut order: Vec<usize> = (0..entries.len()).collect();
     // What short ones do not need is left for the long ones.
     order.sort_by_key(|index| entries[*index].failure.message.len());
     let (mut left, mut waiting) = (room, entries.len());
     for index in order {
-        let part = left / waiting;
         let entry = &mut entries[index];
-        let wanted = entry.failure.message.len() + 1;
-        let given = wanted.min(part);
-        entry.room = if given < SHORTEST_MESSAGE && given < wanted {
-            0
-        } else {
-            given.saturating_sub(1)
-        };
+        let given = (entry.failure.message.len() + 2).min(left / waiting);
+        entry.room = given.saturating_sub(2);
         left -= given;
         waiting -= 1;
     }

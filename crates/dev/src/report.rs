@@ -114,7 +114,7 @@ pub(crate) fn of(
 ) -> DevReport {
     let cost = run.spent().1;
     let (verification, not_verified) = match proven {
-        Proven::By(evidence) => (Some((**evidence).clone()), None),
+        Proven::By(evidence) => (Some((**evidence).clone().without_messages()), None),
         Proven::Not(reason) => (None, Some(reason.clone())),
     };
     DevReport {
@@ -257,6 +257,9 @@ impl DevReport {
             )?,
             (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
             _ => {}
+        }
+        if let Some(tests) = self.verification.iter().find_map(|e| e.new_tests.as_ref()) {
+            writeln!(out, "→ {}", tests.sentence())?;
         }
         for host in self.verification.iter().flat_map(Evidence::blocked) {
             writeln!(out, "→ blocked: {host}")?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use codespar_change::verify::Evidence;
+use codespar_change::verify::{Evidence, NewTests};
 use codespar_protocol::{ChangeSet, Cost, DevOrder, FileChange, TaskId};
 
 use crate::{
@@ -230,6 +230,9 @@ impl PullText<'_> {
                 writeln!(out, "- blocked: `{}`", code(host))?;
             }
         }
+        if let Some(tests) = &evidence.new_tests {
+            new_tests(out, tests)?;
+        }
         if !evidence.after.passed() {
             writeln!(
                 out,
@@ -242,7 +245,18 @@ impl PullText<'_> {
             if !evidence.after.failing.is_empty() {
                 writeln!(out, "\nFailing tests:\n")?;
                 for name in &evidence.after.failing {
-                    writeln!(out, "- `{}`", code(name))?;
+                    let too = if evidence.before.failing.contains(name) {
+                        " (failed before, too)"
+                    } else {
+                        ""
+                    };
+                    writeln!(out, "- `{}`{too}", code(name))?;
+                }
+                let named = evidence.after.failing.len();
+                if let Some(more) = evidence.after.failures.len().checked_sub(named)
+                    && more > 0
+                {
+                    writeln!(out, "- and {more} more")?;
                 }
             }
             // What a test prints can be anything, a private key too.
@@ -256,25 +270,39 @@ impl PullText<'_> {
     }
 }
 
+/// What the tests of the change prove, and which do.
+fn new_tests(out: &mut String, tests: &NewTests) -> std::fmt::Result {
+    writeln!(out, "\n{}", markdown::line(&tests.sentence()))?;
+    if tests.names.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for name in &tests.names {
+        writeln!(out, "- `{}`", code(name))?;
+    }
+    match tests.count.saturating_sub(tests.names.len()) {
+        0 => Ok(()),
+        more => writeln!(out, "- and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use codespar_protocol::{RepoPath, TaskType, Usd};
 
     use super::*;
     use crate::RiskLevel;
-    use codespar_change::verify::TestRun;
+    use codespar_change::verify::{NewTestsVerdict, TestRun};
     use codespar_protocol::{Consent, DevLimits, Engine, OnFailure, RepositoryRef, VerifyChoice};
 
     fn run(exit_code: i32) -> TestRun {
         TestRun {
             exit_code: Some(exit_code),
-            problem: None,
-            counts: None,
             failing: vec!["tests::adds".to_owned()],
             duration_ms: 1,
             tail: "x".repeat(6_000),
             blocked: vec!["evil.example".to_owned()],
-            from_cache: false,
+            ..TestRun::default()
         }
     }
 
@@ -307,6 +335,13 @@ mod tests {
             command: "make test".to_owned(),
             before: run(0),
             after: run(1),
+            new_tests: Some(NewTests {
+                verdict: NewTestsVerdict::Proved,
+                files: vec!["tests/a.rs".to_owned()],
+                count: 2,
+                names: vec!["tests::new".to_owned()],
+                without: None,
+            }),
         };
         let risk = Risk {
             level: RiskLevel::High,
@@ -333,7 +368,8 @@ mod tests {
             "…\n\n</details>\n\n## Files Modified",
             " more\n",
             "- blocked: `evil.example`",
-            "- `tests::adds`",
+            "- `tests::adds` (failed before, too)",
+            "2 tests fail without this change and pass with it.\n\n- `tests::new`\n- and 1 more\n",
             "**The tests do not pass with this change.**",
             "## Files Modified",
             "## Risk\n\nLevel: **high**\n\n- the tests fail",

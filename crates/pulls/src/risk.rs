@@ -63,7 +63,9 @@ impl Touched {
 /// How the change was proved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// The tests pass with it.
+    /// Tests fail without it, and all pass with it.
+    Proved,
+    /// The tests pass with it; they may pass without it, too.
     Passed,
     /// They do not.
     Failed,
@@ -157,10 +159,17 @@ pub fn risk(files: &[Touched], proof: Proof) -> Risk {
     }
     let is_code = |file: &&Touched| !is_test(&file.path) && !is_prose(&file.path);
     if files.iter().any(|file| is_code(&file)) && !files.iter().any(tests) {
-        let reason = "no test was added or changed".to_owned();
-        say(RiskLevel::Medium, reason);
+        let at_least = match proof {
+            // A test that failed before covers it.
+            Proof::Proved => RiskLevel::Low,
+            _ => RiskLevel::Medium,
+        };
+        say(at_least, "no test was added or changed".to_owned());
     }
     match proof {
+        Proof::Proved => {
+            reasons.push("the tests pass, and some fail without the change".to_owned());
+        }
         Proof::Passed => reasons.push("the tests pass".to_owned()),
         Proof::Failed => {
             level = RiskLevel::High;
@@ -278,11 +287,11 @@ mod tests {
     fn sensitive_paths_deletions_size_and_proof_raise_it() {
         let level = |files: &[Touched], proof| risk(files, proof).level;
         assert_eq!(
-            level(&[file("src/auth/login.ts", 3)], Proof::Passed),
+            level(&[file("src/auth/login.ts", 3)], Proof::Proved),
             RiskLevel::Medium
         );
         assert_eq!(
-            level(&[file("Cargo.lock", 3)], Proof::Passed),
+            level(&[file("Cargo.lock", 3)], Proof::Proved),
             RiskLevel::Medium
         );
         assert_eq!(
@@ -291,6 +300,15 @@ mod tests {
                 Proof::Passed
             ),
             RiskLevel::Low
+        );
+        assert_eq!(
+            level(&[file("src/author.rs", 3)], Proof::Proved),
+            RiskLevel::Low
+        );
+        // Without a test, that the others pass says little.
+        assert_eq!(
+            level(&[file("src/author.rs", 3)], Proof::Passed),
+            RiskLevel::Medium
         );
         assert_eq!(
             level(&[file("src/a.rs", 400)], Proof::Passed),

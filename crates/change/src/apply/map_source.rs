@@ -36,6 +36,11 @@ impl MapSource {
         self.entries.entry(path).or_insert(Known::Listed(mode));
     }
 
+    /// Takes a file out.
+    pub(super) fn remove(&mut self, path: &RepoPath) {
+        self.entries.remove(path);
+    }
+
     /// Adds a repository of its own: a submodule.
     pub fn insert_repository(&mut self, path: RepoPath) {
         self.entries.insert(path, Known::Repository);

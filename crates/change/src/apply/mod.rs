@@ -12,6 +12,7 @@ mod report;
 mod restore;
 mod rules;
 mod source;
+mod stack;
 mod tree;
 mod work_tree;
 mod write;
@@ -24,6 +25,7 @@ pub use report::{BlockOutcome, BlockReport, Refusal};
 pub use restore::restored;
 pub use rules::{BadPattern, ProtectedFiles, Rules};
 pub use source::{Source, SourceEntry, SourceError, SourceFile};
+pub use stack::stacked;
 pub use work_tree::WorkTree;
 pub use write::{WriteError, write};
 

@@ -2,19 +2,24 @@
 
 pub mod before;
 mod collect;
+mod compare;
 mod counts;
 mod detect;
 mod failing;
+mod failures;
+mod new_tests;
 mod tree;
 
 pub use collect::collect;
 pub use counts::Counts;
 pub use detect::detect;
+pub use failures::{FailureKind, REPORT_LIMIT, TestFailure, report};
+pub use new_tests::{NewTests, NewTestsVerdict};
 pub use tree::{Tree, has_commit, lfs_note, submodules};
 #[cfg(feature = "fuzzing")]
-pub(crate) use {counts::counts, failing::failing};
+pub(crate) use {counts::counts, failing::failing, failures::read_output};
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use codespar_tasks::ShellSetup;
 use codespar_tools::{
@@ -28,11 +33,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TreeError;
 
-/// How much of the end of the output is kept for people and for repairs.
-const TAIL: usize = 6_000;
-
 /// One run of the test command.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TestRun {
     /// The exit code, if it came to one.
     pub exit_code: Option<i32>,
@@ -42,11 +44,17 @@ pub struct TestRun {
     /// Tests passed and failed, where the output tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
-    /// The names of tests that failed, where the output tells.
+    /// The names of tests that failed, as they are published, where the output tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failing: Vec<String>,
+    /// What failed and what was said about it; it is not published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<TestFailure>,
     /// How long it took.
     pub duration_ms: u64,
+    /// The beginning of its output, if it is not part of the end; it is not published.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub head: String,
     /// The end of its output; it is not published.
     pub tail: String,
     /// Hosts that the network proxy refused it.
@@ -74,16 +82,6 @@ impl TestRun {
             Some(0) | None => false,
             Some(_) => self.counts.is_none() && self.tail.lines().any(is_missing),
         }
-    }
-
-    /// Whether another run failed in the same way, as far as one can tell.
-    pub fn failed_like(&self, other: &Self) -> bool {
-        let same_counts = match (self.counts, other.counts) {
-            (Some(ours), Some(theirs)) => ours.failed == theirs.failed,
-            (None, None) => true,
-            _ => false,
-        };
-        !self.passed() && same_counts && self.exit_code == other.exit_code
     }
 
     /// In a few words: `214 passed`, `2 of 14 failed`, `exit code 1`.
@@ -116,9 +114,29 @@ pub struct Evidence {
     pub before: TestRun,
     /// With it.
     pub after: TestRun,
+    /// What the tests of the change say without the rest of it; none where it has no code, and in
+    /// older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_tests: Option<NewTests>,
 }
 
 impl Evidence {
+    /// Whether all tests pass with the change and some do not without it.
+    pub fn is_proof(&self) -> bool {
+        let proved = self.new_tests.as_ref().map(|tests| tests.verdict);
+        self.after.passed() && proved == Some(NewTestsVerdict::Proved)
+    }
+
+    /// Without what tests printed, but for the end of the output.
+    #[must_use]
+    pub fn without_messages(mut self) -> Self {
+        for run in [&mut self.before, &mut self.after] {
+            run.failures = Vec::new();
+            run.head = String::new();
+        }
+        self
+    }
+
     /// Hosts that either run was refused, each once.
     pub fn blocked(&self) -> Vec<&str> {
         let mut hosts: Vec<&str> = Vec::new();
@@ -180,15 +198,24 @@ pub async fn run(
         ),
         Ending::Cancelled => return Err(TreeError::Stopped),
     };
-    let text = std::fs::read(&output).unwrap_or_default();
-    let text = String::from_utf8_lossy(&text);
+    // Where the run was is different each time, and tells a reader nothing.
+    let hidden = [tree, temp.path()].map(|path| path.display().to_string());
+    let read = tokio::task::spawn_blocking(move || {
+        failures::read_output(BufReader::new(File::open(&output)?), &hidden)
+    });
+    let read = read.await.map_err(|error| broken(&error))?;
+    // Output that cannot be read says nothing; how the command ended is known without it.
+    let read = read.unwrap_or_default();
+    let is_passed = exit_code == Some(0);
     Ok(TestRun {
         exit_code,
         problem,
-        counts: counts::counts(&text),
-        failing: failing::failing(&text),
+        counts: read.counts,
+        failing: failing::failing(&read.failures),
+        failures: if is_passed { Vec::new() } else { read.failures },
         duration_ms: u64::try_from(ended.duration.as_millis()).unwrap_or(u64::MAX),
-        tail: tail(&text),
+        head: read.head,
+        tail: read.tail,
         blocked: ended.blocked,
         from_cache: false,
     })
@@ -198,17 +225,4 @@ fn made(dir: &Path) -> Result<&Path, TreeError> {
     std::fs::create_dir_all(dir)
         .map_err(|error| TreeError::Broken(format!("{}: {error}", dir.display())))?;
     Ok(dir)
-}
-
-/// The end of a text, whole lines.
-fn tail(text: &str) -> String {
-    let text = text.trim_end();
-    if text.len() <= TAIL {
-        return text.to_owned();
-    }
-    let from = text.ceil_char_boundary(text.len() - TAIL);
-    let rest = &text[from..];
-    rest.split_once('\n')
-        .map_or(rest, |(_, rest)| rest)
-        .to_owned()
 }

@@ -3,6 +3,8 @@
 mod agent;
 mod base;
 mod locate;
+mod mend;
+mod new_tests;
 mod prove;
 mod publish;
 mod read;

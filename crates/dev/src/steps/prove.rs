@@ -6,16 +6,14 @@ use codespar_change::verify::{self, Evidence, TestRun, Tree, before, detect};
 use codespar_protocol::ChangeSet;
 use serde::{Deserialize, Serialize};
 
-use super::{Base, Reading, Written};
+use super::{
+    Base, Reading, Written,
+    mend::{NextRepair, RepairProgress},
+};
 use crate::{
-    Engine, Failure, Link, OnFailure, VerifyChoice,
+    Failure, Link, OnFailure, VerifyChoice,
     run::{Conversation, Run},
 };
-
-const REPAIR: &str = include_str!("../prompts/repair_tests.md");
-/// Added where the change may not be at fault.
-const RED_BEFORE: &str = "They failed in the same way before the change. If the instruction has nothing to do \
-                          with that, answer with the same change again.\n\n";
 
 /// What the proof came to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,7 +33,7 @@ impl Proven {
 }
 
 /// A throw-away tree that is made when it is first needed.
-struct LazyTree<'a> {
+pub(super) struct LazyTree<'a> {
     run: &'a Run,
     base: &'a Base,
     tree: Option<std::sync::Arc<Tree>>,
@@ -63,7 +61,10 @@ impl LazyTree<'_> {
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
 
-    async fn set(&mut self, changes: ChangeSet) -> Result<std::sync::Arc<Tree>, Failure> {
+    pub(super) async fn set(
+        &mut self,
+        changes: ChangeSet,
+    ) -> Result<std::sync::Arc<Tree>, Failure> {
         let tree = self.get().await?;
         let same = tree.clone();
         blocking(move || Ok(same.set(&changes)?)).await?;
@@ -107,7 +108,7 @@ impl Run {
         tree: &mut LazyTree<'_>,
         reading: &Reading,
         mut written: Written,
-        mut conversation: Option<Conversation>,
+        conversation: Option<Conversation>,
     ) -> Result<(Written, Proven), Failure> {
         let base = tree.base;
         let Some(command) = self.test_command(tree).await? else {
@@ -127,73 +128,65 @@ impl Run {
             return Ok((written, Proven::Not(reason)));
         }
         let mut round = 0;
-        loop {
+        let mut progress = RepairProgress::new(conversation);
+        let evidence = loop {
             round += 1;
-            let after = self.after(round, &command, &written, tree).await?;
             let evidence = Evidence {
                 command: command.clone(),
                 before: before.clone(),
-                after,
+                after: self.after(round, &command, &written, tree).await?,
+                new_tests: None,
             };
-            if evidence.after.passed() || !self.may_repair(round, conversation.is_some()) {
-                return self.conclude(written, evidence);
+            if evidence.after.passed() {
+                break evidence;
             }
-            let by_model = match round > self.order.limits.repairs {
-                true => None,
-                false => conversation.as_mut(),
-            };
-            let Some(conversation) = by_model else {
-                conversation = None;
-                self.say(
-                    "verify",
-                    "🔧 The tests fail; asking the agent for a repair…",
-                );
-                let failures = format!(
-                    "$ {command}\nresult: {}\n\n{}",
-                    evidence.after.summary(),
-                    evidence.after.tail
-                );
-                let mended = self.repair_by_agent(base, round, &written, &failures).await;
-                match self.mended(mended)? {
-                    Some(mended) => written = mended,
-                    None => return self.conclude(written, evidence),
+            let mended = match self.next_repair(round, &evidence, &written, &mut progress) {
+                NextRepair::Nobody(reason) => {
+                    if let Some(reason) = reason {
+                        self.say("verify", &format!("   no repair: {reason}"));
+                    }
+                    break evidence;
                 }
-                continue;
+                NextRepair::Agent => {
+                    self.say(
+                        "verify",
+                        "🔧 The tests fail; asking the agent for a repair…",
+                    );
+                    let failures = self.failures(&evidence);
+                    self.repair_by_agent(base, round, &written, &failures)
+                        .await
+                        .map(Some)
+                }
+                NextRepair::Model(mut conversation) => {
+                    self.say("verify", "🔧 The tests fail; asking for a repair…");
+                    let mended = self
+                        .mend(base, reading, &evidence, &written, &mut conversation)
+                        .await;
+                    progress.conversation = Some(conversation);
+                    mended
+                }
             };
-            self.say("verify", "🔧 The tests fail; asking for a repair…");
-            let message = format!(
-                "{}\n\n{}$ {command}\nresult: {}\n\n{}",
-                REPAIR.trim(),
-                if evidence.after.failed_like(&evidence.before) {
-                    RED_BEFORE
-                } else {
-                    ""
-                },
-                evidence.after.summary(),
-                evidence.after.tail
-            );
-            conversation.reply(&written.answer, message);
-            let mended = self.write(base, reading, conversation).await;
             match self.mended(mended)? {
                 Some(mended) => written = mended,
-                None => return self.conclude(written, evidence),
+                None => break evidence,
             }
-        }
-    }
-
-    /// Whether there is a repair after this many failures. With `auto` a change that one answer and
-    /// its repairs did not get right goes to the agent, once.
-    fn may_repair(&self, round: u32, is_by_answers: bool) -> bool {
-        let repairs = self.order.limits.repairs;
-        let is_handed_over = self.order.engine == Engine::Auto && is_by_answers && repairs > 0;
-        round <= repairs || (is_handed_over && round == repairs + 1)
+            progress.previous = Some(evidence.after);
+        };
+        self.conclude(tree, written, evidence).await
     }
 
     /// A repaired change; `None` where it could not be: the change before it stands, with what the
     /// tests say of it.
-    fn mended(&self, outcome: Result<Written, Failure>) -> Result<Option<Written>, Failure> {
+    fn mended(
+        &self,
+        outcome: Result<Option<Written>, Failure>,
+    ) -> Result<Option<Written>, Failure> {
         match outcome {
-            Ok(mended) => Ok(Some(mended)),
+            Ok(None) => {
+                self.say("verify", "   the model leaves the change as it is");
+                Ok(None)
+            }
+            Ok(mended) => Ok(mended),
             Err(
                 failure @ (Failure::NotApplied(_)
                 | Failure::NoChanges(_)
@@ -223,13 +216,19 @@ impl Run {
             .then(|| "the repository could not be cloned, so nothing could be run".to_owned())
     }
 
-    fn conclude(&self, written: Written, evidence: Evidence) -> Result<(Written, Proven), Failure> {
+    async fn conclude(
+        &self,
+        tree: &mut LazyTree<'_>,
+        written: Written,
+        mut evidence: Evidence,
+    ) -> Result<(Written, Proven), Failure> {
         if !evidence.after.passed() && self.order.on_failure == OnFailure::Nothing {
             return Err(Failure::NotVerified(format!(
                 "$ {}\n{}",
                 evidence.command, evidence.after.tail
             )));
         }
+        evidence.new_tests = self.new_tests(tree, &evidence, &written).await?;
         Ok((written, Proven::By(Box::new(evidence))))
     }
 
@@ -297,7 +296,11 @@ impl Run {
         Ok(run)
     }
 
-    async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
+    pub(super) async fn run_tests(
+        &self,
+        path: &std::path::Path,
+        command: &str,
+    ) -> Result<TestRun, Failure> {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
             &self.setup.shell,
@@ -308,7 +311,12 @@ impl Run {
             self.stop.token(),
         )
         .await?;
-        run.tail = self.setup.redactor.redact(&run.tail).into_owned();
+        run.tail = self.redacted(&run.tail);
+        run.head = self.redacted(&run.head);
+        for failure in &mut run.failures {
+            failure.name = self.redacted(&failure.name);
+            failure.message = self.redacted(&failure.message);
+        }
         Ok(run)
     }
 }

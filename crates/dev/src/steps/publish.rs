@@ -142,6 +142,7 @@ impl Run {
         let touched = touched(&written.changes, |path| before.get(path).cloned());
         let proof = match proven {
             Proven::Not(_) => Proof::None,
+            Proven::By(evidence) if evidence.is_proof() => Proof::Proved,
             Proven::By(evidence) if evidence.after.passed() => Proof::Passed,
             Proven::By(_) => Proof::Failed,
         };

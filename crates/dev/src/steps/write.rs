@@ -36,7 +36,7 @@ pub(crate) struct Written {
 }
 
 /// What became of an answer.
-enum Tried {
+pub(super) enum Tried {
     Fits(ChangeSet, answer::ParsedAnswer),
     /// It does not; the words are for the model.
     Refused(String),
@@ -115,7 +115,8 @@ impl Run {
                     &format!("   the answer came in {} parts", asked.rounds),
                 );
             }
-            let tried = match self.try_answer(&asked, base, reading).await {
+            let unchanged = ChangeSet::default();
+            let tried = match self.try_answer(&asked, base, reading, &unchanged).await {
                 Err(Failure::NoChanges(explanation)) => {
                     let reply = self.ask_person(explanation, conversation).await?;
                     conversation.reply(&asked.text, reply);
@@ -189,12 +190,14 @@ impl Run {
         reply.ok_or(Failure::NoChanges(explanation))
     }
 
-    /// Tries an answer on the files as they are at the commit.
-    async fn try_answer(
+    /// Tries an answer on the files as they are at the commit with an earlier change. What comes
+    /// out is the change from there on.
+    pub(super) async fn try_answer(
         &self,
         asked: &Asked,
         base: &Base,
         reading: &Reading,
+        earlier: &ChangeSet,
     ) -> Result<Tried, Failure> {
         let text = asked.text.as_str();
         let shown: Vec<&str> = reading
@@ -217,7 +220,7 @@ impl Run {
         if answer.ops.is_empty() {
             return Err(Failure::NoChanges(text.trim().to_owned()));
         }
-        let source = self.source(&answer, base, reading).await?;
+        let source = self.source(&answer, base, reading, earlier).await?;
         if reading.hides_secrets() {
             match apply::restored(answer, &source, &self.setup.redactor) {
                 Ok(meant) => answer = meant,
@@ -234,12 +237,14 @@ impl Run {
         }
     }
 
-    /// The tree at the commit, with the content of the files that the answer names.
+    /// The tree at the commit with an earlier change, and the content of the files that the answer
+    /// names.
     async fn source(
         &self,
         answer: &answer::ParsedAnswer,
         base: &Base,
         reading: &Reading,
+        earlier: &ChangeSet,
     ) -> Result<MapSource, Failure> {
         let mut source = MapSource::new();
         for entry in self.link.forge.tree(&base.commit).await? {
@@ -274,6 +279,7 @@ impl Run {
                 );
             }
         }
+        source.change(earlier, |path| reading.has_whole(path));
         Ok(source)
     }
 

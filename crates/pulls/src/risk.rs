@@ -65,6 +65,8 @@ impl Touched {
 pub enum Proof {
     /// Tests fail without it, and all pass with it.
     Proved,
+    /// The tests pass with it, and some of them are new, in files that hold code, too.
+    Tested,
     /// The tests pass with it; they may pass without it, too.
     Passed,
     /// They do not.
@@ -158,7 +160,8 @@ pub fn risk(files: &[Touched], proof: Proof) -> Risk {
         say(RiskLevel::Medium, format!("deletes {}", deleted.join(", ")));
     }
     let is_code = |file: &&Touched| !is_test(&file.path) && !is_prose(&file.path);
-    if files.iter().any(|file| is_code(&file)) && !files.iter().any(tests) {
+    let is_tested = proof == Proof::Tested || files.iter().any(tests);
+    if files.iter().any(|file| is_code(&file)) && !is_tested {
         let at_least = match proof {
             // A test that failed before covers it.
             Proof::Proved => RiskLevel::Low,
@@ -170,7 +173,7 @@ pub fn risk(files: &[Touched], proof: Proof) -> Risk {
         Proof::Proved => {
             reasons.push("the tests pass, and some fail without the change".to_owned());
         }
-        Proof::Passed => reasons.push("the tests pass".to_owned()),
+        Proof::Tested | Proof::Passed => reasons.push("the tests pass".to_owned()),
         Proof::Failed => {
             level = RiskLevel::High;
             reasons.push("the tests fail".to_owned());
@@ -304,6 +307,13 @@ mod tests {
         assert_eq!(
             level(&[file("src/author.rs", 3)], Proof::Proved),
             RiskLevel::Low
+        );
+        assert_eq!(
+            risk(&[file("src/author.rs", 3)], Proof::Tested),
+            Risk {
+                level: RiskLevel::Low,
+                reasons: vec!["the tests pass".to_owned()],
+            }
         );
         // Without a test, that the others pass says little.
         assert_eq!(

@@ -127,6 +127,12 @@ impl Evidence {
         self.after.passed() && proved == Some(NewTestsVerdict::Proved)
     }
 
+    /// Whether all tests pass and the change adds some that cannot be run without it.
+    pub fn adds_tests(&self) -> bool {
+        let verdict = self.new_tests.as_ref().map(|tests| tests.verdict);
+        self.after.passed() && verdict == Some(NewTestsVerdict::InSource)
+    }
+
     /// Without what tests printed, but for the end of the output.
     #[must_use]
     pub fn without_messages(mut self) -> Self {

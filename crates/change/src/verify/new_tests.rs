@@ -12,6 +12,9 @@ pub enum NewTestsVerdict {
     Proved,
     /// The tests of the change pass without the rest of it, too.
     PassWithout,
+    /// There are more tests than before, in files that hold code, too: they cannot be run without
+    /// it.
+    InSource,
     /// The change has no test, and none that failed before passes now.
     NoTest,
     /// They were not run without the change.
@@ -25,7 +28,8 @@ pub struct NewTests {
     /// Files of tests that the change adds or changes.
     #[serde(default)]
     pub files: Vec<String>,
-    /// How many tests fail without the change and pass with it, where the output tells.
+    /// How many tests fail without the change and pass with it, where the output tells; how many
+    /// more there are, of those in source files.
     #[serde(default)]
     pub count: usize,
     /// Those of them that can be named.
@@ -70,14 +74,15 @@ impl NewTests {
     pub fn of_existing(before: &TestRun, after: &TestRun) -> Self {
         let proving = proving(before, after);
         let is_proof = !proving.is_empty() || (after.passed() && !before.passed());
+        let (verdict, count) = match more_tests(before, after) {
+            _ if is_proof => (NewTestsVerdict::Proved, proving.len()),
+            0 => (NewTestsVerdict::NoTest, 0),
+            more => (NewTestsVerdict::InSource, more),
+        };
         Self {
-            verdict: if is_proof {
-                NewTestsVerdict::Proved
-            } else {
-                NewTestsVerdict::NoTest
-            },
+            verdict,
             files: Vec::new(),
-            count: proving.len(),
+            count,
             names: failing(proving),
             without: None,
         }
@@ -113,6 +118,13 @@ impl NewTests {
             (NewTestsVerdict::PassWithout, _) => {
                 "The tests of this change pass without it, too: they do not prove it.".to_owned()
             }
+            (NewTestsVerdict::InSource, _) => {
+                let tests = if self.count == 1 { "test" } else { "tests" };
+                format!(
+                    "This change adds {} {tests} in source files, which cannot be run without it.",
+                    self.count
+                )
+            }
             (NewTestsVerdict::NoTest, _) => {
                 "This change has no test: no test was added or changed, and none that failed \
                  before passes now."
@@ -124,6 +136,17 @@ impl NewTests {
             }
         }
     }
+}
+
+/// How many tests one run has more than another, where both count them.
+fn more_tests(before: &TestRun, after: &TestRun) -> usize {
+    let all = |run: &TestRun| {
+        let counts = run.counts?;
+        Some(counts.passed.saturating_add(counts.failed))
+    };
+    let more = all(before).zip(all(after));
+    let more = more.map_or(0, |(before, after)| after.saturating_sub(before));
+    usize::try_from(more).unwrap_or(usize::MAX)
 }
 
 /// Tests that fail in one run and do not in the other.
@@ -143,7 +166,7 @@ fn proving<'a>(without: &'a TestRun, after: &'a TestRun) -> Vec<&'a TestFailure>
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Counts, *};
 
     fn run(exit_code: i32, failing: &[&str]) -> TestRun {
         TestRun {
@@ -198,5 +221,14 @@ mod tests {
         );
         let nothing = NewTests::of_existing(&run(0, &[]), &run(0, &[]));
         assert_eq!(nothing.verdict, NewTestsVerdict::NoTest);
+        let counted = |passed| TestRun {
+            counts: Some(Counts { passed, failed: 0 }),
+            ..run(0, &[])
+        };
+        let within = NewTests::of_existing(&counted(3), &counted(5));
+        assert_eq!(
+            within.sentence(),
+            "This change adds 2 tests in source files, which cannot be run without it."
+        );
     }
 }

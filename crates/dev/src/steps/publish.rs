@@ -143,6 +143,7 @@ impl Run {
         let proof = match proven {
             Proven::Not(_) => Proof::None,
             Proven::By(evidence) if evidence.is_proof() => Proof::Proved,
+            Proven::By(evidence) if evidence.adds_tests() => Proof::Tested,
             Proven::By(evidence) if evidence.after.passed() => Proof::Passed,
             Proven::By(_) => Proof::Failed,
         };

@@ -96,10 +96,10 @@ pub struct Agent {
 fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
     let spec = |tool: &Arc<dyn Tool>| ToolSpec {
         name: tool.name().to_owned(),
-        description: lines_for_tools(tool.description(), |name| tools.get(name).is_some()),
+        description: lines_for_tools(tool.description(), |name| tools.offers(name)),
         input_schema: tool.input_schema(),
     };
-    let on_this_side = tools.iter().filter(|tool| !tool.is_run_by_provider());
+    let on_this_side = tools.offered().filter(|tool| !tool.is_run_by_provider());
     on_this_side.map(spec).collect()
 }
 
@@ -138,6 +138,20 @@ impl Agent {
             self.parts.tools.add(tool);
         }
         self.specs = specs(&self.parts.tools);
+    }
+
+    /// Takes in what came, and tells the model of the tools for tasks as soon as it has made one.
+    /// What the provider cached of the conversation begins with the tools, so this is done once and
+    /// not undone.
+    async fn deliver(&mut self) -> Result<(), AgentError> {
+        self.parts.inbox.deliver(&mut self.transcript).await?;
+        if self.parts.tools.holds_back()
+            && self.parts.inbox.has_tasks().await
+            && self.parts.tools.offer_all()
+        {
+            self.specs = specs(&self.parts.tools);
+        }
+        Ok(())
     }
 
     pub fn session(&self) -> SessionId {
@@ -220,7 +234,7 @@ impl Agent {
             if stop.token().is_cancelled() {
                 return Ok(Ending::Interrupted);
             }
-            self.parts.inbox.deliver(&mut self.transcript).await?;
+            self.deliver().await?;
             if let Some(reached) = self.parts.limits.reached(tally.turns) {
                 return Ok(Ending::Limit(reached));
             }

@@ -22,6 +22,11 @@ pub trait Inbox: Send + Sync {
     /// come, so that the run can end. Returns false when `cancel` is cancelled. Nothing is
     /// delivered yet when it returns true.
     async fn wait(&self, cancel: &CancellationToken) -> bool;
+
+    /// Whether the agent has made tasks: only then are the tools that follow them of use.
+    async fn has_tasks(&self) -> bool {
+        false
+    }
 }
 
 /// Nothing ever comes.

@@ -32,6 +32,7 @@ mod events;
 mod gate;
 mod hand_over;
 mod inbox;
+mod instead;
 mod limits;
 mod long_answer;
 pub mod mcp;

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use codespar_policy::{
-    Access, AccessRequest, Decision, Lifetime, RuleKind, RuleSource, Scope, decide,
+    Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide,
 };
 use codespar_protocol::{Answer, EntryBody, Event, PermissionDenial, PermissionRequest, ToolUse};
 use codespar_tools::{Effect, Intent, Tool, ToolOutput, sandbox::Approval};
@@ -29,6 +29,29 @@ pub(crate) struct Permitted {
     pub(crate) approval: Approval,
     /// The call in one line, for people.
     summary: String,
+}
+
+/// A call that may not be made.
+struct Refusal {
+    reason: String,
+    by: RefusedBy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RefusedBy {
+    /// The rules, or that there was nobody to ask.
+    Rules,
+    /// The user, who has seen the call.
+    Person,
+}
+
+impl Refusal {
+    fn by_rules(reason: String) -> Self {
+        Self {
+            reason,
+            by: RefusedBy::Rules,
+        }
+    }
 }
 
 impl Permitted {
@@ -127,7 +150,7 @@ impl Agent {
                     summary: intent.summary,
                 })
             }
-            Err(reason) => {
+            Err(Refusal { reason, by }) => {
                 let denial = PermissionDenial {
                     tool_name: tool.name().to_owned(),
                     tool_use_id: call.id.clone(),
@@ -139,24 +162,15 @@ impl Agent {
                     tree.tree().deny(denial.clone());
                 }
                 self.emit(Event::PermissionDenied(denial));
-                let free = self.what_is_free();
-                Err((
-                    call,
-                    ToolOutput::error(format!("permission denied: {reason}{free}")),
-                ))
+                let mut message = format!("permission denied: {reason}");
+                if by == RefusedBy::Rules
+                    && let Some(instead) = self.free_instead(&*tool, &intent)
+                {
+                    message.push('\n');
+                    message.push_str(&instead);
+                }
+                Err((call, ToolOutput::error(message)))
             }
-        }
-    }
-
-    /// What a denial adds, so that the model does not try one way after the other.
-    fn what_is_free(&self) -> String {
-        match self.parts.scope.lifetime {
-            Lifetime::Kept => String::new(),
-            Lifetime::ThrowAway => format!(
-                ". Free here, without asking: every file in {}, and every command that the sandbox \
-                 confines and no rule forbids",
-                self.parts.scope.root.display()
-            ),
         }
     }
 
@@ -174,7 +188,7 @@ impl Agent {
         Ok(())
     }
 
-    /// The error is the reason of the refusal. Waits for an answer without a limit of its own; when
+    /// Waits for an answer without a limit of its own; when
     /// the run is stopped the question is withdrawn, except in a hand-over, where the next process
     /// waits for it.
     async fn allowed(
@@ -183,10 +197,10 @@ impl Agent {
         tool: &dyn Tool,
         intent: &Intent,
         stop: &Stop,
-    ) -> Result<Approval, String> {
+    ) -> Result<Approval, Refusal> {
         let (reason, suggested) = match self.decide(&call.name, tool, intent) {
             Decision::Allow { .. } => return Ok(Approval::Rules),
-            Decision::Deny { reason } => return Err(reason),
+            Decision::Deny { reason } => return Err(Refusal::by_rules(reason)),
             Decision::Ask { reason, suggested } => (reason, suggested),
         };
         let question = PermissionRequest {
@@ -222,16 +236,21 @@ impl Agent {
                 }
                 Ok(Approval::Person)
             }
-            Answer::No { reason: None } => Err(format!("the user declined ({reason})")),
+            Answer::No { reason: None } => Err(Refusal {
+                reason: format!("the user declined ({reason})"),
+                by: RefusedBy::Person,
+            }),
             // The store lets no such answer through.
-            Answer::Text { .. } | Answer::Form { .. } => Err(reason),
-            Answer::No { reason: Some(note) } => Err(format!("{reason}; {note}")),
+            Answer::Text { .. } | Answer::Form { .. } => Err(Refusal::by_rules(reason)),
+            Answer::No { reason: Some(note) } => {
+                Err(Refusal::by_rules(format!("{reason}; {note}")))
+            }
         }
     }
 
     /// What the rules say about a call. Where the model called the tool by another name, a rule
     /// that denies that name holds too.
-    fn decide(&self, called_as: &str, tool: &dyn Tool, intent: &Intent) -> Decision {
+    pub(crate) fn decide(&self, called_as: &str, tool: &dyn Tool, intent: &Intent) -> Decision {
         let scope = self.scope(intent);
         let by_name = |name: &str| {
             let request = AccessRequest {

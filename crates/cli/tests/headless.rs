@@ -10,8 +10,8 @@
 mod common;
 
 use codespar_protocol::Usage;
-use codespar_testkit::{Fault, Script, Turn};
-use common::{Bench, json_lines, tool_results};
+use codespar_testkit::{AfterLast, Conversation, Fault, Gate, Matcher, Script, Turn};
+use common::{Bench, PATIENCE, json_lines, tool_results, wait_for};
 use serde_json::json;
 
 fn usage(input: u64, output: u64, read: u64) -> Usage {
@@ -87,43 +87,134 @@ fn a_fifty_turn_loop_streams_to_its_result_with_usage_and_cost() {
     }
 }
 
+/// What the model is told of before it has made a task.
+const AT_FIRST: [&str; 12] = [
+    "Read",
+    "Write",
+    "Edit",
+    "LS",
+    "Glob",
+    "Grep",
+    "Bash",
+    "WebFetch",
+    "TodoWrite",
+    "Skill",
+    "TaskCreate",
+    "Task",
+];
+
+/// What follows from a task.
+const WITH_TASKS: [&str; 8] = [
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "TaskStop",
+    "TaskOutput",
+    "TeamCreate",
+    "TeamDelete",
+    "SendMessage",
+];
+
+#[test]
+fn tools_for_tasks_are_described_once_there_is_one_and_can_be_called_before() {
+    let sorted = |mut names: Vec<&str>| {
+        names.sort_unstable();
+        names.join(" ")
+    };
+    let all = sorted([&AT_FIRST[..], &WITH_TASKS].concat());
+    let command = json!({"command": "echo hi", "run_in_background": true});
+    let script = Script::new()
+        .turn(Turn::tool("TaskList", &json!({})))
+        .turn(Turn::tool("Bash", &command))
+        .turn(Turn::text("waiting"))
+        .after_last(AfterLast::Repeat);
+    let bench = Bench::new(script);
+    let (lines, code) = bench.stream(&["-p", "go", "--allowedTools", "Bash"]);
+    assert_eq!(code, Some(0), "{lines:?}");
+    // The list of the run is what the agent has, described or not.
+    let listed = lines[0]["tools"].as_array().unwrap().iter();
+    let listed = listed.map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(sorted(listed), all);
+    let requests = bench.server.requests();
+    assert_eq!(requests[1].newest_tool_results()[0].text, "no tasks");
+    for request in &requests[..2] {
+        assert_eq!(request.tool_names(), AT_FIRST);
+    }
+    for request in &requests[2..] {
+        assert_eq!(sorted(request.tool_names()), all);
+    }
+    // A resumed session has its task from the start; so has one whose user named the tools.
+    let session = lines[0]["session_id"].as_str().unwrap();
+    bench.run(&["-p", "more", "--resume", session]);
+    let resumed = bench.server.last_request().unwrap();
+    assert_eq!(sorted(resumed.tool_names()), all);
+    bench.run(&["-p", "new", "--allowedTools", "TeamCreate,SendMessage"]);
+    let named = bench.server.last_request().unwrap();
+    let wanted = [&AT_FIRST[..], &["TeamCreate", "SendMessage"]].concat();
+    assert_eq!(sorted(named.tool_names()), sorted(wanted));
+}
+
+/// Two agents in the background: one request to start them, one in which the parent has nothing
+/// more to do, one when both have ended. None while they work.
+#[test]
+fn waiting_for_agents_in_the_background_costs_no_request() {
+    let gate = Gate::closed();
+    let start =
+        |prompt: &str| json!({"description": "d", "prompt": prompt, "run_in_background": true});
+    let child = |prompt: &str| Conversation::new(prompt, Matcher::first_user_contains(prompt));
+    let script = Script::new()
+        .turn(
+            Turn::new()
+                .and_tool("Task", &start("first child"))
+                .and_tool("Task", &start("second child")),
+        )
+        .turn(Turn::text("started"))
+        .turn(Turn::text("done"))
+        .after_last(AfterLast::Repeat)
+        .conversation(
+            child("first child")
+                .turn(Turn::tool(
+                    "Bash",
+                    &json!({"command": "sleep 1; echo x | wc -l"}),
+                ))
+                .turn(Turn::text("one").held_by(&gate)),
+        )
+        .conversation(child("second child").turn(Turn::text("two").held_by(&gate)));
+    let bench = Bench::new(script);
+    let running = bench.start(&["-p", "go", "--allowedTools", "Bash"]);
+    let of_parent = || {
+        let requests = bench.server.requests();
+        let is_parents = |request: &&codespar_testkit::CapturedRequest| {
+            request.messages()[0].to_string().contains("go")
+        };
+        requests.iter().filter(is_parents).count()
+    };
+    wait_for("both at work", || bench.server.requests().len() == 5);
+    assert_eq!(of_parent(), 2);
+    gate.open();
+    let finished = running.wait(PATIENCE).unwrap();
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    // The ends may come together or one after the other.
+    assert!((3..=4).contains(&of_parent()), "{}", of_parent());
+}
+
 #[test]
 fn the_first_request_is_small_and_caches_what_repeats() {
     let bench = Bench::new(Script::new().turn(Turn::text("hi")));
     bench.run(&["-p", "hello"]);
     let request = bench.server.last_request().unwrap();
+    let sizes: Vec<(&str, usize)> = request.json()["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| (tool["name"].as_str().unwrap(), tool.to_string().len()))
+        .collect();
     assert!(
-        request.body().len() <= 16 * 1024,
-        "{} bytes",
+        request.body().len() <= 10 * 1024,
+        "{} bytes: {sizes:?}",
         request.body().len()
     );
-    let tools = [
-        "Read",
-        "SendMessage",
-        "Write",
-        "Edit",
-        "LS",
-        "Glob",
-        "Grep",
-        "Bash",
-        "WebFetch",
-        "TodoWrite",
-        "Skill",
-        "Task",
-        "TaskCreate",
-        "TaskGet",
-        "TaskList",
-        "TaskUpdate",
-        "TeamCreate",
-        "TeamDelete",
-        "TaskStop",
-        "TaskOutput",
-    ];
-    let mut names = request.tool_names();
-    names.sort_unstable();
-    let mut wanted = tools.to_vec();
-    wanted.sort_unstable();
-    assert_eq!(names, wanted);
+    assert_eq!(request.tool_names(), AT_FIRST);
     let body = request.json();
     assert!(body["tools"].as_array().unwrap().last().unwrap()["cache_control"].is_object());
     assert!(body["system"][0]["cache_control"].is_object());

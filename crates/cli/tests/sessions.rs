@@ -398,12 +398,12 @@ fn killed_after_reading(bench: &Bench) -> String {
     first["session_id"].as_str().unwrap().to_owned()
 }
 
-/// Reads `a.txt`, and edits it after a call that hangs.
-fn read_hang_edit() -> Script {
-    let edit = json!({"file_path": "a.txt", "old_string": "one", "new_string": "two"});
+/// Reads `a.txt`, and writes it after a call that hangs.
+fn read_hang_write() -> Script {
+    let write = json!({"file_path": "a.txt", "content": "two\n"});
     Script::of([
         Turn::tool("Read", &json!({"file_path": "a.txt"})),
-        Turn::tool("Edit", &edit).fault(codespar_testkit::Fault::HangBeforeHeaders),
+        Turn::tool("Write", &write).fault(codespar_testkit::Fault::HangBeforeHeaders),
         Turn::text("done"),
     ])
 }
@@ -417,18 +417,18 @@ fn resumed(bench: &Bench, session: &str) -> String {
 }
 
 #[test]
-fn a_resumed_agent_edits_what_it_had_read_before_it_was_killed() {
-    let bench = Bench::new(read_hang_edit());
+fn a_resumed_agent_writes_what_it_had_read_before_it_was_killed() {
+    let bench = Bench::new(read_hang_write());
     let file = bench.file("a.txt", "one\n");
     let session = killed_after_reading(&bench);
     let result = resumed(&bench, &session);
-    assert!(result.starts_with("Edited a.txt"), "{result}");
+    assert!(result.starts_with("Updated a.txt"), "{result}");
     assert_eq!(std::fs::read_to_string(file).unwrap(), "two\n");
 }
 
 #[test]
-fn a_resumed_agent_does_not_edit_what_was_changed_since_it_had_read_it() {
-    let bench = Bench::new(read_hang_edit());
+fn a_resumed_agent_does_not_write_what_was_changed_since_it_had_read_it() {
+    let bench = Bench::new(read_hang_write());
     let file = bench.file("a.txt", "one\n");
     let session = killed_after_reading(&bench);
     std::fs::write(&file, "one, but not the same\n").unwrap();

@@ -23,6 +23,15 @@ const READERS: &[&str] = &[
 /// Subcommands of git that only read.
 const GIT_READERS: &[&str] = &["status", "log", "diff", "show"];
 
+/// The free commands in a sentence, for an agent that was denied another one.
+pub fn free_commands() -> String {
+    format!(
+        "{} and git {}, alone and in pipelines, with options that only read",
+        READERS.join(", "),
+        GIT_READERS.join("|")
+    )
+}
+
 /// What a command that only reads would read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reads {

@@ -38,6 +38,7 @@ mod touch;
 
 pub use access::{Access, AccessRequest, Lifetime, RepositoryScope, SandboxState, Scope};
 pub use decide::{Decision, decide};
+pub use free::free_commands;
 pub use leak::Leak;
 pub use mode::{Mode, ModeError};
 pub use paths::{is_inside, normalise};

@@ -176,7 +176,11 @@ impl Project {
             root: setup.root.clone(),
             cwd: setup.cwd.clone(),
             user_dirs,
-            tools: setup.tools.names().into_iter().map(str::to_owned).collect(),
+            tools: setup
+                .tools
+                .offered()
+                .map(|tool| tool.name().to_owned())
+                .collect(),
             skills: self.skills.listing(),
             append: (!append.is_empty()).then(|| append.join("\n\n")),
             hidden,

@@ -231,7 +231,7 @@ impl Make<'_> {
         tools: &Registry,
     ) -> Result<String, String> {
         let kind = &self.permissions.kind;
-        let prompt = lines_for_tools(&kind.prompt, |tool| tools.get(tool).is_some());
+        let prompt = lines_for_tools(&kind.prompt, |tool| tools.offers(tool));
         let mut parts = vec![prompt];
         parts.extend(scratchpad.map(|pad| format!("Scratchpad: {}", pad.display())));
         if let Some(worktree) = &place.worktree {
@@ -250,7 +250,7 @@ impl Make<'_> {
 
     /// The tools of a teammate replace those of the same name, as far as its kind has them; the
     /// ones without which it could not work are added after the filter. What is denied is taken
-    /// away last, from all.
+    /// away last, from all. A kind that lists its tools has them described from the start.
     fn tools(&self, caller: &Caller, member: Option<&TeamMember>) -> Registry {
         let hub: &Arc<TaskHub> = &self.project.hub;
         let kind = &self.permissions.kind;
@@ -280,7 +280,11 @@ impl Make<'_> {
         };
         add_all(&mut all, team.always);
         let denied = [&self.permissions.denied_tools[..], &self.project.denied[..]].concat();
-        with_aliases(with_shell(all.filtered(None, &denied), hub, caller))
+        let mut all = all.filtered(None, &denied);
+        if member.is_none() && !matches!(kind.tools, ToolSet::Only(_)) {
+            self.project.hold_back_task_tools(&mut all);
+        }
+        with_aliases(with_shell(all, hub, caller))
     }
 
     /// The call names a model, else the kind, else it is that of the session.

@@ -47,9 +47,14 @@ impl Project {
             at_end,
             expects_earlier: OnceCell::new(),
         };
+        let mut tools = self.session_tools(session.mode, &caller);
+        // At a terminal the user may ask for a team or a list at any time.
+        if at_end == AtEnd::Wait && session.mode == SessionMode::Normal {
+            self.hold_back_task_tools(&mut tools);
+        }
         let setup = AgentSetup {
             role,
-            tools: self.session_tools(session.mode, &caller),
+            tools,
             choice: self.provider.choice.clone(),
             mode: self.mode,
             limits: RunLimits {

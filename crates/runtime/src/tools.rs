@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use codespar_agent::AgentDefinition;
-use codespar_policy::{Mode, RuleSet};
+use codespar_policy::{Mode, RuleKind, RuleSet};
 use codespar_protocol::SessionMode;
 use codespar_tasks::{
-    AgentKind, Caller, MakesTasks, TaskHub, ToolSet, builtin_kinds, coordinator_tools, shell_tool,
-    subagent_tools, task_tools, team_tools,
+    AgentKind, Caller, MakesTasks, TOOLS_FOR_MADE_TASKS, TaskHub, ToolSet, builtin_kinds,
+    coordinator_tools, shell_tool, subagent_tools, task_tools, team_tools,
 };
 use codespar_tools::{Registry, Tool, WebSearch, standard_tools};
 
@@ -75,6 +75,19 @@ impl Project {
         self.add_web_search(&mut tools, &self.rules.read(), self.mode);
         let tools = tools.filtered(None, &self.denied);
         with_aliases(with_shell(tools, &self.hub, caller))
+    }
+
+    /// The tools for tasks that were made are described when there is one, except those that an
+    /// allow rule names: somebody means them to be used.
+    pub(crate) fn hold_back_task_tools(&self, tools: &mut Registry) {
+        let rules = self.rules.read();
+        let is_named = |name: &str| {
+            rules
+                .list(RuleKind::Allow)
+                .any(|(rule, _)| rule.tool() == name)
+        };
+        let unnamed = TOOLS_FOR_MADE_TASKS.into_iter();
+        tools.hold_back(unnamed.filter(|name| !is_named(name)));
     }
 
     /// Where the provider searches the web and the agent's rules allow it.

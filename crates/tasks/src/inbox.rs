@@ -58,6 +58,15 @@ impl Inbox for TaskInbox {
         Ok(notified || mailed)
     }
 
+    /// Also those of earlier processes. An error of the store counts as no: the tools can be called
+    /// all the same.
+    async fn has_tasks(&self) -> bool {
+        match self.hub.scheduler().is_running() {
+            true => self.made_tasks().await.unwrap_or(false),
+            false => self.may_be_notified().await.unwrap_or(false),
+        }
+    }
+
     /// Returns true as soon as there is something to deliver. False ends the run: the agent does
     /// not wait at its end, nothing is under way that could still report, the store fails, or the
     /// run is cancelled.
@@ -138,16 +147,17 @@ impl TaskInbox {
         if self.hub.scheduler().is_running() {
             return Ok(true);
         }
-        let look = || async {
-            let store = self.hub.store();
-            let filter = TaskFilter {
-                session_id: Some(self.session),
-                limit: Some(1),
-                ..TaskFilter::default()
-            };
-            Ok(!store.tasks(filter).await?.is_empty())
-        };
+        let look = || self.made_tasks();
         self.expects_earlier.get_or_try_init(look).await.copied()
+    }
+
+    async fn made_tasks(&self) -> Result<bool, StoreError> {
+        let filter = TaskFilter {
+            session_id: Some(self.session),
+            limit: Some(1),
+            ..TaskFilter::default()
+        };
+        Ok(!self.hub.store().tasks(filter).await?.is_empty())
     }
 
     async fn mail(&self, transcript: &mut Transcript) -> Result<bool, StoreError> {

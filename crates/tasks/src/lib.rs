@@ -62,8 +62,8 @@ pub use scheduler::{RunnerLimits, Scheduler};
 pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};
 pub use tools::{
-    MakesTasks, TeammateTools, coordinator_tools, shell_tool, subagent_tools, task_tools,
-    team_tools, teammate_tools,
+    MakesTasks, TOOLS_FOR_MADE_TASKS, TeammateTools, coordinator_tools, shell_tool, subagent_tools,
+    task_tools, team_tools, teammate_tools,
 };
 pub use vital::available_runners;
 pub use workflow::{

@@ -94,7 +94,8 @@ async fn the_end_of_a_background_subagent_is_told_once_also_after_a_second_run()
         "success": true,
         "agentId": task.task_id,
         "outputFile": task.output_file,
-        "status": "running in the background; a notification comes at its end",
+        "status": "running in the background; a notification comes at its end. Do not poll or wait \
+                   for it: with nothing else to do, end your turn",
     });
     assert_eq!(parsed(launched), expected);
     let notice = TaskNotification {

@@ -116,12 +116,41 @@ impl Bash {
 #[serde(deny_unknown_fields)]
 struct Input {
     command: String,
-    /// Milliseconds; 120000 by default, 600000 at most
+    /// Milliseconds; 120000 by default, 600000 at most unless in the background
     timeout: Option<u64>,
     /// What it does, in a few words
     description: Option<String>,
     /// Return at once; a notification comes at its end
     run_in_background: Option<bool>,
+}
+
+/// How long a command is waited for.
+#[derive(Clone, Copy)]
+struct Patience {
+    timeout: Duration,
+    /// Whether it could run in the background instead.
+    background: bool,
+}
+
+impl Patience {
+    /// What is said about a command that took longer: with what it could be run again.
+    fn exceeded(self) -> String {
+        let mut ways = Vec::new();
+        if self.timeout < Duration::from_millis(LONGEST_TIMEOUT) {
+            ways.push(format!("a longer `timeout` (up to {LONGEST_TIMEOUT})"));
+        }
+        if self.background {
+            ways.push("`run_in_background`".to_owned());
+        }
+        let ways = match ways.as_slice() {
+            [] => "a command that takes less".to_owned(),
+            ways => ways.join(" or "),
+        };
+        format!(
+            "stopped: still running after {} ms. Run it again with {ways}.",
+            self.timeout.as_millis()
+        )
+    }
 }
 
 /// A call whose input is as it must be.
@@ -142,8 +171,8 @@ impl Tool for Bash {
     fn description(&self) -> &str {
         "Runs a shell command and returns its output (stdout and stderr). The working directory \
          carries over to the next call, other shell state does not. Writes are limited to the \
-         workspace and $TMPDIR; there is no network unless it was allowed. No input can be given. \
-         Background processes end with the command.\n\
+         workspace and $TMPDIR; no network unless allowed; no input. Processes left in the \
+         background end with the command.\n\
          {{needs Read, Edit}}Use Read and Edit rather than cat and sed.\n\
          {{needs Glob, Grep}}Use Glob and Grep rather than find and grep."
     }
@@ -188,7 +217,11 @@ impl Tool for Bash {
         } else {
             let timeout = checked.timeout;
             let timeout = timeout.unwrap_or(Duration::from_millis(DEFAULT_TIMEOUT));
-            run(&checked.command, timeout, &call, context).await
+            let patience = Patience {
+                timeout,
+                background: self.background.is_ok(),
+            };
+            run(&checked.command, patience, &call, context).await
         };
         done.unwrap_or_else(ToolOutput::from)
     }
@@ -260,7 +293,7 @@ pub fn shell_launch(
 /// leaves the directory as it was and the next command gets a new note.
 async fn run(
     command: &str,
-    timeout: Duration,
+    patience: Patience,
     call: &Call,
     context: &Context,
 ) -> Result<ToolOutput, ToolError> {
@@ -275,7 +308,7 @@ async fn run(
     };
     let note = note.map_err(|error| failed(&error))?;
     let script = note.script(command).map_err(|error| failed(&error))?;
-    let launch = shell_launch(&script, &cwd, context, timeout, call.approval)?;
+    let launch = shell_launch(&script, &cwd, context, patience.timeout, call.approval)?;
     let mut capture = Capture::new(context.output_dir(), "Bash", context.redactor());
     let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
         .await
@@ -284,7 +317,7 @@ async fn run(
         *context.cwd_note().lock() = Some(note);
         move_to(context, ended_in, &cwd, &mut notes);
     }
-    Ok(tell(&capture.finish(), &ended, timeout, notes))
+    Ok(tell(&capture.finish(), &ended, patience, notes))
 }
 
 /// Where the command starts: where the last one ended, or the root if that is gone.
@@ -334,19 +367,12 @@ fn environment(context: &Context, cwd: &Path) -> Vec<(OsString, OsString)> {
 
 /// The result for the model: output, then how the command ended, then what else happened. A command
 /// that changed protected paths has failed whatever its exit code, because they were put back.
-fn tell(output: &str, ended: &Ended, timeout: Duration, mut notes: Vec<String>) -> ToolOutput {
+fn tell(output: &str, ended: &Ended, patience: Patience, mut notes: Vec<String>) -> ToolOutput {
     let (mut is_error, how) = match ended.ending {
         Ending::Exited(0) => (false, None),
         Ending::Exited(code) => (true, Some(exit_code(code))),
         Ending::Signalled(signal) => (true, Some(format!("killed by signal {signal}"))),
-        Ending::TimedOut => (
-            true,
-            Some(format!(
-                "stopped: still running after {} ms. A longer `timeout` can be given, up to \
-                 {LONGEST_TIMEOUT}.",
-                timeout.as_millis()
-            )),
-        ),
+        Ending::TimedOut => (true, Some(patience.exceeded())),
         Ending::Cancelled => (true, Some("stopped: cancelled".to_owned())),
     };
     if !ended.leftovers.is_empty() {

@@ -1,7 +1,8 @@
 //! Edit: one text of a file for another.
 //!
-//! An edit is safe against three mistakes. The file must have been read and not have changed since
-//! ([`FileLedger`]). The old text must be found in exactly one place, or everywhere on request
+//! An edit is safe against three mistakes. The file must not have changed since it was read; one
+//! that was not read is edited only where the old text is in it exactly once, or in lines that were
+//! shown ([`FileLedger`]). The old text must be found in exactly one place, or everywhere on request
 //! (`matching`). And where the file was shown with its secrets redacted, marks in the edit are
 //! turned back into the secrets they stand for, or the edit is refused.
 //!
@@ -16,7 +17,7 @@
 mod multi;
 mod notebook;
 
-use std::{path::Path, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_policy::{Access, Redactor};
@@ -25,7 +26,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    Call, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, blocking, input,
+    Call, Context, Effect, FileLedger, Intent, LedgerProblem, Tool, ToolError, ToolOutput,
+    blocking, input,
     ledger::HASHED_BYTES,
     matching::{MatchFailure, Replaced, Rung},
     paths,
@@ -42,6 +44,9 @@ const SHOWN: usize = 20;
 /// Characters of a shown line.
 const SHOWN_CHARS: usize = 300;
 
+const NOT_READ: &str = "it has not been read yet, and the text to replace is not in it exactly \
+                        once; read it first";
+
 pub(crate) struct Edit;
 
 /// One replacement, as `Input` has it, without the file.
@@ -57,6 +62,27 @@ struct Replacement {
 struct Change {
     text: String,
     report: String,
+    grounds: Grounds,
+}
+
+/// What shows that the author of an edit knew the text, without having read the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Grounds {
+    /// Every old text was there once, to the letter.
+    Exact,
+    /// Whoever saw these lines, from 1, knew it.
+    Lines(Range<usize>),
+    None,
+}
+
+impl Grounds {
+    fn of(replaced: &Replaced) -> Self {
+        match (replaced.count, replaced.rung) {
+            (1, Rung::Exact) => Self::Exact,
+            (1, _) => Self::Lines(replaced.first_line..replaced.first_line + replaced.old_lines),
+            _ => Self::None,
+        }
+    }
 }
 
 /// What a call asks for.
@@ -106,6 +132,7 @@ impl Request {
                 let replaced = multi::one(original, edit, redactor)?;
                 let report = report(name, &replaced);
                 Ok(Change {
+                    grounds: Grounds::of(&replaced),
                     text: replaced.text,
                     report,
                 })
@@ -131,7 +158,6 @@ struct Input {
     /// Exact text of the file, unique unless replace_all; empty only for a new file
     old_string: String,
     new_string: String,
-    /// Replace every occurrence
     replace_all: Option<bool>,
 }
 
@@ -142,8 +168,8 @@ impl Tool for Edit {
     }
 
     fn description(&self) -> &str {
-        "Replaces old_string by new_string in a file that was read before. Copy old_string from \
-         Read without the line numbers, with as much around it as makes it unique."
+        "Replaces old_string by new_string in a file. Copy old_string from the file, without line \
+         numbers, with as much around it as makes it unique."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {
@@ -217,18 +243,37 @@ fn edit(
     if before.metadata.len() > HASHED_BYTES {
         return Err(not_edited(&name, &"it is too long for Edit; use a command"));
     }
-    if !before.content.is_empty() {
-        let seen = ledger.check(path, &before.metadata, &before.content);
+    let seen = match before.content.is_empty() {
+        true => Ok(()),
+        false => ledger.check(path, &before.metadata, &before.content),
+    };
+    let is_unread = seen == Err(LedgerProblem::NotRead);
+    if !is_unread {
         seen.map_err(|problem| not_edited(&name, &problem))?;
     }
     let original = std::str::from_utf8(&before.content)
         .map_err(|_| not_edited(&name, &"it is not UTF-8 text; use a command"))?;
     let change = request.applied(&name, original, redactor);
+    if is_unread {
+        let is_known = change.as_ref().is_ok_and(|change| match &change.grounds {
+            Grounds::Exact => true,
+            Grounds::Lines(lines) => ledger.has_shown(path, original, lines.clone()),
+            Grounds::None => false,
+        });
+        if !is_known {
+            // Why it does not fit would show what nobody has read.
+            return Err(not_edited(&name, &NOT_READ));
+        }
+    }
     let change = change.map_err(|reason| not_edited(&name, &reason))?;
     if change.text == original {
         return Err(not_edited(&name, &MatchFailure::NoChange));
     }
     target.save(path, change.text.as_bytes(), ledger)?;
+    if is_unread {
+        // It has seen its own change and nothing else, which is too little to write it whole.
+        ledger.forget(path);
+    }
     Ok(change.report)
 }
 

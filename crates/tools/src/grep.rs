@@ -24,7 +24,7 @@ pub(crate) struct Grep;
 struct Input {
     /// Regular expression, ripgrep's syntax
     pattern: String,
-    /// File or directory; default: the current directory
+    /// Default: the current directory
     path: Option<String>,
     /// Only files like *.ts or src/**/*.{rs,toml}
     glob: Option<String>,
@@ -33,19 +33,14 @@ struct Input {
     file_type: Option<String>,
     /// Default: files_with_matches
     output_mode: Option<OutputMode>,
-    /// Lines after
     #[serde(rename = "-A")]
     after: Option<usize>,
-    /// Lines before
     #[serde(rename = "-B")]
     before: Option<usize>,
-    /// Lines around
     #[serde(rename = "-C")]
     around: Option<usize>,
-    /// Match upper and lower case alike
     #[serde(rename = "-i")]
     ignore_case: Option<bool>,
-    /// Line numbers; default: true
     #[serde(rename = "-n")]
     line_numbers: Option<bool>,
     /// Matches may span lines
@@ -71,7 +66,8 @@ impl Tool for Grep {
 
     fn description(&self) -> &str {
         "Searches file contents, files that .gitignore names and binary files left out. Gives \
-         files (newest first), matching lines (content) or counts. -A, -B, -C and -n are for content."
+         files (newest first), matching lines (content) or counts. -i ignores case; for content \
+         -A, -B and -C add lines after, before and around, and -n (default) numbers them."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {
@@ -101,11 +97,11 @@ impl Tool for Grep {
             let input: Input = input::parse(&call.input)?;
             let path = call.path()?;
             let cwd = context.cwd();
-            let hidden = context.hidden().clone();
+            let (hidden, ledger) = (context.hidden().clone(), context.ledger().clone());
             blocking::look(call.cancel, move |cancel| {
                 let matcher = search::matcher(&input)?;
                 let hits = search::hits(&input, &path, &cwd, &hidden, &matcher, cancel)?;
-                report::report(&input, hits, &path, &cwd, &matcher, cancel)
+                report::report(&input, hits, &path, &cwd, &matcher, &ledger, cancel)
             })
             .await
         };

@@ -4,13 +4,18 @@
 //! they replace a file, so an agent cannot overwrite what the user or another program changed after
 //! it looked. A command that changes a file makes it "changed" as well: it has to be read again.
 //!
+//! Edit has two exceptions for a file that was never read. A text that is in it exactly once is
+//! known to whoever wrote it down; and lines that Grep showed were seen, as long as they are what
+//! they were. Neither makes the file a read one.
+//!
 //! The records survive a restart by way of the transcript ([`FileLedger::seen`],
-//! [`FileLedger::restore`]). They are per agent: what one has read, another has not.
+//! [`FileLedger::restore`]), single lines excepted. They are per agent: what one has read, another has not.
 
 use std::{
     collections::HashMap,
     fs::Metadata,
     hash::{DefaultHasher, Hasher},
+    ops::Range,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -25,7 +30,17 @@ pub(crate) const HASHED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The files an agent has seen, as it saw them. Clones share one ledger.
 #[derive(Debug, Clone, Default)]
-pub struct FileLedger(Arc<Mutex<HashMap<PathBuf, Seen>>>);
+pub struct FileLedger(Arc<Mutex<Records>>);
+
+#[derive(Debug, Default)]
+struct Records {
+    files: HashMap<PathBuf, Seen>,
+    /// Of files that were not read: hashes of single lines by their number, from 1.
+    lines: HashMap<PathBuf, HashMap<usize, u128>>,
+}
+
+/// Lines of one file that are remembered.
+const MOST_LINES: usize = 5_000;
 
 /// Why a file may not be overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -65,13 +80,48 @@ impl FileLedger {
             Some(hash) => Seen::Content(hash.finish()),
             None => Seen::of_long(metadata),
         };
-        self.0.lock().insert(path.to_owned(), seen);
+        let mut records = self.0.lock();
+        records.lines.remove(path);
+        records.files.insert(path.to_owned(), seen);
+    }
+
+    /// Remembers that one line of the file was shown.
+    pub(crate) fn record_line(&self, path: &Path, number: usize, line: &str) {
+        let mut records = self.0.lock();
+        if !records.lines.contains_key(path) {
+            records.lines.insert(path.to_owned(), HashMap::new());
+        }
+        if let Some(lines) = records.lines.get_mut(path)
+            && lines.len() < MOST_LINES
+        {
+            lines.insert(number, hash_of(line.as_bytes()));
+        }
+    }
+
+    /// Whether each of these lines of a text, numbered from 1, was shown as it is there.
+    pub(crate) fn has_shown(&self, path: &Path, text: &str, lines: Range<usize>) -> bool {
+        let records = self.0.lock();
+        let Some(shown) = records.lines.get(path) else {
+            return false;
+        };
+        let (first, count) = (lines.start, lines.len());
+        let there = text.lines().skip(first.saturating_sub(1)).take(count);
+        let is_shown =
+            |(number, line): &(usize, &str)| shown.get(number) == Some(&hash_of(line.as_bytes()));
+        count > 0 && (first..).zip(there).filter(is_shown).count() == count
+    }
+
+    /// The file counts as unread again.
+    pub(crate) fn forget(&self, path: &Path) {
+        let mut records = self.0.lock();
+        records.files.remove(path);
+        records.lines.remove(path);
     }
 
     /// A file as it was seen, for the transcript. A file too long to hash is not kept: whoever
     /// resumes reads it again.
     pub fn seen(&self, path: &Path) -> Option<SeenFile> {
-        match self.0.lock().get(path)? {
+        match self.0.lock().files.get(path)? {
             Seen::Content(hash) => Some(SeenFile {
                 path: path.to_str()?.to_owned(),
                 content: format!("{hash:032x}"),
@@ -87,7 +137,7 @@ impl FileLedger {
             let hash = u128::from_str_radix(&file.content, 16).ok()?;
             Some((PathBuf::from(&file.path), Seen::Content(hash)))
         });
-        self.0.lock().extend(known);
+        self.0.lock().files.extend(known);
     }
 
     /// Checks that the file, now with this content, is as it was seen. A file that was only
@@ -98,14 +148,10 @@ impl FileLedger {
         metadata: &Metadata,
         content: &[u8],
     ) -> Result<(), LedgerProblem> {
-        let seen = self.0.lock().get(path).copied();
+        let seen = self.0.lock().files.get(path).copied();
         let seen = seen.ok_or(LedgerProblem::NotRead)?;
         let unchanged = match seen {
-            Seen::Content(before) => {
-                let mut hash = ContentHash::default();
-                hash.update(content);
-                hash.finish() == before
-            }
+            Seen::Content(before) => hash_of(content) == before,
             Seen::Stat { .. } => Seen::of_long(metadata) == seen,
         };
         if unchanged {
@@ -117,12 +163,12 @@ impl FileLedger {
 
     /// Whether the file was read.
     pub fn has_read(&self, path: &Path) -> bool {
-        self.0.lock().contains_key(path)
+        self.0.lock().files.contains_key(path)
     }
 
     /// Every file read or written so far, in order of name.
     pub fn paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = self.0.lock().keys().cloned().collect();
+        let mut paths: Vec<PathBuf> = self.0.lock().files.keys().cloned().collect();
         paths.sort_unstable();
         paths
     }
@@ -137,6 +183,12 @@ impl Seen {
             inode: metadata.ino(),
         }
     }
+}
+
+fn hash_of(content: &[u8]) -> u128 {
+    let mut hash = ContentHash::default();
+    hash.update(content);
+    hash.finish()
 }
 
 /// A 128-bit hash of a content, fed in pieces: enough against accidents, which is all it is for.
@@ -197,6 +249,20 @@ mod tests {
         fs::write(&path, "two").unwrap();
         assert_eq!(check(&ledger, &path), Err(LedgerProblem::Changed));
         assert_eq!(ledger.paths(), vec![path]);
+    }
+
+    #[test]
+    fn lines_that_were_shown_count_as_long_as_they_are_the_same() {
+        let (ledger, path) = (FileLedger::default(), Path::new("/a.txt"));
+        ledger.record_line(path, 2, "two");
+        ledger.record_line(path, 3, "three");
+        let shown = |text: &str, lines| ledger.has_shown(path, text, lines);
+        assert!(shown("one\r\ntwo\r\nthree\r\n", 2..4));
+        assert!(!shown("one\ntwo\nthree\n", 1..3) && !shown("two\nthree\n", 1..3));
+        assert!(!shown("one\ntwo\n3\n", 2..4) && !shown("", 2..2));
+        assert!(!ledger.has_read(path));
+        ledger.forget(path);
+        assert!(!ledger.has_shown(path, "one\ntwo\nthree\n", 2..4));
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Tool for Read {
     fn description(&self) -> &str {
         "Reads a file. Text comes as lines with their numbers and a tab before them (not part of \
          the file), 2000 lines at most unless limit says otherwise. Images (png, jpg, gif, webp) \
-         are shown. Not for directories. Read several files in one message when you need them."
+         are shown. Not for directories."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {

@@ -2,6 +2,9 @@
 //!
 //! An agent gets a filtered copy of a registry. A call of a tool that is not in it fails, whatever
 //! the model was told before.
+//!
+//! Descriptions are part of every request. Tools that are of no use yet are held back: the model is
+//! not told of them, but a call by someone who knows them is made like any other.
 
 use std::sync::Arc;
 
@@ -15,6 +18,8 @@ use crate::{
 pub struct Registry {
     tools: Vec<Arc<dyn Tool>>,
     aliases: Vec<(String, String)>,
+    /// Names of tools that are not described yet.
+    held_back: Vec<String>,
 }
 
 /// The tools every agent starts from.
@@ -71,6 +76,37 @@ impl Registry {
         self.tools.iter()
     }
 
+    /// Leaves these undescribed until [`Registry::offer_all`].
+    pub fn hold_back<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
+        self.held_back.extend(names.into_iter().map(str::to_owned));
+    }
+
+    /// Describes every tool from now on. False if they all were already.
+    pub fn offer_all(&mut self) -> bool {
+        let held_back = std::mem::take(&mut self.held_back);
+        self.tools
+            .iter()
+            .any(|tool| held_back.iter().any(|name| name == tool.name()))
+    }
+
+    pub fn holds_back(&self) -> bool {
+        !self.held_back.is_empty()
+    }
+
+    /// The tools that the model is told of.
+    pub fn offered(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
+        let is_held_back = |name: &str| self.held_back.iter().any(|held| held == name);
+        self.tools
+            .iter()
+            .filter(move |tool| !is_held_back(tool.name()))
+    }
+
+    /// Whether the model is told of the tool of that name or alias.
+    pub fn offers(&self, name: &str) -> bool {
+        let tool = self.get(name);
+        tool.is_some_and(|tool| self.offered().any(|offered| offered.name() == tool.name()))
+    }
+
     /// Only the tools that `allow` names (all without it), less those that `deny` names. Both
     /// are lists of rules: `Bash(git *)` allows the tool Bash, but as a denial it is about some
     /// commands only and takes no tool away. `mcp__server` and a `*` at the end stand for every
@@ -91,6 +127,7 @@ impl Registry {
         Self {
             tools: kept.cloned().collect(),
             aliases: self.aliases.clone(),
+            held_back: self.held_back.clone(),
         }
     }
 
@@ -168,6 +205,21 @@ mod tests {
             "Read Write Edit LS Glob Grep Bash"
         );
         assert_eq!(left(Some(&[]), &[]), "");
+    }
+
+    #[test]
+    fn a_tool_that_is_held_back_can_be_called_and_is_described_later() {
+        let mut tools = standard_tools();
+        tools.alias("Browse", "WebFetch");
+        tools.hold_back(["WebFetch", "Skill"]);
+        let mut tools = tools.filtered(None, &["Skill".to_owned()]);
+        assert!(tools.get("WebFetch").is_some());
+        assert!(!tools.offers("WebFetch") && !tools.offers("Browse") && tools.offers("Read"));
+        let offered = |tools: &Registry| tools.offered().count();
+        assert_eq!(offered(&tools), 8);
+        assert!(tools.holds_back() && tools.offer_all());
+        assert!(!tools.holds_back() && !tools.offer_all() && tools.offers("Browse"));
+        assert_eq!(offered(&tools), 9);
     }
 
     #[test]

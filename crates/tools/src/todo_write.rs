@@ -27,10 +27,9 @@ struct Input {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Step {
-    /// What is to be done: "Run the tests"
     content: String,
     status: Status,
-    /// The same while it is being done: "Running the tests"
+    /// While it is being done: "Running the tests"
     active_form: Option<String>,
 }
 

@@ -145,7 +145,7 @@ impl Tool for WebFetch {
     fn description(&self) -> &str {
         "Fetches a public web page (http or https) as markdown and answers the prompt from it. \
          Local and private addresses are refused. A redirect to another host is reported, not \
-         followed. Pages are cached for 15 minutes."
+         followed."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {

@@ -128,8 +128,8 @@ async fn a_command_that_takes_too_long_ends_with_all_it_started(
     assert_eq!(
         output,
         ToolOutput::error(
-            "started\nstopped: still running after 400 ms. A longer `timeout` can be given, up to \
-             600000."
+            "started\nstopped: still running after 400 ms. Run it again with a longer `timeout` \
+             (up to 600000)."
         )
     );
     assert_eq!(alive(&marker), 0);

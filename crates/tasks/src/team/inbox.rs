@@ -73,6 +73,10 @@ impl Inbox for TeamInbox {
         self.inbox.deliver(transcript).await
     }
 
+    async fn has_tasks(&self) -> bool {
+        self.inbox.has_tasks().await
+    }
+
     /// Taking an item marks it as running, sets its owner and writes the message in one
     /// transaction, so no two members get the same one.
     async fn wait(&self, cancel: &CancellationToken) -> bool {

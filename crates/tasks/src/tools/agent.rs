@@ -30,25 +30,24 @@ pub(super) enum Naming {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Input {
-    /// 3 to 5 words for people.
+    /// 3 to 5 words for people
     description: String,
-    /// Self-contained: the agent sees only this.
+    /// Self-contained: the agent sees only this
     prompt: String,
-    /// The kind of agent.
     subagent_type: Option<String>,
-    /// haiku, sonnet, opus or an id.
+    /// haiku, sonnet, opus or an id
     model: Option<String>,
-    /// Return at once; a notification comes at its end.
+    /// Return at once; a notification comes at its end. Only with other work to do meanwhile
     run_in_background: Option<bool>,
-    /// Id of an agent to continue with this prompt; it keeps its context and its kind.
+    /// Id of an agent to continue with this prompt, with all it has seen
     resume: Option<String>,
     max_turns: Option<u32>,
-    /// End it after this time, with what it has found.
+    /// End it then, with what it has found
     max_wall_seconds: Option<u64>,
-    /// `worktree`: a copy of the repository of its own.
+    /// `worktree`: its own copy of the repository
     #[schemars(with = "Option<String>")]
     isolation: Option<Isolation>,
-    /// A name to send messages to.
+    /// A name to send messages to
     name: Option<String>,
 }
 
@@ -111,9 +110,9 @@ impl TaskTool {
             .collect();
         let description = format!(
             "Starts an agent with its own context for one piece of work and gives its final text. \
-             Use it for work of many steps or much reading whose details you do not need, and for \
+             For work of many steps or much reading whose details you do not need, and for \
              independent pieces: several calls in one message run at once. Not for one file or one \
-             search, nor for what needs this conversation: do that yourself. Kinds: {}.",
+             search, nor for what needs this conversation. Kinds: {}.",
             kinds.join("; ")
         );
         Self {
@@ -251,7 +250,8 @@ fn launched(record: &TaskRecord) -> ToolOutput {
         "success": true,
         "agentId": record.task_id,
         "outputFile": record.output_file,
-        "status": "running in the background; a notification comes at its end",
+        "status": "running in the background; a notification comes at its end. Do not poll or wait \
+                   for it: with nothing else to do, end your turn",
     }))
 }
 

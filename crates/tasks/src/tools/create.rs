@@ -25,29 +25,26 @@ use crate::{AgentLaunch, TaskExtra, find_workflow, load_workflow, monitor_spec};
 #[serde(deny_unknown_fields)]
 struct Input {
     /// local_bash (a command), local_agent or remote_agent (a prompt), local_workflow (a file),
-    /// dream (notes for the project's memory; prompt optional), in_process_teammate (an item of a
-    /// team's list, which some member takes), monitor_mcp (watches an MCP server)
+    /// dream (notes for the project's memory), in_process_teammate (an item of a team's list),
+    /// monitor_mcp (watches an MCP server)
     task_type: String,
-    /// One line.
+    /// One line
     subject: String,
     description: Option<String>,
-    /// What to show while it runs, such as "Building".
     active_form: Option<String>,
-    /// For local_bash.
+    /// For local_bash
     command: Option<String>,
-    /// For agents.
+    /// For agents
     prompt: Option<String>,
-    /// End a command or an agent after this many seconds.
+    /// End a command or an agent then
     max_wall_seconds: Option<u64>,
-    /// Ids of tasks that must complete first.
+    /// Ids of tasks that must complete first
     blocked_by: Option<Vec<String>>,
-    /// What to do when one of these does not complete: fail with it (the default) or run all the
-    /// same.
+    /// `fail` (default) or `run`
     #[schemars(with = "Option<String>")]
     on_dependency_failure: Option<OnDependencyFailure>,
-    /// `subagent_type` chooses the kind of an agent; `file` is the name or path of a workflow;
-    /// `team` is the team of an item, where there are several. A monitor takes `server`, and if
-    /// wanted `resources` (URIs), `max_events`, `duration_s`, `interval_s`.
+    /// Agent: `subagent_type`. Workflow: `file` (name or path). Item: `team`. Monitor: `server`,
+    /// optional `resources` (URIs), `max_events`, `duration_s`, `interval_s`
     metadata: Option<Map<String, Value>>,
 }
 
@@ -110,8 +107,8 @@ impl Tool for TaskCreate {
     }
 
     fn description(&self) -> &str {
-        "Starts work in the background and returns at once; it survives a crash. You are notified \
-         of its end: do not poll."
+        "Starts work in the background and returns at once. You are notified of its end: do not \
+         poll."
     }
 
     fn input_schema(&self) -> Arc<RawValue> {

@@ -33,6 +33,19 @@ use serde::Serialize;
 
 use crate::{Caller, HubError, TaskHub, TeamMember};
 
+/// Of no use to an agent before it has made a task, and so held back until then where the agent was
+/// not given them by name.
+pub const TOOLS_FOR_MADE_TASKS: [&str; 8] = [
+    "TaskGet",
+    "TaskList",
+    "TaskUpdate",
+    "TaskStop",
+    "TaskOutput",
+    "TeamCreate",
+    "TeamDelete",
+    "SendMessage",
+];
+
 /// What every tool here holds.
 #[derive(Clone)]
 struct TaskToolContext {

@@ -4,7 +4,7 @@ use codespar_policy::Redactor;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Change, Replacement};
+use super::{Change, Grounds, Replacement};
 use crate::matching::{Occurrence, Replaced, replace_string};
 
 #[derive(Deserialize, JsonSchema)]
@@ -29,6 +29,7 @@ pub(super) fn replaced(
 ) -> Result<Change, String> {
     let mut text = original.to_owned();
     let mut report = String::new();
+    let mut grounds = Grounds::Exact;
     for (index, edit) in edits.iter().enumerate() {
         let number = index + 1;
         let done = one(&text, edit, redactor).map_err(|reason| match edits.len() {
@@ -39,9 +40,16 @@ pub(super) fn replaced(
         if done.count > 1 {
             report.push_str(&format!(" and {} more places", done.count - 1));
         }
+        if Grounds::of(&done) != Grounds::Exact {
+            grounds = Grounds::None;
+        }
         text = done.text;
     }
-    Ok(Change { text, report })
+    Ok(Change {
+        text,
+        report,
+        grounds,
+    })
 }
 
 /// The file was shown without its secrets, so marks in the edit are turned back into them.

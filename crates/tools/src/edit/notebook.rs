@@ -4,7 +4,7 @@
 //! put in place of the old one byte by byte, and nothing else is written anew. Key order,
 //! indentation, numbers and escapes of the rest stay as they were found.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use codespar_policy::Redactor;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use serde_json::{
     value::RawValue,
 };
 
-use super::Change;
+use super::{Change, Grounds};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +75,12 @@ pub(super) fn edited(
     redactor: &Redactor,
 ) -> Result<Change, String> {
     let source = input.new_source.as_deref();
+    // Carriage returns of the notebook are escaped; one without any keeps to plain line ends.
+    let source = source.map(|source| match original.contains("\\r\\n") {
+        true => Cow::Borrowed(source),
+        false => Cow::Owned(source.replace("\r\n", "\n")),
+    });
+    let source = source.as_deref();
     if let Some(mark) = source.and_then(|source| redactor.added_mark(original, source)) {
         return Err(format!(
             "`{mark}` stands for a secret of the notebook that was not shown, and would take its \
@@ -209,7 +215,7 @@ impl<'a> Sheet<'a> {
             .and_then(|kind| kind.as_str().map(str::to_owned));
         if let Some(wanted) = wanted.filter(|wanted| *wanted != cell.cell_type) {
             let text = self.retyped(index, source, &wanted)?;
-            return Ok(Change { text, report });
+            return Ok(changed(text, report));
         }
         let span = self.span(cell.source);
         let lines = lines_of(source, cell.source.get().starts_with('"'));
@@ -219,10 +225,7 @@ impl<'a> Sheet<'a> {
             let count = cell.execution_count;
             parts.extend(count.map(|part| (self.span(part), "null".to_owned())));
         }
-        Ok(Change {
-            text: self.spliced(parts),
-            report,
-        })
+        Ok(changed(self.spliced(parts), report))
     }
 
     /// A cell of another type has other fields; the ones that both have are kept.
@@ -287,10 +290,7 @@ impl<'a> Sheet<'a> {
         };
         let place = after.map_or(0, |index| index + 1);
         let name = id.unwrap_or_else(|| format!("cell-{place}"));
-        Change {
-            text: self.spliced(vec![part]),
-            report: format!("\ninserted cell {name}"),
-        }
+        changed(self.spliced(vec![part]), format!("\ninserted cell {name}"))
     }
 
     fn gap(&self, margin: &str) -> String {
@@ -307,10 +307,8 @@ impl<'a> Sheet<'a> {
             (Some(before), None) => (self.span(self.raw[before]).end..span.end, String::new()),
             (None, None) => (self.span(self.notebook.cells), "[]".to_owned()),
         };
-        Change {
-            text: self.spliced(vec![part]),
-            report: format!("\ndeleted cell {}", self.name(index)),
-        }
+        let report = format!("\ndeleted cell {}", self.name(index));
+        changed(self.spliced(vec![part]), report)
     }
 
     /// Since version 4.5 of the format every cell has one.
@@ -328,6 +326,15 @@ impl<'a> Sheet<'a> {
             }
             number += 1;
         }
+    }
+}
+
+/// A cell is named by its id, which says nothing about what is in it.
+fn changed(text: String, report: String) -> Change {
+    Change {
+        text,
+        report,
+        grounds: Grounds::None,
     }
 }
 

@@ -76,6 +76,17 @@ async fn a_replaced_code_cell_loses_its_outputs_and_nothing_else_changes() {
 }
 
 #[tokio::test]
+async fn line_ends_are_those_of_the_notebook() {
+    let fields = |source| json!({"cell_id": "calc", "new_source": source});
+    let (text, _) = edited(NOTEBOOK, fields("x\r\ny")).await;
+    let (plain, _) = edited(NOTEBOOK, fields("x\ny")).await;
+    assert_eq!(text, plain);
+    let windows = NOTEBOOK.replace("u00e9\\n", "u00e9\\r\\n");
+    let (text, _) = edited(&windows, fields("x\r\ny")).await;
+    assert!(text.contains(r#""x\r\n","#), "{text}");
+}
+
+#[tokio::test]
 async fn a_cell_gets_another_type_with_the_fields_of_that_type() {
     let fields = json!({"cell_id": "calc", "new_source": "words", "cell_type": "markdown"});
     let (text, _) = edited(NOTEBOOK, fields).await;

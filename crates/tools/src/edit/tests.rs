@@ -109,8 +109,9 @@ async fn an_unread_a_missing_and_a_binary_file_are_refused() {
     let bench = Bench::new();
     bench.write("a.txt", "a\n");
     assert_eq!(
-        bench.fail(&Edit, edit("a", "b")).await,
-        "a.txt is not edited: it has not been read yet; read it first"
+        bench.fail(&Edit, edit("x", "b")).await,
+        "a.txt is not edited: it has not been read yet, and the text to replace is not in it \
+         exactly once; read it first"
     );
     let missing = json!({"file_path": "b.txt", "old_string": "a", "new_string": "b"});
     assert_eq!(
@@ -201,7 +202,7 @@ async fn several_edits_are_made_in_order_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn several_edits_can_begin_a_new_file_but_need_an_old_one_to_be_read() {
+async fn several_edits_can_begin_a_new_file_and_are_exact_in_one_that_was_not_read() {
     let bench = Bench::new();
     let new = json!({"file_path": "new.txt", "edits": [
         {"old_string": "", "new_string": "a b\n"},
@@ -209,8 +210,104 @@ async fn several_edits_can_begin_a_new_file_but_need_an_old_one_to_be_read() {
     ]});
     assert_eq!(bench.run(&Edit, new).await, "Created new.txt (1 lines)");
     assert_eq!(bench.text("new.txt"), "a c\n");
-    bench.write("old.txt", "a\n");
-    let unread = json!({"file_path": "old.txt", "edits": [{"old_string": "a", "new_string": "b"}]});
-    bench.fail(&Edit, unread).await;
-    assert_eq!(bench.text("old.txt"), "a\n");
+    bench.write("old.txt", "  a\n  b\nc\n");
+    let unread = |first: &str| {
+        json!({"file_path": "old.txt", "edits": [
+            {"old_string": first, "new_string": "x\ny"},
+            {"old_string": "c", "new_string": "d"},
+        ]})
+    };
+    bench.fail(&Edit, unread("a\nb")).await;
+    assert_eq!(bench.text("old.txt"), "  a\n  b\nc\n");
+    bench.run(&Edit, unread("  a\n  b")).await;
+    assert_eq!(bench.text("old.txt"), "x\ny\nd\n");
+}
+
+#[tokio::test]
+async fn a_file_that_was_not_read_is_edited_where_the_text_is_exact_and_unique() {
+    const TEXT: &str = "one two\n  three\n  four\ntwo\nsecret\n";
+    let bench = Bench::new();
+    bench.write("a.txt", TEXT);
+    for (old, new) in [
+        ("two", "2"),
+        ("three\nfour", "3\n4"),
+        ("nothing like it", "x"),
+    ] {
+        let refused = bench.fail(&Edit, edit(old, new)).await;
+        assert!(refused.contains("has not been read yet"), "{refused}");
+        // What nobody has read is not shown by a guess.
+        assert!(
+            !refused.contains("secret") && !refused.contains("one"),
+            "{refused}"
+        );
+    }
+    let all =
+        json!({"file_path": "a.txt", "old_string": "two", "new_string": "2", "replace_all": true});
+    bench.fail(&Edit, all).await;
+    assert_eq!(bench.text("a.txt"), TEXT);
+    bench.run(&Edit, edit("one two", "1 2")).await;
+    assert_eq!(bench.text("a.txt"), TEXT.replace("one two", "1 2"));
+    // It is still not a file that was read.
+    let whole = json!({"file_path": "a.txt", "content": "x\n"});
+    let refused = bench.fail(&crate::write::Write, whole).await;
+    assert!(refused.contains("has not been read yet"), "{refused}");
+    bench.fail(&Edit, edit("three\nfour", "3\n4")).await;
+}
+
+#[tokio::test]
+async fn a_file_that_was_read_and_changed_is_not_edited_even_where_the_text_is_exact() {
+    let bench = read_bench("one\ntwo\n").await;
+    bench.write("a.txt", "one\nthree\n");
+    let refused = bench.fail(&Edit, edit("one", "1")).await;
+    assert!(
+        refused.contains("has changed since it was read"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn lines_that_grep_showed_can_be_edited_loosely_until_they_change() {
+    const TEXT: &str = "fn a() {\n    one();\n    two();\n}\n\n    three();\n";
+    let shown = |bench: Bench| async move {
+        let grep = json!({"pattern": "one", "path": "a.txt", "output_mode": "content", "-A": 1});
+        bench.run(&crate::grep::Grep, grep).await;
+        bench
+    };
+    let bench = Bench::new();
+    bench.write("a.txt", TEXT);
+    bench
+        .fail(&Edit, edit("one();\ntwo();", "1();\n2();"))
+        .await;
+    let bench = shown(bench).await;
+    bench.fail(&Edit, edit("\tthree();", "\t3();")).await;
+    bench.run(&Edit, edit("one();\ntwo();", "1();\n2();")).await;
+    assert_eq!(
+        bench.text("a.txt"),
+        TEXT.replace("one", "1").replace("two", "2")
+    );
+    let whole = json!({"file_path": "a.txt", "content": "x\n"});
+    bench.fail(&crate::write::Write, whole).await;
+
+    let bench = Bench::new();
+    bench.write("a.txt", TEXT);
+    let bench = shown(bench).await;
+    let changed = TEXT.replace("two();", "two(2);");
+    bench.write("a.txt", &changed);
+    bench.fail(&Edit, edit("one();\ntwo(2);", "1();")).await;
+    assert_eq!(bench.text("a.txt"), changed);
+}
+
+#[tokio::test]
+async fn a_file_keeps_its_line_ends_whatever_the_new_text_has() {
+    let bench = read_bench("a\nb\nc\n").await;
+    bench.run(&Edit, edit("b\n", "x\r\ny\r\n")).await;
+    assert_eq!(bench.text("a.txt"), "a\nx\ny\nc\n");
+    let several = json!({"file_path": "a.txt", "edits": [
+        {"old_string": "x\r\ny", "new_string": "1\r\n2"},
+        {"old_string": "a", "new_string": "0\r\na"},
+    ]});
+    bench.run(&Edit, several).await;
+    assert_eq!(bench.text("a.txt"), "0\na\n1\n2\nc\n");
+    let same = bench.fail(&Edit, edit("0\na", "0\r\na")).await;
+    assert!(same.contains("same as the old text"), "{same}");
 }

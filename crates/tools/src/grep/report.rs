@@ -14,7 +14,7 @@ use super::{
     Input, OutputMode,
     search::{Hit, search, searcher},
 };
-use crate::{ToolError, blocking, glob::newest_first, paths};
+use crate::{FileLedger, ToolError, blocking, glob::newest_first, paths};
 
 /// Characters of a report, below what the conversation takes of one result. Measured in bytes, so
 /// text beyond ASCII gets less.
@@ -30,6 +30,7 @@ pub(super) fn report(
     path: &Path,
     cwd: &Path,
     matcher: &RegexMatcher,
+    ledger: &FileLedger,
     cancel: &CancellationToken,
 ) -> Result<String, ToolError> {
     if hits.is_empty() {
@@ -66,7 +67,7 @@ pub(super) fn report(
                     return Err(blocking::cancelled());
                 }
                 let name = (hit.path != path).then(|| paths::shown(&hit.path, cwd));
-                content(input, hit, name, matcher, &mut lines);
+                content(input, hit, name, matcher, (&mut lines, ledger));
                 if lines.cut {
                     break;
                 }
@@ -83,7 +84,7 @@ fn content(
     hit: &Hit,
     name: Option<String>,
     matcher: &RegexMatcher,
-    lines: &mut Lines,
+    (lines, ledger): (&mut Lines, &FileLedger),
 ) {
     let around = input.around.unwrap_or(0);
     let (before, after) = (
@@ -92,14 +93,20 @@ fn content(
     );
     let numbers = input.line_numbers != Some(false);
     let mut searcher = searcher(input)
-        .line_number(numbers)
+        .line_number(true)
         .before_context(before)
         .after_context(after)
         .build();
     if before + after > 0 && !lines.text.is_empty() {
         lines.push("--");
     }
-    let mut printer = Printer { name, lines };
+    let mut printer = Printer {
+        path: &hit.path,
+        name,
+        numbers,
+        lines,
+        ledger,
+    };
     // The file was readable a moment ago; if it is gone by now it has nothing to show.
     let _ = search(&mut searcher, matcher, &hit.path, &mut printer);
 }
@@ -150,9 +157,14 @@ impl Lines {
 /// Writes matches and their context the way grep does: `path:line:text`, `path-line-text`.
 /// Returning `false` from a sink ends the search of the file.
 struct Printer<'a> {
+    path: &'a Path,
     /// `None` when the call named this one file: repeating it on every line would be noise.
     name: Option<String>,
+    /// Whether lines are shown with their numbers.
+    numbers: bool,
     lines: &'a mut Lines,
+    /// Told of the lines that are shown whole.
+    ledger: &'a FileLedger,
 }
 
 impl Printer<'_> {
@@ -165,14 +177,20 @@ impl Printer<'_> {
             line.push_str(name);
             line.push(mark);
         }
-        if let Some(number) = number {
+        if let Some(number) = number.filter(|_| self.numbers) {
             line.push_str(&format!("{number}{mark}"));
         }
-        match text.char_indices().nth(LINE_CHARS) {
+        let cut = text.char_indices().nth(LINE_CHARS);
+        match cut {
             Some((cut, _)) => line.push_str(&format!("{}… [line cut]", &text[..cut])),
             None => line.push_str(text),
         }
-        self.lines.push(&line)
+        let is_shown = self.lines.push(&line);
+        if let (true, None, Some(number)) = (is_shown, cut, number) {
+            let number = usize::try_from(number).unwrap_or(usize::MAX);
+            self.ledger.record_line(self.path, number, text);
+        }
+        is_shown
     }
 }
 

@@ -1,8 +1,9 @@
 //! Indentation of new lines: a map from the levels of the searched text to those of the file.
 //!
-//! The map is learnt line by line from the match. A level outside it is placed by the straight
-//! line through the map, else relative to the nearest level it extends. What the evidence leaves
-//! open is refused.
+//! A block that is shifted as a whole, by the same white space on every line, is shifted back.
+//! Otherwise the map is learnt line by line from the match. A level outside it is placed by the
+//! straight line through the map, else relative to the nearest level it extends. What the evidence
+//! leaves open is refused.
 //!
 //! Example: the model wrote two spaces a level, the file has four. The searched lines pair up with
 //! the file's as 0 with 0 and 2 with 4, and a new line at 4 goes to 8:
@@ -52,6 +53,44 @@ impl Pair<'_> {
     }
 }
 
+/// White space that every line of a block has too little or too much, in front.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shift<'a> {
+    /// The file has it, the text does not.
+    Lost(&'a str),
+    /// The text has it, the file does not.
+    Added(&'a str),
+}
+
+impl<'a> Shift<'a> {
+    /// The shift that all lines share. One line says too little: it may have lost its indentation
+    /// alone.
+    fn of(pairs: &[Pair<'a>]) -> Option<Self> {
+        let shift = |pair: &Pair<'a>| {
+            let lost = pair.theirs.strip_suffix(pair.ours).map(Self::Lost);
+            lost.or_else(|| pair.ours.strip_suffix(pair.theirs).map(Self::Added))
+        };
+        let [first, rest @ ..] = pairs else {
+            return None;
+        };
+        let first = shift(first)?;
+        let agreed = rest.iter().all(|pair| shift(pair) == Some(first));
+        (agreed && !rest.is_empty()).then_some(first)
+    }
+
+    /// A level of the text as the file would have it. Tabs in front of spaces, or the reverse, are
+    /// no level of any file.
+    fn back(self, level: &str) -> Option<String> {
+        match self {
+            Self::Lost(lost) => {
+                let is_mixed = !level.is_empty() && lost.contains('\t') != level.contains('\t');
+                (!is_mixed).then(|| format!("{lost}{level}"))
+            }
+            Self::Added(added) => level.strip_prefix(added).map(str::to_owned),
+        }
+    }
+}
+
 /// Searched lines and the new lines that take their place.
 #[derive(Debug)]
 pub(super) struct Hunk {
@@ -63,6 +102,8 @@ pub(super) struct Hunk {
 pub(super) struct Indentation<'a> {
     /// New lines are written as they came.
     same: bool,
+    /// The block is shifted as a whole.
+    shift: Option<Shift<'a>>,
     /// From the text's level to the file's; `None` where lines disagree. A level is the white space
     /// itself, not its width: a tab and four spaces are two levels.
     levels: BTreeMap<&'a str, Option<&'a str>>,
@@ -101,6 +142,7 @@ impl<'a> Indentation<'a> {
             .collect();
         let mut learnt = Self {
             same: pairs.iter().all(Pair::is_same),
+            shift: Shift::of(&pairs),
             levels: BTreeMap::new(),
             first: None,
             first_moved: replacement.iter().skip(1).any(|line| {
@@ -136,8 +178,8 @@ impl<'a> Indentation<'a> {
     }
 
     /// The indentation for `line`, number `index` of the replacement, which takes the place of
-    /// searched lines together with the other new lines of `hunk`. In this order: the stripped
-    /// first line; a level of the map; for a level on which the match disagrees, the replaced lines
+    /// searched lines together with the other new lines of `hunk`. In this order: the
+    /// stripped first line; a level of the map; for other levels, the shift of the whole block; for a level on which the match disagrees, the replaced lines
     /// alone, if one new line takes their place; and for a level outside of the map, the straight
     /// line or the nearest shorter level.
     pub(super) fn of<'r>(
@@ -153,7 +195,12 @@ impl<'a> Indentation<'a> {
                 Some(Some(theirs)) => Some((*theirs).to_owned()),
                 Some(None) if hunk.new.len() == 1 => self.local(&hunk.old, level),
                 Some(None) => None,
-                None => self.by_line(level).or_else(|| self.by_prefix(level)),
+                // Nobody can tell the first column from an indentation that was lost again.
+                None if self.first.is_some_and(|first| first.ours == level) => None,
+                None => match self.shift {
+                    Some(shift) => shift.back(level),
+                    None => self.by_line(level).or_else(|| self.by_prefix(level)),
+                },
             },
         };
         found.ok_or_else(|| self.unclear(line))

@@ -8,7 +8,10 @@ use std::{borrow::Cow, collections::HashMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::lines::{Line, indentation, is_blank, trim, trim_end};
+use super::{
+    blanks::collapsed,
+    lines::{Line, indentation, is_blank, trim, trim_end},
+};
 
 /// How closely the text that was found agrees with the text that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -24,6 +27,8 @@ pub enum Rung {
     Trimmed,
     /// The same but for the indentation and for typographic quotes, dashes and spaces.
     Punctuation,
+    /// All of this, and runs of blanks within lines that are longer or shorter.
+    InnerBlanks,
 }
 
 impl fmt::Display for Rung {
@@ -34,6 +39,7 @@ impl fmt::Display for Rung {
             Self::TabsAndSpaces => "tabs and spaces of the indentation equivalent",
             Self::Trimmed => "indentation ignored",
             Self::Punctuation => "typographic punctuation equivalent",
+            Self::InnerBlanks => "runs of blanks within lines equivalent",
         })
     }
 }
@@ -59,6 +65,7 @@ pub(super) fn find(file: &[Line<'_>], wanted: &[&str]) -> Found {
         Rung::TabsAndSpaces,
         Rung::Trimmed,
         Rung::Punctuation,
+        Rung::InnerBlanks,
     ] {
         let at = places(file, wanted, rung);
         match at.as_slice() {
@@ -80,6 +87,10 @@ fn places(file: &[Line<'_>], wanted: &[&str], rung: Rung) -> Vec<usize> {
         Rung::Punctuation => by(|line| Key {
             column: 0,
             text: plain_punctuation(line),
+        }),
+        Rung::InnerBlanks => by(|line| Key {
+            column: 0,
+            text: collapsed(plain_punctuation(line)),
         }),
     }
 }

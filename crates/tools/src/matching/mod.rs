@@ -12,12 +12,14 @@
 //! exact               any text                   whole lines
 //! line ends aside     any text                   whole lines
 //! looser rungs        whole lines                whole lines
+//! inner blanks        also within a line         whole lines
 //! several at once     replace_all, first two     all of them or none
 //! ```
 //!
 //! A wrong edit is worse than a refusal: a refusal costs another attempt, a wrong edit may go
 //! unnoticed.
 
+mod blanks;
 mod blocks;
 mod failure;
 mod indent;
@@ -37,3 +39,5 @@ pub use string::{Occurrence, Replaced, replace_string};
 mod properties;
 #[cfg(test)]
 mod samples;
+#[cfg(test)]
+mod string_samples;

@@ -152,3 +152,66 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    /// Also for the Edit tool, and with blanks within lines doubled.
+    #[test]
+    fn a_block_shifted_as_a_whole_is_changed_where_it_is(
+        levels in prop::collection::vec(0_usize..4, 3..12),
+        unit in prop_oneof![Just("  "), Just("    "), Just("\t")],
+        (start, changed) in any::<(prop::sample::Index, prop::sample::Index)>(),
+        length in 2_usize..5,
+        (shift, deeper) in (0_usize..4, 0_usize..2),
+        blanks in prop_oneof![Just(" "), Just("  ")],
+    ) {
+        let start = start.index(levels.len() - 1);
+        let end = levels.len().min(start + length);
+        let shift = shift.min(levels[start..end].iter().copied().min().unwrap_or(0));
+        let changed = start + changed.index(end - start);
+        let line = |level: usize, text: String| format!("{}{text}\n", unit.repeat(level));
+        let old = |index: usize, less: usize| line(levels[index] - less, format!("step {index};"));
+        let new = |less: usize| {
+            let level = levels[changed] - less;
+            line(level, "changed one;".to_owned()) + &line(level + deeper, "added one;".to_owned())
+        };
+        let range = |range: std::ops::Range<usize>, less: usize| -> String {
+            range.map(|index| old(index, less)).collect()
+        };
+        let original = range(0..levels.len(), 0);
+        let expected =
+            range(0..changed, 0) + &new(0) + &range(changed + 1..levels.len(), 0);
+        let search = range(start..end, shift).replace("step ", &format!("step{blanks}"));
+        let replace = range(start..changed, shift).replace("step ", &format!("step{blanks}"))
+            + &new(shift)
+            + &range(changed + 1..end, shift).replace("step ", &format!("step{blanks}"));
+        let block = Block {
+            search: search.trim_end_matches('\n').to_owned(),
+            replace: replace.trim_end_matches('\n').to_owned(),
+        };
+        let applied = apply_blocks(&original, &[block]);
+        let applied = applied.map_err(|failures| TestCaseError::fail(failures[0].to_string()))?;
+        prop_assert_eq!(&applied.text, &expected);
+        let replaced = replace_string(&original, &search, &replace, Occurrence::One);
+        let replaced = replaced.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
+        prop_assert_eq!(&replaced.text, &expected);
+    }
+
+    #[test]
+    fn a_file_keeps_its_line_ends(
+        lines in prop::collection::vec("[a-c]{1,3}", 2..8),
+        at in any::<prop::sample::Index>(),
+        new in prop::collection::vec(("[x-z]{1,3}", end()), 1..4),
+        end in end(),
+    ) {
+        let mut lines = lines;
+        let at = at.index(lines.len());
+        lines[at] = "UNIQUE".to_owned();
+        let original: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+        let new: String = new.iter().flat_map(|(line, end)| [line.as_str(), end]).collect();
+        let replaced = replace_string(&original, "UNIQUE", &new, Occurrence::One).unwrap();
+        let plain = replaced.text.replace(end, "");
+        prop_assert!(!plain.contains(['\r', '\n']), "{:?}", replaced.text);
+    }
+}

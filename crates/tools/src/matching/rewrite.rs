@@ -13,9 +13,11 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::{
     MatchFailure, Rung,
+    blanks::differ_in_quotes,
     blocks::end_at,
     indent::{Hunk, Indentation, Unclear},
     lines::{Line, is_blank, trim, trim_end},
+    nearest::nearest,
 };
 
 /// Past this many pairs of lines the middle of a block is taken as changed throughout. Comparing
@@ -41,6 +43,11 @@ pub(super) fn rewrite(
     rung: Rung,
 ) -> Result<String, MatchFailure> {
     let there = &file[lines.clone()];
+    if rung == Rung::InnerBlanks && would_change_a_string(there, wanted, replacement) {
+        return Err(MatchFailure::NotFound {
+            nearest: nearest(file, wanted, replacement),
+        });
+    }
     let outcome = if rung == Rung::Exact && alike_ends(there) {
         replacement
             .iter()
@@ -56,6 +63,18 @@ pub(super) fn rewrite(
         })?
     };
     Ok(joined(there, &outcome, end_at(file, lines)))
+}
+
+/// Whether a line that is written anew has other blanks within quotes than the model believed: its
+/// text would change the string without anyone meaning to.
+fn would_change_a_string(there: &[Line<'_>], wanted: &[&str], replacement: &[&str]) -> bool {
+    let changes: Vec<DiffOp> = compare(wanted, replacement)
+        .into_iter()
+        .filter(|op| !matches!(op, DiffOp::Equal { .. }))
+        .collect();
+    let is_written = changes.iter().any(|op| !op.new_range().is_empty());
+    let mut old = changes.iter().flat_map(DiffOp::old_range);
+    is_written && old.any(|at| differ_in_quotes(wanted[at], there[at].text))
 }
 
 /// Where the matched lines end in different ways, an exact match still has to be compared line by

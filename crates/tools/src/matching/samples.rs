@@ -171,6 +171,43 @@ fn one(original: &str, search: &str, replace: &str) -> Result<(String, Rung), Ma
     Rung::Punctuation
 )]
 #[case::a_hard_space("a\u{a0}b\n", "a b", "c", "c\n", Rung::Punctuation)]
+// A block shifted as a whole.
+#[case::a_step_of_its_own_in_a_shifted_block(
+    "f:\n    g:\n        a\n        b\n",
+    "a\nb",
+    "a\n  c\nb",
+    "f:\n    g:\n        a\n          c\n        b\n",
+    Rung::Trimmed
+)]
+#[case::shallower_than_one_shifted_level(
+    "    x\n      a\n      b\n",
+    "  a\n  b",
+    "end\n  a\n  b",
+    "    x\n    end\n      a\n      b\n",
+    Rung::Trimmed
+)]
+#[case::partly_dedented_with_tabs(
+    "\t\ta\n\t\tb\n",
+    "\ta\n\tb",
+    "\ta\n\t\tc\n\tb",
+    "\t\ta\n\t\t\tc\n\t\tb\n",
+    Rung::Trimmed
+)]
+// Blanks within lines.
+#[case::extra_blanks_in_the_search(
+    "f(a, b) {\n    return a;\n}\n",
+    "f(a,   b)    {\n    return    a;\n}",
+    "f(a, b) {\n    return b;\n}",
+    "f(a, b) {\n    return b;\n}\n",
+    Rung::InnerBlanks
+)]
+#[case::aligned_columns_that_do_not_change_stay(
+    "  one   = 1\n  three = 3\n",
+    "one = 1\nthree = 3",
+    "one = 1\nthree = 4",
+    "  one   = 1\n  three = 4\n",
+    Rung::InnerBlanks
+)]
 fn a_block_is_applied(
     #[case] original: &str,
     #[case] search: &str,
@@ -199,6 +236,11 @@ fn a_block_is_applied(
 #[case::a_step_unlike_the_files("a:\n    b:\n        c\n", "  b:", "  b:\n    d\n  e", MatchFailure::IndentationUnclear { line: 2, text: "d".into(), difference: "the indentation differs from the file's" })]
 #[case::no_shared_level("\t\ta\n\t\tb\n", "a\nb", "   c\n   d", MatchFailure::IndentationUnclear { line: 1, text: "c".into(), difference: "the indentation differs: the file uses tabs" })]
 #[case::no_measure_for_tabs("\t\ta {\n\t\t}\n", "a {\n}", "a {\n  b\n}", MatchFailure::IndentationUnclear { line: 1, text: "b".into(), difference: "the indentation differs: the file uses tabs" })]
+#[case::blanks_twice("a  = 1\na   = 1\n", "a = 1", "b = 1", MatchFailure::Ambiguous { rung: Rung::InnerBlanks, lines: vec![1, 2] })]
+#[case::blanks_in_a_string("f(\"a  b\")\n", "f(\"a b\")", "g(\"a b\")", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["f(\"a  b\")".into()], difference: Some("Line 1 is the first to differ: white space inside the line differs.".into()) }) })]
+#[case::blanks_are_not_nothing("f(a,b)\n", "f(a, b)", "x", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["f(a,b)".into()], difference: Some("Line 1 is the first to differ: white space inside the line differs.".into()) }) })]
+#[case::stripped_like_the_first_line("  f {\n    a\n  }\n", "f {\n    a\n  }", "g {\n  a\n}", MatchFailure::IndentationUnclear { line: 1, text: "}".into(), difference: "the indentation differs from the file's" })]
+#[case::less_than_the_shift("a\nb\n", "    a\n    b", "    a\n  c", MatchFailure::IndentationUnclear { line: 1, text: "c".into(), difference: "the indentation differs from the file's" })]
 fn a_block_is_refused(
     #[case] original: &str,
     #[case] search: &str,
@@ -284,101 +326,6 @@ fn no_blocks_change_nothing() {
             text: "a\r\nb".into(),
             blocks: vec![]
         }
-    );
-}
-
-#[rstest]
-#[case::a_word("one two\n", "two", "three", "one three\n", 1, Rung::Exact)]
-#[case::inside_a_line("call(a, b)\n", "(a", "(x", "call(x, b)\n", 1, Rung::Exact)]
-#[case::a_deleted_line("a\nb\nc\n", "b\n", "", "a\nc\n", 2, Rung::Exact)]
-#[case::joined_lines("a\nb\n", "a\n", "a ", "a b\n", 1, Rung::Exact)]
-#[case::new_lines_get_crlf("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n", 2, Rung::Exact)]
-#[case::across_crlf(
-    "a(\r\n  1)\r\nb\r\n",
-    "(\n  1",
-    "(\n  2",
-    "a(\r\n  2)\r\nb\r\n",
-    1,
-    Rung::TrailingSpace
-)]
-#[case::crlf_in_the_text(
-    "a(\n  1)\n",
-    "(\r\n  1",
-    "(\r\n  2",
-    "a(\n  2)\n",
-    1,
-    Rung::TrailingSpace
-)]
-#[case::a_bom_stays("\u{feff}a b\n", "a", "x", "\u{feff}x b\n", 1, Rung::Exact)]
-#[case::a_new_file("", "", "a\nb\n", "a\nb\n", 1, Rung::Exact)]
-#[case::dollars("a b\n", "a", "$0\\1", "$0\\1 b\n", 1, Rung::Exact)]
-#[case::whole_lines_dedented(
-    "x\n  a\n  b\ny\n",
-    "a\nb\n",
-    "a\nc\n",
-    "x\n  a\n  c\ny\n",
-    2,
-    Rung::Trimmed
-)]
-#[case::whole_lines_deleted("x\n  a\n  b\ny\n", "a\nb\n", "", "x\ny\n", 2, Rung::Trimmed)]
-#[case::trailing_space("a;  \nb;\n", "a;\nb;", "a;\nc;", "a;  \nc;\n", 1, Rung::TrailingSpace)]
-fn a_string_is_replaced(
-    #[case] original: &str,
-    #[case] old: &str,
-    #[case] new: &str,
-    #[case] expected: &str,
-    #[case] first_line: usize,
-    #[case] rung: Rung,
-) {
-    let replaced = replace_string(original, old, new, Occurrence::One).unwrap();
-    assert_eq!(
-        (
-            replaced.text.as_str(),
-            replaced.first_line,
-            replaced.rung,
-            replaced.count
-        ),
-        (expected, first_line, rung, 1)
-    );
-}
-
-#[rstest]
-#[case::twice("a b a\na\n", "a", "x", MatchFailure::Ambiguous { rung: Rung::Exact, lines: vec![1, 1, 2] })]
-#[case::overlapping("xaaax\n", "aa", "b", MatchFailure::Ambiguous { rung: Rung::Exact, lines: vec![1, 1] })]
-#[case::no_change("a\n", "a", "a", MatchFailure::NoChange)]
-#[case::nothing_to_find("a\n", "", "x", MatchFailure::EmptySearch)]
-#[case::not_whole_lines("foo( a)\n", "foo(a", "x", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["foo( a)".into()], difference: Some("Line 1 is the first to differ: the text has `foo(a` there.".into()) }) })]
-#[case::case_differs("Hello World\n", "hello world", "x", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["Hello World".into()], difference: Some("Line 1 is the first to differ: upper and lower case differ.".into()) }) })]
-#[case::lines_are_not_joined_by_a_loose_match("  a\n  b\n", "a\nb\n", "c", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["  a".into(), "  b".into()], difference: None }) })]
-fn a_string_is_not_replaced(
-    #[case] original: &str,
-    #[case] old: &str,
-    #[case] new: &str,
-    #[case] reason: MatchFailure,
-) {
-    assert_eq!(
-        replace_string(original, old, new, Occurrence::One),
-        Err(reason)
-    );
-}
-
-#[test]
-fn every_occurrence_is_replaced_when_all_are_asked_for() {
-    let all = |original, old, new| replace_string(original, old, new, Occurrence::All);
-    let replaced = all("a b\nb a\n", "a", "aa").unwrap();
-    assert_eq!(
-        (replaced.text.as_str(), replaced.count),
-        ("aa b\nb aa\n", 2)
-    );
-    let replaced = all("a\r\nb\r\na\r\nb\r\n", "a\nb", "c").unwrap();
-    assert_eq!((replaced.text.as_str(), replaced.count), ("c\r\nc\r\n", 2));
-    let loose = all("  a\n  b\nx\n  a\n  b\n", "a\nb", "c\nd");
-    assert_eq!(
-        loose,
-        Err(MatchFailure::Ambiguous {
-            rung: Rung::Trimmed,
-            lines: vec![1, 4]
-        })
     );
 }
 

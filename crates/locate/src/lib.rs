@@ -65,9 +65,14 @@ pub use keywords::keywords;
 pub use kind::FileKind;
 pub use locator::Locator;
 pub use named::named_paths;
-#[cfg(feature = "tuning")]
-pub use rank::Candidate;
 pub use rank::{Ranked, Reason};
 pub use regions::{Excerpt, regions};
-#[cfg(feature = "tuning")]
-pub use signal::{FileEvidence, FileStanding, Meant, Signal, Weights};
+
+/// The evidence behind a ranking, for choosing weights (`cargo xtask eval locate
+/// --cross-validate`).
+pub mod tuning {
+    pub use crate::{
+        rank::Candidate,
+        signal::{FileEvidence, FileStanding, Meant, Signal, Weights},
+    };
+}

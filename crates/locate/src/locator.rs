@@ -9,7 +9,8 @@ use crate::{
     git::{Git, Scope},
     history::History,
     index::{Index, Listed, Texts},
-    overview, rank,
+    overview,
+    rank::{self, Candidate},
     worktree::WorkTree,
 };
 
@@ -99,8 +100,7 @@ impl Locator {
 
     /// The files that an instruction may be about with what speaks for each, at least `n` if there
     /// are so many: for choosing weights.
-    #[cfg(feature = "tuning")]
-    pub fn candidates(&self, instruction: &str, n: usize) -> Vec<crate::Candidate> {
+    pub fn candidates(&self, instruction: &str, n: usize) -> Vec<Candidate> {
         rank::candidates(&self.index, instruction, n)
     }
 

@@ -6,7 +6,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use codespar_locate::{Candidate, FileKind, Signal, Weights};
+use codespar_locate::{
+    FileKind,
+    tuning::{Candidate, Signal, Weights},
+};
 
 use super::{cases::Case, score};
 

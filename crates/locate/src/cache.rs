@@ -20,7 +20,7 @@ use crate::{codec::Take, index::Index, words};
 
 /// Changes whenever the bytes or the way terms are made change. An index of another version is not
 /// converted: it is made anew.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const MAGIC: &[u8; 8] = b"csplocat";
 
 /// Where the index of a repository is kept. Without a directory it loads and stores nothing.

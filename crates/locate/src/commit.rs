@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use crate::{
     LocateError,
     git::Git,
-    index::{Listed, Texts},
+    index::{Listed, Origin, Texts},
     kind::FileKind,
     words,
 };
@@ -29,6 +29,7 @@ impl<'g> CommitTree<'g> {
             .map(|blob| Listed {
                 path: blob.path.clone(),
                 stamp: words::hash(blob.object.as_bytes()),
+                origin: Origin::Found,
             })
             .collect();
         listed.sort_unstable_by(|a, b| a.path.cmp(&b.path));

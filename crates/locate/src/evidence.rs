@@ -7,6 +7,7 @@ use crate::{
     index::Index,
     kind::FileKind,
     query::{Query, Wanted},
+    signal::{FileEvidence, Signal},
     words::Extent,
 };
 
@@ -17,39 +18,11 @@ const LENGTH: f32 = 0.4;
 /// The same as the first for definitions.
 const SYMBOL_SATURATION: f32 = 0.5;
 
-/// What speaks for a file. Each is at most one once they are brought to a common scale by
-/// [`normalise`].
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Evidence {
-    /// The terms in the text.
-    pub(crate) body: f32,
-    /// The terms of the first line in the text.
-    pub(crate) title: f32,
-    /// The terms in the best window of about 60 lines.
-    pub(crate) window: f32,
-    /// The terms in names that are defined.
-    pub(crate) symbols: f32,
-    /// The terms in the directories of the path.
-    pub(crate) directory: f32,
-    /// The terms in the base name.
-    pub(crate) base: f32,
-    /// It is named on purpose.
-    pub(crate) written: f32,
-    /// It is named in a stack trace.
-    pub(crate) traced: f32,
-    /// Commits that were described alike changed it.
-    pub(crate) similar: f32,
-    /// It changes often.
-    pub(crate) busy: f32,
-    /// It changed lately.
-    pub(crate) recent: f32,
-}
-
 /// Brings one kind of evidence to at most one.
-pub(crate) fn normalise(all: &mut [Evidence], of: fn(&mut Evidence) -> &mut f32) {
-    let most = all.iter_mut().map(|one| *of(one)).fold(0.0, f32::max);
+pub(crate) fn normalise(all: &mut [FileEvidence], of: Signal) {
+    let most = all.iter().map(|one| one[of]).fold(0.0, f32::max);
     if most > 0.0 {
-        all.iter_mut().for_each(|one| *of(one) /= most);
+        all.iter_mut().for_each(|one| one[of] /= most);
     }
 }
 
@@ -91,7 +64,7 @@ pub(crate) fn look_up(index: &Index, query: &Query) -> Vec<Hits> {
 }
 
 /// Adds up what text, definitions and paths say.
-pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [Evidence]) {
+pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [FileEvidence]) {
     let files = &index.files;
     let sources = files
         .iter()
@@ -110,6 +83,10 @@ pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [Evidence]) {
         let placed = postings.iter().filter(|one| one.place > 0).count();
         let symbol = wanted.weight * rareness(defining, count);
         let place = wanted.weight * rareness(placed, files.len());
+        let defined = match wanted.extent {
+            Extent::Part => Signal::Symbols,
+            Extent::Whole | Extent::Pair => Signal::Defines,
+        };
         for posting in postings {
             let file = posting.file as usize;
             let evidence = &mut all[file];
@@ -117,30 +94,43 @@ pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [Evidence]) {
             let body = f32::from(posting.body);
             let scale = SATURATION * (1.0 - LENGTH + LENGTH * length);
             let share = wanted.weight * rare * body / (body + scale);
-            evidence.body += share;
+            evidence[Signal::Body] += share;
             if wanted.titled {
-                evidence.title += share;
+                evidence[Signal::Title] += share;
             }
             let symbols = f32::from(posting.symbols);
-            evidence.symbols += symbol * symbols / (symbols + SYMBOL_SATURATION);
+            evidence[defined] += symbol * symbols / (symbols + SYMBOL_SATURATION);
             if posting.place & IN_DIRECTORY != 0 {
-                evidence.directory += place;
+                evidence[Signal::Directory] += place;
             }
             if posting.place & IN_BASE != 0 {
-                evidence.base += place;
-                met[file] = met[file].saturating_add(u8::from(wanted.extent == Extent::Part));
+                evidence[Signal::Base] += place;
+                // `OAuth` is the first part of `oauth-provider`.
+                met[file] = met[file].saturating_add(u8::from(wanted.extent != Extent::Pair));
             }
         }
     }
     // A base name that is met in part is met by chance more often.
     for ((evidence, file), met) in all.iter_mut().zip(files).zip(met) {
         let share = f32::from(met) / f32::from(file.summary.base_length.max(1));
-        evidence.base *= share.min(1.0);
+        evidence[Signal::Base] *= share.min(1.0);
+    }
+}
+
+/// Marks the files whose path has the scope that the first line begins with.
+pub(crate) fn scopes(index: &Index, query: &Query, all: &mut [FileEvidence]) {
+    for term in &query.scope {
+        let postings = index.postings.get(*term).filter(|one| one.place > 0);
+        for posting in postings {
+            if let Some(evidence) = all.get_mut(posting.file as usize) {
+                evidence[Signal::Scope] += 1.0;
+            }
+        }
     }
 }
 
 /// For the files of `order` alone: the most that a window of two blocks of lines has.
-pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [Evidence]) {
+pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [FileEvidence]) {
     let numbers = order.iter().enumerate();
     let number_of: HashMap<u32, usize> = numbers
         .map(|(number, file)| (*file as u32, number))
@@ -166,6 +156,6 @@ pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [Evidence]) {
         }
     }
     for (blocks, file) in blocks.iter().zip(order) {
-        all[*file].window = blocks.iter().copied().fold(0.0, f32::max);
+        all[*file][Signal::Window] = blocks.iter().copied().fold(0.0, f32::max);
     }
 }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use codespar_git::{GitError, GitLimits, Repository, Trust, zero_separated};
+use codespar_git::{GitCall, GitError, GitLimits, Repository, Trust, zero_separated};
 
 use crate::LocateError;
 
@@ -109,11 +109,19 @@ impl Git {
             .ok_or_else(unknown)
     }
 
-    /// `false` also when git cannot tell, for example because the older commit is gone: then the
-    /// history is read from the beginning.
-    pub(crate) fn is_ancestor(&self, older: &str, newer: &str) -> bool {
-        self.output(&["merge-base", "--is-ancestor", older, newer], LOG)
-            .is_ok()
+    /// The files of the directory that are in git's index, whether or not they are there.
+    pub(crate) fn tracked(&self) -> Result<Vec<String>, LocateError> {
+        let below = self.find()?.1.to_string_lossy().into_owned();
+        let output = self.output(&["ls-files", "-z"], LIST)?;
+        let relative = |path: &[u8]| {
+            let path = std::str::from_utf8(path).ok()?;
+            let path = match below.as_str() {
+                "" => path,
+                below => path.strip_prefix(below)?.strip_prefix('/')?,
+            };
+            Some(path.to_owned())
+        };
+        Ok(zero_separated(&output).filter_map(relative).collect())
     }
 
     /// All files of a commit, without links and submodules, in the order of git.
@@ -163,17 +171,35 @@ impl Git {
         }))
     }
 
-    /// The newest commits up to `tip` that are not reachable from `since`, without merges:
-    /// raw records, see [`crate::history`].
-    pub(crate) fn log(
-        &self,
-        tip: &str,
-        since: Option<&str>,
-        most: usize,
-    ) -> Result<Vec<u8>, LocateError> {
+    /// The newest commits up to `tip` without merges: raw records, see [`crate::history`].
+    pub(crate) fn log(&self, tip: &str, most: usize) -> Result<Vec<u8>, LocateError> {
         let most = format!("--max-count={most}");
-        let hidden = since.map(|since| format!("^{since}"));
-        let below = self.find()?.1.to_string_lossy();
+        let call = self.log_call(&[&most, tip, "--"])?;
+        self.checked(call)
+    }
+
+    /// The records of these commits alone, in no order.
+    pub(crate) fn log_of(&self, commits: &[&str]) -> Result<Vec<u8>, LocateError> {
+        if commits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut request = commits.join("\n");
+        request.push('\n');
+        let call = self.log_call(&["--no-walk=unsorted", "--stdin"])?;
+        self.checked(call.input(request))
+    }
+
+    /// The names of the commits of [`Git::log`], in its order.
+    pub(crate) fn newest(&self, tip: &str, most: usize) -> Result<Vec<String>, LocateError> {
+        let most = format!("--max-count={most}");
+        let output = self.output(&["rev-list", "--no-merges", &most, tip, "--"], LOG)?;
+        let text = String::from_utf8_lossy(&output);
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    fn log_call(&self, which: &[&str]) -> Result<GitCall, LocateError> {
+        let (git, below) = self.find()?;
+        let below = below.to_string_lossy();
         let relative = match self.scope {
             Scope::Directory if !below.is_empty() => format!("--relative={below}/"),
             _ => "--no-relative".to_owned(),
@@ -189,17 +215,17 @@ impl Git {
             "--no-mailmap",
             &relative,
             "--name-only",
-            "--format=format:%x01%s%n%b%x02",
-            &most,
-            tip,
+            "--format=format:%x01%H%x02%s%n%b%x02",
         ];
-        args.extend(hidden.as_deref());
-        args.push("--");
-        self.output(&args, LOG)
+        args.extend(which);
+        Ok(git.call(args).limits(LOG))
     }
 
     fn output(&self, args: &[&str], limits: GitLimits) -> Result<Vec<u8>, LocateError> {
-        let call = self.find()?.0.call(args).limits(limits);
+        self.checked(self.find()?.0.call(args).limits(limits))
+    }
+
+    fn checked(&self, call: GitCall) -> Result<Vec<u8>, LocateError> {
         let output = call.run().and_then(codespar_git::Output::checked);
         Ok(output.map_err(|error| self.failed(error))?.out)
     }

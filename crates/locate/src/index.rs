@@ -8,10 +8,10 @@
 //! On disk, in this order:
 //!
 //! ```text
-//! files        count, then each: path, stamp (8 bytes), kind (1), length, base length (1)
+//! files        count, then each: path, stamp (8 bytes), kind and origin (1), length, base length (1)
 //! directories  count, then each: path, stamp (8 bytes)
 //! postings     see `postings.rs`
-//! history      tip, count, then each commit: hashes of its terms, hashes of its paths
+//! history      tip, count, then each commit: hash of its name, hashes of its terms and of its paths
 //! ```
 
 use std::{
@@ -38,6 +38,28 @@ pub(crate) struct Listed {
     pub(crate) path: String,
     /// Differs when the text differs: the object, or size and time.
     pub(crate) stamp: u64,
+    pub(crate) origin: Origin,
+}
+
+/// How a file came to be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It is in the tree of the commit, or the walk came upon it.
+    Found,
+    /// The walk left it out because an ignore file says so, but git tracks it all the same.
+    Tracked,
+}
+
+/// The bit beside the kind that says that a file is listed because git tracks it.
+const TRACKED: u8 = 0x80;
+
+impl Origin {
+    fn mark(self) -> u8 {
+        match self {
+            Self::Found => 0,
+            Self::Tracked => TRACKED,
+        }
+    }
 }
 
 /// Gives the texts of files. Several threads ask at the same time, each for its own part of the
@@ -146,7 +168,7 @@ impl Index {
         for file in &self.files {
             buffer.put_bytes(file.listed.path.as_bytes());
             buffer.extend_from_slice(&file.listed.stamp.to_le_bytes());
-            buffer.push(file.summary.kind as u8);
+            buffer.push(file.summary.kind as u8 | file.listed.origin.mark());
             buffer.put_number(u64::from(file.summary.length));
             buffer.push(file.summary.base_length);
         }
@@ -179,11 +201,16 @@ impl Index {
 
 fn take_file(from: &mut Take) -> Option<Indexed> {
     let listed = take_listed(from)?;
-    let kind = *FileKind::ALL.get(usize::from(from.byte()?))?;
+    let mark = from.byte()?;
+    let kind = *FileKind::ALL.get(usize::from(mark & !TRACKED))?;
+    let origin = match mark & TRACKED {
+        0 => Origin::Found,
+        _ => Origin::Tracked,
+    };
     let length = u32::try_from(from.number()?).ok()?;
     let base_length = from.byte()?;
     Some(Indexed {
-        listed,
+        listed: Listed { origin, ..listed },
         summary: Summary {
             kind,
             length,
@@ -195,7 +222,12 @@ fn take_file(from: &mut Take) -> Option<Indexed> {
 fn take_listed(from: &mut Take) -> Option<Listed> {
     let path = std::str::from_utf8(from.bytes()?).ok()?.to_owned();
     let stamp = from.fixed()?;
-    Some(Listed { path, stamp })
+    let origin = Origin::Found;
+    Some(Listed {
+        path,
+        stamp,
+        origin,
+    })
 }
 
 /// As many as help: reading is bound by the processor.

@@ -60,7 +60,10 @@ impl FileKind {
             Self::Lock
         } else if is_foreign(directories) || is_generated(base) {
             Self::Generated
-        } else if directories.split('/').any(|one| TESTS.contains(&one)) || is_test(path, base) {
+        } else if directories.split('/').any(is_test_directory)
+            || directories.split('/').next() == Some("testing")
+            || is_test(path, base)
+        {
             Self::Test
         } else if directories.split('/').any(|one| DOCS.contains(&one)) || is_prose(base, extension)
         {
@@ -149,6 +152,13 @@ fn is_prose(base: &str, extension: &str) -> bool {
         ) && !is_code(extension)
 }
 
+/// `tests`, and `acceptance-tests`. One that is called `testing` may hold what a project offers for
+/// tests, so it counts at the top alone.
+fn is_test_directory(name: &str) -> bool {
+    const ENDS: [&str; 4] = ["-test", "-tests", "_test", "_tests"];
+    TESTS.contains(&name) || ENDS.iter().any(|end| name.ends_with(end))
+}
+
 /// By the name of the file alone: `test_x.py`, `x_test.go`, `x.spec.ts`, `XTest.java`. `base` is in
 /// lower case, `path` is not: the last form needs the capital, which tells `FooTest` from `Latest`.
 fn is_test(path: &str, base: &str) -> bool {
@@ -165,7 +175,7 @@ fn is_test(path: &str, base: &str) -> bool {
         || matches!(name, "conftest" | "test" | "tests")
         || middle
             .clone()
-            .any(|one| matches!(one, "test" | "spec" | "stories" | "cy"))
+            .any(|one| matches!(one, "test" | "spec" | "stories" | "cy" | "test-d"))
         || (own.len() > last.len() && matches!(last, b"Test" | b"Tests" | b"TestCase"))
 }
 
@@ -241,6 +251,10 @@ mod tests {
             ("test_login.py", Test),
             ("ui/login.spec.ts", Test),
             ("src/FooTest.java", Test),
+            ("testing/code/source.py", Test),
+            ("app/testing/client.py", Source),
+            ("packages/dts-test/setup.ts", Test),
+            ("types/setup.test-d.ts", Test),
             ("README.md", Docs),
             ("docs/conf.py", Docs),
             ("CHANGES", Docs),

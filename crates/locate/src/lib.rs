@@ -12,9 +12,13 @@
 //! symbols            names that a text defines
 //! document, index    per file: how often and where each term stands
 //! history            messages of past commits and the files they changed
+//! report             the lines of an instruction: said, or only pasted
 //! query, named       the instruction: weighted terms, paths written out
 //! evidence, past     what speaks for each file, one number per kind
-//! rank, neighbours   the weighted sum, in order, with reasons
+//! partners           what speaks for a file by its tests
+//! neighbours         what the best files say about others
+//! mirrors            copies of a file under several roots
+//! signal, rank       the weighted sum, in order, with reasons
 //! ```
 //!
 //! No grammar and no model is used, so a language that nobody thought of still has words, paths and
@@ -35,14 +39,18 @@ mod index;
 mod keywords;
 mod kind;
 mod locator;
+mod mirrors;
 mod named;
 mod neighbours;
 mod overview;
+mod partners;
 mod past;
 mod postings;
 mod query;
 mod rank;
 mod regions;
+mod report;
+mod signal;
 mod stem;
 mod stopwords;
 mod symbols;
@@ -59,3 +67,12 @@ pub use locator::Locator;
 pub use named::named_paths;
 pub use rank::{Ranked, Reason};
 pub use regions::{Excerpt, regions};
+
+/// The evidence behind a ranking, for choosing weights (`cargo xtask eval locate
+/// --cross-validate`).
+pub mod tuning {
+    pub use crate::{
+        rank::Candidate,
+        signal::{FileEvidence, FileStanding, Meant, Signal, Weights},
+    };
+}

@@ -9,7 +9,8 @@ use crate::{
     git::{Git, Scope},
     history::History,
     index::{Index, Listed, Texts},
-    overview, rank,
+    overview,
+    rank::{self, Candidate},
     worktree::WorkTree,
 };
 
@@ -21,7 +22,8 @@ pub struct Locator {
 }
 
 impl Locator {
-    /// Indexes a directory as it is now, a git work tree or not. What git ignores is left out.
+    /// Indexes a directory as it is now, a git work tree or not. What git ignores is left out,
+    /// unless it is tracked all the same.
     ///
     /// With a `cache_dir` the index is kept there, and only files whose size or time changed are
     /// read again. A cache that is damaged or of another version is made anew.
@@ -30,14 +32,17 @@ impl Locator {
         let cache = Cache::new(cache_dir, &format!("tree {}", root.display()));
         let tree = WorkTree::new(&root);
         let git = Git::new(&root, Scope::Directory);
-        let (tip, old, listed) = std::thread::scope(|scope| {
+        let (tip, tracked, old, listed) = std::thread::scope(|scope| {
             // Without git, or before the first commit, there is no history.
             let tip = scope.spawn(|| git.commit("HEAD").unwrap_or_default());
+            let tracked = scope.spawn(|| git.tracked().unwrap_or_default());
             let old = cache.load().unwrap_or_default();
             let listed = tree.list(&old);
-            (tip.join().unwrap_or_default(), old, listed)
+            let tracked = tracked.join().unwrap_or_default();
+            (tip.join().unwrap_or_default(), tracked, old, listed)
         });
-        let (files, directories) = listed?;
+        let (mut files, directories) = listed?;
+        tree.add_tracked(&mut files, &tracked);
         let is_same = old.is_of(&files) && old.history.tip == tip;
         if is_same && old.directories == directories {
             return Ok(Self { index: old });
@@ -91,6 +96,12 @@ impl Locator {
     /// nothing speaks for more.
     pub fn rank(&self, instruction: &str, n: usize) -> Vec<Ranked> {
         rank::rank(&self.index, instruction, n)
+    }
+
+    /// The files that an instruction may be about with what speaks for each, at least `n` if there
+    /// are so many: for choosing weights.
+    pub fn candidates(&self, instruction: &str, n: usize) -> Vec<Candidate> {
+        rank::candidates(&self.index, instruction, n)
     }
 
     /// The directories, one a line with the number of files and their usual extensions, as deep

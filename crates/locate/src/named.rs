@@ -7,7 +7,10 @@
 
 use std::collections::HashMap;
 
-use crate::kind;
+use crate::{
+    kind,
+    report::{self, Line, Zone},
+};
 
 /// A name that fits more files than this names none of them. `index.ts` alone says nothing in a
 /// tree that has a dozen of them.
@@ -20,8 +23,14 @@ pub(crate) enum Manner {
     Titled,
     /// On purpose, further on.
     Written,
-    /// In a stack trace, or as a file elsewhere.
-    Traced,
+    /// In an example, which may be about a file of its own with the same name.
+    Coded,
+    /// As a file on another machine.
+    Elsewhere,
+    /// As a module: `package.module.Name`.
+    Module,
+    /// In a stack trace, with so many other files of the tree between it and the error.
+    Traced(u32),
 }
 
 /// The paths of a tree, by their base names.
@@ -30,48 +39,123 @@ pub(crate) struct Names<'p> {
     by_base: HashMap<&'p str, Vec<usize>>,
     /// Without a known extension: for names such as `src/auth/login`.
     by_stem: HashMap<&'p str, Vec<usize>>,
+    /// Files that stand for their directory, such as `mod.rs`, by its name.
+    by_directory: HashMap<&'p str, Vec<usize>>,
 }
 
 impl<'p> Names<'p> {
     pub(crate) fn new(paths: impl Iterator<Item = &'p str>) -> Self {
         let paths: Vec<&str> = paths.collect();
-        let mut by_base: HashMap<&str, Vec<usize>> = HashMap::new();
-        let mut by_stem: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (number, path) in paths.iter().enumerate() {
-            let base = base(path);
-            by_base.entry(base).or_default().push(number);
-            by_stem.entry(stem(base)).or_default().push(number);
-        }
-        Self {
+        let mut names = Self {
             paths,
-            by_base,
-            by_stem,
+            by_base: HashMap::new(),
+            by_stem: HashMap::new(),
+            by_directory: HashMap::new(),
+        };
+        for (number, path) in names.paths.iter().enumerate() {
+            let base = base(path);
+            let stem = stem(base);
+            names.by_base.entry(base).or_default().push(number);
+            names.by_stem.entry(stem).or_default().push(number);
+            if matches!(stem, "__init__" | "mod" | "index" | "lib")
+                && let Some(directory) = path.rsplit('/').nth(1)
+            {
+                names
+                    .by_directory
+                    .entry(directory)
+                    .or_default()
+                    .push(number);
+            }
         }
+        names
     }
 
-    /// The files that an instruction names, in its order, each once and in its best manner.
+    /// The files that an instruction names, in its order, each once and in its best manner. What a
+    /// program wrote to a log names nothing.
     pub(crate) fn in_text(&self, instruction: &str) -> Vec<(usize, Manner)> {
         let mut found: Vec<(usize, Manner)> = Vec::new();
-        let lines = instruction.lines().filter(|line| !line.trim().is_empty());
-        for (number, line) in lines.enumerate() {
-            let is_trace = is_trace(line);
-            for word in line.split(|c: char| !belongs(c)) {
-                let word = trimmed(word);
-                let is_elsewhere = word.starts_with('/') || word.contains(":/");
-                let manner = match number {
-                    _ if is_trace || is_elsewhere => Manner::Traced,
-                    0 => Manner::Titled,
-                    _ => Manner::Written,
-                };
-                for file in self.of_word(word) {
-                    match found.iter_mut().find(|(known, _)| *known == file) {
-                        Some((_, known)) => *known = manner.min(*known),
-                        None => found.push((file, manner)),
-                    }
+        let mut trace: Vec<(usize, bool)> = Vec::new();
+        let lines = report::lines(instruction);
+        for line in &lines {
+            if line.zone == Zone::Frame {
+                let is_python = line.text.contains("File \"");
+                let words = line.text.split(|c: char| !belongs(c));
+                let files = words.flat_map(|word| self.of_word(trimmed(word)));
+                trace.extend(files.map(|file| (file, is_python)));
+                continue;
+            }
+            finish_trace(&mut trace, &mut found);
+            for (file, manner) in self.in_line(line) {
+                note(&mut found, file, manner);
+            }
+        }
+        finish_trace(&mut trace, &mut found);
+        found
+    }
+
+    fn in_line(&self, line: &Line) -> Vec<(usize, Manner)> {
+        let usual = match line.zone {
+            Zone::Title => Manner::Titled,
+            Zone::Prose => Manner::Written,
+            Zone::Code => Manner::Coded,
+            Zone::Log | Zone::Environment | Zone::Frame => return Vec::new(),
+        };
+        let mut found = Vec::new();
+        for word in line.text.split(|c: char| !belongs(c)) {
+            let word = trimmed(word);
+            let is_link = word.contains("://");
+            if is_link && !is_link_to_file(word) {
+                continue;
+            }
+            let is_elsewhere = !is_link && (word.starts_with('/') || word.contains(":/"));
+            let manner = if is_elsewhere {
+                Manner::Elsewhere
+            } else {
+                usual
+            };
+            let files = self.of_word(word);
+            let modules = if files.is_empty() {
+                self.of_module(word)
+            } else {
+                Vec::new()
+            };
+            found.extend(files.into_iter().map(|file| (file, manner)));
+            found.extend(modules.into_iter().map(|file| (file, Manner::Module)));
+        }
+        found
+    }
+
+    /// The file of a dotted name: `package.module`, with or without up to two names that are
+    /// defined in it. At least the file and its directory have to agree.
+    fn of_module(&self, word: &str) -> Vec<usize> {
+        let separator = if word.contains("::") { "::" } else { "." };
+        let names: Vec<&str> = word
+            .split(separator)
+            .filter(|name| !name.is_empty())
+            .collect();
+        for cut in 0..3 {
+            let Some(names) = names.len().checked_sub(cut).map(|end| &names[..end]) else {
+                break;
+            };
+            let (Some(base), true) = (names.last(), names.len() > 1) else {
+                break;
+            };
+            // Below its directory, the file has a name of its own.
+            let below: Vec<&str> = names.iter().copied().chain([""]).collect();
+            for (known, names, least) in [
+                (&self.by_stem, names, 1),
+                (&self.by_directory, below.as_slice(), 2),
+            ] {
+                let files = known.get(base).map_or(&[][..], Vec::as_slice);
+                let agrees = |file: &&usize| self.shared(**file, names) >= least;
+                let files: Vec<usize> = files.iter().filter(agrees).copied().collect();
+                let nearest = self.nearest(&files, names);
+                if !nearest.is_empty() {
+                    return nearest;
                 }
             }
         }
-        found
+        Vec::new()
     }
 
     fn of_word(&self, word: &str) -> Vec<usize> {
@@ -92,15 +176,18 @@ impl<'p> Names<'p> {
         }
     }
 
+    /// How many directories of a file, from the last on, are as they are written.
+    fn shared(&self, file: usize, names: &[&str]) -> usize {
+        let own = self.paths[file].rsplit('/').skip(1);
+        let written = names.iter().rev().skip(1);
+        own.zip(written)
+            .take_while(|(own, one)| own == *one)
+            .count()
+    }
+
     /// Those that share most of the end of their path with the name that was written.
     fn nearest(&self, files: &[usize], names: &[&str]) -> Vec<usize> {
-        let shared = |file: &usize| {
-            let own = self.paths[*file].rsplit('/').skip(1);
-            let written = names.iter().rev().skip(1);
-            own.zip(written)
-                .take_while(|(own, one)| own == *one)
-                .count()
-        };
+        let shared = |file: &usize| self.shared(*file, names);
         let most = files.iter().map(shared).max().unwrap_or(0);
         if names.len() > 1 && most == 0 {
             // The name of the root is no part of the paths in it: `project/setup.py`.
@@ -127,7 +214,8 @@ impl<'p> Names<'p> {
 }
 
 /// The files of `paths` that an instruction names by their path, the end of it, or their base
-/// name: in the order of the instruction, each once. A name that could mean many names none.
+/// name: in the order of the instruction, each once. A name that could mean many names none, and
+/// neither does a path in a log or a stack trace.
 ///
 /// ```
 /// let paths = ["src/auth/login.ts", "src/auth/session.ts"];
@@ -137,7 +225,36 @@ impl<'p> Names<'p> {
 pub fn named_paths<'p, P: AsRef<str>>(instruction: &str, paths: &'p [P]) -> Vec<&'p str> {
     let names = Names::new(paths.iter().map(AsRef::as_ref));
     let found = names.in_text(instruction).into_iter();
-    found.map(|(file, _)| names.paths[file]).collect()
+    found
+        .filter(|(_, manner)| *manner < Manner::Module)
+        .map(|(file, _)| names.paths[file])
+        .collect()
+}
+
+fn note(found: &mut Vec<(usize, Manner)>, file: usize, manner: Manner) {
+    match found.iter_mut().find(|(known, _)| *known == file) {
+        Some((_, known)) => *known = manner.min(*known),
+        None => found.push((file, manner)),
+    }
+}
+
+/// Counts the files of a trace from the error on: in Python it is written last.
+fn finish_trace(trace: &mut Vec<(usize, bool)>, found: &mut Vec<(usize, Manner)>) {
+    if trace.iter().any(|(_, is_python)| *is_python) {
+        trace.reverse();
+    }
+    let mut seen: Vec<usize> = Vec::new();
+    for (file, _) in trace.drain(..) {
+        if !seen.contains(&file) {
+            note(found, file, Manner::Traced(seen.len() as u32));
+            seen.push(file);
+        }
+    }
+}
+
+/// Whether a link leads to a file of a repository, not to a page.
+fn is_link_to_file(link: &str) -> bool {
+    link.contains("/blob/") || link.contains("/tree/") || link.contains("/raw/")
 }
 
 fn base(path: &str) -> &str {
@@ -175,11 +292,6 @@ fn trimmed(word: &str) -> &str {
 /// A name without an extension counts if nothing but a file is spelled so: `Makefile`.
 fn is_proper(base: &str) -> bool {
     base.ends_with("file") && base.starts_with(|c: char| c.is_ascii_uppercase())
-}
-
-fn is_trace(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with("File \"") || line.starts_with("at ") || line.contains("site-packages")
 }
 
 #[cfg(test)]
@@ -238,16 +350,58 @@ mod tests {
     #[test]
     fn the_manner_tells_purpose_from_traces() {
         let names = Names::new(TREE.iter().copied());
-        let text = "login.ts breaks\n  File \"/usr/lib/django/db/models/query.py\", line 3\n\
-            and web/session.ts, and login.ts again";
+        let text = "login.ts breaks\nTraceback (most recent call last):\n\
+            File \"/app/src/auth/session.ts\", line 9\n\
+            File \"/usr/lib/django/db/models/query.py\", line 3\n\
+            and web/session.ts, and login.ts again\n```\ncat Makefile\n```\n";
         assert_eq!(
             names.in_text(text),
             [
                 (2, Manner::Titled),
-                (1, Manner::Traced),
-                (9, Manner::Written)
+                (1, Manner::Traced(0)),
+                (3, Manner::Traced(1)),
+                (9, Manner::Written),
+                (0, Manner::Coded),
             ]
         );
+    }
+
+    #[test]
+    fn a_path_in_a_log_or_a_stack_trace_is_not_named() {
+        for text in [
+            "it hangs\n2024-05-01 12:00:01 INFO compiled src/auth/login.ts",
+            "it hangs\n[WARN] src/auth/login.ts is slow",
+            "it hangs\nat check (/app/src/auth/login.ts:12:4)",
+            "it hangs\n### Relevant log output\n```\nsrc/auth/login.ts\n```",
+            "it hangs, see https://example.org/docs/auth/login.ts",
+        ] {
+            assert_eq!(named_paths(text, TREE), [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_dotted_name_leads_to_its_module() {
+        let tree = [
+            "django/db/models/query.py",
+            "sphinx/ext/autodoc/__init__.py",
+            "query.py",
+        ];
+        let names = Names::new(tree.iter().copied());
+        for (text, expected) in [
+            (
+                "title\ndjango.db.models.query.QuerySet.filter fails",
+                &[0][..],
+            ),
+            ("title\nsphinx.ext.autodoc drops it", &[1]),
+            ("title\nself.query is empty", &[]),
+        ] {
+            let found: Vec<usize> = names
+                .in_text(text)
+                .into_iter()
+                .map(|(file, _)| file)
+                .collect();
+            assert_eq!(found, expected, "{text}");
+        }
     }
 
     proptest! {

@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 
 use crate::{
-    evidence::{Evidence, rareness},
-    history::History,
+    evidence::rareness,
+    history::{Commit, History},
     index::Index,
     query::Query,
+    signal::{FileEvidence, Signal},
     table::BuildIdentity,
     words::{self, Term},
 };
@@ -24,31 +25,72 @@ const BUSY_AGE: f32 = 1000.0;
 /// and for how lately.
 const RECENT_AGE: f32 = 60.0;
 
-/// Adds up what the history says.
-pub(crate) fn past(index: &Index, query: &Query, all: &mut [Evidence]) {
-    let history = &index.history;
+/// A commit that changes more files than this says little about which belong together.
+const CLOSE: usize = 12;
+/// So many changes of a file are needed before what was changed with it means much.
+const FEW: f32 = 4.0;
+
+/// From the hashes of paths to the numbers of files.
+pub(crate) type Numbers = HashMap<u64, usize, BuildIdentity>;
+
+pub(crate) fn numbers(index: &Index) -> Numbers {
     let files = index.files.iter().enumerate();
-    let number_of: HashMap<u64, usize, BuildIdentity> = files
+    files
         .map(|(number, file)| (words::hash(file.listed.path.as_bytes()), number))
-        .collect();
+        .collect()
+}
+
+/// Adds up what the history says.
+pub(crate) fn past(index: &Index, numbers: &Numbers, query: &Query, all: &mut [FileEvidence]) {
+    let history = &index.history;
     for (age, commit) in history.commits.iter().enumerate() {
         let age = age as f32;
-        for file in commit.files.iter().filter_map(|file| number_of.get(file)) {
+        for file in commit.files.iter().filter_map(|file| numbers.get(file)) {
             let evidence = &mut all[*file];
-            evidence.busy += 1.0 / (1.0 + age / BUSY_AGE);
-            evidence.recent = evidence.recent.max(1.0 / (1.0 + age / RECENT_AGE));
+            evidence[Signal::Busy] += 1.0 / (1.0 + age / BUSY_AGE);
+            let recent = 1.0 / (1.0 + age / RECENT_AGE);
+            evidence[Signal::Recent] = evidence[Signal::Recent].max(recent);
         }
     }
     for evidence in all.iter_mut() {
-        evidence.busy = evidence.busy.ln_1p();
+        evidence[Signal::Busy] = evidence[Signal::Busy].ln_1p();
     }
     let mut alike = likeness(history, query);
     alike.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (likeness, number) in alike.into_iter().take(HEARD) {
         let commit = &history.commits[number];
-        let share = likeness * likeness / (commit.files.len() as f32).sqrt();
-        for file in commit.files.iter().filter_map(|file| number_of.get(file)) {
-            all[*file].similar += share;
+        let share = likeness * likeness / (commit.files.len().max(1) as f32).sqrt();
+        for file in commit.files.iter().filter_map(|file| numbers.get(file)) {
+            all[*file][Signal::Similar] += share;
+        }
+    }
+}
+
+/// How often files were changed together with the `first`, which are given with their scores: of
+/// the changes of such a file, the share that changed the other one too. One that changed a few
+/// times only proves little.
+pub(crate) fn together(
+    index: &Index,
+    numbers: &Numbers,
+    first: &[(f32, usize)],
+    all: &mut [FileEvidence],
+) {
+    for (score, seed) in first {
+        let seed = words::hash(index.files[*seed].listed.path.as_bytes());
+        let mut changes = 0.0;
+        let mut with: HashMap<u64, f32, BuildIdentity> = HashMap::default();
+        let commits = index.history.commits.iter();
+        for commit in commits.filter(|one| one.files.len() <= CLOSE && one.files.contains(&seed)) {
+            changes += 1.0;
+            for file in commit.files.iter().filter(|file| **file != seed) {
+                *with.entry(*file).or_default() += 1.0;
+            }
+        }
+        for (file, count) in with {
+            // Once is no pattern.
+            if let Some(number) = numbers.get(&file).filter(|_| count > 1.0) {
+                all[*number][Signal::Together] += score * count / (changes + FEW);
+            }
         }
     }
 }
@@ -65,7 +107,8 @@ fn likeness(history: &History, query: &Query) -> Vec<(f32, usize)> {
             *having += 1;
         }
     }
-    let count = history.commits.len();
+    let says = |commit: &&Commit| !commit.files.is_empty();
+    let count = history.commits.iter().filter(says).count();
     let commits = history.commits.iter().enumerate();
     commits
         .map(|(number, commit)| {

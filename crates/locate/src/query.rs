@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use crate::{
     kind::FileKind,
+    report::{self, Line, Zone},
     stopwords,
     words::{self, Extent, Term},
 };
@@ -34,45 +35,49 @@ pub(crate) struct Query {
     /// Kinds of files, beside source, that the first line speaks of. Files of these kinds weigh at
     /// least half of what source files do.
     pub(crate) kinds: Vec<FileKind>,
+    /// The terms of the part of the project that the first line begins with.
+    pub(crate) scope: Vec<Term>,
 }
 
-/// What stands in the first line counts for more,
-const TITLE: f32 = 3.0;
-/// in a block of code for less,
-const FENCED: f32 = 0.5;
-/// between backticks for more,
+/// How much a word counts by where it stands.
+fn place_weight(zone: Zone) -> f32 {
+    match zone {
+        Zone::Title => 3.0,
+        Zone::Prose => 1.0,
+        Zone::Code => 0.5,
+        Zone::Log | Zone::Frame => 0.25,
+        Zone::Environment => 0.1,
+    }
+}
+/// A word counts for more between backticks,
 const QUOTED: f32 = 1.5;
 /// and so does what is spelled like a name of the code.
 const NAME: f32 = 2.0;
 /// A whole identifier is surer than its parts.
 const WHOLE: f32 = 1.5;
+/// Two words that follow each other may be a name by chance.
+const PAIR: f32 = 0.5;
+/// A block of so many lines is read as it is; in a longer one each line counts for less, so that a
+/// long paste does not drown what is said about it.
+const BLOCK_LINES: f32 = 15.0;
 
 impl Query {
-    /// Blank lines, HTML comments and the fences of code blocks are skipped; the first line that is
-    /// left is the title, also if it is inside a code block.
+    /// Weighs each line by what it is ([`report`]).
     pub(crate) fn read(instruction: &str) -> Self {
         let text = &instruction[..instruction.floor_char_boundary(READ_BYTES)];
         let mut reading = Reading::default();
-        let mut is_title = true;
-        let mut is_fenced = false;
-        for line in text.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with("<!--") {
-                continue;
-            }
-            if line.starts_with("```") || line.starts_with("~~~") {
-                is_fenced = !is_fenced;
-                continue;
-            }
-            reading.line(line, is_title, is_fenced);
-            if is_title {
+        let lines = report::lines(text);
+        for line in &lines {
+            reading.line(line);
+            if line.zone == Zone::Title {
                 reading.titled = reading.order.len();
             }
-            is_title = false;
         }
-        let title = text.lines().find(|line| !line.trim().is_empty());
+        let title = lines.first().map_or("", |line| line.text);
         Self {
             terms: reading.finish(),
-            kinds: kinds(title.unwrap_or_default()),
+            kinds: kinds(title),
+            scope: scope(title),
         }
     }
 }
@@ -86,27 +91,48 @@ struct Reading {
 }
 
 impl Reading {
-    fn line(&mut self, line: &str, is_title: bool, is_fenced: bool) {
-        let place = match (is_title, is_fenced) {
-            (true, _) => TITLE,
-            (_, true) => FENCED,
-            _ => 1.0,
-        };
-        for (number, span) in line.split('`').enumerate() {
-            let style = match number % 2 {
-                1 => Style::Quoted,
-                _ if is_fenced => Style::Fenced,
-                _ => Style::Prose,
+    fn line(&mut self, line: &Line) {
+        let block = (BLOCK_LINES / line.block as f32).min(1.0).sqrt();
+        let place = place_weight(line.zone) * block;
+        for (number, span) in line.text.split('`').enumerate() {
+            let style = match (number % 2, line.zone) {
+                (1, _) => Style::Quoted,
+                (_, Zone::Title | Zone::Prose) => Style::Prose,
+                _ => Style::Fenced,
             };
+            let mut before: Option<&str> = None;
             for run in span.split_whitespace().filter_map(local_part) {
                 self.run(run, place, style);
+                if matches!(style, Style::Prose) {
+                    before = self.pair(before, run, place);
+                }
             }
         }
     }
 
+    /// Two words of prose may be the parts of one name: "order by" is `orderBy` in the code.
+    /// Returns the word that the next one may go with.
+    fn pair<'t>(&mut self, before: Option<&str>, run: &'t str, place: f32) -> Option<&'t str> {
+        let word = run.trim_matches(|c: char| !c.is_alphanumeric());
+        let is_word = word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_word || !run.starts_with(word) {
+            return None;
+        }
+        if let Some(before) = before {
+            let is_noise = |word: &str| stopwords::is_noise(&word.to_ascii_lowercase());
+            if !(is_noise(before) && is_noise(word)) && before.len() + word.len() > 4 {
+                let joined = format!("{before}{word}");
+                self.add(words::term(joined.as_bytes()), Extent::Pair, place * PAIR);
+            }
+        }
+        run.ends_with(word).then_some(word)
+    }
+
     /// A run of characters without space. Stop words are dropped from prose and code blocks, but
-    /// kept between backticks: `get` may be the name of something there.
+    /// kept between backticks: `get` may be the name of something there. So may a single letter
+    /// that is quoted alone or called.
     fn run(&mut self, run: &str, place: f32, style: Style) {
+        self.letter(run, place, style);
         for (start, identifier) in words::identifiers(run.as_bytes()) {
             let after = run.as_bytes().get(start + identifier.len());
             let is_name = is_compound(identifier) || after == Some(&b'(');
@@ -132,6 +158,19 @@ impl Reading {
         }
     }
 
+    /// `h` between backticks, or `h(`: the index has the names of one letter that are defined.
+    fn letter(&mut self, run: &str, place: f32, style: Style) {
+        let is_quoted = matches!(style, Style::Quoted) && run.len() == 1;
+        let is_called = run.as_bytes().get(1) == Some(&b'(');
+        let letter = run
+            .as_bytes()
+            .first()
+            .filter(|b| b.is_ascii_alphabetic() || **b == b'$');
+        if let Some(letter) = letter.filter(|_| is_quoted || is_called) {
+            self.add(words::term(&[*letter]), Extent::Whole, place * QUOTED);
+        }
+    }
+
     fn add(&mut self, term: Term, extent: Extent, weight: f32) {
         let order = &mut self.order;
         let entry = self.weights.entry(term).or_insert_with(|| {
@@ -139,6 +178,10 @@ impl Reading {
             (0.0, extent)
         });
         entry.0 += weight;
+        // A word that is also written as one counts as such.
+        if entry.1 == Extent::Pair {
+            entry.1 = extent;
+        }
     }
 
     /// What is said again counts for more, but not as often as it is said.
@@ -146,7 +189,7 @@ impl Reading {
         let wanted = |(number, term): (usize, &Term)| {
             let (sum, extent) = self.weights.get(term)?;
             let factor = match extent {
-                Extent::Part => 1.0,
+                Extent::Part | Extent::Pair => 1.0,
                 Extent::Whole => WHOLE,
             };
             Some(Wanted {
@@ -166,6 +209,35 @@ enum Style {
     Prose,
     Quoted,
     Fenced,
+}
+
+/// The part of the project that a first line begins with: `fileserver: …`, `fix(parser): …`,
+/// `[core] …`.
+fn scope(title: &str) -> Vec<Term> {
+    let bracketed = title
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'));
+    let prefix = match (bracketed, title.split_once(": ")) {
+        (Some((inside, _)), _) => inside,
+        (None, Some((prefix, _))) => match prefix.split_once('(') {
+            Some((_, inside)) => inside.trim_end_matches(')'),
+            None => prefix,
+        },
+        _ => return Vec::new(),
+    };
+    let mut terms = Vec::new();
+    if prefix.split_whitespace().count() <= 2 {
+        for name in prefix.split(['/', ',', ' ']) {
+            let is_noise = stopwords::is_noise(&name.to_ascii_lowercase());
+            if !is_noise {
+                // The whole comes last.
+                let mut whole = None;
+                words::expand(name.as_bytes(), |term, _| whole = Some(term));
+                terms.extend(whole);
+            }
+        }
+    }
+    terms
 }
 
 /// Of a link, the part that may be a path of the repository; nothing of other links.
@@ -245,6 +317,58 @@ mod tests {
             ["login", "broken", "session"].map(titled),
             [Some(true), Some(true), Some(false)]
         );
+    }
+
+    #[test]
+    fn what_is_pasted_counts_less_than_what_is_said() {
+        let query = Query::read(
+            "Login broken\nthe session\n2024-05-01 12:00:01 WARN socket closed\n\
+             ### Environment\n- gateway 1.2.3\n",
+        );
+        assert_eq!(weight(&query, "session"), Some(1.0));
+        assert_eq!(weight(&query, "socket"), Some(0.375f32.sqrt()));
+        assert!(weight(&query, "gateway") < weight(&query, "socket"));
+        let short = Query::read("Login\n```\nstack\n```\n");
+        let long = format!("Login\n```\nstack\n{}```\n", "other\n".repeat(60));
+        assert!(weight(&Query::read(&long), "stack") < weight(&short, "stack"));
+    }
+
+    #[test]
+    fn two_words_that_follow_each_other_may_be_one_name() {
+        let extent = |text: &str, name: &str| {
+            let mut term = None;
+            words::expand(name.as_bytes(), |one, _| term = Some(one));
+            let query = Query::read(text);
+            let wanted = query.terms.iter().find(|one| Some(one.term) == term);
+            wanted.map(|one| one.extent)
+        };
+        assert_eq!(
+            extent("split column fails", "SplitColumn"),
+            Some(Extent::Pair)
+        );
+        assert_eq!(extent("split. Column fails", "SplitColumn"), None);
+        assert_eq!(
+            extent("the filename is lost", "file_name"),
+            Some(Extent::Part)
+        );
+        assert_eq!(extent("`h` is lost", "h"), None);
+    }
+
+    #[test]
+    fn a_letter_counts_where_it_must_be_a_name() {
+        assert!(weight(&Query::read("calling h() twice"), "h").is_some());
+        assert!(weight(&Query::read("the `h` function"), "h").is_some());
+        assert_eq!(weight(&Query::read("plan b fails"), "b"), None);
+    }
+
+    #[test]
+    fn the_first_line_may_begin_with_a_part_of_the_project() {
+        let terms = |name: &str| vec![words::term(name.as_bytes())];
+        assert_eq!(scope("fileserver: add sizes"), terms("fileserver"));
+        assert_eq!(scope("fix(parser): no loop"), terms("parser"));
+        assert_eq!(scope("[core] no loop"), terms("core"));
+        assert_eq!(scope("it is so that: it fails"), []);
+        assert_eq!(scope("fix: no loop"), []);
     }
 
     #[test]

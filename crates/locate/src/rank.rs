@@ -1,41 +1,19 @@
 //! Weighs the evidence: from an instruction to files in order, with reasons.
 
 use crate::{
-    evidence::{self, Evidence, normalise},
+    evidence::{self, normalise},
     index::Index,
-    kind::FileKind,
+    mirrors,
     named::{Manner, Names},
-    neighbours,
-    past::past,
+    neighbours, partners, past,
     query::Query,
+    signal::{FileEvidence, FileStanding, Meant, Signal, Weights},
 };
 
-/// How much each kind of evidence weighs.
-///
-/// Set by hand on issues and commit messages with known fixes, then held against some 800 commits
-/// of 61 repositories that had no part in it: half or twice of any one weight gains nothing over
-/// all of them. The share of the first line was chosen on both: it takes from what the text alone
-/// weighed, so an instruction of one line does not know the difference; for a longer one, from
-/// 0.4 to 0.7 is all the same.
-const WEIGHTS: Evidence = Evidence {
-    body: 0.6,
-    title: 0.4,
-    window: 0.4,
-    symbols: 0.4,
-    directory: 0.3,
-    base: 0.4,
-    written: 2.0,
-    traced: 0.6,
-    similar: 0.35,
-    busy: 0.1,
-    recent: 0.1,
-};
 /// How many files are looked at closely. Windows are computed for these alone.
 const CANDIDATES: usize = 200;
-/// So many stand on their own; behind them come their neighbours.
+/// So many of the best are asked about others.
 const FIRST: usize = 5;
-/// What a kind of file that the instruction speaks of weighs at least.
-const SPOKEN_OF: f32 = 0.5;
 /// A reason is worth telling from this share of the score on.
 const TELLING: f32 = 0.08;
 
@@ -46,15 +24,23 @@ pub enum Reason {
     Named,
     /// It defines what the instruction speaks of.
     Symbol,
-    /// Its path has words of the instruction.
+    /// Its path has words of the instruction, or stands in a stack trace of it.
     Path,
-    /// Its text has.
+    /// Its text has words of the instruction.
     Content,
     /// Commits that were described alike changed it.
     History,
 }
 
 impl Reason {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Named,
+        Self::Symbol,
+        Self::Path,
+        Self::Content,
+        Self::History,
+    ];
+
     /// The word for it: `named`, `symbol`, `path`, `content` or `history`.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -78,126 +64,139 @@ pub struct Ranked {
     pub reasons: Vec<Reason>,
 }
 
+/// A file that may be meant, before its evidence is weighed.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The path from the root of the tree, with forward slashes.
+    pub path: String,
+    /// What speaks for it.
+    pub evidence: FileEvidence,
+    /// What it is.
+    pub standing: FileStanding,
+}
+
 /// The first `n` files for which anything speaks.
 pub(crate) fn rank(index: &Index, instruction: &str, n: usize) -> Vec<Ranked> {
+    let weights = Weights::default();
+    let mut ranked: Vec<Ranked> = candidates(index, instruction, n)
+        .into_iter()
+        .map(|one| Ranked {
+            score: weights.score(&one.evidence, one.standing),
+            reasons: weights.reasons(&one.evidence, TELLING),
+            path: one.path,
+        })
+        .collect();
+    ranked.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.path.cmp(&b.path)));
+    ranked.truncate(n);
+    ranked
+}
+
+/// The files for which most speaks, at least `n` if there are so many, in no order.
+///
+/// Evidence that needs the text of files close by, or that the best files give to others, is looked
+/// for only among those that are ahead without it.
+pub(crate) fn candidates(index: &Index, instruction: &str, n: usize) -> Vec<Candidate> {
+    let weights = Weights::default();
     let query = Query::read(instruction);
-    let mut all = vec![Evidence::default(); index.files.len()];
+    let numbers = past::numbers(index);
+    let mut all = vec![FileEvidence::default(); index.files.len()];
     let hits = evidence::look_up(index, &query);
     evidence::lexical(index, &hits, &mut all);
-    past(index, &query, &mut all);
-    let mut priors: Vec<f32> = index
+    evidence::scopes(index, &query, &mut all);
+    past::past(index, &numbers, &query, &mut all);
+    let mut standings: Vec<FileStanding> = index
         .files
         .iter()
-        .map(|file| prior(file.summary.kind, &query))
+        .map(|file| FileStanding {
+            kind: file.summary.kind,
+            meant: match query.kinds.contains(&file.summary.kind) {
+                true => Meant::Kind,
+                false => Meant::Usual,
+            },
+        })
         .collect();
+    name(index, instruction, &mut all, &mut standings);
+    for signal in [
+        Signal::Body,
+        Signal::Title,
+        Signal::Symbols,
+        Signal::Defines,
+        Signal::Directory,
+        Signal::Base,
+        Signal::Scope,
+        Signal::Similar,
+        Signal::Busy,
+        Signal::Recent,
+    ] {
+        normalise(&mut all, signal);
+    }
+    partners::tested(index, &mut all);
+    normalise(&mut all, Signal::Tested);
+    let in_order = |all: &[FileEvidence]| in_order(&weights, all, &standings, CANDIDATES.max(n));
+    let close: Vec<usize> = in_order(&all).into_iter().map(|(_, file)| file).collect();
+    evidence::windows(&hits, &close, &mut all);
+    normalise(&mut all, Signal::Window);
+    let order = in_order(&all);
+    let first = &order[..order.len().min(FIRST)];
+    neighbours::mentioned(index, first, &order, &mut all);
+    neighbours::siblings(index, &order, &mut all);
+    past::together(index, &numbers, first, &mut all);
+    for signal in [Signal::Mentioned, Signal::Siblings, Signal::Together] {
+        normalise(&mut all, signal);
+    }
+    mirrors::damp(index, &in_order(&all), &mut all);
+    let candidate = |(_, file): (f32, usize)| Candidate {
+        path: index.files[file].listed.path.clone(),
+        evidence: all[file],
+        standing: standings[file],
+    };
+    in_order(&all).into_iter().map(candidate).collect()
+}
+
+/// Marks the files that the instruction names.
+fn name(
+    index: &Index,
+    instruction: &str,
+    all: &mut [FileEvidence],
+    standings: &mut [FileStanding],
+) {
     let names = Names::new(index.files.iter().map(|file| file.listed.path.as_str()));
     for (file, manner) in names.in_text(instruction) {
-        match manner {
+        let (signal, strength) = match manner {
             Manner::Titled => {
-                all[file].written = 1.0;
-                priors[file] = 1.0;
+                standings[file].meant = Meant::File;
+                (Signal::Written, 1.0)
             }
-            Manner::Written => all[file].written = 1.0,
-            Manner::Traced => all[file].traced = 1.0,
-        }
+            Manner::Written => (Signal::Written, 1.0),
+            Manner::Coded => (Signal::Coded, 1.0),
+            Manner::Module => (Signal::Module, 1.0),
+            Manner::Elsewhere => (Signal::Traced, 1.0),
+            // The place of the error is nearer to its cause than those that led there.
+            Manner::Traced(depth) => (Signal::Traced, 1.0 / (1.0 + 0.25 * depth as f32)),
+        };
+        all[file][signal] = strength;
     }
-    let normalised: [fn(&mut Evidence) -> &mut f32; 8] = [
-        |one| &mut one.body,
-        |one| &mut one.title,
-        |one| &mut one.symbols,
-        |one| &mut one.directory,
-        |one| &mut one.base,
-        |one| &mut one.similar,
-        |one| &mut one.busy,
-        |one| &mut one.recent,
-    ];
-    for of in normalised {
-        normalise(&mut all, of);
-    }
-    let candidates = in_order(&all, &priors, CANDIDATES.max(n));
-    let candidates: Vec<usize> = candidates.into_iter().map(|(_, file)| file).collect();
-    evidence::windows(&hits, &candidates, &mut all);
-    normalise(&mut all, |one| &mut one.window);
-    let mut order = in_order(&all, &priors, CANDIDATES.max(n));
-    if n > FIRST && order.len() > FIRST {
-        let (first, rest) = order.split_at_mut(FIRST);
-        neighbours::raise(index, &priors, first, rest);
-    }
-    let ranked = order.into_iter().take(n).map(|(score, file)| Ranked {
-        path: index.files[file].listed.path.clone(),
-        score,
-        reasons: reasons(&all[file]),
-    });
-    ranked.collect()
 }
 
 /// Files for which something speaks with their scores, the best first, then by path. Being changed
-/// often or lately alone makes no file a candidate.
-fn in_order(all: &[Evidence], priors: &[f32], n: usize) -> Vec<(f32, usize)> {
-    let speaks = |one: &Evidence| {
-        one.body + one.symbols + one.directory + one.base + one.written + one.traced + one.similar
-            > 0.0
+/// often or lately, or close to others, alone makes no file a candidate.
+fn in_order(
+    weights: &Weights,
+    all: &[FileEvidence],
+    standings: &[FileStanding],
+    n: usize,
+) -> Vec<(f32, usize)> {
+    let speaks = |one: &FileEvidence| {
+        let telling = Signal::ALL.iter().filter(|one| one.reason().is_some());
+        telling.map(|signal| one[*signal]).sum::<f32>() > 0.0
     };
     let mut order: Vec<(f32, usize)> = all
         .iter()
         .enumerate()
         .filter(|(_, one)| speaks(one))
-        .map(|(file, one)| (total(one) * priors[file], file))
+        .map(|(file, one)| (weights.score(one, standings[file]), file))
         .collect();
     order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     order.truncate(n);
     order
-}
-
-/// Most instructions are about source; the rest counts when they speak of it.
-fn prior(kind: FileKind, query: &Query) -> f32 {
-    let prior: f32 = match kind {
-        FileKind::Source => 1.0,
-        FileKind::Data => 0.4,
-        FileKind::Test | FileKind::Docs | FileKind::Generated => 0.2,
-        FileKind::Lock => 0.1,
-        FileKind::Binary => 0.02,
-    };
-    match query.kinds.contains(&kind) {
-        true => prior.max(SPOKEN_OF),
-        false => prior,
-    }
-}
-
-fn total(one: &Evidence) -> f32 {
-    let w = &WEIGHTS;
-    text(one)
-        + one.symbols * w.symbols
-        + one.directory * w.directory
-        + one.base * w.base
-        + one.written * w.written
-        + one.traced * w.traced
-        + one.similar * w.similar
-        + one.busy * w.busy
-        + one.recent * w.recent
-}
-
-fn text(one: &Evidence) -> f32 {
-    let w = &WEIGHTS;
-    one.body * w.body + one.title * w.title + one.window * w.window
-}
-
-fn reasons(one: &Evidence) -> Vec<Reason> {
-    let w = &WEIGHTS;
-    let least = total(one) * TELLING;
-    let shares = [
-        (
-            Reason::Named,
-            one.written * w.written + one.traced * w.traced,
-        ),
-        (Reason::Symbol, one.symbols * w.symbols),
-        (
-            Reason::Path,
-            one.directory * w.directory + one.base * w.base,
-        ),
-        (Reason::Content, text(one)),
-        (Reason::History, one.similar * w.similar),
-    ];
-    let telling = shares.iter().filter(|(_, share)| *share > least);
-    telling.map(|(reason, _)| *reason).collect()
 }

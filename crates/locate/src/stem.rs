@@ -17,6 +17,7 @@ pub(crate) fn stem(word: &mut [u8]) -> usize {
     }
     n = singular(word, n);
     n = without_tense(word, n);
+    n = without_agent(word, n);
     n = without_derivation(word, n);
     if n > 3 && word[n - 1] == b'e' {
         n -= 1;
@@ -68,6 +69,18 @@ fn without_tense(word: &mut [u8], n: usize) -> usize {
     n
 }
 
+/// `parser` becomes `pars`, as `parse` does, and `formatter` becomes `format`: code names what does
+/// a thing, instructions say what is done. `user` and `order` are too short to be one of these.
+fn without_agent(word: &[u8], mut n: usize) -> usize {
+    while ends(word, n, b"er", 4) {
+        n -= 2;
+        if word[n - 1] == word[n - 2] && !matches!(word[n - 1], b'l' | b's' | b'z') {
+            n -= 1;
+        }
+    }
+    n
+}
+
 /// The first suffix that fits is removed, so longer ones come before their own ends. `at` and `iz`
 /// are what `without_tense` leaves of `generated` and `normalizing`.
 fn without_derivation(word: &[u8], n: usize) -> usize {
@@ -113,7 +126,10 @@ mod tests {
             &["query", "queries"],
             &["generate", "generator", "generation", "generated"],
             &["parse", "parsing", "parsed"],
-            &["handler", "handlers"],
+            &["handler", "handlers", "handle", "handling"],
+            &["parser", "parse", "parsers"],
+            &["formatter", "format", "formatting"],
+            &["renderer", "render", "rendering"],
             &["run", "running"],
             &["match", "matches", "matching"],
             &["normalize", "normalizer", "normalization", "normalizing"],

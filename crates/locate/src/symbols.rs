@@ -51,7 +51,7 @@ pub(crate) fn definitions<'t>(text: &'t [u8], mut each: impl FnMut(usize, &'t [u
     for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
         let line = &text[start..end];
         if let Some((place, name)) = definition(line)
-            && name.len() > 1
+            && (name.len() > 1 || is_defined(line, place))
         {
             each(start + place, name);
         }
@@ -60,6 +60,17 @@ pub(crate) fn definitions<'t>(text: &'t [u8], mut each: impl FnMut(usize, &'t [u
             break;
         }
     }
+}
+
+/// Whether a name of one letter is that of something, not of a variable: a word that defines
+/// stands before it, or it is exported.
+fn is_defined(line: &[u8], place: usize) -> bool {
+    let before = line[..place].trim_ascii();
+    let word = before
+        .rsplit(|byte| !is_word(*byte))
+        .next()
+        .unwrap_or_default();
+    line[place].is_ascii_alphabetic() && (DEFINERS.contains(&word) || before.starts_with(b"export"))
 }
 
 /// The name that a line defines, if it does. Lines of more than 400 bytes are skipped: most are
@@ -228,6 +239,7 @@ mod tests {
             ("const MAX: usize = 3;", "MAX"),
             ("type Options struct {", "Options"),
             ("module Jekyll", "Jekyll"),
+            ("export function h(type) {", "h"),
         ] {
             assert_eq!(names(line), [name], "{line}");
         }
@@ -242,6 +254,8 @@ mod tests {
             "    return parse(text)",
             "    client.on('x', () => {",
             "foo(bar)",
+            "x = 3",
+            "let i = 0;",
             "x == 3",
             "",
         ] {

@@ -3,11 +3,11 @@
 //! ```text
 //! getOrderBy2  ->  identifier
 //! get Order By2  ->  parts, in lower case and stemmed: one term each
-//! getorderby2  ->  the whole, without separators: one term more
+//! getorderby2  ->  the whole, without separators and stemmed: one term more
 //! ```
 //!
 //! `getOrderBy` and `get_order_by` thus share all their terms, and so does `get-order-by` in
-//! instructions and paths. Strings are not kept: two words with the same 64-bit hash would be one,
+//! instructions and paths. A whole is spelled like a single word: `fileName` and `filename` meet. Strings are not kept: two words with the same 64-bit hash would be one,
 //! which for the vocabulary of a repository does not happen in practice.
 
 use std::collections::HashMap;
@@ -22,19 +22,21 @@ pub(crate) type Term = u64;
 pub(crate) enum Extent {
     Part,
     Whole,
+    /// Two parts that follow each other: of a defined name, or two words of an instruction.
+    Pair,
 }
 
 /// Longer runs are no identifiers that anybody would write in an instruction.
 const LONGEST: usize = 80;
 
-/// Keeps whole identifiers apart from stems that are spelled alike.
-const WHOLE: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Odd, and without a pattern in its bits.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A hash that is quick on short keys and the same on every machine. It is in caches on disk, so it
 /// must not change without a new cache version. It does not resist chosen collisions.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     const K: u64 = 0xff51_afd7_ed55_8ccd;
-    let mut state = (bytes.len() as u64).wrapping_mul(WHOLE);
+    let mut state = (bytes.len() as u64).wrapping_mul(GOLDEN);
     let (chunks, rest) = bytes.as_chunks::<8>();
     for chunk in chunks {
         state = (state ^ u64::from_le_bytes(*chunk)).wrapping_mul(K);
@@ -106,7 +108,25 @@ pub(crate) fn expand(identifier: &[u8], mut each: impl FnMut(Term, Extent)) {
         }
     }
     if count > 1 {
-        each(hash(&whole[..length]) ^ WHOLE, Extent::Whole);
+        each(term(&whole[..length]), Extent::Whole);
+    }
+}
+
+/// Calls `each` with every two neighbouring parts of an identifier that has more than two. Only
+/// names that are defined, and base names, are looked up so: for all text there would be too many.
+pub(crate) fn expand_pairs(identifier: &[u8], mut each: impl FnMut(Term)) {
+    if parts(identifier).nth(2).is_none() {
+        return;
+    }
+    let mut before: &[u8] = b"";
+    for part in parts(identifier) {
+        if !before.is_empty() && before.len() + part.len() <= LONGEST {
+            let mut pair = [0u8; LONGEST];
+            pair[..before.len()].copy_from_slice(before);
+            pair[before.len()..before.len() + part.len()].copy_from_slice(part);
+            each(term(&pair[..before.len() + part.len()]));
+        }
+        before = part;
     }
 }
 
@@ -219,6 +239,17 @@ mod tests {
         assert_eq!(terms("getOrderBy"), terms("get_order_by"));
         assert_eq!(terms("GetOrderBy").len(), 4);
         assert_eq!(terms("order").len(), 1);
+    }
+
+    #[test]
+    fn a_compound_is_the_word_it_is_when_it_is_joined() {
+        let mut whole = None;
+        expand(b"file_names", |term, _| whole = Some(term));
+        assert_eq!(whole, Some(term(b"filename")));
+        let mut pairs = Vec::new();
+        expand_pairs(b"contentMapPage", |term| pairs.push(term));
+        assert_eq!(pairs, [term(b"contentmap"), term(b"mappage")]);
+        expand_pairs(b"contentMap", |_| panic!("the whole is a pair already"));
     }
 
     #[test]

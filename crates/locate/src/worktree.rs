@@ -1,4 +1,4 @@
-//! A directory as it is now: what is in it, without what git ignores.
+//! A directory as it is now: what is in it, without what git ignores but with what it tracks.
 //!
 //! A walk reads every directory and its ignore files. To avoid it, the time of each directory is
 //! kept with the index: adding, removing or renaming an entry changes the time of its directory. If
@@ -24,7 +24,7 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::{
     LocateError,
-    index::{Index, Listed, Texts, threads},
+    index::{Index, Indexed, Listed, Origin, Texts, threads},
     kind::FileKind,
     words,
 };
@@ -57,6 +57,37 @@ impl WorkTree {
         }
     }
 
+    /// Adds the files that git tracks though an ignore file names them. The paths come from git's
+    /// index, which may hold anything: only regular files below the root, reached without a link,
+    /// are added.
+    pub(crate) fn add_tracked(&self, files: &mut Vec<Listed>, tracked: &[String]) {
+        let is_listed = |path: &str| files.binary_search_by(|one| one.path.as_str().cmp(path));
+        let left_out: Vec<&String> = tracked
+            .iter()
+            .filter(|path| is_listed(path).is_err() && !path.split('/').any(|name| name == ".git"))
+            .collect();
+        if left_out.is_empty() {
+            return;
+        }
+        let Ok(root) = Dir::open(&self.root) else {
+            return;
+        };
+        for path in left_out {
+            let opened = root.place(Path::new(path)).map(|place| place.open());
+            if let Ok(Ok(opened)) = opened
+                && let Ok(facts) = opened.file.metadata()
+                && let Some(stamp) = file_stamp(&facts)
+            {
+                files.push(Listed {
+                    path: path.clone(),
+                    stamp,
+                    origin: Origin::Tracked,
+                });
+            }
+        }
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    }
+
     /// The known files with the stamps of now, or `None` if there may be others. A known file that
     /// is gone or no longer a regular file also ends it, and so does an ignore file that changed.
     fn look_again(&self, known: &Index) -> Option<Vec<Listed>> {
@@ -68,7 +99,9 @@ impl WorkTree {
             (directory_stamp(&facts)? == old.stamp).then_some(())
         };
         in_parallel(&known.directories, directory)?;
-        in_parallel(&known.files, |old| {
+        let found = |file: &&Indexed| file.listed.origin == Origin::Found;
+        let found: Vec<&Indexed> = known.files.iter().filter(found).collect();
+        in_parallel(&found, |old| {
             let path = &old.listed.path;
             let facts = fs::symlink_metadata(self.root.join(path)).ok()?;
             let stamp = file_stamp(&facts)?;
@@ -80,6 +113,7 @@ impl WorkTree {
             Some(Listed {
                 path: path.clone(),
                 stamp,
+                origin: Origin::Found,
             })
         })
     }
@@ -150,6 +184,7 @@ impl WorkTree {
         let listed = |stamp| Listed {
             path: portable(path),
             stamp,
+            origin: Origin::Found,
         };
         own.files.extend(file_stamp(&facts).map(listed));
         if facts.is_dir() {

@@ -2,7 +2,7 @@
 //!
 //! Each case is run twice: with an empty cache, which measures index and query, and with the index
 //! that this left. Recall is a mean over cases, so a case with one file weighs as much as one with
-//! ten.
+//! ten. `--cross-validate` says how well weights do on repositories on which they were not chosen.
 
 use std::{
     env,
@@ -18,12 +18,15 @@ use codespar_locate::Locator;
 
 use super::{
     cases::{self, Case, Repositories},
+    folds::{self, Weighable},
     score::{self, Outcome},
 };
 use crate::steps;
 
 /// How many files are ranked: the shortlist for the picker model.
 const SHORTLIST: usize = 30;
+/// For how many files of a case weights are chosen.
+const CANDIDATES: usize = 200;
 
 /// Rank files for real instructions; print recall@5, recall@30 and times.
 ///
@@ -46,6 +49,13 @@ pub(crate) struct Args {
     /// Also write the ranked files, a line of JSON for each case
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Also choose weights on four fifths of the repositories and score them on the others
+    #[arg(long)]
+    cross_validate: bool,
+    /// Keep the index of each case in this directory: the next run reads no repository, and its
+    /// times say nothing
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
 }
 
 /// A case that fails is skipped with its reason and does not end the run. There is no bar here: the
@@ -57,6 +67,7 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
     let repositories = Repositories::read(&args.repos)?;
     let mut predictions = args.out.as_deref().map(create).transpose()?;
     let mut outcomes = Vec::new();
+    let mut weighable = Vec::new();
     let mut skipped = 0;
     for case in chosen(cases::read(&args.data)?, args) {
         let Some(repository) = repositories.of(&case.repo) else {
@@ -64,11 +75,15 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
             skipped += 1;
             continue;
         };
-        match try_case(&case, repository) {
-            Ok((outcome, ranked)) => {
-                outcomes.push(outcome);
+        match try_case(&case, repository, args) {
+            Ok(tried) => {
+                outcomes.push(tried.outcome);
+                if args.cross_validate {
+                    let candidates = tried.locator.candidates(&case.instruction, CANDIDATES);
+                    weighable.push(Weighable::new(&case, candidates));
+                }
                 if let Some(file) = &mut predictions {
-                    let row = serde_json::json!({"id": case.id, "files": ranked});
+                    let row = serde_json::json!({"id": case.id, "files": tried.ranked});
                     writeln!(file, "{row}").context("cannot write the predictions")?;
                 }
             }
@@ -79,6 +94,9 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
         }
     }
     println!("{}", score::report(&outcomes));
+    if args.cross_validate {
+        println!("\n{}", folds::report(&weighable));
+    }
     if skipped > 0 {
         println!("\n{skipped} cases skipped");
     }
@@ -120,28 +138,46 @@ fn chosen(cases: Vec<Case>, args: &Args) -> Vec<Case> {
         .collect()
 }
 
-/// The cache is fresh for each case; nothing is learned from one to the next.
-fn try_case(case: &Case, repository: &Path) -> Result<(Outcome, Vec<String>)> {
-    let cache = tempfile::tempdir()?;
-    let (_, files, cold) = locate(case, repository, cache.path())?;
-    let (ranked, _, warm) = locate(case, repository, cache.path())?;
+struct Tried {
+    outcome: Outcome,
+    ranked: Vec<String>,
+    locator: Locator,
+}
+
+/// The cache is fresh for each case, unless it is kept; nothing is learned from one to the next.
+fn try_case(case: &Case, repository: &Path, args: &Args) -> Result<Tried> {
+    let fresh = tempfile::tempdir()?;
+    let cache = match &args.cache {
+        Some(kept) => kept.join(case.id.replace(['/', '@'], "_")),
+        None => fresh.path().to_owned(),
+    };
+    let (_, _, cold) = locate(case, repository, &cache)?;
+    let (locator, ranked, warm) = locate(case, repository, &cache)?;
     let outcome = Outcome {
         dataset: case.dataset.clone(),
         at_5: score::recall(&case.gold_files, &ranked, 5),
         at_30: score::recall(&case.gold_files, &ranked, SHORTLIST),
-        files,
+        files: locator.paths().count(),
         cold,
         warm,
     };
-    Ok((outcome, ranked))
+    Ok(Tried {
+        outcome,
+        ranked,
+        locator,
+    })
 }
 
-/// The time includes opening the repository. The number of files is that of the index.
-fn locate(case: &Case, repository: &Path, cache: &Path) -> Result<(Vec<String>, usize, Duration)> {
+/// The time includes opening the repository.
+fn locate(
+    case: &Case,
+    repository: &Path,
+    cache: &Path,
+) -> Result<(Locator, Vec<String>, Duration)> {
     let begin = Instant::now();
     let locator = Locator::at_commit(repository, &case.commit, Some(cache))?;
     let ranked = locator.rank(&case.instruction, SHORTLIST);
     let time = begin.elapsed();
     let paths = ranked.into_iter().map(|ranked| ranked.path).collect();
-    Ok((paths, locator.paths().count(), time))
+    Ok((locator, paths, time))
 }

@@ -4,6 +4,7 @@
 //! hand, not by `cargo xtask test`.
 
 mod cases;
+mod folds;
 mod locate;
 mod score;
 

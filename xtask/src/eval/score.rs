@@ -28,10 +28,7 @@ pub(super) fn recall(gold: &[String], ranked: &[String], n: usize) -> f64 {
 
 /// Two tables in words.
 pub(super) fn report(outcomes: &[Outcome]) -> String {
-    let mut lines = vec![format!(
-        "{:<24} {:>5} {:>9} {:>10}",
-        "data set", "cases", "recall@5", "recall@30"
-    )];
+    let mut lines = vec![heading()];
     for (dataset, own) in by(outcomes, |outcome| outcome.dataset.clone()) {
         lines.push(recall_line(&dataset, &own));
     }
@@ -56,13 +53,26 @@ pub(super) fn report(outcomes: &[Outcome]) -> String {
     lines.join("\n")
 }
 
+/// The first line of a table of recall.
+pub(super) fn heading() -> String {
+    format!(
+        "{:<24} {:>5} {:>9} {:>10}",
+        "data set", "cases", "recall@5", "recall@30"
+    )
+}
+
 fn recall_line(name: &str, own: &[&Outcome]) -> String {
-    let mean = |of: fn(&Outcome) -> f64| {
-        let sum: f64 = own.iter().map(|outcome| of(outcome)).sum();
-        100.0 * sum / own.len().max(1) as f64
+    let shares: Vec<_> = own.iter().map(|one| (one.at_5, one.at_30)).collect();
+    line(name, &shares)
+}
+
+/// A line of the table: the mean of the recall of cases among the first five and thirty.
+pub(super) fn line(name: &str, shares: &[(f64, f64)]) -> String {
+    let mean = |of: fn(&(f64, f64)) -> f64| {
+        100.0 * shares.iter().map(of).sum::<f64>() / shares.len().max(1) as f64
     };
-    let (at_5, at_30) = (mean(|outcome| outcome.at_5), mean(|outcome| outcome.at_30));
-    format!("{name:<24} {:>5} {at_5:>9.1} {at_30:>10.1}", own.len())
+    let (at_5, at_30) = (mean(|share| share.0), mean(|share| share.1));
+    format!("{name:<24} {:>5} {at_5:>9.1} {at_30:>10.1}", shares.len())
 }
 
 /// Upper bounds, both ends of a class in words.

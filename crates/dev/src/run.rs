@@ -10,7 +10,10 @@ use codespar_protocol::{
 use codespar_tasks::{Control, QuestionSource, StepLedger, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
-use crate::{DevOrder, DevSetup, Failure, Link, ledger, steps::blocking};
+use crate::{
+    DevOrder, DevSetup, Failure, Link, ledger,
+    steps::{Shown, blocking},
+};
 
 /// The step after which the change and its proof are settled.
 pub(crate) const PROVEN: &str = "proven";
@@ -306,6 +309,10 @@ pub(crate) struct Conversation {
     pub(crate) answers: u32,
     /// One question is enough.
     pub(crate) person_was_asked: bool,
+    /// Files that the model asked for and was shown.
+    pub(crate) shown: Vec<Shown>,
+    /// How much it was shown in answer to what it asked for.
+    pub(crate) more_bytes: usize,
 }
 
 impl Conversation {
@@ -320,6 +327,8 @@ impl Conversation {
             }],
             answers: 0,
             person_was_asked: false,
+            shown: Vec::new(),
+            more_bytes: 0,
         }
     }
 

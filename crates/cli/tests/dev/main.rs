@@ -14,11 +14,13 @@ mod registry;
 
 mod calls;
 mod changes;
+mod context;
 mod crash;
 mod github;
 mod hostile;
 mod limits;
 mod loose_answers;
+mod more;
 mod network;
 mod no_sandbox;
 mod proof;

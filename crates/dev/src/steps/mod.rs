@@ -3,6 +3,7 @@
 mod agent;
 mod base;
 mod locate;
+mod more;
 mod prove;
 mod publish;
 mod read;
@@ -13,5 +14,5 @@ pub use base::{RecordedBase, recorded_base};
 pub(crate) use locate::Located;
 pub(crate) use prove::{Proven, blocking};
 pub(crate) use publish::Published;
-pub(crate) use read::Reading;
+pub(crate) use read::{Reading, Shown};
 pub(crate) use write::Written;

@@ -4,7 +4,7 @@
 //! test           all checks, as CI runs them
 //! dependencies   licences, unwanted and unused crates, layers
 //! bench          times and memory of the built binary against the bars
-//! eval           quality of locating files and applying edits, on data
+//! eval           quality of locating files, showing them and applying edits, on data
 //! figures        sizes, names and documentation of the sources
 //! redteam        attacks on the release binary
 //! ```

@@ -175,7 +175,7 @@ impl Asking<'_> {
                 StopReason::ContextWindowExceeded => {
                     return Err(AskError::Refused(
                         "the answer was cut: the conversation no longer fits the model's context \
-                         window; ask for less at once, or show fewer files (`dev.maxFiles`)"
+                         window; ask for less at once, or show less of the files (`dev.contextBytes`)"
                             .to_owned(),
                     ));
                 }

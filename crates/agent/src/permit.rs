@@ -11,9 +11,7 @@
 
 use std::sync::Arc;
 
-use codespar_policy::{
-    Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide,
-};
+use codespar_policy::{Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide};
 use codespar_protocol::{Answer, EntryBody, Event, PermissionDenial, PermissionRequest, ToolUse};
 use codespar_tools::{Effect, Intent, Tool, ToolOutput, sandbox::Approval};
 

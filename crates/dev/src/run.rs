@@ -5,14 +5,15 @@ use std::{path::PathBuf, sync::Arc};
 use codespar_agent::{Asked, Asking, Bill, Budget, ModelEvent, Stop};
 use codespar_change::{answer, verify::has_commit};
 use codespar_protocol::{
-    CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd, retry_text,
+    ChangeSet, CommitId, ContentBlock, Cost, Event, Message, Role, TaskId, TaskSpec, Usage, Usd,
+    retry_text,
 };
 use codespar_tasks::{Control, QuestionSource, StepLedger, TaskHub, TaskLog, TaskStopReason};
 use parking_lot::Mutex;
 
 use crate::{
     Consent, DevOrder, DevSetup, Failure, Link, RepositoryRef, WithoutModel, ledger,
-    steps::blocking,
+    steps::{Shown, blocking},
 };
 
 /// The step after which the change and its proof are settled.
@@ -330,6 +331,12 @@ pub(crate) struct Conversation {
     pub(crate) answers: u32,
     /// One question is enough.
     pub(crate) person_was_asked: bool,
+    /// Files that the model asked for and was shown.
+    pub(crate) shown: Vec<Shown>,
+    /// How much it was shown in answer to what it asked for.
+    pub(crate) more_bytes: usize,
+    /// The change that the model corrects. Files are shown to it with this.
+    pub(crate) changes: ChangeSet,
 }
 
 impl Conversation {
@@ -344,6 +351,9 @@ impl Conversation {
             }],
             answers: 0,
             person_was_asked: false,
+            shown: Vec::new(),
+            more_bytes: 0,
+            changes: ChangeSet::default(),
         }
     }
 

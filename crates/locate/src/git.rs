@@ -221,6 +221,37 @@ impl Git {
         Ok(git.call(args).limits(LOG))
     }
 
+    /// The files of a commit that have a text, in any case of letters.
+    pub(crate) fn files_with(&self, commit: &str, text: &str) -> Result<Vec<String>, LocateError> {
+        let args = [
+            "grep",
+            "-l",
+            "-z",
+            "-i",
+            "-I",
+            "-F",
+            "--full-name",
+            "--no-color",
+            "--no-recurse-submodules",
+            "-e",
+            text,
+            commit,
+        ];
+        let call = self.find()?.0.call(args).limits(LOG);
+        let output = call.run().map_err(|error| self.failed(error))?;
+        // 1 is git's way to say that there is none.
+        if output.code == Some(1) {
+            return Ok(Vec::new());
+        }
+        let output = output.checked().map_err(|error| self.failed(error))?;
+        let prefix = format!("{commit}:");
+        let paths = zero_separated(&output.out).filter_map(|row| {
+            let row = std::str::from_utf8(row).ok()?;
+            Some(row.strip_prefix(&prefix)?.to_owned())
+        });
+        Ok(paths.collect())
+    }
+
     fn output(&self, args: &[&str], limits: GitLimits) -> Result<Vec<u8>, LocateError> {
         self.checked(self.find()?.0.call(args).limits(limits))
     }

@@ -2,7 +2,8 @@
 //!
 //! A [`Locator`] indexes a work tree or a commit and ranks its files by what their text, their
 //! definitions, their paths and their history have of an instruction. [`keywords`],
-//! [`named_paths`] and [`by_path`] need no index; [`regions`] cuts a long file to what matters.
+//! [`named_paths`] and [`by_path`] need no index; [`regions`] cuts a long file to what matters, and
+//! [`spend`] shares a budget between several.
 //!
 //! The pieces, from bytes to an order:
 //!
@@ -19,14 +20,18 @@
 //! neighbours         what the best files say about others
 //! mirrors            copies of a file under several roots
 //! signal, rank       the weighted sum, in order, with reasons
+//! blocks, units      functions and classes of a text
+//! regions, context   what is shown of files, and what goes with them
 //! ```
 //!
 //! No grammar and no model is used, so a language that nobody thought of still has words, paths and
 //! history.
 
+mod blocks;
 mod cache;
 mod codec;
 mod commit;
+mod context;
 mod document;
 mod error;
 mod evidence;
@@ -39,6 +44,7 @@ mod index;
 mod keywords;
 mod kind;
 mod locator;
+mod mentions;
 mod mirrors;
 mod named;
 mod neighbours;
@@ -49,15 +55,22 @@ mod postings;
 mod query;
 mod rank;
 mod regions;
+mod relations;
 mod report;
+mod search;
 mod signal;
 mod stem;
 mod stopwords;
 mod symbols;
 mod table;
+mod units;
 mod words;
 mod worktree;
 
+pub use context::{
+    Companions, ContextBudget, ContextKind, ContextText, ShownFile, companion_excerpt, spend, tree,
+    worth_showing,
+};
 pub use document::is_binary;
 pub use error::LocateError;
 pub use fallback::by_path;
@@ -66,7 +79,8 @@ pub use kind::FileKind;
 pub use locator::Locator;
 pub use named::named_paths;
 pub use rank::{Ranked, Reason};
-pub use regions::{Excerpt, regions};
+pub use regions::{Excerpt, head, regions};
+pub use search::files_with;
 
 /// The evidence behind a ranking, for choosing weights (`cargo xtask eval locate
 /// --cross-validate`).

@@ -70,10 +70,15 @@ pub enum Consent {
 /// The limits of one run, all of them settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DevLimits {
-    /// Files that are read.
-    pub max_files: usize,
-    /// Bytes of each.
-    pub max_file_bytes: usize,
+    /// Files that are read; as many as the budget holds where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_files: Option<usize>,
+    /// Bytes of each; as many as the budget holds where it is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_file_bytes: Option<usize>,
+    /// Bytes of all files that are shown together.
+    #[serde(default = "context_bytes")]
+    pub context_bytes: usize,
     /// Tokens of one answer.
     pub max_tokens: u32,
     /// How often an answer that was cut is continued.
@@ -87,11 +92,16 @@ pub struct DevLimits {
     pub max_wall_seconds: Option<u64>,
 }
 
+fn context_bytes() -> usize {
+    80 * 1024
+}
+
 impl Default for DevLimits {
     fn default() -> Self {
         Self {
-            max_files: 5,
-            max_file_bytes: 20 * 1024,
+            max_files: None,
+            max_file_bytes: None,
+            context_bytes: context_bytes(),
             max_tokens: 4_096,
             max_rounds: 16,
             repairs: 2,

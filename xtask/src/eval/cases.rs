@@ -24,6 +24,9 @@ pub(super) struct Case {
     pub(super) instruction: String,
     /// Paths relative to the root of the repository.
     pub(super) gold_files: Vec<String>,
+    /// The change itself, if the data names it.
+    #[serde(default)]
+    pub(super) fix_commit: Option<String>,
 }
 
 /// All cases of the `*.jsonl` files of a directory, in the order of file names. A line that cannot
@@ -52,6 +55,21 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Case>> {
         directory.display()
     );
     Ok(cases)
+}
+
+/// The first of each data set in the order of the files, so a limit always takes the same ones.
+pub(super) fn chosen(cases: Vec<Case>, dataset: Option<&str>, limit: Option<usize>) -> Vec<Case> {
+    let mut counts = HashMap::new();
+    let is_wanted = |case: &Case| dataset.is_none_or(|name| *name == case.dataset);
+    let mut is_in_limit = |case: &Case| {
+        let count = counts.entry(case.dataset.clone()).or_insert(0);
+        *count += 1;
+        limit.is_none_or(|limit| *count <= limit)
+    };
+    let cases = cases.into_iter();
+    cases
+        .filter(|case| is_wanted(case) && is_in_limit(case))
+        .collect()
 }
 
 /// The git directories below a directory: `owner+name`, or `repo` in such a one. By name in lower

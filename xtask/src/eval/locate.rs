@@ -69,7 +69,11 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
     let mut outcomes = Vec::new();
     let mut weighable = Vec::new();
     let mut skipped = 0;
-    for case in chosen(cases::read(&args.data)?, args) {
+    for case in cases::chosen(
+        cases::read(&args.data)?,
+        args.dataset.as_deref(),
+        args.limit,
+    ) {
         let Some(repository) = repositories.of(&case.repo) else {
             eprintln!("skipped {}: no repository `{}`", case.id, case.repo);
             skipped += 1;
@@ -104,7 +108,7 @@ pub(super) fn run(args: &Args, root: &Path) -> Result<()> {
 }
 
 /// The same in an optimised build: figures of the other are of no use.
-fn run_optimised(root: &Path) -> Result<()> {
+pub(super) fn run_optimised(root: &Path) -> Result<()> {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .args(["run", "--quiet", "--release", "--package", "xtask"])
@@ -117,25 +121,6 @@ fn run_optimised(root: &Path) -> Result<()> {
 
 fn create(path: &Path) -> Result<File> {
     File::create(path).with_context(|| format!("cannot write `{}`", path.display()))
-}
-
-/// The first of each data set in the order of the files, so a limit always takes the same ones.
-fn chosen(cases: Vec<Case>, args: &Args) -> Vec<Case> {
-    let mut counts = std::collections::HashMap::new();
-    let is_wanted = |case: &Case| {
-        args.dataset
-            .as_ref()
-            .is_none_or(|name| *name == case.dataset)
-    };
-    let mut is_in_limit = |case: &Case| {
-        let count = counts.entry(case.dataset.clone()).or_insert(0);
-        *count += 1;
-        args.limit.is_none_or(|limit| *count <= limit)
-    };
-    let cases = cases.into_iter();
-    cases
-        .filter(|case| is_wanted(case) && is_in_limit(case))
-        .collect()
 }
 
 struct Tried {

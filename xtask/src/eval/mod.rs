@@ -4,6 +4,9 @@
 //! hand, not by `cargo xtask test`.
 
 mod cases;
+mod context;
+mod context_score;
+mod fixes;
 mod folds;
 mod locate;
 mod score;
@@ -25,12 +28,14 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum Subject {
     Locate(locate::Args),
+    Context(context::Args),
     Edits(eval_edits::Args),
 }
 
 pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     match &args.subject {
         Subject::Locate(args) => locate::run(args, root),
+        Subject::Context(args) => context::run(args, root),
         Subject::Edits(args) => eval_edits::run(args, root),
     }
 }

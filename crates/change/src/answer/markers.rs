@@ -8,6 +8,10 @@ pub(super) enum Marker<'a> {
     Delete(&'a str),
     /// What stands between the colon and the end: `old -> new`.
     Move(&'a str),
+    /// A file to be shown: a path, perhaps with lines.
+    Show(&'a str),
+    /// A text to be looked for.
+    Find(&'a str),
     Search,
     Replace,
     /// The seven-character forms.
@@ -39,6 +43,10 @@ fn named(line: &str) -> Option<Marker<'_>> {
         Some(Marker::File(bare(path)))
     } else if let Some(path) = inner.strip_prefix("DELETE:") {
         Some(Marker::Delete(bare(path)))
+    } else if let Some(place) = inner.strip_prefix("SHOW:") {
+        Some(Marker::Show(bare(place)))
+    } else if let Some(text) = inner.strip_prefix("SEARCH:") {
+        Some(Marker::Find(bare(text)))
     } else {
         inner.strip_prefix("MOVE:").map(Marker::Move)
     }
@@ -50,6 +58,14 @@ pub(super) fn bare(path: &str) -> &str {
     path.strip_prefix('`')
         .and_then(|path| path.strip_suffix('`'))
         .unwrap_or(path)
+}
+
+/// Whether a marker begins something new, so that a block before it should have ended.
+pub(super) fn begins(marker: Marker<'_>) -> bool {
+    matches!(
+        marker,
+        Marker::File(_) | Marker::Delete(_) | Marker::Move(_) | Marker::Show(_) | Marker::Find(_)
+    )
 }
 
 /// Whether a line parts the two texts of the seven-character form.
@@ -70,6 +86,8 @@ pub(super) fn is_near_miss(line: &str) -> bool {
     let rest = &inner[word.len()..];
     match word.to_ascii_uppercase().as_str() {
         "FILE" | "DELETE" | "MOVE" => rest.trim_start().starts_with(':'),
+        // With two signs it is a heading of some markup.
+        "SHOW" | "SEARCH" => line.starts_with("===") && rest.trim_start().starts_with(':'),
         "END" => rest.is_empty(),
         _ => false,
     }

@@ -7,6 +7,7 @@ mod fence;
 mod join;
 mod markers;
 mod parse;
+mod requests;
 mod summary;
 mod unended;
 
@@ -14,6 +15,7 @@ pub use codespar_tools::matching::Block;
 pub use error::{AnswerError, Problem};
 pub use join::join;
 pub use parse::parse;
+pub use requests::ContextRequest;
 
 /// What is known of an answer besides its text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +42,8 @@ pub struct ParsedAnswer {
     pub summary: String,
     /// What the blocks ask for, in order.
     pub ops: Vec<Op>,
+    /// What the model wants to see before it answers. Never together with ops.
+    pub requests: Vec<ContextRequest>,
 }
 
 /// What one block of an answer asks for.

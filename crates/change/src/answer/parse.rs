@@ -5,7 +5,8 @@ use super::{
     bare::{self, BarePair, Named},
     body,
     fence::{Fence, opening},
-    markers::{Marker, bare, is_near_miss, marker, unescape},
+    markers::{Marker, bare, begins, is_near_miss, marker, unescape},
+    requests::{self, ContextRequest},
     summary,
 };
 
@@ -29,9 +30,11 @@ pub fn parse(text: &str, context: &AnswerContext<'_>) -> Result<ParsedAnswer, An
         begun: None,
         outside: Vec::new(),
         ops: Vec::new(),
+        requests: Vec::new(),
         problems: Vec::new(),
     };
     reader.read();
+    reader.check_requests();
     if !reader.problems.is_empty() {
         return Err(AnswerError {
             problems: reader.problems,
@@ -40,6 +43,7 @@ pub fn parse(text: &str, context: &AnswerContext<'_>) -> Result<ParsedAnswer, An
     Ok(ParsedAnswer {
         summary: summary::clean(&reader.outside),
         ops: reader.ops,
+        requests: reader.requests.into_iter().map(|(_, one)| one).collect(),
     })
 }
 
@@ -54,6 +58,8 @@ struct Reader<'a, 'c> {
     begun: Option<Begun<'a>>,
     outside: Vec<&'a str>,
     ops: Vec<Op>,
+    /// With the lines they stand on.
+    requests: Vec<(usize, ContextRequest)>,
     problems: Vec<Problem>,
 }
 
@@ -89,6 +95,8 @@ impl<'a> Reader<'a, '_> {
                     self.moved(start, paths);
                     self.skip_end();
                 }
+                Some(Marker::Show(place)) => self.request(start, requests::show(place)),
+                Some(Marker::Find(text)) => self.request(start, requests::search(text)),
                 Some(Marker::End) => self.problem(
                     start,
                     None,
@@ -183,12 +191,7 @@ impl<'a> Reader<'a, '_> {
 
     /// After a problem with a pair, those that follow it would only repeat the problem.
     fn skip_pairs(&mut self) {
-        let starts = |line: &&str| {
-            matches!(
-                marker(line),
-                Some(Marker::File(_) | Marker::Delete(_) | Marker::Move(_))
-            )
-        };
+        let starts = |line: &&str| marker(line).is_some_and(begins);
         let rest = &self.lines[self.at..];
         self.at += rest.iter().position(starts).unwrap_or(rest.len());
     }
@@ -252,12 +255,7 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn file(&mut self, start: usize, path: &'a str) {
-        let ends = |line: &&str| {
-            matches!(
-                marker(line),
-                Some(Marker::End | Marker::File(_) | Marker::Delete(_) | Marker::Move(_))
-            )
-        };
+        let ends = |line: &&str| marker(line).is_some_and(|one| one == Marker::End || begins(one));
         let Some(length) = self.lines[self.at..].iter().position(ends) else {
             return self.unended(start, path);
         };
@@ -283,6 +281,27 @@ impl<'a> Reader<'a, '_> {
         match body::read(path, &self.lines[body_at..end]) {
             Ok(op) => self.ops.push(op),
             Err((line, reason)) => self.problem(body_at + line, Some(path), &reason),
+        }
+    }
+
+    fn request(&mut self, start: usize, request: Result<ContextRequest, &str>) {
+        match request {
+            Ok(request) => self.requests.push((start, request)),
+            Err(reason) => self.problem(start, None, reason),
+        }
+        self.skip_end();
+    }
+
+    /// An answer asks or changes: a change that was made without what was asked for is not meant.
+    fn check_requests(&mut self) {
+        let first = self.requests.first().map(|(line, _)| *line);
+        if let Some(line) = first.filter(|_| !self.ops.is_empty()) {
+            self.problem(
+                line,
+                None,
+                "the answer asks for more and changes files at the same time; either ask and change \
+                 nothing, or send the change without the line",
+            );
         }
     }
 
@@ -320,8 +339,8 @@ impl<'a> Reader<'a, '_> {
 
     fn near_miss(&mut self, at: usize, line: &str) {
         let reason = format!(
-            "`{}` is nearly a marker; write `===FILE: path===`, `===END===`, `===DELETE: path===` or \
-             `===MOVE: old -> new===` exactly, alone on its line",
+            "`{}` is nearly a marker; write `===FILE: path===`, `===END===`, `===DELETE: path===`, \
+             `===MOVE: old -> new===`, `===SHOW: path===` or `===SEARCH: text===` exactly, alone on its line",
             line.trim_end()
         );
         self.problem(at, None, &reason);

@@ -62,6 +62,7 @@ fn every_kind_of_block_is_read_in_order_and_the_rest_is_the_summary() {
                     to: "c/d.rs".into()
                 },
             ],
+            requests: vec![],
         }
     );
     let crlf = parse(&text.replace('\n', "\r\n")).unwrap();
@@ -305,6 +306,7 @@ fn a_title_is_plain_and_short(#[case] summary: &str, #[case] title: Option<&str>
     let answer = ParsedAnswer {
         summary: summary.into(),
         ops: vec![],
+        requests: vec![],
     };
     assert_eq!(answer.title().as_deref(), title);
 }
@@ -316,6 +318,7 @@ fn a_title_never_passes_72_characters() {
             let answer = ParsedAnswer {
                 summary: word.repeat(length),
                 ops: vec![],
+                requests: vec![],
             };
             let title = answer.title().unwrap();
             assert!(title.chars().count() <= 72, "{title}");
@@ -424,7 +427,7 @@ proptest! {
 
     #[test]
     fn what_is_written_as_an_answer_is_read_back(ops in prop::collection::vec(op(), 0..5)) {
-        let answer = ParsedAnswer { summary: "Words.".into(), ops };
+        let answer = ParsedAnswer { summary: "Words.".into(), ops, requests: Vec::new() };
         let text = render(&answer);
         prop_assert_eq!(parse(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?, answer);
     }
@@ -440,7 +443,7 @@ proptest! {
 
     #[test]
     fn a_cut_answer_is_never_a_shorter_file(content in content(), cut in any::<prop::sample::Index>()) {
-        let answer = ParsedAnswer { summary: String::new(), ops: vec![written("a.rs", &content)] };
+        let answer = ParsedAnswer { summary: String::new(), ops: vec![written("a.rs", &content)], requests: Vec::new() };
         let text = render(&answer);
         let end = text.len() - "===END===\n".len();
         let mut at = cut.index(end) + 1;
@@ -455,7 +458,7 @@ proptest! {
     fn an_answer_with_all_its_ends_means_the_same_whatever_is_known_of_it(
         ops in prop::collection::vec(op(), 0..4)
     ) {
-        let text = render(&ParsedAnswer { summary: "Words.".into(), ops });
+        let text = render(&ParsedAnswer { summary: "Words.".into(), ops, requests: Vec::new() });
         let context = AnswerContext { shown: &["only.rs"], ending: AnswerEnding::Complete };
         prop_assert_eq!(super::parse(&text, &context), parse(&text));
     }

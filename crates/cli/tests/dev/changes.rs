@@ -200,7 +200,7 @@ fn paths_that_leave_the_repository_or_are_protected_are_refused_by_name() {
 
 #[test]
 fn a_file_that_was_shown_in_part_is_not_replaced_whole() {
-    let long: String = (0..3_000)
+    let long: String = (0..6_000)
         .map(|n| format!("line {n} of the long file\n"))
         .collect();
     let whole = "===FILE: long.txt===\nshort\n===END===\n";
@@ -217,7 +217,7 @@ fn a_file_that_was_shown_in_part_is_not_replaced_whole() {
     let first = bench.server.requests()[1].json().clone();
     let shown = first["messages"][0]["content"][0]["text"].as_str().unwrap();
     assert!(
-        shown.len() < 25_000 && shown.contains("in part"),
+        shown.len() < 90_000 && shown.contains("in part"),
         "{}",
         shown.len()
     );

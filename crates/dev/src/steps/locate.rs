@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use codespar_locate::{Locator, by_path, keywords, named_paths};
+use codespar_locate::{FileKind, Locator, by_path, keywords, named_paths, worth_showing};
 use codespar_protocol::counted;
 use codespar_pulls::Forge;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub(crate) struct Located {
     /// Files that the instruction names and that cannot be shown, with the reason.
     #[serde(default)]
     pub(crate) unreadable: Vec<(String, String)>,
+    /// Tests that the instruction may be about, the best first.
+    #[serde(default)]
+    pub(crate) tests: Vec<String>,
 }
 
 impl Located {
@@ -90,6 +93,12 @@ impl Selection<'_> {
     }
 }
 
+/// Files that are looked at when the budget decides how many are shown.
+const MOST_AUTO: usize = 12;
+/// Files that are shown where nothing but their names, or a search, speaks for them.
+const MOST_UNSURE: usize = 5;
+/// Tests that are remembered, among so many of the best files.
+const MOST_TESTS: (usize, usize) = (3, 40);
 /// Files of the tree that may turn out to be unreadable before the search is given up.
 const SPARE: usize = 20;
 /// How a file of the instruction was found.
@@ -100,10 +109,23 @@ struct Survey {
     paths: Vec<String>,
     /// Best first.
     ranked: Vec<String>,
+    /// How many of them are worth showing when nothing else is known.
+    worth: usize,
     /// How they were ranked.
     by: &'static str,
     /// Directories, for a picker that cannot see all paths.
     overview: String,
+}
+
+impl Survey {
+    fn tests(&self) -> Vec<String> {
+        let (most, among) = MOST_TESTS;
+        let best = self.ranked.iter().take(among);
+        best.filter(|path| FileKind::of(path) == FileKind::Test)
+            .take(most)
+            .cloned()
+            .collect()
+    }
 }
 
 impl Run {
@@ -137,25 +159,36 @@ impl Run {
             Some(_) => self.survey_clone(base).await?,
             None => self.survey_forge(base).await?,
         };
+        let limit = self.order.limits.max_files.unwrap_or(MOST_AUTO);
         let mut selection = Selection {
             run: self,
             base,
-            most: self.order.limits.max_files,
+            most: limit,
             located: Located {
                 files: Vec::new(),
                 unreadable: Vec::new(),
+                tests: survey.tests(),
             },
             rejected: HashSet::new(),
         };
         let named = named_paths(&self.order.instruction, &survey.paths);
         let named: Vec<String> = named.into_iter().map(str::to_owned).collect();
         selection.add(named, NAMED).await?;
+        let named = selection.located.files.len();
         if !selection.is_full() && !self.is_simulated() && self.order.has_picker() {
             let picked = self.pick(&survey).await?;
+            let is_pick = |path: &String| selection.located.has(path);
+            let has_answered = picked.iter().any(is_pick);
             selection.add(picked, "picked").await?;
+            // Whoever read the instruction knows better than its words.
+            if has_answered || selection.located.files.len() > named {
+                return Ok(selection.located);
+            }
         }
+        selection.most = limit.min(named.max(survey.worth));
         selection.add(survey.ranked, survey.by).await?;
-        if !selection.is_full() {
+        if selection.located.files.is_empty() {
+            selection.most = limit.min(MOST_UNSURE);
             let most = selection.most + selection.rejected.len() + SPARE;
             let rest = by_path(&self.order.instruction, &survey.paths, most);
             let rest: Vec<String> = rest.into_iter().map(str::to_owned).collect();
@@ -174,6 +207,7 @@ impl Run {
                 .map_err(|error| Failure::Broken(error.to_string()))?;
             let ranked = locator.rank(&instruction, SHORTLIST);
             Ok(Survey {
+                worth: worth_showing(&ranked),
                 paths: locator.paths().map(str::to_owned).collect(),
                 ranked: ranked.into_iter().map(|file| file.path).collect(),
                 by: "lexical",
@@ -194,18 +228,19 @@ impl Run {
             .collect();
         let words = keywords(&self.order.instruction);
         // The search of a forge lags behind and has limits of its own; the tree is always there.
-        let ranked = match forge.search(&words, self.order.limits.max_files).await {
+        let ranked = match forge.search(&words, MOST_AUTO).await {
             Ok(found) => found,
             Err(error) => {
                 self.say("locate", &format!("   code search did not answer: {error}"));
                 Vec::new()
             }
         };
-        let ranked = ranked
+        let ranked: Vec<String> = ranked
             .into_iter()
             .filter(|path| paths.contains(path))
             .collect();
         Ok(Survey {
+            worth: MOST_UNSURE,
             overview: String::new(),
             ranked,
             by: "search",
@@ -238,7 +273,7 @@ impl Run {
             overview,
             images::blocks(&self.order.images)?,
         );
-        let system = picking::system(self.order.limits.max_files);
+        let system = picking::system(self.order.limits.max_files.unwrap_or(MOST_AUTO));
         let asked = match self
             .ask("pick", &self.order.picker_model, &system, vec![message])
             .await

@@ -7,7 +7,10 @@ use codespar_change::{
 use codespar_protocol::{ChangeSet, FileChange};
 use codespar_pulls::Forge;
 
-use super::{Base, Reading, Written, write::Tried};
+use super::{
+    Base, Reading, Written,
+    write::{Seen, Tried},
+};
 use crate::{
     Engine, Failure,
     run::{Conversation, Run},
@@ -128,16 +131,19 @@ impl Run {
     ) -> Result<Option<Written>, Failure> {
         let request = format!("{}\n\n{}", FAILING.trim(), self.failures(evidence));
         conversation.reply(&written.answer, request);
-        let mut repairs = 0;
+        conversation.changes = written.changes.clone();
+        let (mut repairs, mut asked_more) = (0, 0);
         loop {
             conversation.answers += 1;
             let step = format!("write-{}", conversation.answers);
             let messages = conversation.messages.clone();
             let model = &self.order.task_model;
             let asked = self.ask(&step, model, SYSTEM.trim(), messages).await?;
-            let tried = self
-                .try_answer(&asked, base, reading, &written.changes)
-                .await;
+            let seen = Seen {
+                reading,
+                more: &conversation.shown,
+            };
+            let tried = self.try_answer(&asked, base, seen, &written.changes).await;
             let problem = match tried {
                 Ok(Tried::Fits(correction, answer)) => {
                     let changes = apply::stacked(&written.changes, correction);
@@ -163,6 +169,15 @@ impl Run {
                     }));
                 }
                 Ok(Tried::Refused(problem)) => problem,
+                Ok(Tried::Asks(requests)) => {
+                    asked_more += 1;
+                    let reply = self
+                        .answer_request(base, reading, conversation, &requests, asked_more)
+                        .await?;
+                    let reply = reply.ok_or_else(|| Failure::NoChanges(asked.text.clone()))?;
+                    conversation.reply(&asked.text, reply);
+                    continue;
+                }
                 Err(Failure::NoChanges(_)) => return Ok(None),
                 Err(failure) => return Err(failure),
             };

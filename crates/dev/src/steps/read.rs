@@ -1,14 +1,41 @@
-//! Read: the located files at the commit, long ones cut to what matters.
+//! Read: the located files at the commit and what goes with them, within a budget.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 
-use codespar_locate::{Excerpt, regions};
+use codespar_change::verify::detect;
+use codespar_locate::{
+    Companions, ContextBudget, ContextKind, ContextText, Excerpt, ShownFile, companion_excerpt,
+    spend, tree,
+};
 use codespar_protocol::{FileMode, RepoPath};
 use codespar_pulls::{Forge, ForgeError};
 use serde::{Deserialize, Serialize};
 
-use super::{Base, Located};
-use crate::{Failure, run::Run};
+use super::{Base, Located, blocking};
+use crate::{Failure, VerifyChoice, run::Run};
+
+/// What a file is shown for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ShownAs {
+    /// It probably has to change.
+    #[default]
+    Source,
+    Test,
+    Rules,
+    Changelog,
+}
+
+impl ShownAs {
+    fn kind(self) -> ContextKind {
+        match self {
+            Self::Source => ContextKind::Source,
+            Self::Test => ContextKind::Test,
+            Self::Rules => ContextKind::Rules,
+            Self::Changelog => ContextKind::Changelog,
+        }
+    }
+}
 
 /// One file as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,14 +47,49 @@ pub(crate) struct Shown {
     /// There are marks in place of secrets.
     #[serde(default)]
     pub(crate) is_redacted: bool,
+    #[serde(default)]
+    pub(crate) shown_as: ShownAs,
+}
+
+impl Shown {
+    /// Whether the model has seen all of the file as it is.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_partial && !self.is_redacted
+    }
+
+    fn in_context(&self) -> ShownFile<'_> {
+        ShownFile {
+            path: &self.path,
+            text: &self.text,
+            kind: self.shown_as.kind(),
+            is_partial: self.is_partial,
+            is_redacted: self.is_redacted,
+        }
+    }
 }
 
 /// What the model sees.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reading {
     pub(crate) files: Vec<Shown>,
     /// Files that were left out, and why.
     pub(crate) skipped: Vec<(String, String)>,
+    /// Files that were located and that the budget did not reach.
+    #[serde(default)]
+    pub(crate) left_out: Vec<String>,
+    /// The directories.
+    #[serde(default)]
+    pub(crate) tree: String,
+    /// The command that tests the change.
+    #[serde(default)]
+    pub(crate) verify: Option<String>,
+}
+
+/// A text without its secrets.
+struct CleanText {
+    path: String,
+    text: String,
+    is_redacted: bool,
 }
 
 impl Run {
@@ -40,37 +102,153 @@ impl Run {
         for (path, reason) in &reading.skipped {
             self.say("read", &format!("   {path} was not read: {reason}"));
         }
+        for path in &reading.left_out {
+            self.say(
+                "read",
+                &format!("   {path} is not shown: the context is full (`dev.contextBytes`)"),
+            );
+        }
         Ok(reading)
     }
 
     async fn read_files(&self, base: &Base, located: &Located) -> Result<Reading, Failure> {
-        let mut reading = Reading {
-            files: Vec::new(),
-            skipped: Vec::new(),
-        };
+        let mut reading = Reading::default();
+        let mut texts = Vec::new();
         for path in located.paths() {
-            let text = match self.file_text(base, path).await? {
-                Ok(text) => text,
-                Err(reason) => {
-                    reading.skipped.push((path.to_owned(), reason));
-                    continue;
-                }
-            };
-            // Cut after that: part of a secret would not be known for one.
-            let redacted = self.setup.redactor.redact(&text);
-            let Excerpt { text, partial } = regions(
-                &redacted,
-                &self.order.instruction,
-                self.order.limits.max_file_bytes,
-            );
-            reading.files.push(Shown {
-                path: path.to_owned(),
-                text,
-                is_partial: partial,
-                is_redacted: matches!(redacted, Cow::Owned(_)),
-            });
+            match self.clean_text(base, path).await? {
+                Ok(text) => texts.push(text),
+                Err(reason) => reading.skipped.push((path.to_owned(), reason)),
+            }
         }
+        let pairs: Vec<(&str, &str)> = texts
+            .iter()
+            .map(|file| (file.path.as_str(), file.text.as_str()))
+            .collect();
+        let excerpts = spend(&pairs, &self.order.instruction, self.budget());
+        for (file, excerpt) in texts.iter().zip(excerpts) {
+            match excerpt {
+                Some(excerpt) => {
+                    let shown = shown(file, excerpt, ShownAs::Source);
+                    reading.files.push(shown);
+                }
+                None => reading.left_out.push(file.path.clone()),
+            }
+        }
+        self.read_surroundings(base, located, &mut reading).await?;
         Ok(reading)
+    }
+
+    /// Adds tests, instructions, changelog, directories and the command that verifies.
+    async fn read_surroundings(
+        &self,
+        base: &Base,
+        located: &Located,
+        reading: &mut Reading,
+    ) -> Result<(), Failure> {
+        let entries = self.link.forge.tree(&base.commit).await?;
+        let paths: Vec<String> = entries.into_iter().map(|entry| entry.path).collect();
+        let chosen: Vec<&str> = located.paths().collect();
+        let companions = Companions::find(&paths, &chosen, &located.tests);
+        reading.tree = tree(&paths, &chosen);
+        let tests = companions
+            .tests
+            .into_iter()
+            .map(|path| (path, ShownAs::Test));
+        let rules = companions
+            .rules
+            .into_iter()
+            .map(|path| (path, ShownAs::Rules));
+        let changelog = companions.changelog.into_iter();
+        let changelog = changelog.map(|path| (path, ShownAs::Changelog));
+        for (path, shown_as) in rules.chain(tests).chain(changelog) {
+            // One that cannot be shown was not asked for by anybody.
+            let Ok(file) = self.clean_text(base, &path).await? else {
+                continue;
+            };
+            let excerpt = companion_excerpt(
+                shown_as.kind(),
+                (&file.path, &file.text),
+                &self.order.instruction,
+                self.budget(),
+            );
+            // Instructions are often there twice under two names.
+            if !reading.files.iter().any(|known| known.text == excerpt.text) {
+                reading.files.push(shown(&file, excerpt, shown_as));
+            }
+        }
+        reading.verify = self.verify_command(base, &paths).await?;
+        Ok(())
+    }
+
+    /// The budget for the files to change.
+    fn budget(&self) -> ContextBudget {
+        ContextBudget {
+            bytes: self.order.limits.context_bytes,
+            max_file_bytes: self.order.limits.max_file_bytes,
+        }
+    }
+
+    /// The command that will test the change, found as it will be found then, from a directory that
+    /// has only the files of the root. Nothing where nothing will be run.
+    async fn verify_command(
+        &self,
+        base: &Base,
+        paths: &[String],
+    ) -> Result<Option<String>, Failure> {
+        /// Files that say which command it is. Of others only the name counts.
+        const TELLING: &[&str] = &[
+            "package.json",
+            "setup.cfg",
+            "tox.ini",
+            "pyproject.toml",
+            "Makefile",
+            "makefile",
+            "GNUmakefile",
+        ];
+        match &self.order.verify {
+            VerifyChoice::Command(command) => return Ok(Some(self.redacted(command))),
+            VerifyChoice::Skip => return Ok(None),
+            VerifyChoice::Detect => {}
+        }
+        if self.link.clone.is_none() {
+            return Ok(None);
+        }
+        let mut files: Vec<(String, String)> = Vec::new();
+        for path in paths.iter().filter(|path| !path.contains('/')) {
+            let text = match TELLING.contains(&path.as_str()) {
+                true => self.file_text(base, path).await?.unwrap_or_default(),
+                false => String::new(),
+            };
+            files.push((path.clone(), text));
+        }
+        let found = blocking(move || {
+            let broken = |error: std::io::Error| Failure::Broken(error.to_string());
+            let root = tempfile::tempdir().map_err(broken)?;
+            for (name, text) in files {
+                // A name that this system does not have says nothing about its tests.
+                let _ = std::fs::write(root.path().join(name), text);
+            }
+            Ok(detect(root.path()))
+        });
+        Ok(found.await?.map(|command| self.redacted(&command)))
+    }
+
+    /// A file without its secrets. It is cut after that: part of a secret would not be known for
+    /// one.
+    async fn clean_text(
+        &self,
+        base: &Base,
+        path: &str,
+    ) -> Result<Result<CleanText, String>, Failure> {
+        Ok(self.file_text(base, path).await?.map(|text| {
+            let redacted = self.setup.redactor.redact(&text);
+            let is_redacted = matches!(redacted, Cow::Owned(_));
+            CleanText {
+                path: path.to_owned(),
+                text: redacted.into_owned(),
+                is_redacted,
+            }
+        }))
     }
 
     /// A file at the commit as text, or why it cannot be shown as such. An outage of the forge is a
@@ -101,42 +279,37 @@ impl Run {
     }
 }
 
+fn shown(file: &CleanText, excerpt: Excerpt, shown_as: ShownAs) -> Shown {
+    Shown {
+        path: file.path.clone(),
+        text: excerpt.text,
+        is_partial: excerpt.partial,
+        is_redacted: file.is_redacted,
+        shown_as,
+    }
+}
+
 impl Reading {
-    /// For the model: the instruction and the files.
+    /// For the model: the instruction, the files and their surroundings.
     pub(crate) fn prompt(&self, instruction: &str) -> String {
-        let mut out = format!("<instruction>\n{}\n</instruction>\n", instruction.trim());
-        // Writing to a string cannot fail.
-        for file in &self.files {
-            let part = match (file.is_partial, file.is_redacted) {
-                (false, false) => "",
-                (true, false) => " shown=\"in part; change it with SEARCH and REPLACE only\"",
-                (_, true) => {
-                    " shown=\"without its secrets: `[redacted]` stands for each of them; change it with \
-                     SEARCH and REPLACE only, and have the same marks in both or leave them out\""
-                }
-            };
-            let end = if file.text.ends_with('\n') { "" } else { "\n" };
-            let _ = write!(
-                out,
-                "\n<file path=\"{}\"{part}>\n{}{end}</file>\n",
-                file.path, file.text
-            );
-        }
-        if self.files.is_empty() {
-            out.push_str("\nNo file of the repository seems to fit the instruction; new files can be made.\n");
-        }
-        out
+        let files: Vec<ShownFile<'_>> = self.files.iter().map(Shown::in_context).collect();
+        let left_out: Vec<&str> = self.left_out.iter().map(String::as_str).collect();
+        let text = ContextText {
+            instruction,
+            files: &files,
+            tree: &self.tree,
+            verify: self.verify.as_deref(),
+            left_out: &left_out,
+        };
+        text.to_string()
     }
 
-    /// Whether the model has seen all of a file.
-    pub(crate) fn has_whole(&self, path: &str) -> bool {
-        self.files
-            .iter()
-            .any(|file| file.path == path && !file.is_partial && !file.is_redacted)
-    }
-
-    /// Whether the model has seen marks in place of secrets.
-    pub(crate) fn hides_secrets(&self) -> bool {
-        self.files.iter().any(|file| file.is_redacted)
+    /// Bytes of the files to change that are shown.
+    pub(crate) fn bytes(&self) -> usize {
+        let files = self.files.iter();
+        files
+            .filter(|file| file.shown_as == ShownAs::Source)
+            .map(|file| file.text.len())
+            .sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use codespar_agent::Asked;
 use codespar_change::{
-    answer::{self, AnswerContext, AnswerEnding},
+    answer::{self, AnswerContext, AnswerEnding, ContextRequest},
     apply::{self, MapSource, ProtectedFiles, Refusal, Rules, SourceFile},
     verify::submodules,
 };
@@ -10,7 +10,7 @@ use codespar_protocol::{Answer, ChangeSet, ClarificationRequest, QuestionRequest
 use codespar_pulls::{Forge, shorten};
 use serde::{Deserialize, Serialize};
 
-use super::{Base, Reading, blocking};
+use super::{Base, Reading, Shown, blocking};
 use crate::{
     Consent, Failure, RepositoryRef, images,
     run::{Conversation, Run},
@@ -18,6 +18,10 @@ use crate::{
 
 const SYSTEM: &str = include_str!("../prompts/generate.md");
 const REPAIR: &str = include_str!("../prompts/repair_apply.md");
+const MORE: &str = include_str!("../prompts/more.md");
+const ANSWER_NOW: &str = include_str!("../prompts/answer_now.md");
+/// How often the model may ask to see more before it answers.
+const MOST_ASKED: u32 = 2;
 
 /// A change that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,6 +44,32 @@ pub(super) enum Tried {
     Fits(ChangeSet, answer::ParsedAnswer),
     /// It does not; the words are for the model.
     Refused(String),
+    /// It is none yet: the model wants to see more.
+    Asks(Vec<ContextRequest>),
+}
+
+/// What the model has seen: at first, and after it asked for more.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    reading: &'a Reading,
+    more: &'a [Shown],
+}
+
+impl<'a> Seen<'a> {
+    fn files(self) -> impl Iterator<Item = &'a Shown> {
+        self.reading.files.iter().chain(self.more)
+    }
+
+    /// Whether it has seen all of a file.
+    fn has_whole(self, path: &str) -> bool {
+        self.files()
+            .any(|file| file.path == path && file.is_whole())
+    }
+
+    /// Whether it has seen marks in place of secrets.
+    fn hides_secrets(self) -> bool {
+        self.files().any(|file| file.is_redacted)
+    }
 }
 
 impl Run {
@@ -97,7 +127,7 @@ impl Run {
     ) -> Result<Written, Failure> {
         let model = (self.setup.names)(&self.order.task_model);
         self.say("generate", &format!("🤖 Analysing with {model}…"));
-        let mut repairs = 0;
+        let (mut repairs, mut asked_more) = (0, 0);
         loop {
             conversation.answers += 1;
             let step = format!("write-{}", conversation.answers);
@@ -115,8 +145,12 @@ impl Run {
                     &format!("   the answer came in {} parts", asked.rounds),
                 );
             }
+            let seen = Seen {
+                reading,
+                more: &conversation.shown,
+            };
             let unchanged = ChangeSet::default();
-            let tried = match self.try_answer(&asked, base, reading, &unchanged).await {
+            let tried = match self.try_answer(&asked, base, seen, &unchanged).await {
                 Err(Failure::NoChanges(explanation)) => {
                     let reply = self.ask_person(explanation, conversation).await?;
                     conversation.reply(&asked.text, reply);
@@ -125,21 +159,21 @@ impl Run {
                 other => other?,
             };
             let problem = match tried {
-                Tried::Fits(changes, mut answer) => {
-                    answer.summary = self.redacted(&answer.summary);
-                    return Ok(Written {
-                        changes,
-                        title: answer
-                            .title()
-                            .unwrap_or_else(|| shorten(&self.redacted(self.order.subject()))),
-                        summary: answer.summary,
-                        model: asked.model,
-                        answer: asked.text,
-                        is_simulated: false,
-                        why_simulated: None,
-                    });
+                Tried::Fits(changes, answer) => {
+                    return Ok(self.written(asked, changes, answer));
                 }
                 Tried::Refused(problem) => problem,
+                Tried::Asks(requests) => {
+                    asked_more += 1;
+                    let reply = self
+                        .answer_request(base, reading, conversation, &requests, asked_more)
+                        .await?;
+                    let Some(reply) = reply else {
+                        return Err(Failure::NoChanges(asked.text));
+                    };
+                    conversation.reply(&asked.text, reply);
+                    continue;
+                }
             };
             if repairs == self.order.limits.repairs {
                 return Err(Failure::NotApplied(problem));
@@ -154,6 +188,48 @@ impl Run {
             );
             conversation.reply(&asked.text, format!("{}\n\n{problem}", REPAIR.trim()));
         }
+    }
+
+    fn written(&self, asked: Asked, changes: ChangeSet, answer: answer::ParsedAnswer) -> Written {
+        let answer = answer::ParsedAnswer {
+            summary: self.redacted(&answer.summary),
+            ..answer
+        };
+        let title = answer.title();
+        Written {
+            changes,
+            title: title.unwrap_or_else(|| shorten(&self.redacted(self.order.subject()))),
+            summary: answer.summary,
+            model: asked.model,
+            answer: asked.text,
+            is_simulated: false,
+            why_simulated: None,
+        }
+    }
+
+    /// What is said to a model that wants to see more, for the `times`-th time. Nothing to one that
+    /// was told to answer and asks again.
+    pub(super) async fn answer_request(
+        &self,
+        base: &Base,
+        reading: &Reading,
+        conversation: &mut Conversation,
+        requests: &[ContextRequest],
+        times: u32,
+    ) -> Result<Option<String>, Failure> {
+        if times > MOST_ASKED {
+            let is_first = times == MOST_ASKED + 1;
+            return Ok(is_first.then(|| ANSWER_NOW.trim().to_owned()));
+        }
+        let wanted: Vec<String> = requests.iter().map(ToString::to_string).collect();
+        self.say(
+            "generate",
+            &format!("   the model asks for more: {}", wanted.join(", ")),
+        );
+        let shown = self
+            .show_more(base, reading, conversation, requests)
+            .await?;
+        Ok(Some(format!("{}\n\n{shown}", MORE.trim())))
     }
 
     /// An answer without a change may be a question. The user is asked once; without them, or
@@ -196,15 +272,13 @@ impl Run {
         &self,
         asked: &Asked,
         base: &Base,
-        reading: &Reading,
+        seen: Seen<'_>,
         earlier: &ChangeSet,
     ) -> Result<Tried, Failure> {
         let text = asked.text.as_str();
-        let shown: Vec<&str> = reading
-            .files
-            .iter()
-            .map(|file| file.path.as_str())
-            .collect();
+        let mut shown: Vec<&str> = seen.files().map(|file| file.path.as_str()).collect();
+        shown.sort_unstable();
+        shown.dedup();
         let context = AnswerContext {
             shown: &shown,
             ending: if asked.is_complete {
@@ -217,11 +291,14 @@ impl Run {
             Ok(answer) => answer,
             Err(error) => return Ok(Tried::Refused(Refusal::from(error).for_model())),
         };
+        if !answer.requests.is_empty() {
+            return Ok(Tried::Asks(answer.requests));
+        }
         if answer.ops.is_empty() {
             return Err(Failure::NoChanges(text.trim().to_owned()));
         }
-        let source = self.source(&answer, base, reading, earlier).await?;
-        if reading.hides_secrets() {
+        let source = self.source(&answer, base, seen, earlier).await?;
+        if seen.hides_secrets() {
             match apply::restored(answer, &source, &self.setup.redactor) {
                 Ok(meant) => answer = meant,
                 Err(refusal) => return Ok(Tried::Refused(refusal.for_model())),
@@ -243,7 +320,7 @@ impl Run {
         &self,
         answer: &answer::ParsedAnswer,
         base: &Base,
-        reading: &Reading,
+        seen: Seen<'_>,
         earlier: &ChangeSet,
     ) -> Result<MapSource, Failure> {
         let mut source = MapSource::new();
@@ -268,7 +345,7 @@ impl Run {
             };
             if let Some(file) = self.link.forge.file(&base.commit, &path).await? {
                 // What was not shown is as good as shown in part.
-                let partial = !reading.has_whole(path.as_str());
+                let partial = !seen.has_whole(path.as_str());
                 source.insert(
                     path,
                     SourceFile {
@@ -279,7 +356,7 @@ impl Run {
                 );
             }
         }
-        source.change(earlier, |path| reading.has_whole(path));
+        source.change(earlier, |path| seen.has_whole(path));
         Ok(source)
     }
 

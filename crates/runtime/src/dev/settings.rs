@@ -10,8 +10,10 @@ use serde::Deserialize;
 pub struct DevSettings {
     /// `generate` (one answer), `agent` (the loop with tools) or `auto`.
     pub engine: Option<Engine>,
-    pub max_files: Option<usize>,
-    pub max_file_bytes: Option<usize>,
+    pub max_files: Option<AutoLimit>,
+    pub max_file_bytes: Option<AutoLimit>,
+    /// Of all files that are shown together.
+    pub context_bytes: Option<usize>,
     pub max_tokens: Option<u32>,
     pub repairs: Option<u32>,
     /// How often a followed pull request is looked at.
@@ -22,6 +24,33 @@ pub struct DevSettings {
     pub require_model: Option<bool>,
     /// Globs of files that need --allow-protected.
     pub protected: Option<Vec<String>>,
+}
+
+/// A number, or `auto`: the budget of the context decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a number or \"auto\"")]
+pub enum AutoLimit {
+    /// At most so many.
+    Most(usize),
+    /// No limit of its own.
+    Auto(AutoWord),
+}
+
+/// The word `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AutoWord {
+    /// The only one.
+    Auto,
+}
+
+impl AutoLimit {
+    fn most(self) -> Option<usize> {
+        match self {
+            Self::Most(most) => Some(most),
+            Self::Auto(_) => None,
+        }
+    }
 }
 
 /// `verify` in the settings. The fields are the keys of docs/settings.md.
@@ -53,6 +82,7 @@ impl DevSettings {
         self.engine = later.engine.or(self.engine);
         self.max_files = later.max_files.or(self.max_files);
         self.max_file_bytes = later.max_file_bytes.or(self.max_file_bytes);
+        self.context_bytes = later.context_bytes.or(self.context_bytes);
         self.max_tokens = later.max_tokens.or(self.max_tokens);
         self.repairs = later.repairs.or(self.repairs);
         self.poll_seconds = later.poll_seconds.or(self.poll_seconds);
@@ -78,8 +108,9 @@ impl DevSettings {
     pub fn limits(&self, verify: &VerifySettings, max_wall_seconds: Option<u64>) -> DevLimits {
         let usual = DevLimits::default();
         DevLimits {
-            max_files: self.max_files.unwrap_or(usual.max_files),
-            max_file_bytes: self.max_file_bytes.unwrap_or(usual.max_file_bytes),
+            max_files: self.max_files.and_then(AutoLimit::most),
+            max_file_bytes: self.max_file_bytes.and_then(AutoLimit::most),
+            context_bytes: self.context_bytes.unwrap_or(usual.context_bytes),
             max_tokens: self.max_tokens.unwrap_or(usual.max_tokens),
             max_rounds: usual.max_rounds,
             repairs: self.repairs.unwrap_or(usual.repairs),

@@ -7,7 +7,7 @@ use std::{
 };
 
 use codespar_agent::Asked;
-use codespar_change::verify::{Tree, collect};
+use codespar_change::verify::{Need, Tree, collect, detect};
 use codespar_protocol::{
     ChangeSet, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId, Usd,
 };
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Base, Located, Written, blocking};
 use crate::{
-    Failure,
+    Failure, VerifyChoice,
     run::{ANSWER, Run},
 };
 
@@ -115,16 +115,23 @@ impl Run {
     ) -> Result<(), Failure> {
         let (to, commit) = (path.to_path_buf(), base.commit.clone());
         let trust = self.link.trust;
-        let note = blocking(move || {
+        let notes = blocking(move || {
             let tree = Tree::open(&clone, &to, &commit, trust)?;
-            let note = tree.lfs_note();
+            let notes = tree.notes();
             tree.keep();
-            Ok(note)
+            Ok(notes)
         })
         .await?;
-        if let Some(note) = note {
+        for note in notes {
             self.say("generate", &format!("   {note}"));
         }
+        let tests = match &self.order.verify {
+            VerifyChoice::Command(command) => Some(command.clone()),
+            VerifyChoice::Detect | VerifyChoice::Skip => detect(path),
+        };
+        // What it does not get, it misses like anybody who works there.
+        self.provide(path, base, tests.as_deref(), Need::Tests)
+            .await?;
         Ok(())
     }
 

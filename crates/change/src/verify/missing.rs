@@ -60,7 +60,7 @@ const PROGRAMS: &[&str] = &[
 ];
 
 const MODULES: &[&str] = &[
-    r"(?:Error: |^)Cannot find module '([^']+)'",
+    r"(?:Error: |^\s*)Cannot find module '([^']+)'",
     r"Cannot find package '([^']+)'",
     r"(?:Failed to resolve import|Could not resolve) .([^'\x22]+)['\x22]",
     r"^(?:E\s+)?ModuleNotFoundError: No module named '([^']+)'",

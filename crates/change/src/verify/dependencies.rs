@@ -23,7 +23,7 @@ pub(super) const MOST: usize = 200;
 /// How a directory of dependencies is told.
 struct Known {
     name: &'static str,
-    /// One of these is beside it.
+    /// Any file of these names in the same directory tells it.
     beside: &'static [&'static str],
     /// Or one of these is in it.
     inside: &'static [&'static str],

@@ -128,7 +128,7 @@ pub(super) enum Due {
     IfMissing,
 }
 
-/// An installation.
+/// A command that brings what the tests need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Installation {
     pub(super) command: String,

@@ -31,6 +31,11 @@ const TESTS: &[Conditional] = &[
         is_met: |root| npm::is_installed(root, "github-openapi"),
     },
     Conditional {
+        test: "a_go_module_is_tested_with_the_modules_of_the_user",
+        needs: "go",
+        is_met: |_| on_path("go"),
+    },
+    Conditional {
         test: "a_group_that_allows_too_few_processes_ends_the_program_with_the_reason",
         needs: "a control group with `pids.max`, which root can make",
         is_met: |_| can_limit_processes(),

@@ -18,6 +18,8 @@ pub struct Link {
     /// A clone on this machine; without one, everything is read through the forge and nothing can
     /// be verified.
     pub clone: Option<PathBuf>,
+    /// The root of the user's own files, where there are any: dependencies are installed there.
+    pub checkout: Option<PathBuf>,
     /// Whether programs that its git configuration names may run.
     pub trust: Trust,
     /// What the index of its files is kept under.
@@ -62,6 +64,8 @@ pub struct DevSetup {
     pub catalogue: Arc<Catalogue>,
     /// How test commands are run.
     pub shell: ShellSetup,
+    /// How dependencies are installed: with the hosts of package managers in reach.
+    pub installer: ShellSetup,
     /// Takes secrets out of what is published.
     pub redactor: Arc<Redactor>,
     /// Indexes, test results and throw-away trees are kept in here.

@@ -84,6 +84,11 @@ impl Checkout {
         }
     }
 
+    /// Its files.
+    pub(crate) fn tree(&self) -> &Path {
+        &self.tree
+    }
+
     /// Git on its files, by our git directory.
     pub fn git(&self) -> &Git {
         &self.git
@@ -176,7 +181,7 @@ fn private_dir(tree: &Path) -> PathBuf {
 /// the commit, and copies everything where the other is shallow.
 ///
 /// `HEAD` is detached at the commit, so no branch is needed.
-fn skeleton(dir: &Path, common: &Path, config: &str, commit: &str) -> io::Result<()> {
+pub(crate) fn skeleton(dir: &Path, common: &Path, config: &str, commit: &str) -> io::Result<()> {
     for name in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
         fs::create_dir_all(dir.join(name))?;
     }

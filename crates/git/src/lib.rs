@@ -40,6 +40,7 @@ mod repository;
 mod settings;
 mod small;
 mod stream;
+mod submodules;
 mod switch;
 mod tree;
 mod view;

@@ -135,6 +135,10 @@ pub struct DevOrder {
     pub images: Vec<ImageRef>,
     /// How it is proved.
     pub verify: VerifyChoice,
+    /// How dependencies are installed for it: a command, nothing where it is empty, and what the
+    /// lock files say where it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<String>,
     /// What happens when the proof fails.
     pub on_failure: OnFailure,
     /// A draft whatever the tests say.

@@ -301,6 +301,7 @@ mod tests {
             failing: vec!["tests::adds".to_owned()],
             duration_ms: 1,
             tail: "x".repeat(6_000),
+            missing: Vec::new(),
             blocked: vec!["evil.example".to_owned()],
             ..TestRun::default()
         }
@@ -315,6 +316,7 @@ mod tests {
             pull_request: None,
             images: Vec::new(),
             verify: VerifyChoice::Detect,
+            setup: None,
             on_failure: OnFailure::Draft,
             draft: Consent::Withheld,
             protected: Consent::Withheld,

@@ -176,6 +176,24 @@ pub fn extra_dirs(
 /// `Sandbox::warm_up`. A project can switch the network off and nothing else: see
 /// `settings/project.rs`.
 pub fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Result<Sandbox, RuntimeError> {
+    let sandbox = without_egress(project_dir, settings)?;
+    Ok(match network::egress(project_dir, settings)? {
+        Some(egress) => sandbox.with_egress(egress),
+        None => sandbox,
+    })
+}
+
+/// The same for the installation of dependencies: commands reach the hosts that package managers are
+/// configured to use as well.
+pub(crate) fn installer_sandbox(
+    project_dir: &ProjectDir,
+    settings: &Settings,
+) -> Result<Sandbox, RuntimeError> {
+    let egress = network::installer_egress(project_dir, settings);
+    Ok(without_egress(project_dir, settings)?.with_egress(egress))
+}
+
+fn without_egress(project_dir: &ProjectDir, settings: &Settings) -> Result<Sandbox, RuntimeError> {
     let choice = settings
         .sandbox
         .mode
@@ -200,8 +218,5 @@ pub fn sandbox(project_dir: &ProjectDir, settings: &Settings) -> Result<Sandbox,
             .with_extra_writable(dir, project_dir.home())
             .map_err(|error| RuntimeError::Usage(format!("sandbox.allowWrite: {error}")))?;
     }
-    Ok(match network::egress(project_dir, settings)? {
-        Some(egress) => sandbox.with_egress(egress),
-        None => sandbox,
-    })
+    Ok(sandbox)
 }

@@ -33,17 +33,25 @@ pub(crate) fn egress(
                 .to_owned(),
         ));
     }
-    let named = AllowedDomains::new(named.clone());
-    let egress = Egress::new(named, project_dir.state().join("egress"));
     Ok(Some(if with_packages {
-        egress.with_packages(PackageConfig {
-            home: project_dir.home().map(Path::to_path_buf),
-            vars: project_dir.environment.vars.clone(),
-            project: project_dir.root.clone(),
-        })
+        installer_egress(project_dir, settings)
     } else {
-        egress
+        named_only(project_dir, settings)
     }))
+}
+
+fn named_only(project_dir: &ProjectDir, settings: &Settings) -> Egress {
+    let named = AllowedDomains::new(settings.sandbox.allowed_domains.clone());
+    Egress::new(named, project_dir.state().join("egress"))
+}
+
+/// The hosts that are named, and those that package managers are configured to use.
+pub(crate) fn installer_egress(project_dir: &ProjectDir, settings: &Settings) -> Egress {
+    named_only(project_dir, settings).with_packages(PackageConfig {
+        home: project_dir.home().map(Path::to_path_buf),
+        vars: project_dir.environment.vars.clone(),
+        project: project_dir.root.clone(),
+    })
 }
 
 /// What `codespar doctor` says.

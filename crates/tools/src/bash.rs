@@ -277,11 +277,13 @@ pub fn shell_launch(
         .shared_sandbox()
         .policy(context)
         .map_err(|error| ToolError(error.to_string()))?;
+    let mut env = environment(context, cwd);
+    policy.layers.add_variables(&mut env);
     Ok(Launch {
         program: shell.program,
         arguments: vec!["-c".into(), command.into()],
         cwd: cwd.to_path_buf(),
-        env: environment(context, cwd),
+        env,
         policy,
         approval,
         timeout,

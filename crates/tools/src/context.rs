@@ -47,6 +47,9 @@ const FOUND_KNOWN: Duration = Duration::from_secs(10);
 /// More entries of a workspace are not looked at.
 const MOST_ENTRIES: usize = 50_000;
 
+/// The same for directories of dependencies, which are larger.
+const MOST_LAYER_ENTRIES: usize = 500_000;
+
 impl Hidden {
     /// What `covers` says is hidden.
     pub fn by(covers: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
@@ -120,6 +123,39 @@ impl Hidden {
         }
         *known = Some((Instant::now(), found.clone()));
         found
+    }
+}
+
+impl Hidden {
+    /// What is hidden in a directory that commands see at another path, by that path. `None` where
+    /// there are too many entries to look at them all.
+    pub(crate) fn in_layer(&self, source: &Path, at: &Path) -> Option<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        if self.covers.is_none() {
+            return Some(found);
+        }
+        let mut left = MOST_LAYER_ENTRIES;
+        let mut open = vec![(source.to_path_buf(), at.to_path_buf())];
+        while let Some((directory, at)) = open.pop() {
+            for entry in std::fs::read_dir(&directory)
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                left = left.checked_sub(1)?;
+                let seen = at.join(entry.file_name());
+                let kind = entry.file_type().ok();
+                if self.covers(&seen) {
+                    // A link leads to something that has its own place.
+                    if kind.is_some_and(|kind| !kind.is_symlink()) {
+                        found.push(seen);
+                    }
+                } else if kind.is_some_and(|kind| kind.is_dir()) {
+                    open.push((entry.path(), seen));
+                }
+            }
+        }
+        Some(found)
     }
 }
 

@@ -24,9 +24,9 @@ pub fn known(path: &Path) -> Option<TestRun> {
     Some(run)
 }
 
-/// Keeps a result that came to an exit code. Failing to keep it costs a run, no more.
+/// Keeps a result that came to an exit code and for which nothing was missing. Failing to keep it costs a run, no more.
 pub fn keep(path: &Path, run: &TestRun) {
-    if run.exit_code.is_none() || run.was_not_run() {
+    if run.exit_code.is_none() || run.was_not_run() || !run.missing.is_empty() {
         return;
     }
     let write = || -> std::io::Result<()> {

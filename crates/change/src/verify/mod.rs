@@ -4,17 +4,25 @@ pub mod before;
 mod collect;
 mod compare;
 mod counts;
+mod dependencies;
 mod detect;
 mod failing;
 mod failures;
+mod kept;
+mod missing;
 mod new_tests;
+mod provide;
+mod setup;
 mod tree;
+mod variables;
 
 pub use collect::collect;
 pub use counts::Counts;
 pub use detect::detect;
 pub use failures::{FailureKind, REPORT_LIMIT, TestFailure, report};
+pub use missing::Missing;
 pub use new_tests::{NewTests, NewTestsVerdict};
+pub use provide::{Dependencies, Need, Provided};
 pub use tree::{Tree, has_commit, lfs_note, submodules};
 #[cfg(feature = "fuzzing")]
 pub(crate) use {counts::counts, failing::failing, failures::read_output};
@@ -60,6 +68,9 @@ pub struct TestRun {
     /// Hosts that the network proxy refused it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked: Vec<String>,
+    /// Programs and modules that it says are not there. Empty if it passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Missing>,
     /// Known from an earlier run at the same commit.
     #[serde(default)]
     pub from_cache: bool,
@@ -71,16 +82,28 @@ impl TestRun {
         self.exit_code == Some(0)
     }
 
-    /// The command itself could not be found or started: this says nothing of the change.
+    /// The command itself could not be found or started, or nothing of it could run for want of
+    /// something that is not installed. Of a run without the change: this says nothing of it.
     pub fn was_not_run(&self) -> bool {
-        let is_missing = |line: &str| {
-            // A module that the program itself is, not one that a test wants.
-            line.ends_with("No module named pytest") || line.ends_with("Missing script: \"test\"")
-        };
+        let has_no_script = |line: &str| line.ends_with("Missing script: \"test\"");
         match self.exit_code {
             Some(126 | 127) => true,
             Some(0) | None => false,
-            Some(_) => self.counts.is_none() && self.tail.lines().any(is_missing),
+            Some(_) => {
+                let none_passed = self.counts.is_none_or(|counts| counts.passed == 0);
+                let is_unknown = self.counts.is_none() && self.tail.lines().any(has_no_script);
+                is_unknown || (none_passed && !self.missing.is_empty())
+            }
+        }
+    }
+
+    /// What is missing, in words: `the program `jest``.
+    pub fn describe_missing(&self) -> Option<String> {
+        let all: Vec<String> = self.missing.iter().map(Missing::describe).collect();
+        match all.as_slice() {
+            [] => None,
+            [one] => Some(one.clone()),
+            [first @ .., last] => Some(format!("{} and {last}", first.join(", "))),
         }
     }
 
@@ -223,6 +246,10 @@ pub async fn run(
         head: read.head,
         tail: read.tail,
         blocked: ended.blocked,
+        missing: match ended.ending {
+            Ending::Exited(0) => Vec::new(),
+            _ => read.missing,
+        },
         from_cache: false,
     })
 }

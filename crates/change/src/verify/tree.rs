@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use codespar_git::{Checkout, GitError, Repository, Trust, zero_separated};
 use codespar_protocol::{ChangeSet, CommitId};
+use codespar_tools::sandbox::Layers;
 
 use crate::{TreeError, apply};
 
@@ -16,6 +17,7 @@ pub struct Tree {
     checkout: Checkout,
     commit: CommitId,
     stays: bool,
+    missing_submodules: Vec<String>,
 }
 
 impl Tree {
@@ -27,22 +29,38 @@ impl Tree {
         trust: Trust,
     ) -> Result<Self, TreeError> {
         let repository = Repository::find(clone, trust).map_err(broken)?;
-        let made = Checkout::create(&repository, path, &commit.0);
+        Layers::remove(path);
+        let made = Checkout::create(&repository, path, &commit.0).and_then(|checkout| {
+            let missing = checkout.add_submodules(&repository)?;
+            Ok((checkout, missing))
+        });
         if made.is_err() {
             Checkout::remove(path);
         }
+        let (checkout, missing_submodules) = made.map_err(broken)?;
         Ok(Self {
             path: path.to_path_buf(),
-            checkout: made.map_err(broken)?,
+            checkout,
             commit: commit.clone(),
             stays: false,
+            missing_submodules,
         })
     }
 
-    /// Says which of its files are not there, but only pointers to them.
-    pub fn lfs_note(&self) -> Option<String> {
+    /// Says which of its files are not there: those that Git LFS keeps elsewhere, and those of
+    /// submodules that this machine does not have.
+    pub fn notes(&self) -> Vec<String> {
         // Whoever cannot be asked about them has nothing to say of them.
-        lfs_note(&self.checkout.git().lfs_pointers().unwrap_or_default())
+        let pointers = lfs_note(&self.checkout.git().lfs_pointers().unwrap_or_default());
+        let submodules = match self.missing_submodules.as_slice() {
+            [] => None,
+            missing => Some(format!(
+                "submodules that are not there: {} (`git submodule update --init` brings them into \
+                 the checkout)",
+                missing.join(", ")
+            )),
+        };
+        pointers.into_iter().chain(submodules).collect()
     }
 
     /// Leaves it there for whoever works in it.
@@ -50,9 +68,10 @@ impl Tree {
         self.stays = true;
     }
 
-    /// Removes a copy that was kept, and git's record of it.
+    /// Removes a copy that was kept, and our records of it.
     pub fn remove(path: &Path) {
         Checkout::remove(path);
+        Layers::remove(path);
     }
 
     pub fn path(&self) -> &Path {
@@ -70,7 +89,7 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         if !self.stays {
-            Checkout::remove(&self.path);
+            Self::remove(&self.path);
         }
     }
 }

@@ -174,6 +174,7 @@ async fn change(
         pull_request: None,
         images: Vec::new(),
         verify: VerifyChoice::Command(TESTS.to_owned()),
+        setup: None,
         on_failure: OnFailure::Draft,
         draft: Consent::Withheld,
         protected: Consent::Withheld,

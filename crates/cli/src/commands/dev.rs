@@ -84,6 +84,11 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "CMD", conflicts_with = "no_verify")]
     verify: Option<String>,
 
+    /// The command that installs what the tests need, where the checkout does not have it; by
+    /// default chosen by the lock files (`npm ci`, `uv sync` …). Empty to install nothing.
+    #[arg(long, value_name = "CMD", conflicts_with = "no_verify")]
+    verify_setup: Option<String>,
+
     /// Run no tests.
     #[arg(long)]
     no_verify: bool,
@@ -129,7 +134,7 @@ pub(crate) struct DevArgs {
     allowed_tools: Vec<String>,
 
     /// Resume a run that was interrupted or failed, by the id of its task or a unique prefix.
-    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "no_verify", "draft", "allow_protected", "simulate", "yes", "model", "engine"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "verify_setup", "no_verify", "draft", "allow_protected", "simulate", "yes", "model", "engine"])]
     resume: Option<String>,
 
     /// Print one JSON object at the end (fields: docs/dev-agent.md).
@@ -411,6 +416,7 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
             }
             (None, _, None) => VerifyChoice::Detect,
         },
+        setup: args.verify_setup.clone().or_else(|| verify.setup.clone()),
         on_failure: verify.on_failure.unwrap_or(codespar_dev::OnFailure::Draft),
         draft: leave(args.draft),
         protected: leave(args.allow_protected),

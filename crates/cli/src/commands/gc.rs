@@ -4,7 +4,8 @@
 //! sessions, tasks            in the database, by their last use
 //! outputs, tmp, scratchpads  of sessions that are gone
 //! tmp, dev/runs              of tasks that are over, or that a kill left behind
-//! dev/index, before, clones  not written to for as long; made again when needed
+//! dev/index, before, deps,
+//! clones                     not written to for as long; made again when needed
 //! ```
 //!
 //! Everything is safe beside other processes: what is held by one is skipped. A file that cannot be
@@ -34,7 +35,7 @@ const DEFAULT_DAYS: u32 = 30;
 /// Remove old sessions, tasks and outputs.
 ///
 /// Removes what has not been used for 30 days (`cleanupPeriodDays` in your settings), including
-/// indexes, clones and test results of the dev agent. A session in use is left alone. Sessions and
+/// indexes, clones, installed dependencies and test results of the dev agent. A session in use is left alone. Sessions and
 /// workers do the same once a day.
 ///
 /// Example: codespar gc --days 7
@@ -113,7 +114,7 @@ async fn collect(
     // One that failed can be resumed as long as it is on record.
     let is_completed = |status: TaskStatus| status == TaskStatus::Completed;
     bytes += remove_task_temps(&project_dir.state().join("dev/runs"), store, is_completed).await;
-    for name in ["dev/before", "dev/index", "clones"] {
+    for name in ["dev/before", "dev/deps", "dev/index", "clones"] {
         bytes += remove_older(&project_dir.state().join(name), days);
     }
     // Of test runs that were killed; a living one is never that old.
@@ -293,9 +294,24 @@ fn remove_file(path: &Path) -> u64 {
 /// The bytes that were freed; 0 if it could not be removed completely.
 fn remove_dir(dir: &Path) -> u64 {
     let bytes = size(dir);
-    match std::fs::remove_dir_all(dir) {
+    let removed = std::fs::remove_dir_all(dir).or_else(|_| {
+        open_up(dir);
+        std::fs::remove_dir_all(dir)
+    });
+    match removed {
         Ok(()) => bytes,
         Err(_) => 0,
+    }
+}
+
+/// Overlays and package managers leave directories that not even their owner may enter or change.
+fn open_up(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700));
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
     }
 }
 

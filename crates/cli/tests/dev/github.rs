@@ -18,8 +18,8 @@ const FIX: &str = "Say hi\n\n===FILE: greet.sh===\n<<<SEARCH\ngreeting=hello\n>>
                    ===MOVE: old.txt -> new/name.txt===\n===DELETE: gone.txt===\n";
 
 /// A bench, a GitHub over a bare repository, and the runtime it lives on.
-struct Hub {
-    bench: Bench,
+pub(crate) struct Hub {
+    pub(crate) bench: Bench,
     github: FakeGitHub,
     bare: std::path::PathBuf,
     runtime: tokio::runtime::Runtime,
@@ -27,18 +27,25 @@ struct Hub {
 
 impl Hub {
     fn new(script: Script) -> Self {
+        Self::with_files(
+            script,
+            &[
+                ("greet.sh", GREET),
+                ("test.sh", TEST),
+                ("Makefile", "test:\n\t@sh test.sh\n"),
+                ("old.txt", "same\r\n"),
+                ("gone.txt", "x\n"),
+            ],
+        )
+    }
+
+    pub(crate) fn with_files(script: Script, files: &[(&str, &str)]) -> Self {
         let bench = Bench::new(script);
         std::fs::remove_dir(bench.work().join(".git")).unwrap();
         let seed = bench.room.home().join("seed");
         let bare = bench.room.home().join("shop.git");
         std::fs::create_dir(&seed).unwrap();
-        for (name, text) in [
-            ("greet.sh", GREET),
-            ("test.sh", TEST),
-            ("Makefile", "test:\n\t@sh test.sh\n"),
-            ("old.txt", "same\r\n"),
-            ("gone.txt", "x\n"),
-        ] {
+        for (name, text) in files {
             std::fs::write(seed.join(name), text).unwrap();
         }
         git(&seed, &["init", "--quiet", "-b", "main"]);
@@ -83,7 +90,7 @@ impl Hub {
             .unwrap()
     }
 
-    fn dev(&self, args: &[&str]) -> (Value, Option<i32>) {
+    pub(crate) fn dev(&self, args: &[&str]) -> (Value, Option<i32>) {
         let base = ["dev", "--json", "--repo", "acme/shop"];
         let finished = self.run_as("alice", &[&base[..], args].concat());
         let json = finished.stdout.starts_with('{');

@@ -16,7 +16,7 @@ use std::{
 };
 
 use codespar_agent::Asked;
-use codespar_change::verify::{Tree, collect, detect};
+use codespar_change::verify::{Need, Tree, collect, detect};
 use codespar_protocol::{
     ChangeSet, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId, Usd,
 };
@@ -206,19 +206,26 @@ impl Run {
         })?;
         let (to, commit) = (path.to_path_buf(), base.commit.clone());
         let trust = self.link.trust;
-        let note = blocking(move || {
+        let notes = blocking(move || {
             let tree = Tree::open(&clone, &to, &commit, trust)?;
             if !changes.is_empty() {
                 tree.set(&changes)?;
             }
-            let note = tree.lfs_note();
+            let notes = tree.notes();
             tree.keep();
-            Ok(note)
+            Ok(notes)
         })
         .await?;
-        if let Some(note) = note {
+        for note in notes {
             self.say("generate", &format!("   {note}"));
         }
+        let tests = match &self.order.verify {
+            VerifyChoice::Command(command) => Some(command.clone()),
+            VerifyChoice::Detect | VerifyChoice::Skip => detect(path),
+        };
+        // What it does not get, it misses like anybody who works there.
+        self.provide(path, base, tests.as_deref(), Need::Tests)
+            .await?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod agent;
 mod base;
+mod dependencies;
 mod locate;
 mod mend;
 mod more;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use codespar_change::verify::{self, Evidence, TestRun, Tree, before, detect};
+use codespar_change::verify::{self, Evidence, Need, TestRun, Tree, before, detect};
 use codespar_protocol::ChangeSet;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,14 @@ pub(super) struct LazyTree<'a> {
     run: &'a Run,
     base: &'a Base,
     tree: Option<std::sync::Arc<Tree>>,
+    /// Whether it has the project's dependencies.
+    is_provided: bool,
+    /// Whether they were installed for it, or could not be.
+    is_installed: bool,
+    /// The installation of them that failed, in words.
+    failed_setup: Option<String>,
+    /// Hosts that installations were refused.
+    blocked: Vec<String>,
 }
 
 impl LazyTree<'_> {
@@ -49,16 +57,38 @@ impl LazyTree<'_> {
         let name = format!("tree-{}", self.run.control.epoch);
         let (path, commit) = (self.run.dir().join(name), self.base.commit.clone());
         let trust = self.run.link.trust;
-        let (tree, note) = blocking(move || {
+        let (tree, notes) = blocking(move || {
             let tree = Tree::open(&clone, &path, &commit, trust)?;
-            let note = tree.lfs_note();
-            Ok((tree, note))
+            let notes = tree.notes();
+            Ok((tree, notes))
         })
         .await?;
-        if let Some(note) = note {
+        for note in notes {
             self.run.say("verify", &format!("   {note}"));
         }
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
+    }
+
+    /// The same with the dependencies that a command needs. Says whether there are more than before.
+    async fn provide(&mut self, tests: &str, need: Need) -> Result<bool, Failure> {
+        let tree = self.get().await?;
+        let is_done = match need {
+            Need::Tests => std::mem::replace(&mut self.is_provided, true),
+            Need::Missing => self.is_installed,
+        };
+        if is_done {
+            return Ok(false);
+        }
+        let run = self.run;
+        let provided = run
+            .provide(tree.path(), self.base, Some(tests), need)
+            .await?;
+        self.is_installed |= provided.is_installed;
+        self.blocked.extend(provided.blocked);
+        if let Some((command, run)) = provided.failed {
+            self.failed_setup = Some(format!("`{command}` {}", run.summary()));
+        }
+        Ok(provided.is_changed)
     }
 
     pub(super) async fn set(
@@ -95,6 +125,10 @@ impl Run {
             run: self,
             base,
             tree: None,
+            is_provided: false,
+            is_installed: false,
+            failed_setup: None,
+            blocked: Vec::new(),
         };
         let outcome = self
             .prove_in(&mut tree, reading, written, conversation)
@@ -117,10 +151,13 @@ impl Run {
             self.say("verify", &format!("🧪 Not verified: {reason}"));
             return Ok((written, Proven::Not(reason)));
         };
-        let before = self.before(base, &command, tree).await?;
+        let mut before = self.before(base, &command, tree).await?;
+        // What the change brings itself is its own business.
+        let brings = |path: &str| written.changes.0.iter().any(|one| is_at(one.path(), path));
+        before.missing.retain(|one| !one.is_part_of(brings));
         if before.was_not_run() {
             // The reason is published, the output is not.
-            let reason = format!("`{command}` cannot be run here: {}", before.summary());
+            let reason = cannot_verify(&command, &before, tree.failed_setup.as_deref());
             self.say(
                 "verify",
                 &format!("🧪 Not verified: {reason}\n   {}", last_line(&before.tail)),
@@ -261,7 +298,8 @@ impl Run {
                     "verify",
                     &format!("🧪 Verifying: {command} … before the change"),
                 );
-                let run = self.run_tests(tree.get().await?.path(), command).await?;
+                let path = tree.get().await?.path().to_path_buf();
+                let run = self.tested(&path, command, tree).await?;
                 before::keep(&place, &run);
                 run
             }
@@ -287,7 +325,7 @@ impl Run {
             &format!("🧪 Verifying: {command} … with the change"),
         );
         let set = tree.set(written.changes.clone()).await?;
-        let run = self.run_tests(set.path(), command).await?;
+        let run = self.tested(set.path(), command, tree).await?;
         self.say("verify", &format!("   after: {}", run.summary()));
         if !run.passed() {
             self.note(&run.tail);
@@ -296,11 +334,26 @@ impl Run {
         Ok(run)
     }
 
-    pub(super) async fn run_tests(
+    /// Runs the tests with what they need. What the first run in a tree misses is installed, if
+    /// there is a way to; what a later one misses is missing for the change alone.
+    pub(super) async fn tested(
         &self,
         path: &std::path::Path,
         command: &str,
+        tree: &mut LazyTree<'_>,
     ) -> Result<TestRun, Failure> {
+        let is_first = !tree.is_provided;
+        tree.provide(command, Need::Tests).await?;
+        let mut run = self.run_tests(path, command).await?;
+        let is_missing = is_first && !run.missing.is_empty();
+        if is_missing && tree.provide(command, Need::Missing).await? {
+            run = self.run_tests(path, command).await?;
+        }
+        run.blocked.append(&mut tree.blocked);
+        Ok(run)
+    }
+
+    async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
             &self.setup.shell,
@@ -317,8 +370,34 @@ impl Run {
             failure.name = self.redacted(&failure.name);
             failure.message = self.redacted(&failure.message);
         }
+        run.missing
+            .retain(|one| !one.is_part_of(|name| path.join(name).exists()));
         Ok(run)
     }
+}
+
+/// Why there is no proof, and what to do about it. It is published.
+fn cannot_verify(command: &str, before: &TestRun, failed_setup: Option<&str>) -> String {
+    let Some(missing) = before.describe_missing() else {
+        return format!("cannot verify here: `{command}`: {}", before.summary());
+    };
+    let verb = if before.missing.len() == 1 {
+        "is"
+    } else {
+        "are"
+    };
+    let advice = match failed_setup {
+        Some(failed) => format!("{failed}; set `verify.setup` to a command that installs it"),
+        None => {
+            "install it in the checkout, or set `verify.setup` to a command that does".to_owned()
+        }
+    };
+    format!("cannot verify here: {missing} {verb} missing ({advice})")
+}
+
+/// Whether a file of a change is at a path or below it.
+fn is_at(file: &codespar_protocol::RepoPath, path: &str) -> bool {
+    std::path::Path::new(file.as_str()).starts_with(path)
 }
 
 fn last_line(text: &str) -> &str {

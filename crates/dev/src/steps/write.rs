@@ -51,8 +51,8 @@ pub(super) enum Tried {
 /// What the model has seen: at first, and after it asked for more.
 #[derive(Clone, Copy)]
 pub(super) struct Seen<'a> {
-    reading: &'a Reading,
-    more: &'a [Shown],
+    pub(super) reading: &'a Reading,
+    pub(super) more: &'a [Shown],
 }
 
 impl<'a> Seen<'a> {

@@ -26,7 +26,7 @@ use codespar_pulls::Publisher;
 use codespar_store::Database;
 use secrecy::SecretString;
 
-use super::repository::{github_server, token};
+use super::repository::{github_server, is_clone_of, token};
 use crate::{Project, ProjectDir};
 
 /// Reaches repositories with what the environment gives.
@@ -80,6 +80,7 @@ impl Linker for RepositoryLinker {
         }
         Ok(Link {
             forge,
+            checkout: self.checkout_of(repository),
             clone: clone.ok(),
             trust: match repository {
                 RepositoryRef::Local { path } => self.project_dir.trust_of(path).git(),
@@ -92,6 +93,19 @@ impl Linker for RepositoryLinker {
 }
 
 impl RepositoryLinker {
+    /// The user's own files: of a repository on GitHub, those we were started in if they are of it.
+    fn checkout_of(&self, repository: &RepositoryRef) -> Option<PathBuf> {
+        let dir = match repository {
+            RepositoryRef::Local { path } => path,
+            RepositoryRef::GitHub { owner, name } => {
+                let root = &self.project_dir.root;
+                is_clone_of(&self.project_dir, root, owner, name).then_some(root)?
+            }
+        };
+        let repository = Repository::find(dir, Trust::Untrusted).ok()?;
+        repository.location().work_tree.clone()
+    }
+
     /// `GITHUB_API_URL` wins over the address that follows from the server.
     fn github(&self, owner: &str, name: &str) -> Result<GitHubForge, String> {
         let token = token(&self.project_dir).ok_or("GITHUB_TOKEN is not set")?;

@@ -51,6 +51,7 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
             .unwrap_or_else(|_| project.sandbox.clone()),
         _ => project.sandbox.clone(),
     };
+    let installer = installer(project).unwrap_or_else(|| sandbox.clone());
     DevSetup {
         linker: Arc::new(RepositoryLinker::of(project)),
         model: (!project.provider.is_simulated()).then(|| project.provider.model.clone()),
@@ -68,10 +69,27 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
         }),
         catalogue: project.provider.catalogue.clone(),
         shell: project.shell_setup(sandbox),
+        installer: project.shell_setup(installer),
         redactor: project.redactor.clone(),
         dir: project.dir.state().join("dev"),
         hook: hook(&project.dir),
     }
+}
+
+/// A sandbox for the installation of dependencies: commands reach the hosts that package managers
+/// are configured to use, unless the user's settings say otherwise. `None` where the tests' own
+/// network is open, or does not differ.
+fn installer(project: &Project) -> Option<Arc<codespar_tools::sandbox::Sandbox>> {
+    let settings = &project.settings;
+    let (network, packages) = (
+        settings.sandbox.network,
+        settings.sandbox.allow_package_hosts,
+    );
+    if network.is_some() || packages.is_some() || settings.verify.network == Some(true) {
+        return None;
+    }
+    let sandbox = configuration::installer_sandbox(&project.dir, settings).ok()?;
+    Some(Arc::new(sandbox))
 }
 
 /// Whether a directory is a tree that the dev agent made for one run. Compared with and without

@@ -49,6 +49,12 @@ pub fn which(
     }
 }
 
+/// Whether the origin of the repository around a directory is this one.
+pub(super) fn is_clone_of(project_dir: &ProjectDir, dir: &Path, owner: &str, name: &str) -> bool {
+    let found = origin(dir).and_then(|url| github_name(&url, &github_server(project_dir)));
+    found.is_some_and(|(its_owner, its_name)| its_owner == owner && its_name == name)
+}
+
 /// Only the server that the token is for: a link in a chat must not choose where it is sent.
 fn at_url(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, RuntimeError> {
     let server = github_server(project_dir);

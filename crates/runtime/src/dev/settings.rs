@@ -59,6 +59,8 @@ impl AutoLimit {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct VerifySettings {
     pub command: Option<String>,
+    /// Installs dependencies; empty for nothing.
+    pub setup: Option<String>,
     pub on_failure: Option<OnFailure>,
     pub timeout_seconds: Option<u64>,
     /// Let the tests use the network.
@@ -124,6 +126,7 @@ impl VerifySettings {
     /// Later settings win.
     pub fn add(&mut self, later: Self) {
         self.command = later.command.or(self.command.take());
+        self.setup = later.setup.or(self.setup.take());
         self.on_failure = later.on_failure.or(self.on_failure);
         self.timeout_seconds = later.timeout_seconds.or(self.timeout_seconds);
         self.network = later.network.or(self.network);

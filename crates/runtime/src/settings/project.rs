@@ -69,6 +69,7 @@ impl File<'_> {
             },
             verify: VerifySettings {
                 command: self.verify.command,
+                setup: self.verify.setup,
                 ..VerifySettings::default()
             },
             dev: DevSettings {

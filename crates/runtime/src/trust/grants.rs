@@ -47,7 +47,7 @@ fn of_settings(map: &Map<String, Value>) -> Vec<String> {
                 let is_free = |inner_key: &str, value: &Value| {
                     matches!(
                         (key.as_str(), inner_key),
-                        ("verify", "command") | ("dev", "protected")
+                        ("verify", "command" | "setup") | ("dev", "protected")
                     ) || (matches!(inner_key, "network" | "allowPackageHosts")
                         && value == &Value::Bool(false))
                 };

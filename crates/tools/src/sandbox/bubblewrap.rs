@@ -14,7 +14,8 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Network, SandboxPolicy,
+    Network, SandboxPolicy, WithoutOverlay,
+    late::Late,
     layout::{Layout, Mount},
     namespaces::ProcView,
     order::CommandLine,
@@ -115,13 +116,9 @@ impl Bubblewrap {
             }
         }
         for (path, mount) in &layout.mounts {
-            match mount {
-                Mount::Empty => arguments.scratch(policy, path),
-                Mount::ReadOnly => arguments.mount("--ro-bind", path, path),
-                Mount::Writable => arguments.mount("--bind", path, path),
-                Mount::Nothing => arguments.mount("--ro-bind", Path::new("/dev/null"), path),
-            }
+            arguments.show(policy, mount, path, path);
         }
+        arguments.late(policy, layout);
         arguments.add(["--clearenv"]);
         for (name, value) in &line.env {
             arguments.push("--setenv");
@@ -151,6 +148,60 @@ impl Arguments {
         self.0.extend([how.into(), source.into(), target.into()]);
     }
 
+    /// What a layout has at `path`, at `at`.
+    fn show(&mut self, policy: &SandboxPolicy, mount: &Mount, path: &Path, at: &Path) {
+        match mount {
+            Mount::Empty => self.scratch(policy, at),
+            Mount::ReadOnly => self.mount("--ro-bind", path, at),
+            Mount::Writable => self.mount("--bind", path, at),
+            Mount::Nothing => self.mount("--ro-bind", Path::new("/dev/null"), at),
+        }
+    }
+
+    /// Layers are read-only: versions of bubblewrap that know overlays are not common yet. A bind
+    /// mount is made of what is there outside, so what is mounted in the tree is mounted at its
+    /// second path again.
+    fn late(&mut self, policy: &SandboxPolicy, layout: &Layout) {
+        for (at, what) in &layout.late {
+            self.show_late(what, at);
+            let Late::Again(tree) = what else {
+                continue;
+            };
+            let moved = |path: &Path| Some(at.join(path.strip_prefix(tree).ok()?));
+            for (path, mount) in layout.mounts.range(tree.clone()..) {
+                if let Some(at) = moved(path).filter(|_| path != tree) {
+                    self.show(policy, mount, path, &at);
+                }
+            }
+            for (path, what) in &layout.late {
+                if let Some(at) = moved(path) {
+                    self.show_late(what, &at);
+                }
+            }
+        }
+    }
+
+    fn show_late(&mut self, what: &Late, at: &Path) {
+        match what {
+            Late::Overlay {
+                lower,
+                otherwise: WithoutOverlay::ReadOnly,
+                ..
+            }
+            | Late::ReadOnly(lower) => self.mount("--ro-bind", lower, at),
+            Late::Overlay {
+                otherwise: WithoutOverlay::Nothing,
+                ..
+            } => {}
+            Late::Writable(source) | Late::Again(source) => self.mount("--bind", source, at),
+            Late::Nothing => self.mount("--ro-bind", Path::new("/dev/null"), at),
+            Late::Empty => {
+                self.push("--tmpfs");
+                self.push(at);
+            }
+        }
+    }
+
     /// An empty directory in memory, limited in size. `--size` and `--perms` apply to the next
     /// `--tmpfs` only.
     fn scratch(&mut self, policy: &SandboxPolicy, target: &Path) {
@@ -163,5 +214,56 @@ impl Arguments {
         }
         self.push("--tmpfs");
         self.push(target);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn what_is_mounted_in_a_tree_is_mounted_at_its_second_path_too() {
+        let (tree, alias) = (Path::new("/s/tree"), PathBuf::from("/w"));
+        let overlay = |otherwise| Late::Overlay {
+            lower: "/w/node_modules".into(),
+            private: "/s/tree.layers/0".into(),
+            otherwise,
+        };
+        let layout = Layout {
+            mounts: BTreeMap::from([
+                (tree.to_path_buf(), Mount::Writable),
+                (tree.join(".env"), Mount::Nothing),
+                (tree.join(".git/config"), Mount::ReadOnly),
+                ("/t".into(), Mount::Writable),
+            ]),
+            uncovered: Vec::new(),
+            late: vec![
+                (tree.join("node_modules"), overlay(WithoutOverlay::ReadOnly)),
+                (tree.join("target"), overlay(WithoutOverlay::Nothing)),
+                (tree.join("node_modules/key"), Late::Nothing),
+                (alias, Late::Again(tree.to_path_buf())),
+            ],
+        };
+        let mut arguments = Arguments::default();
+        arguments.late(&SandboxPolicy::default(), &layout);
+        let said: Vec<String> = arguments
+            .0
+            .chunks(3)
+            .map(|words| words.join(OsStr::new(" ")).to_string_lossy().into_owned())
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "--ro-bind /w/node_modules /s/tree/node_modules",
+                "--ro-bind /dev/null /s/tree/node_modules/key",
+                "--bind /s/tree /w",
+                "--ro-bind /dev/null /w/.env",
+                "--ro-bind /s/tree/.git/config /w/.git/config",
+                "--ro-bind /w/node_modules /w/node_modules",
+                "--ro-bind /dev/null /w/node_modules/key",
+            ]
+        );
     }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     SandboxPolicy,
+    late::{self, Late},
     policy::{Absent, View},
     sockets,
 };
@@ -55,6 +56,8 @@ pub(super) enum Mount {
 pub(super) struct Layout {
     pub(super) mounts: BTreeMap<PathBuf, Mount>,
     pub(super) uncovered: Vec<PathBuf>,
+    /// Mounted when all else is, in this order.
+    pub(super) late: Vec<(PathBuf, Late)>,
 }
 
 impl Layout {
@@ -99,7 +102,12 @@ impl Layout {
         for path in covered.into_iter().filter(|path| seen(path)) {
             mounts.entry(path).or_insert(Mount::ReadOnly);
         }
-        Self { mounts, uncovered }
+        let late = late::of(policy, |path| is_seen(&views, path));
+        Self {
+            mounts,
+            uncovered,
+            late,
+        }
     }
 
     /// Whether what is at a path on the disk is covered by an empty directory around it.

@@ -30,6 +30,9 @@ mod keep;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
+mod late;
+mod layers;
+#[cfg(target_os = "linux")]
 mod layout;
 mod limits;
 mod listing;
@@ -84,6 +87,7 @@ pub(crate) use client::Guarded;
 #[cfg(target_os = "linux")]
 pub use guard::guard_main;
 pub use harden::harden_self;
+pub use layers::{Layer, LayerWrites, Layers, WithoutOverlay};
 pub use limits::ResourceLimits;
 pub(crate) use order::{CommandLine, GuardedEnd, Report};
 pub use order::{GUARD_COMMAND, Restored, SERVER_COMMAND};
@@ -397,6 +401,9 @@ impl Sandbox {
         policy.secret = context.hidden().found_in(context.workspace());
         policy.visible.extend(context.output_dir().canonicalize());
         self.reads.apply(&mut policy, context.child_env());
+        if let Some(layers) = self.layers_of(context) {
+            policy.layers = layers;
+        }
         Ok(policy)
     }
 

@@ -30,6 +30,7 @@ use rustix::{
 };
 
 use super::{
+    late,
     layout::{Layout, Mount},
     namespaces::ProcView,
 };
@@ -51,7 +52,7 @@ const DEV_SIZE: u64 = 64 << 10;
 
 /// No privileges through files, no devices. Given to every mount but those of the devices in
 /// `/dev`, so that a setuid program or a device file in a writable tree is harmless.
-const TAME: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+pub(super) const TAME: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
 
 /// What is the same for every command, made before anything is known of it.
 pub(super) struct Base {
@@ -90,6 +91,7 @@ impl Base {
     /// one pass over both is enough.
     pub(super) fn lay_out(self, layout: &Layout, scratch: Option<u64>) -> io::Result<()> {
         let early = early(layout)?;
+        let late = late::prepare(&layout.late)?;
         set_attributes(CWD, "/", TAME | libc::MOUNT_ATTR_RDONLY)
             .map_err(|error| io::Error::new(error.kind(), format!("/ read-only: {error}")))?;
         attach_at(self.dev, open(Path::new("/dev"))?)?;
@@ -99,6 +101,9 @@ impl Base {
                 .next_if(|(ready, _)| ready == path)
                 .map(|(_, tree)| tree);
             attach(layout, path, mount, ready, scratch).map_err(|error| named(path, &error))?;
+        }
+        for (path, ready) in late {
+            late::attach(layout, &path, ready).map_err(|error| named(&path, &error))?;
         }
         Ok(())
     }
@@ -168,7 +173,7 @@ fn attach(
 
 /// In a directory that we have just made, so nothing of anybody else's is on the way. A directory
 /// for a directory, an empty file for anything else.
-fn make_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<()> {
+pub(super) fn make_mount_point(path: &Path, tree: &OwnedFd) -> io::Result<()> {
     let is_directory = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode)
         == rustix::fs::FileType::Directory;
     if is_directory {
@@ -263,7 +268,7 @@ fn attach_file_system(
 
 /// The thing at an absolute path, without following any symlink. Opened as a place only: nothing is
 /// read, and devices and pipes are not touched.
-fn open(path: &Path) -> io::Result<OwnedFd> {
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(openat2(
         CWD,
@@ -275,7 +280,7 @@ fn open(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// A copy of the mounts at and below a place, not mounted anywhere yet.
-fn copy(place: impl AsFd) -> io::Result<OwnedFd> {
+pub(super) fn copy(place: impl AsFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
@@ -284,13 +289,13 @@ fn copy(place: impl AsFd) -> io::Result<OwnedFd> {
 }
 
 /// Mounts a tree over a place, both given by descriptors.
-fn attach_at(tree: impl AsFd, place: impl AsFd) -> io::Result<()> {
+pub(super) fn attach_at(tree: impl AsFd, place: impl AsFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(tree.as_fd(), "", place.as_fd(), "", flags)?)
 }
 
 /// Adds attributes to all mounts of a tree; none is taken away.
-fn set_attributes(base: impl AsFd, path: &str, attributes: u64) -> io::Result<()> {
+pub(super) fn set_attributes(base: impl AsFd, path: &str, attributes: u64) -> io::Result<()> {
     change_attributes(base, path, attributes, libc::AT_RECURSIVE)
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{ResourceLimits, SandboxError, protected};
+use super::{Layers, ResourceLimits, SandboxError, protected};
 
 /// Whether a command may reach the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct SandboxPolicy {
     pub quarantine: PathBuf,
     /// Where placeholders are on record, if they may be made.
     pub registry: Option<PathBuf>,
+    /// What is seen in the workspace besides its own files, where there are mounts.
+    #[serde(default)]
+    pub layers: Layers,
 }
 
 /// A path that no command may change.

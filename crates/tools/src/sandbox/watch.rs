@@ -206,6 +206,7 @@ impl Watch {
     /// Sees to what is protected: by mounts where they can cover it, by a check afterwards
     /// elsewhere.
     fn lay_out(&mut self) -> io::Result<Layout> {
+        self.policy.layers.make_places();
         let policy = &self.policy;
         if let Some(registry) = &policy.registry {
             self.placeholders =

@@ -32,7 +32,10 @@ pub(crate) use junit::attribute;
 pub use render::{REPORT_LIMIT, report};
 
 use self::clip::{Clip, cut};
-use super::counts::{Counts, Tally};
+use super::{
+    counts::{Counts, Tally},
+    missing::{Missing, MissingReader},
+};
 
 /// A longer line is read as several.
 const LONGEST_LINE: usize = 64 << 10;
@@ -59,12 +62,15 @@ pub(crate) struct ReadOutput {
     /// The beginning, if it is not part of the end.
     pub(crate) head: String,
     pub(crate) tail: String,
+    /// Programs and modules that are not there.
+    pub(crate) missing: Vec<Missing>,
 }
 
 struct Reader {
     families: Vec<Box<dyn Family>>,
     fallback: Box<generic::Generic>,
     tally: Tally,
+    missing: MissingReader,
     head: Clip,
     tail: Clip,
     bytes: u64,
@@ -88,6 +94,7 @@ impl Reader {
             ],
             fallback: Box::default(),
             tally: Tally::default(),
+            missing: MissingReader::default(),
             head: Clip::new(HEAD, 0),
             tail: Clip::new(0, TAIL),
             bytes: 0,
@@ -100,6 +107,7 @@ impl Reader {
         }
         self.fallback.line(line);
         self.tally.line(line);
+        self.missing.line(line);
         self.head.push(line);
         self.tail.push(line);
         self.bytes += line.len() as u64 + 1;
@@ -122,6 +130,7 @@ impl Reader {
         let is_whole = self.bytes <= TAIL as u64;
         ReadOutput {
             counts: self.tally.finish(),
+            missing: self.missing.finish(),
             failures,
             head: if is_whole {
                 String::new()

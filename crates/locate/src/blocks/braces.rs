@@ -30,10 +30,6 @@ pub(super) fn find(lines: &[&str], extension: &str) -> Option<Vec<CodeBlock>> {
 
 /// How strings and comments are written.
 #[derive(Clone, Copy)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own about a language"
-)]
 struct Language {
     /// `'` is a character, not a string: `'a` alone is a lifetime or a label.
     has_characters: bool,
@@ -74,7 +70,7 @@ enum State {
 struct Opened {
     header: usize,
     opening: usize,
-    /// Of the line of the brace.
+    /// Of the header.
     columns: usize,
     inner: Vec<CodeBlock>,
 }
@@ -177,7 +173,7 @@ impl Scan {
                 self.open.push(Opened {
                     header: self.statement.map_or(number, |(line, _)| line),
                     opening: number,
-                    columns,
+                    columns: self.statement.map_or(columns, |(_, own)| own.min(columns)),
                     inner: Vec::new(),
                 });
                 self.is_ended = true;

@@ -45,6 +45,7 @@ class A(B):
 ";
     let expected = "\
 3-10 def name(
+  8-10 return \"\"\"
 13-23 class A(B):
   14-21 def run(self):
     16-19 if self.x:
@@ -160,7 +161,7 @@ public class Hello extends Base {
 ";
     let expected = "\
 3-14 public class Hello extends Base {
-  9-13 public void say(String who)
+  9-13 @Override
 ";
     assert_eq!(outline("Hello.java", java), expected);
 }

@@ -235,9 +235,9 @@ fn read(path: &str) -> Turn {
 #[test]
 fn several_edits_and_cells_of_notebooks_are_written() {
     let script = Script::new()
+        .turn(notebook_edit("n.ipynb"))
         .turn(multi_edit("a.txt"))
         .turn(read("a.txt"))
-        .turn(multi_edit("a.txt"))
         .turn(read("n.ipynb"))
         .turn(notebook_edit("n.ipynb"))
         .turn(Turn::text("done"));

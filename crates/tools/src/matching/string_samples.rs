@@ -112,7 +112,7 @@ fn a_string_is_replaced(
 #[case::case_differs("Hello World\n", "hello world", "x", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["Hello World".into()], difference: Some("Line 1 is the first to differ: upper and lower case differ.".into()) }) })]
 #[case::lines_are_not_joined_by_a_loose_match("  a\n  b\nd\n", "a\nb\n", "c", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["  a".into(), "  b".into()], difference: None }) })]
 #[case::blanks_in_two_lines("x  = 1\ny = (x   = 1)\n", "x = 1", "z", MatchFailure::Ambiguous { rung: Rung::InnerBlanks, lines: vec![1, 2] })]
-#[case::blanks_within_names("max  = 10\n", "x = 1", "z", MatchFailure::NotFound { nearest: None })]
+#[case::blanks_within_names("max  = 10\n", "x = 1", "z", MatchFailure::NotFound { nearest: Some(Nearest { first_line: 1, lines: vec!["max  = 10".into()], difference: Some("Line 1 is the first to differ: the text has `x = 1` there.".into()) }) })]
 #[case::blanks_in_a_string_of_the_line("say(\"a  b\")\n", "a b", "a c", MatchFailure::NotFound { nearest: None })]
 fn a_string_is_not_replaced(
     #[case] original: &str,

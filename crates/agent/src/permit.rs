@@ -11,7 +11,9 @@
 
 use std::sync::Arc;
 
-use codespar_policy::{Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide};
+use codespar_policy::{
+    Access, AccessRequest, Decision, Lifetime, RuleKind, RuleSource, Scope, decide,
+};
 use codespar_protocol::{Answer, EntryBody, Event, PermissionDenial, PermissionRequest, ToolUse};
 use codespar_tools::{Effect, Intent, Tool, ToolOutput, sandbox::Approval};
 
@@ -137,11 +139,24 @@ impl Agent {
                     tree.tree().deny(denial.clone());
                 }
                 self.emit(Event::PermissionDenied(denial));
+                let free = self.what_is_free();
                 Err((
                     call,
-                    ToolOutput::error(format!("permission denied: {reason}")),
+                    ToolOutput::error(format!("permission denied: {reason}{free}")),
                 ))
             }
+        }
+    }
+
+    /// What a denial adds, so that the model does not try one way after the other.
+    fn what_is_free(&self) -> String {
+        match self.parts.scope.lifetime {
+            Lifetime::Kept => String::new(),
+            Lifetime::ThrowAway => format!(
+                ". Free here, without asking: every file in {}, and every command that the sandbox \
+                 confines and no rule forbids",
+                self.parts.scope.root.display()
+            ),
         }
     }
 

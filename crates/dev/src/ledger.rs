@@ -39,7 +39,7 @@ fn usable(task: &TaskId, steps: HashMap<String, Value>) -> HashMap<String, Value
         // Under a name that nobody asks for, it still counts as spent.
         Some(rest) => Some((format!("{ANSWER}{task}-{rest}"), value)),
         None if step.starts_with("after-") => None,
-        None if matches!(step.as_str(), "agent" | "agent_task" | "reply") => None,
+        None if step.starts_with("agent") || step == "reply" => None,
         None => Some((step, value)),
     };
     steps.into_iter().filter_map(keep).collect()

@@ -1,6 +1,7 @@
 //! The dev agent: from an instruction to a pull request that one can trust.
 
 mod ask;
+mod engine;
 mod failure;
 mod follow;
 mod images;

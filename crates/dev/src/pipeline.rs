@@ -9,7 +9,9 @@ use codespar_protocol::{TaskSpec, TaskStatus};
 use codespar_tasks::{Control, Runner, TaskHub, TaskOutcome, TaskStopReason, WorkflowRunner};
 
 use crate::{
-    DevReport, DevSetup, Engine, Failure, follow,
+    DevReport, DevSetup, Engine, Failure,
+    engine::reason_for_agent,
+    follow,
     ledger::BAD_ANSWERS,
     report,
     run::{PROVEN, Run},
@@ -134,7 +136,7 @@ impl Run {
     ) -> Result<(Written, Proven), Failure> {
         let (written, conversation) = if self.is_simulated() {
             (self.simulate(), None)
-        } else if self.order.engine == Engine::Agent {
+        } else if self.is_for_agent(located, reading) {
             (self.write_by_agent(base, located).await?, None)
         } else {
             let mut conversation = self.begin(base, reading)?;
@@ -142,6 +144,31 @@ impl Run {
             (written, Some(conversation))
         };
         self.prove(base, reading, written, conversation).await
+    }
+}
+
+impl Run {
+    /// Which engine begins. Computed from what is on record, so a later attempt agrees.
+    fn is_for_agent(&self, located: &Located, reading: &Reading) -> bool {
+        match self.order.engine {
+            Engine::Agent => true,
+            Engine::Generate => false,
+            Engine::Auto => {
+                let is_wanted = |path: &str| {
+                    let mut files = located.files.iter();
+                    files.any(|file| file.path == path && matches!(&*file.by, "named" | "picked"))
+                };
+                let wanted = located.paths().filter(|path| is_wanted(path)).count();
+                let cut = reading.files.iter().filter(|file| file.is_partial);
+                let cut = cut.filter(|file| is_wanted(&file.path)).count();
+                let reason = reason_for_agent(&self.order.instruction, wanted, cut);
+                let reason = reason.filter(|_| self.link.clone.is_some());
+                if let Some(reason) = &reason {
+                    self.say("generate", &format!("🤖 By the agent engine: {reason}"));
+                }
+                reason.is_some()
+            }
+        }
     }
 }
 

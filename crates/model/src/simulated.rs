@@ -55,7 +55,7 @@ fn answer(request: &Request) -> String {
         None => "You asked nothing.".to_owned(),
     };
     format!(
-        "[Simulated] No model was called, because no key is set. {asked}\n\n\
+        "[Simulated] No model was called. {asked}\n\n\
          To get a real answer, set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or OPENAI_API_KEY \
          for OpenAI; a local server of that kind needs only OPENAI_BASE_URL."
     )
@@ -104,7 +104,7 @@ mod tests {
         };
         assert_eq!(
             text,
-            "[Simulated] No model was called, because no key is set. \
+            "[Simulated] No model was called. \
              You asked: \"Fix the login.\".\n\n\
              To get a real answer, set ANTHROPIC_API_KEY (or ANTHROPIC_AUTH_TOKEN), or \
              OPENAI_API_KEY for OpenAI; a local server of that kind needs only OPENAI_BASE_URL."

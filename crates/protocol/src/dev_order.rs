@@ -52,6 +52,8 @@ pub enum Engine {
     Generate,
     /// The agent loop with tools, in a worktree.
     Agent,
+    /// One answer for small changes; the agent where that is not enough.
+    Auto,
 }
 
 /// Whether something may be done.

@@ -82,14 +82,12 @@ fn body(summary: &str, title: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// The model's title is often the first line of its summary, with marks or cut.
+/// The model's title is often the first line of its summary, with marks. One that was cut is not:
+/// the rest of the line would be lost.
 fn is_title(line: &str, title: &str) -> bool {
-    let plain = |text: &str| -> String {
-        let text = text.trim_end_matches('…');
-        text.chars().filter(|c| c.is_alphanumeric()).collect()
-    };
+    let plain = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect() };
     let (line, title) = (plain(line), plain(title));
-    !title.is_empty() && line.starts_with(&title)
+    !title.is_empty() && line == title
 }
 
 /// What a text says cannot stand for a trailer of ours: commits and merges are found by them.
@@ -154,6 +152,7 @@ mod tests {
         );
         assert_eq!(body("Fix it", "Fix it"), "");
         assert_eq!(body("Because of x.", "Fix it"), "Because of x.");
+        assert_eq!(body("Fix it for all", "Fix it…"), "Fix it for all");
     }
 
     #[test]

@@ -12,8 +12,8 @@ use codespar_agent::TreeBudget;
 use codespar_policy::{Mode, RuleSet};
 use codespar_protocol::{AgentSpec, Authority, SessionId, TaskSpec};
 use codespar_tasks::{
-    AgentKind, AuthoritySource, Control, builtin_kinds, dream_kind, narrowed_mode, narrowed_rules,
-    rule_texts,
+    AgentKind, AuthoritySource, Control, DEV_ENGINE, builtin_kinds, dev_kind, dream_kind,
+    narrowed_mode, narrowed_rules, rule_texts,
 };
 use parking_lot::RwLock;
 
@@ -45,6 +45,7 @@ impl AgentPermissions {
         let custom = project.agents.agents.get(&spec.subagent_type);
         let kind = match (control.spec()?, custom) {
             (TaskSpec::Dream(_), _) => dream_kind(),
+            _ if spec.subagent_type == DEV_ENGINE => dev_kind(),
             (_, Some(custom)) => kind_of(custom),
             (_, None) => builtin(&spec.subagent_type, &authority)?,
         };

@@ -11,6 +11,10 @@ use codespar_protocol::Isolation;
 /// The kind whose agents a coordinator directs.
 pub const WORKER: &str = "worker";
 
+/// The kind of the agent that writes a change for the dev agent. No definition can have a name of
+/// this form.
+pub const DEV_ENGINE: &str = "dev_engine";
+
 /// Tools that change nothing and start nothing.
 const READING: [&str; 5] = ["Read", "Glob", "Grep", "LS", "WebFetch"];
 
@@ -124,6 +128,23 @@ pub fn builtin_kinds() -> Vec<AgentKind> {
             include_str!("prompts/worker.md"),
         ),
     ]
+}
+
+/// The agent that writes a change in a tree of its own. It is not among the kinds that can be asked
+/// for, and no definition of a repository can replace it.
+pub fn dev_kind() -> AgentKind {
+    AgentKind {
+        name: DEV_ENGINE.to_owned(),
+        description: "writes a change in a throw-away tree".to_owned(),
+        tools: ToolSet::Worker,
+        model: Some("sonnet".to_owned()),
+        max_turns: 100,
+        max_wall_seconds: None,
+        prompt: include_str!("prompts/dev.md").trim().to_owned(),
+        isolation: None,
+        background: false,
+        skills: Vec::new(),
+    }
 }
 
 /// The system prompt of a coordinator: how it works, and what its workers have.

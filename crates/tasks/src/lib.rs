@@ -47,7 +47,9 @@ pub use hub::{
     Waited,
 };
 pub use inbox::{AtEnd, TaskInbox};
-pub use kinds::{AgentKind, ToolSet, WORKER, builtin_kinds, coordinator_prompt};
+pub use kinds::{
+    AgentKind, DEV_ENGINE, ToolSet, WORKER, builtin_kinds, coordinator_prompt, dev_kind,
+};
 pub use ledger::{LedgerError, StepHook, StepLedger};
 pub use log::TaskLog;
 pub use messages::Resumption;

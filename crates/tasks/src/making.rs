@@ -16,7 +16,10 @@ use codespar_protocol::{
 };
 use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
 
-use crate::{AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, dream::dream_kind};
+use crate::{
+    AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, dream::dream_kind,
+    kinds::dev_kind,
+};
 
 impl TaskHub {
     /// Makes a shell task. Permission is the caller's matter: the runner confines the command and
@@ -128,6 +131,17 @@ impl TaskHub {
     ) -> Result<TaskRecord, HubError> {
         let kind = self.kind(&launch.kind)?;
         self.launch_as(TaskSpec::RemoteAgent, kind, caller, launch, extra)
+            .await
+    }
+
+    /// Makes the agent that writes a change for the dev agent; the kind of the launch is set aside.
+    pub async fn launch_dev(
+        &self,
+        caller: &Caller,
+        launch: AgentLaunch,
+        extra: TaskExtra,
+    ) -> Result<TaskRecord, HubError> {
+        self.launch_as(TaskSpec::Agent, &dev_kind(), caller, launch, extra)
             .await
     }
 

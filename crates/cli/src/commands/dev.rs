@@ -113,7 +113,8 @@ pub(crate) struct DevArgs {
     model: Option<String>,
 
     /// generate: one answer of the model, with repairs. agent: the agent loop with tools, for
-    /// changes that span many files.
+    /// changes that span many files. auto (the default): generate, and the agent where the files
+    /// do not fit, the instruction lists several places, or the repairs fail.
     #[arg(long, value_enum, value_name = "ENGINE")]
     engine: Option<EngineName>,
 
@@ -138,6 +139,7 @@ pub(crate) struct DevArgs {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineName {
+    Auto,
     Generate,
     Agent,
 }
@@ -417,9 +419,10 @@ async fn order(args: &DevArgs, project: &Project, id: &TaskId) -> Result<DevOrde
         max_budget: args.max_budget_usd,
         requested_by: requester(&project.dir, &*forge).await,
         engine: match args.engine {
+            Some(EngineName::Auto) => Engine::Auto,
             Some(EngineName::Generate) => Engine::Generate,
             Some(EngineName::Agent) => Engine::Agent,
-            None => dev.engine.unwrap_or(Engine::Generate),
+            None => dev.engine.unwrap_or(Engine::Auto),
         },
         task_model: named(
             args.model.as_ref(),

@@ -39,7 +39,10 @@ pub(super) async fn checkout(
     }
     super::print(format_args!(
         "{} {} at {} (#{number}: {})\n",
-        style::good("switched to"),
+        style::good(match done.from.as_ref() == Some(&done.branch) {
+            true => "on",
+            false => "switched to",
+        }),
         plain(&done.branch),
         done.commit.short(),
         plain(&done.title)

@@ -332,6 +332,10 @@ fn what_an_agent_was_denied_is_not_told_to_reviewers() {
         !body.contains("denied") && !message.contains("denied"),
         "{body}"
     );
+    // The agent itself is told what it may do instead.
+    let last = bench.server.last_request().unwrap();
+    let denied = &last.tool_results()[0].text;
+    assert!(denied.contains("Free here, without asking"), "{denied}");
 }
 
 #[test]

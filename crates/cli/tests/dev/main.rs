@@ -12,6 +12,7 @@ mod common;
 #[path = "../common/registry.rs"]
 mod registry;
 
+mod agent_engine;
 mod calls;
 mod changes;
 mod checkout;

@@ -1,5 +1,14 @@
-//! `engine = "agent"`: the agent loop with its tools works in a throw-away tree, and what it
-//! changed there becomes the change.
+//! The agent engine: the agent loop with its tools works in a throw-away tree, and what it changed
+//! there becomes the change. If the tests fail with it, the same agent is told so and goes on.
+//!
+//! What is on record, so that another process goes on where this one ended:
+//!
+//! ```text
+//! agent_task        the agent that works in the tree
+//! agent             what its first attempt came to
+//! agent-told-N      which attempt it had made when it was told of the Nth failure
+//! agent-repair-N    what it came to after that
+//! ```
 
 use std::{
     path::{Path, PathBuf},
@@ -7,25 +16,28 @@ use std::{
 };
 
 use codespar_agent::Asked;
-use codespar_change::verify::{Tree, collect};
+use codespar_change::verify::{Tree, collect, detect};
 use codespar_protocol::{
     ChangeSet, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId, Usd,
 };
 use codespar_pulls::shorten;
 use codespar_tasks::{
-    AgentLaunch, Caller, DENIED, HubError, Notify, TaskExtra, TaskFilter, WORKER, Waited,
+    AgentLaunch, Caller, DENIED, DEV_ENGINE, HubError, Notify, TaskExtra, TaskFilter, Waited,
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Base, Located, Written, blocking};
 use crate::{
-    Failure,
+    Failure, VerifyChoice,
     run::{ANSWER, Run},
 };
 
 const PROMPT: &str = include_str!("../prompts/agent.md");
+const REPAIR: &str = include_str!("../prompts/repair_agent.md");
+const TAKE_OVER: &str = include_str!("../prompts/takeover_agent.md");
 const TREE: &str = "agent-tree";
+const TASK: &str = "agent_task";
 
 impl Run {
     pub(crate) async fn write_by_agent(
@@ -36,15 +48,10 @@ impl Run {
         if let Some(written) = self.ledger.known("agent")? {
             return Ok(written);
         }
-        let clone = self.link.clone.clone().ok_or_else(|| {
-            Failure::Refused(
-                "the agent engine needs a clone of the repository, and there is none".to_owned(),
-            )
-        })?;
-        let known = match self.ledger.known("agent_task")? {
-            Some(task) if self.is_to_be_replaced(&task).await? => self.launched().await?,
+        let known = match self.ledger.known(TASK)? {
+            Some(task) if self.is_to_be_replaced(&task).await? => self.launched(None).await?,
             Some(task) => Some(task),
-            None => self.launched().await?,
+            None => self.launched(None).await?,
         };
         let (path, is_kept) = self.agent_tree();
         let task: TaskId = match known {
@@ -52,15 +59,104 @@ impl Run {
             Some(task) => task,
             None => {
                 if !is_kept {
-                    self.make_agent_tree(clone, &path, base).await?;
+                    self.make_agent_tree(&path, base, ChangeSet::default())
+                        .await?;
                 }
-                let task = self.launch(base, &path, located).await?;
-                self.ledger.record("agent_task", &task).await?;
-                task
+                let prompt = self.prompt(base, &path, located);
+                self.start_agent(&path, prompt).await?
             }
         };
         self.say("generate", &format!("🤖 Agent {task} works on it…"));
-        let record = self.wait_for_agent(&task).await?;
+        let written = self.result_of(base, &task, &path).await?;
+        self.ledger.record("agent", &written).await?;
+        Ok(written)
+    }
+
+    /// Has the change mended by the agent that made it, told of the `round`th failure. A change that
+    /// another made, and one whose agent cannot be continued, is taken over by a new agent, in a tree
+    /// with the change in it.
+    pub(crate) async fn repair_by_agent(
+        &self,
+        base: &Base,
+        round: u32,
+        written: &Written,
+        failures: &str,
+    ) -> Result<Written, Failure> {
+        let step = format!("agent-repair-{round}");
+        if let Some(mended) = self.ledger.known(&step)? {
+            return Ok(mended);
+        }
+        self.check_stop()?;
+        let (path, _) = self.agent_tree();
+        if !path.is_dir() {
+            self.make_agent_tree(&path, base, written.changes.clone())
+                .await?;
+        }
+        let known: Option<TaskId> = self.ledger.known(TASK)?;
+        let told = match &known {
+            Some(task) => self.tell_agent(round, task, failures).await?,
+            None => None,
+        };
+        let task = match told {
+            Some(task) => task,
+            None => match self.launched(known.as_ref()).await? {
+                Some(task) => task,
+                None => {
+                    let located = self
+                        .ledger
+                        .known::<Located>("locate")?
+                        .ok_or_else(|| Failure::Broken("no file was looked for yet".to_owned()))?;
+                    let prompt = self.prompt(base, &path, &located);
+                    let prompt = format!("{prompt}\n\n{}\n\n{failures}", TAKE_OVER.trim());
+                    self.start_agent(&path, prompt).await?
+                }
+            },
+        };
+        self.say("verify", &format!("🤖 Agent {task} mends it…"));
+        let mended = self.result_of(base, &task, &path).await?;
+        self.ledger.record(&step, &mended).await?;
+        Ok(mended)
+    }
+
+    /// Tells an agent of the failure, once: a message that arrived before a crash has made it
+    /// pending, or had it begin another attempt. `None` if it cannot be continued from here.
+    async fn tell_agent(
+        &self,
+        round: u32,
+        task: &TaskId,
+        failures: &str,
+    ) -> Result<Option<TaskId>, Failure> {
+        let record = self.hub.store().task(task).await?;
+        let step = format!("agent-told-{round}");
+        let attempt = match self.ledger.known(&step)? {
+            Some(attempt) => attempt,
+            None => {
+                self.ledger.record(&step, &record.attempt).await?;
+                record.attempt
+            }
+        };
+        if record.attempt != attempt || !record.status.is_final() {
+            return Ok(Some(task.clone()));
+        }
+        let caller = self.agent_caller(&self.agent_tree().0)?;
+        let message = format!("{}\n\n{failures}", REPAIR.trim());
+        let heard = ToolUseId(self.control.record.task_id.to_string());
+        let sent = self
+            .hub
+            .send(&caller, task.as_str(), &message, Some(&heard));
+        match sent.await {
+            Ok(_) => Ok(Some(task.clone())),
+            Err(HubError::Refused(reason)) => {
+                self.note(&format!("   agent {task} cannot be continued: {reason}"));
+                Ok(None)
+            }
+            Err(error) => Err(Failure::Broken(error.to_string())),
+        }
+    }
+
+    /// Waits for an agent, and collects what is in its tree.
+    async fn result_of(&self, base: &Base, task: &TaskId, path: &Path) -> Result<Written, Failure> {
+        let record = self.wait_for_agent(task).await?;
         let said = self.redacted(&last_message(&record));
         self.book_agent(&record).await?;
         if record.status != TaskStatus::Completed {
@@ -69,13 +165,13 @@ impl Run {
                 record.error.unwrap_or_default()
             )));
         }
-        let (tree, commit, trust) = (path.clone(), base.commit.clone(), self.link.trust);
+        let (tree, commit, trust) = (path.to_owned(), base.commit.clone(), self.link.trust);
         let changes = blocking(move || Ok(collect(&tree, &commit, trust)?)).await?;
         if changes.is_empty() {
             return Err(Failure::NoChanges(said));
         }
         self.check_protected(&changes)?;
-        let written = Written {
+        Ok(Written {
             changes,
             title: self.title_of(&said),
             summary: said,
@@ -83,35 +179,38 @@ impl Run {
             answer: String::new(),
             is_simulated: false,
             why_simulated: None,
-        };
-        self.ledger.record("agent", &written).await?;
-        blocking(move || {
-            Tree::remove(&path);
-            Ok(())
         })
-        .await?;
-        Ok(written)
     }
 
-    /// Where the agent works, and whether the tree of an earlier attempt is there.
+    /// Where the agent works, and whether the tree of an earlier attempt is there. It stays until the
+    /// run is over: the agent may have to go on in it.
     fn agent_tree(&self) -> (PathBuf, bool) {
         let mut trees = self.dirs().map(|dir| dir.join(TREE));
         match trees.find(|tree| tree.is_dir()) {
-            Some(kept) if self.ledger.has("agent_task") => (kept, true),
+            Some(kept) if self.ledger.has(TASK) => (kept, true),
             _ => (self.dir().join(TREE), false),
         }
     }
 
+    /// A tree at the commit, with these changes in it.
     async fn make_agent_tree(
         &self,
-        clone: PathBuf,
         path: &Path,
         base: &Base,
+        changes: ChangeSet,
     ) -> Result<(), Failure> {
+        let clone = self.link.clone.clone().ok_or_else(|| {
+            Failure::Refused(
+                "the agent engine needs a clone of the repository, and there is none".to_owned(),
+            )
+        })?;
         let (to, commit) = (path.to_path_buf(), base.commit.clone());
         let trust = self.link.trust;
         let note = blocking(move || {
             let tree = Tree::open(&clone, &to, &commit, trust)?;
+            if !changes.is_empty() {
+                tree.set(&changes)?;
+            }
             let note = tree.lfs_note();
             tree.keep();
             Ok(note)
@@ -178,15 +277,16 @@ impl Run {
         Ok(status.is_final() && status != TaskStatus::Completed)
     }
 
-    /// The agent of an earlier attempt that ended before it was on record.
-    async fn launched(&self) -> Result<Option<TaskId>, Failure> {
+    /// The agent of an earlier attempt that ended before it was on record; not the one that is.
+    async fn launched(&self, known: Option<&TaskId>) -> Result<Option<TaskId>, Failure> {
         let filter = TaskFilter {
             parent_task_id: Some(self.control.record.task_id.clone()),
             task_type: Some(TaskType::LocalAgent),
             ..TaskFilter::default()
         };
         let found = self.hub.store().tasks(filter).await?;
-        Ok(found.into_iter().next().map(|record| record.task_id))
+        let mut found = found.into_iter().map(|record| record.task_id);
+        Ok(found.find(|task| Some(task) != known))
     }
 
     fn check_protected(&self, changes: &ChangeSet) -> Result<(), Failure> {
@@ -211,17 +311,33 @@ impl Run {
         Some(Usd::from_nanos(max.nanos().saturating_sub(spent.nanos())))
     }
 
-    async fn launch(&self, base: &Base, tree: &Path, located: &Located) -> Result<TaskId, Failure> {
+    /// What the agent is asked: the goal, the tree, and the command that proves it.
+    fn prompt(&self, base: &Base, tree: &Path, located: &Located) -> String {
+        let command = match &self.order.verify {
+            VerifyChoice::Command(command) => Some(command.clone()),
+            VerifyChoice::Detect => detect(tree),
+            VerifyChoice::Skip => None,
+        };
+        let command = match command {
+            Some(command) => format!("The command that proves it: {command}"),
+            None => "No test command is known: run what proves it yourself.".to_owned(),
+        };
         let files: Vec<&str> = located.paths().collect();
-        let prompt = PROMPT
+        // The instruction last: what it says is not looked through for places to fill in.
+        PROMPT
             .trim()
             .replace("{repository}", &self.place(base))
+            .replace("{files}", &files.join(", "))
+            .replace("{command}", &command)
             .replace("{instruction}", self.order.instruction.trim())
-            .replace("{files}", &files.join(", "));
+    }
+
+    /// The dev agent as whoever starts its agents and writes to them.
+    fn agent_caller(&self, tree: &Path) -> Result<Caller, Failure> {
         let sink_hub = Arc::downgrade(&self.hub);
         let own = self.control.record.task_id.clone();
         let authority = self.control.authority().map_err(Failure::Broken)?.clone();
-        let caller = Caller {
+        Ok(Caller {
             session: self
                 .control
                 .record
@@ -237,11 +353,14 @@ impl Run {
             }),
             root: tree.to_path_buf(),
             authority: Arc::new(move || authority.clone()),
-        };
+        })
+    }
+
+    async fn start_agent(&self, tree: &Path, prompt: String) -> Result<TaskId, Failure> {
         let launch = AgentLaunch {
             description: shorten(self.order.subject()),
             prompt,
-            kind: WORKER.to_owned(),
+            kind: DEV_ENGINE.to_owned(),
             model: Some(self.order.task_model.clone()),
             max_turns: None,
             max_wall_seconds: None,
@@ -253,11 +372,13 @@ impl Run {
             tool_use_id: Some(ToolUseId(self.control.record.task_id.to_string())),
             notify: Notify::Nobody,
         };
+        let caller = self.agent_caller(tree)?;
         let record = self
             .hub
-            .launch(&caller, launch, TaskExtra::default())
+            .launch_dev(&caller, launch, TaskExtra::default())
             .await
             .map_err(|error| Failure::Broken(error.to_string()))?;
+        self.ledger.record(TASK, &record.task_id).await?;
         Ok(record.task_id)
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Base, Reading, Written};
 use crate::{
-    Failure, Link, OnFailure, VerifyChoice,
+    Engine, Failure, Link, OnFailure, VerifyChoice,
     run::{Conversation, Run},
 };
 
@@ -135,11 +135,31 @@ impl Run {
                 before: before.clone(),
                 after,
             };
-            if evidence.after.passed() || round > self.order.limits.repairs {
+            if evidence.after.passed() || !self.may_repair(round, conversation.is_some(), &evidence)
+            {
                 return self.conclude(written, evidence);
             }
-            let Some(conversation) = &mut conversation else {
-                return self.conclude(written, evidence);
+            let by_model = match round > self.order.limits.repairs {
+                true => None,
+                false => conversation.as_mut(),
+            };
+            let Some(conversation) = by_model else {
+                conversation = None;
+                self.say(
+                    "verify",
+                    "🔧 The tests fail; asking the agent for a repair…",
+                );
+                let failures = format!(
+                    "$ {command}\nresult: {}\n\n{}",
+                    evidence.after.summary(),
+                    evidence.after.tail
+                );
+                let mended = self.repair_by_agent(base, round, &written, &failures).await;
+                match self.mended(mended)? {
+                    Some(mended) => written = mended,
+                    None => return self.conclude(written, evidence),
+                }
+                continue;
             };
             self.say("verify", "🔧 The tests fail; asking for a repair…");
             let message = format!(
@@ -154,21 +174,43 @@ impl Run {
                 evidence.after.tail
             );
             conversation.reply(&written.answer, message);
-            match self.write(base, reading, conversation).await {
-                Ok(mended) => written = mended,
-                // The change before it stands, with what the tests say of it.
-                Err(
-                    failure @ (Failure::NotApplied(_)
-                    | Failure::NoChanges(_)
-                    | Failure::Refused(_)
-                    | Failure::Budget(_)
-                    | Failure::Model(_)),
-                ) => {
-                    self.say("verify", &format!("   it was not repaired: {failure}"));
-                    return self.conclude(written, evidence);
-                }
-                Err(other) => return Err(other),
+            let mended = self.write(base, reading, conversation).await;
+            match self.mended(mended)? {
+                Some(mended) => written = mended,
+                None => return self.conclude(written, evidence),
             }
+        }
+    }
+
+    /// Whether there is a repair after this many failures. With `auto` a change that one answer and
+    /// its repairs did not get right goes to the agent, once; not where the tests failed in the same
+    /// way before it.
+    fn may_repair(&self, round: u32, is_by_answers: bool, evidence: &Evidence) -> bool {
+        let repairs = self.order.limits.repairs;
+        let is_handed_over = self.order.engine == Engine::Auto
+            && is_by_answers
+            && repairs > 0
+            && !evidence.after.failed_like(&evidence.before);
+        round <= repairs || (is_handed_over && round == repairs + 1)
+    }
+
+    /// A repaired change; `None` where it could not be: the change before it stands, with what the
+    /// tests say of it.
+    fn mended(&self, outcome: Result<Written, Failure>) -> Result<Option<Written>, Failure> {
+        match outcome {
+            Ok(mended) => Ok(Some(mended)),
+            Err(
+                failure @ (Failure::NotApplied(_)
+                | Failure::NoChanges(_)
+                | Failure::AgentFailed(_)
+                | Failure::Refused(_)
+                | Failure::Budget(_)
+                | Failure::Model(_)),
+            ) => {
+                self.say("verify", &format!("   it was not repaired: {failure}"));
+                Ok(None)
+            }
+            Err(other) => Err(other),
         }
     }
 

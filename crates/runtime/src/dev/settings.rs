@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DevSettings {
-    /// `generate` (one answer) or `agent` (the loop with tools).
+    /// `generate` (one answer), `agent` (the loop with tools) or `auto`.
     pub engine: Option<Engine>,
     pub max_files: Option<usize>,
     pub max_file_bytes: Option<usize>,

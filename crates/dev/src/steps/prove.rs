@@ -126,6 +126,8 @@ impl Run {
             );
             return Ok((written, Proven::Not(reason)));
         }
+        // Whether the model has more to say than what it said.
+        let mut is_open = conversation.is_some();
         let mut round = 0;
         loop {
             round += 1;
@@ -135,8 +137,7 @@ impl Run {
                 before: before.clone(),
                 after,
             };
-            if evidence.after.passed() || !self.may_repair(round, conversation.is_some(), &evidence)
-            {
+            if evidence.after.passed() || !self.may_repair(round, is_open) {
                 return self.conclude(written, evidence);
             }
             let by_model = match round > self.order.limits.repairs {
@@ -144,16 +145,8 @@ impl Run {
                 false => conversation.as_mut(),
             };
             let Some(conversation) = by_model else {
-                conversation = None;
-                self.say(
-                    "verify",
-                    "🔧 The tests fail; asking the agent for a repair…",
-                );
-                let failures = format!(
-                    "$ {command}\nresult: {}\n\n{}",
-                    evidence.after.summary(),
-                    evidence.after.tail
-                );
+                (conversation, is_open) = (None, false);
+                let failures = failures(&evidence);
                 let mended = self.repair_by_agent(base, round, &written, &failures).await;
                 match self.mended(mended)? {
                     Some(mended) => written = mended,
@@ -163,34 +156,32 @@ impl Run {
             };
             self.say("verify", "🔧 The tests fail; asking for a repair…");
             let message = format!(
-                "{}\n\n{}$ {command}\nresult: {}\n\n{}",
+                "{}\n\n{}{}",
                 REPAIR.trim(),
                 if evidence.after.failed_like(&evidence.before) {
                     RED_BEFORE
                 } else {
                     ""
                 },
-                evidence.after.summary(),
-                evidence.after.tail
+                failures(&evidence)
             );
             conversation.reply(&written.answer, message);
             let mended = self.write(base, reading, conversation).await;
             match self.mended(mended)? {
-                Some(mended) => written = mended,
+                Some(mended) => {
+                    is_open = mended.changes != written.changes;
+                    written = mended;
+                }
                 None => return self.conclude(written, evidence),
             }
         }
     }
 
     /// Whether there is a repair after this many failures. With `auto` a change that one answer and
-    /// its repairs did not get right goes to the agent, once; not where the tests failed in the same
-    /// way before it.
-    fn may_repair(&self, round: u32, is_by_answers: bool, evidence: &Evidence) -> bool {
+    /// its repairs did not get right goes to the agent, once; not one that the model stands by.
+    fn may_repair(&self, round: u32, is_open: bool) -> bool {
         let repairs = self.order.limits.repairs;
-        let is_handed_over = self.order.engine == Engine::Auto
-            && is_by_answers
-            && repairs > 0
-            && !evidence.after.failed_like(&evidence.before);
+        let is_handed_over = self.order.engine == Engine::Auto && is_open && repairs > 0;
         round <= repairs || (is_handed_over && round == repairs + 1)
     }
 
@@ -316,6 +307,12 @@ impl Run {
         run.tail = self.setup.redactor.redact(&run.tail).into_owned();
         Ok(run)
     }
+}
+
+/// The command, how it ended and the end of its output, for whoever mends the change.
+fn failures(evidence: &Evidence) -> String {
+    let Evidence { command, after, .. } = evidence;
+    format!("$ {command}\nresult: {}\n\n{}", after.summary(), after.tail)
 }
 
 fn last_line(text: &str) -> &str {

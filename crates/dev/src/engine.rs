@@ -8,15 +8,20 @@
 
 use std::collections::BTreeSet;
 
-/// Files that do not fit, and different places in a list, from which on the agent does it.
+/// Different places in a list from which on the agent does it.
 const MANY: usize = 3;
 
 /// Why the agent should do it, in words for people; `None` for one answer. `wanted` files were named
-/// or picked, and `cut` of them are not shown whole.
-pub(crate) fn reason_for_agent(instruction: &str, wanted: usize, cut: usize) -> Option<String> {
-    if cut >= MANY && cut * 2 > wanted {
+/// or picked, and the context has no room for `left_out` of them.
+pub(crate) fn reason_for_agent(
+    instruction: &str,
+    wanted: usize,
+    left_out: usize,
+) -> Option<String> {
+    if left_out > 0 {
         return Some(format!(
-            "{cut} of the {wanted} files that matter are too large to be shown whole"
+            "{left_out} of the {wanted} files that matter do not fit into the context \
+             (`dev.contextBytes`)"
         ));
     }
     let places = places_of_list(instruction);
@@ -80,16 +85,15 @@ mod tests {
             "do this:\n1. read src/a.rs\n2. then src/b.rs\n3. run version 1.2.3",
             "- https://a.example/x.html\n- https://b.example/y.html\n- https://c.example/z.html",
         ] {
-            assert_eq!(reason_for_agent(instruction, 4, 2), None, "{instruction}");
+            assert_eq!(reason_for_agent(instruction, 4, 0), None, "{instruction}");
         }
-        assert_eq!(reason_for_agent("fix it", 7, 3), None);
     }
 
     #[test]
     fn files_that_do_not_fit_and_lists_of_places_are_for_the_agent() {
         assert_eq!(
-            reason_for_agent("fix it", 4, 3).unwrap(),
-            "3 of the 4 files that matter are too large to be shown whole"
+            reason_for_agent("fix it", 4, 1).unwrap(),
+            "1 of the 4 files that matter do not fit into the context (`dev.contextBytes`)"
         );
         let list =
             "Rename the option:\n- in crates/cli/src/args.rs\n* `docs/usage.md`\n3. and setup.py";

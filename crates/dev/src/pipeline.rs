@@ -159,9 +159,8 @@ impl Run {
                     files.any(|file| file.path == path && matches!(&*file.by, "named" | "picked"))
                 };
                 let wanted = located.paths().filter(|path| is_wanted(path)).count();
-                let cut = reading.files.iter().filter(|file| file.is_partial);
-                let cut = cut.filter(|file| is_wanted(&file.path)).count();
-                let reason = reason_for_agent(&self.order.instruction, wanted, cut);
+                let left_out = reading.left_out.iter().filter(|path| is_wanted(path));
+                let reason = reason_for_agent(&self.order.instruction, wanted, left_out.count());
                 let reason = reason.filter(|_| self.link.clone.is_some());
                 if let Some(reason) = &reason {
                     self.say("generate", &format!("🤖 By the agent engine: {reason}"));

@@ -201,8 +201,8 @@ impl DevReport {
         out
     }
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        let headline = match (&self.verification, self.simulated) {
+    fn headline(&self) -> &'static str {
+        match (&self.verification, self.simulated) {
             (_, true) => "⚠️  Simulated: no model was asked, no file was changed",
             (Some(evidence), _) if evidence.after.failed_like(&evidence.before) => {
                 "⚠️  Draft ready: the tests fail as they did before it"
@@ -212,8 +212,11 @@ impl DevReport {
             }
             (Some(_), _) => "✅ Fix ready",
             (None, _) => "✅ Change ready, not verified",
-        };
-        writeln!(out, "{headline}")?;
+        }
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "{}", self.headline())?;
         if let Some(why) = &self.why_simulated {
             writeln!(out, "→ Why: {why}")?;
         }
@@ -284,6 +287,7 @@ impl DevReport {
         }
     }
 }
+
 /// The report of a run of the dev agent that has come to its end; none of one that has not.
 pub async fn recorded_report(
     store: &dyn TaskStore,

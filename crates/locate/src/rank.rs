@@ -71,7 +71,7 @@ pub struct Candidate {
     pub path: String,
     /// What speaks for it.
     pub evidence: FileEvidence,
-    /// What it is.
+    /// Tests, documentation and the like need an instruction that speaks of them.
     pub standing: FileStanding,
 }
 

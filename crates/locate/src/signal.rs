@@ -229,7 +229,6 @@ impl Weights {
 /// What a file is, and whether the instruction speaks of files like it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStanding {
-    /// What it is for.
     pub kind: FileKind,
     /// How far the first line means it.
     pub meant: Meant,

@@ -99,7 +99,7 @@ impl NewTests {
         }
     }
 
-    /// In a sentence.
+    /// What reports and pull requests say. Names no test output.
     pub fn sentence(&self) -> String {
         let what = match (self.files.is_empty(), self.count) {
             (false, 0) => "The tests of this change fail".to_owned(),

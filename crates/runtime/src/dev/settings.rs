@@ -36,7 +36,7 @@ pub enum AutoLimit {
     Auto(AutoWord),
 }
 
-/// The word `auto`.
+/// Spelled out as an enum so that any other text in the settings is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AutoWord {

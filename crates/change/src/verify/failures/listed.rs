@@ -45,7 +45,7 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Which list a line begins.
+/// The heading of a list of failures, as rspec, mocha and PHPUnit write it.
 fn begins(line: &str) -> Option<List> {
     let text = line.trim();
     if text == "Failures:" {

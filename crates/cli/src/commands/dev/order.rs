@@ -60,13 +60,7 @@ pub(super) async fn order(
         base: args.base.clone(),
         pull_request: args.pr,
         images,
-        verify: match (&args.verify, args.no_verify, &verify.command) {
-            (_, true, _) => VerifyChoice::Skip,
-            (Some(command), _, _) | (None, _, Some(command)) => {
-                VerifyChoice::Command(command.clone())
-            }
-            (None, _, None) => VerifyChoice::Detect,
-        },
+        verify: tests(args, verify.command.as_ref()),
         setup: args.verify_setup.clone().or_else(|| verify.setup.clone()),
         on_failure: verify.on_failure.unwrap_or(codespar_dev::OnFailure::Draft),
         draft: leave(args.draft),
@@ -94,6 +88,14 @@ pub(super) async fn order(
         limits: dev.limits(verify, project.settings.max_wall_seconds),
         resumes: Vec::new(),
     })
+}
+
+fn tests(args: &DevArgs, setting: Option<&String>) -> VerifyChoice {
+    match (&args.verify, args.no_verify, setting) {
+        (_, true, _) => VerifyChoice::Skip,
+        (Some(command), _, _) | (None, _, Some(command)) => VerifyChoice::Command(command.clone()),
+        (None, _, None) => VerifyChoice::Detect,
+    }
 }
 
 /// Consent is part of the order on record, so a resumed run has it too.

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     common::{Bench, parsed},
+    repair::talkative_with,
     repository::{FIX, GREET, answer, dev, dev_resume, git, greeting, killed_after, script},
 };
 
@@ -50,7 +51,7 @@ fn published(bench: &Bench, report: &Value) -> String {
 
 #[test]
 fn the_same_agent_is_told_what_fails_and_goes_on() {
-    let bench = greeting(mending());
+    let bench = talkative_with(mending());
     let (report, code) = dev(&bench, &["make it say hi", "--engine", "agent"]);
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(published(&bench, &report), GREET.replace("hello", "hi"));
@@ -89,7 +90,7 @@ fn the_same_agent_is_told_what_fails_and_goes_on() {
 #[test]
 fn killed_while_its_agent_mends_it_tells_the_agent_once() {
     for step in ["agent-told-1", "made agent-repair-1", "agent-repair-1"] {
-        let bench = greeting(mending());
+        let bench = talkative_with(mending());
         let id = killed_after(&bench, step, &["--engine", "agent"]);
         let (report, code) = dev_resume(&bench, &id);
         assert_eq!(code, Some(0), "{step}: {report}");
@@ -155,14 +156,22 @@ fn auto_hands_a_list_of_places_to_the_agent() {
 
 #[test]
 fn auto_hands_a_change_that_repairs_did_not_mend_to_the_agent() {
-    let wrong = |word: &str| answer("Say it", &FIX.replace("greeting=hi", word));
-    let answers = ["greeting=a", "greeting=b", "greeting=c"].map(wrong);
+    let wrong = |[old, new]: [&str; 2]| {
+        let block = FIX.replace("greeting=hi", new);
+        answer("Say it", &block.replace("greeting=hello", old))
+    };
+    let steps = [
+        ["greeting=hello", "greeting=a"],
+        ["greeting=a", "greeting=b"],
+        ["greeting=b", "greeting=c"],
+    ];
+    let answers = steps.map(wrong);
     let script = script(&["greet.sh"], answers).conversation(agent([
         read(),
         edit("greeting=c", "greeting=hi"),
         Turn::text("Say hi\n\nOne word changes."),
     ]));
-    let bench = greeting(script);
+    let bench = talkative_with(script);
     let (report, code) = dev(&bench, &["make it say hi"]);
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(published(&bench, &report), GREET.replace("hello", "hi"));
@@ -176,8 +185,8 @@ fn auto_hands_a_change_that_repairs_did_not_mend_to_the_agent() {
         assert!(first.contains(expected), "{first}");
     }
     // The same with the engine that was asked for: the draft stands.
-    let answers = ["greeting=a", "greeting=b", "greeting=c"].map(wrong);
-    let bench = greeting(crate::repository::script(&["greet.sh"], answers));
+    let answers = steps.map(wrong);
+    let bench = talkative_with(crate::repository::script(&["greet.sh"], answers));
     let (report, code) = dev(&bench, &["make it say hi", "--engine", "generate"]);
     assert_eq!(code, Some(3), "{report}");
     assert_eq!(agents(&bench), Vec::<Value>::new());

@@ -334,11 +334,12 @@ fn a_missing_program_or_module_is_named_and_nothing_is_paid_for_it() {
 #[test]
 fn a_module_that_only_the_change_wants_is_a_failing_change() {
     let bad = "===FILE: greet.js===\n<<<SEARCH\nmodule.exports = 'hello';\n>>>REPLACE\nrequire('nowhere');\nmodule.exports = 'hi';\n===END===\n";
+    let mended = "===FILE: greet.js===\n<<<SEARCH\nrequire('nowhere');\n>>>REPLACE\n===END===\n";
     let bench = with_node_modules(TEST_JS);
     let bench = Bench {
         server: ScriptedModel::start_blocking(script(
             &["greet.js"],
-            [answer("Say hi", bad), answer("Say hi", FIX_JS)],
+            [answer("Say hi", bad), answer("Say hi", mended)],
         ))
         .unwrap(),
         ..bench

@@ -77,7 +77,7 @@ fn a_change_without_a_test_is_said_to_have_none_and_is_riskier() {
     assert_eq!(report["risk"]["level"], "medium");
     let body = body(&bench);
     assert!(body.contains("This change has no test"), "{body}");
-    assert!(body.contains("- no test was touched\n"), "{body}");
+    assert!(body.contains("- no test was added or changed\n"), "{body}");
 }
 
 #[test]

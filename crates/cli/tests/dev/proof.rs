@@ -45,7 +45,7 @@ fn a_fix_is_proved_before_and_after_and_the_evidence_is_in_the_pull_request() {
         "| after | ✅ 1 passed |",
         "## Changes\n\nSay hi instead of hello\n\n## Task\n\n> make it say hi\n",
         "## Files Modified\n\n- `greet.sh` (modified, +1 −1)\n\n## Verification\n",
-        "## Risk\n\nLevel: **medium**\n\n- no test was added or changed\n- the tests pass\n",
+        "## Risk\n\nLevel: **low**\n\n- no test was added or changed\n- the tests pass, and some fail without the change\n",
         "Made by [CodeSpar](https://github.com/codespar/codespar) for Ada",
     ] {
         assert!(body.contains(expected), "{expected} is not in\n{body}");

@@ -75,7 +75,7 @@ fn the_same_agent_is_told_what_fails_and_goes_on() {
     for expected in [
         "The command that proves it: make test",
         "The tests were run on them in a clean copy",
-        "$ make test\\nresult: 1 of 1 failed",
+        "$ make test\\nbefore the change: 1 of 1 failed\\nwith the change: 1 of 1 failed",
     ] {
         assert!(
             messages.to_lowercase().contains(&expected.to_lowercase()),

@@ -34,7 +34,7 @@ impl CommitText<'_> {
         out.push_str("\n\n");
         let body = body(self.summary, title);
         if !body.is_empty() {
-            out.push_str(&markdown::without_mentions(&body));
+            out.push_str(&markdown::lines(&body));
             out.push_str("\n\n");
         }
         // Writing to a string cannot fail.

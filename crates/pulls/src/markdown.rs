@@ -55,6 +55,20 @@ pub(crate) fn line(text: &str) -> String {
     result
 }
 
+/// Text of several lines for a commit. Forges show it as Markdown in places, so tags and images are
+/// made plain there too.
+pub(crate) fn lines(text: &str) -> String {
+    let mut result = String::with_capacity(text.len() + 16);
+    for (number, line) in text.lines().enumerate() {
+        if number > 0 {
+            result.push('\n');
+        }
+        let line: String = line.chars().filter(|c| !is_hidden(*c)).collect();
+        inline_into(&line, &mut result);
+    }
+    result
+}
+
 /// For a commit, which is plain text in which mentions count all the same.
 pub fn without_mentions(text: &str) -> String {
     let mut result = String::with_capacity(text.len() + 4);

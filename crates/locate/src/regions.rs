@@ -11,12 +11,13 @@ use std::{
     ops::Range,
 };
 
+use codespar_outline::{Unit, imports, units};
+
 use crate::{
     mentions::Mentioned,
     query::Query,
     relations::{relate, substance},
     symbols,
-    units::{Unit, imports, units},
     words::{self, Term},
 };
 
@@ -160,10 +161,13 @@ pub fn head(text: &str, max_bytes: usize) -> Excerpt {
         does_fit
     };
     let count = lines.iter().take_while(fits).count();
-    match count {
-        0 => beginning(text, max_bytes),
-        _ => render(&lines, &(0..count).collect()),
-    }
+    // A short rest is shown in place of a marker, and a marker may name much: both can be too long.
+    let mut heads = (1..=count).rev();
+    let fitting = heads.find_map(|count| {
+        let excerpt = render(&lines, &(0..count).collect());
+        (excerpt.text.len() <= max_bytes).then_some(excerpt)
+    });
+    fitting.unwrap_or_else(|| beginning(text, max_bytes))
 }
 
 /// For a text of endless lines: what fits of the first. No line is there in full.

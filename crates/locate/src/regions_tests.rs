@@ -119,6 +119,13 @@ fn a_line_without_end_is_cut_on_a_character() {
     assert_eq!(excerpt, cut);
 }
 
+#[test]
+fn a_head_with_a_short_rest_is_no_longer_than_asked() {
+    let text = format!("a\n{}", format!("{}\n", "b".repeat(80)).repeat(3));
+    let excerpt = head(&text, 212);
+    assert!(excerpt.text.len() <= 212 && excerpt.partial, "{excerpt:?}");
+}
+
 proptest! {
     #[test]
     fn an_excerpt_is_never_longer_than_asked_and_has_the_lines_that_it_says(

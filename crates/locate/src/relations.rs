@@ -3,7 +3,9 @@
 
 use std::collections::HashMap;
 
-use crate::{symbols, units::Unit, words};
+use codespar_outline::Unit;
+
+use crate::{symbols, words};
 
 /// So many of the best units pass something on,
 const BEST: usize = 12;
@@ -83,7 +85,7 @@ fn is_comment(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::units;
+    use codespar_outline::units;
 
     #[test]
     fn what_the_best_unit_calls_and_what_calls_it_gain() {

@@ -1,13 +1,10 @@
 //! How many lines a change adds and removes.
 
+use codespar_outline::{Definitions, name_of};
 use codespar_protocol::{ChangeSet, FileChange};
 use codespar_tools::{changed_lines, unified_diff};
 
-use crate::{
-    diff::LineKind,
-    risk::Touched,
-    surroundings::{enclosing, name_of},
-};
+use crate::{diff::LineKind, risk::Touched};
 
 /// Larger files are data.
 const MOST_BYTES: usize = 1 << 20;
@@ -30,7 +27,9 @@ pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) ->
             let (old, new) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(new));
             let (added, removed) = changed_lines(&old, &new);
             let parts = match change {
-                FileChange::Modified { .. } | FileChange::Moved { .. } => parts(&old, &new),
+                FileChange::Modified { .. } | FileChange::Moved { .. } => {
+                    parts(change.path().as_str(), &old, &new)
+                }
                 FileChange::Added { .. } | FileChange::Deleted { .. } => Vec::new(),
             };
             Touched {
@@ -45,13 +44,14 @@ pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) ->
 }
 
 /// Names of the functions and classes that the changed lines are in, in the order of the file.
-fn parts(old: &str, new: &str) -> Vec<String> {
+fn parts(path: &str, old: &str, new: &str) -> Vec<String> {
     if old.is_empty() || new.len().max(old.len()) > MOST_BYTES {
         return Vec::new();
     }
     // With the header that `parse` begins a file at.
     let diff = format!("diff --git a/x b/x\n{}", unified_diff("x", old, new));
     let lines: Vec<&str> = new.lines().collect();
+    let definitions = Definitions::of(path, &lines);
     let mut found: Vec<String> = Vec::new();
     let files = crate::diff::parse(&diff);
     let changed = files.iter().flat_map(|file| &file.hunks);
@@ -59,7 +59,7 @@ fn parts(old: &str, new: &str) -> Vec<String> {
         if line.kind == LineKind::Same || line.text.trim().is_empty() {
             continue;
         }
-        let name = enclosing(&lines, line.at).and_then(|block| {
+        let name = definitions.enclosing(line.at).and_then(|block| {
             let first = usize::try_from(*block.start()).ok()?;
             name_of(lines.get(first - 1)?)
         });
@@ -95,11 +95,11 @@ mod tests {
             .replace("return 1", "x = 1\n        return x")
             .replace("return 2", "return 3")
             .replace("X = 1", "X = 2");
-        assert_eq!(parts(old, &new), ["one", "two"]);
-        assert_eq!(parts(old, old), [""; 0]);
+        assert_eq!(parts("a.py", old, &new), ["one", "two"]);
+        assert_eq!(parts("a.py", old, old), [""; 0]);
         let rust =
             "fn a() {\n    1\n}\n\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn it() {}\n}\n";
         let more = rust.replace("fn it() {}", "fn it() {}\n\n    use super::*;");
-        assert_eq!(parts(rust, &more), ["mod tests"]);
+        assert_eq!(parts("a.rs", rust, &more), ["mod tests"]);
     }
 }

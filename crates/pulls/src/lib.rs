@@ -19,7 +19,6 @@ mod pull_text;
 mod review;
 mod review_view;
 mod risk;
-mod surroundings;
 
 pub use codespar_forge::{
     Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use codespar_agent::Redactor;
 use codespar_forge::{
     Activity, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit, NewPullRequest,
     NewReview, PullRequestChange, TreeEntry,
 };
-use codespar_policy::Redactor;
 use codespar_protocol::{
     Check, CommitId, FileChange, MergeStrategy, Permission, PullRequest, PullRequestState,
     RepoPath, Review,

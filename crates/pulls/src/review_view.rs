@@ -11,13 +11,13 @@ use std::{
 
 use codespar_agent::Redactor;
 use codespar_forge::Forge;
+use codespar_outline::{Definitions, outline};
 use codespar_protocol::{Check, CheckState, PullRequest, RepoPath};
 
 use crate::{
     Touched,
     diff::{DiffFile, Hunk, LineKind},
     risk::care_needed,
-    surroundings::{enclosing, outline},
 };
 
 /// All that is shown of files, in bytes.
@@ -230,6 +230,7 @@ impl<'a> FileView<'a> {
     /// First and last line of each part that is shown: hunks with the functions around them.
     fn regions(&self, lines: &[&str]) -> Vec<(u32, u32)> {
         let last = u32::try_from(lines.len()).unwrap_or(u32::MAX);
+        let definitions = Definitions::of(&self.file.path, lines);
         let mut regions = Vec::new();
         for hunk in &self.file.hunks {
             let Some((from, to)) = bounds(hunk) else {
@@ -239,7 +240,7 @@ impl<'a> FileView<'a> {
             let (mut low, mut high) = (from, to);
             for at in changed(hunk) {
                 let at = at.clamp(1, last);
-                match enclosing(lines, at) {
+                match definitions.enclosing(at) {
                     Some(block) if block.end() - block.start() < MOST_BLOCK => {
                         low = low.min(*block.start());
                         high = high.max(*block.end());

@@ -1,13 +1,16 @@
-//! The code around a line, by its layout alone: the function or class that encloses it, and the
-//! outline of a file. Works on any language that indents its blocks; where the layout misleads, a
-//! reader sees too little or too much, nothing else.
+//! The function or class that a line is in, what it is called, and the outline of a file.
+//!
+//! A definition is a block whose header reads like one in some language. Where that misleads, a reader
+//! sees too little or too much, nothing else.
 
-use std::ops::RangeInclusive;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
-/// How far up a definition is looked for.
-const MOST_UP: usize = 2_000;
+use crate::blocks::{self, CodeBlock};
+
 const MOST_ENTRIES: usize = 80;
 const MOST_ENTRY: usize = 120;
+/// Lines of a header that are looked at.
+const HEADER_LINES: usize = 20;
 
 /// Words before the one that says what is defined.
 const MODIFIERS: &[&str] = &[
@@ -68,37 +71,87 @@ const CONTROL: &[&str] = &[
     "loop", "elif", "unless", "case", "foreach", "using", "lock", "finally", "}",
 ];
 
-/// The lines of the innermost function or class that a line (counted from 1) is in, or begins.
-pub(crate) fn enclosing(lines: &[&str], at: u32) -> Option<RangeInclusive<u32>> {
-    let at = usize::try_from(at).ok()?.checked_sub(1)?;
-    let line = lines.get(at)?;
-    if is_definition(line) {
-        return numbers(at, end_of(lines, at).max(at));
-    }
-    let nearest = lines[..=at].iter().rev().find(|line| !is_blank(line))?;
-    let mut level = reach(nearest);
-    for index in (at.saturating_sub(MOST_UP)..at).rev() {
-        let line = lines[index];
-        if is_blank(line) || is_remark(line) || indent(line) >= level {
-            continue;
-        }
-        let end = end_of(lines, index);
-        if is_definition(line) && end >= at {
-            return numbers(index, end);
-        }
-        level = reach(line);
-    }
-    None
+/// The functions and classes of a text, found once.
+pub struct Definitions {
+    outermost: Vec<Definition>,
+    /// Those of a single line.
+    single: Vec<u32>,
 }
 
-/// A line to the left of this column may begin what the line is in. The line that ends a signature
-/// of several lines is as far to the left as its first one.
-fn reach(line: &str) -> usize {
-    indent(line) + usize::from(is_continuation(line))
+struct Definition {
+    /// From 1, both ends included.
+    lines: RangeInclusive<u32>,
+    inner: Vec<Definition>,
+}
+
+impl Definitions {
+    /// The path tells the language.
+    pub fn of(path: &str, lines: &[&str]) -> Self {
+        let outermost = defined(lines, &blocks::find(path, lines));
+        let mut begun = BTreeSet::new();
+        note_first(&outermost, &mut begun);
+        let numbered = (1_u32..).zip(lines);
+        let single = numbered.filter(|(at, line)| is_definition(line) && !begun.contains(at));
+        Self {
+            single: single.map(|(at, _)| at).collect(),
+            outermost,
+        }
+    }
+
+    /// The lines of the innermost function or class that a line (counted from 1) is in, or begins.
+    pub fn enclosing(&self, at: u32) -> Option<RangeInclusive<u32>> {
+        if self.single.binary_search(&at).is_ok() {
+            return Some(at..=at);
+        }
+        let mut found = None;
+        let mut inner = &self.outermost;
+        while let Some(next) = inner.iter().find(|one| one.lines.contains(&at)) {
+            found = Some(next.lines.clone());
+            inner = &next.inner;
+        }
+        found
+    }
+}
+
+fn note_first(definitions: &[Definition], begun: &mut BTreeSet<u32>) {
+    for one in definitions {
+        begun.insert(*one.lines.start());
+        note_first(&one.inner, begun);
+    }
+}
+
+/// Blocks that define nothing leave what is in them to the one around them.
+fn defined(lines: &[&str], blocks: &[CodeBlock]) -> Vec<Definition> {
+    let mut all = Vec::new();
+    for block in blocks {
+        let inner = defined(lines, &block.inner);
+        match numbers(lines, block) {
+            Some(lines) => all.push(Definition { lines, inner }),
+            None => all.extend(inner),
+        }
+    }
+    all
+}
+
+/// The lines of a block that defines something, without the blank ones at its end.
+fn numbers(lines: &[&str], block: &CodeBlock) -> Option<RangeInclusive<u32>> {
+    let header = lines.get(block.header..=block.opening)?;
+    let header: Vec<&str> = header
+        .iter()
+        .take(HEADER_LINES)
+        .map(|line| line.trim())
+        .collect();
+    if !is_definition(&header.join(" ")) {
+        return None;
+    }
+    let body = lines.get(block.header..block.end)?;
+    let length = body.iter().rposition(|line| !line.trim().is_empty())?;
+    let first = u32::try_from(block.header + 1).ok()?;
+    Some(first..=first + u32::try_from(length).ok()?)
 }
 
 /// Definitions with their lines, counted from 1.
-pub(crate) fn outline(lines: &[&str]) -> Vec<(u32, String)> {
+pub fn outline(lines: &[&str]) -> Vec<(u32, String)> {
     let defined = (1_u32..).zip(lines).filter(|(_, line)| is_definition(line));
     defined
         .take(MOST_ENTRIES)
@@ -107,7 +160,7 @@ pub(crate) fn outline(lines: &[&str]) -> Vec<(u32, String)> {
 }
 
 /// What a line defines: a name, with the word before it where that is no function.
-pub(crate) fn name_of(line: &str) -> Option<String> {
+pub fn name_of(line: &str) -> Option<String> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '#');
     let words: Vec<&str> = line
         .split(|c: char| !is_word(c))
@@ -145,40 +198,6 @@ pub(crate) fn name_of(line: &str) -> Option<String> {
     }
 }
 
-fn numbers(from: usize, to: usize) -> Option<RangeInclusive<u32>> {
-    Some(u32::try_from(from + 1).ok()?..=u32::try_from(to + 1).ok()?)
-}
-
-/// The last line of the block that a line begins.
-fn end_of(lines: &[&str], start: usize) -> usize {
-    let level = indent(lines[start]);
-    let mut last = start;
-    for (index, line) in lines.iter().enumerate().skip(start + 1) {
-        if is_blank(line) {
-            continue;
-        }
-        if indent(line) > level || is_continuation(line) && opens(line) {
-            last = index;
-            continue;
-        }
-        let closes = line.trim_start().starts_with(['}', ')', ']']) || line.trim() == "end";
-        let is_own = closes && indent(line) == level;
-        return if is_own { index } else { last };
-    }
-    last
-}
-
-/// Goes on with what the line to the left above it began.
-fn is_continuation(line: &str) -> bool {
-    let line = line.trim_start();
-    line.starts_with(['{', '}', ')', ']']) || line == "where" || line.starts_with("where ")
-}
-
-/// Something follows that belongs to it.
-fn opens(line: &str) -> bool {
-    line.trim_end().ends_with(['{', ':', '(', ',', '[']) || line.trim() == "where"
-}
-
 fn is_definition(line: &str) -> bool {
     let line = line.trim();
     let mut words = line.split_whitespace().map(|word| {
@@ -203,21 +222,6 @@ fn is_definition(line: &str) -> bool {
     line.ends_with('{') && line.contains('(') && !line.contains('=') && line.contains(')')
 }
 
-fn is_blank(line: &str) -> bool {
-    line.trim().is_empty()
-}
-
-/// Preprocessor lines and comments stand in the first column wherever they are.
-fn is_remark(line: &str) -> bool {
-    line.starts_with("//") || line.starts_with('#') && !line.starts_with("#[")
-}
-
-/// Columns of white space.
-fn indent(line: &str) -> usize {
-    let white = line.chars().take_while(|c| c.is_whitespace());
-    white.map(|c| if c == '\t' { 4 } else { 1 }).sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,33 +229,42 @@ mod tests {
     const RUST: &str = "use x;\n\nimpl A {\n    #[test]\n    pub fn one(\n        a: u8,\n    ) -> u8 {\n        if a > 1 {\n            2\n        } else {\n            3\n        }\n    }\n\n    fn two() {}\n}\n\nstatic X: u8 = 1;\n";
     const PYTHON: &str = "import x\n\nclass A:\n    def one(self):\n        for y in x:\n            y()\n\n        return 1\n\n    def two(self):\n        pass\n\nx = 1\n";
 
-    fn around(text: &str, at: u32) -> Option<(u32, u32)> {
+    fn around(path: &str, text: &str, at: u32) -> Option<(u32, u32)> {
         let lines: Vec<&str> = text.lines().collect();
-        enclosing(&lines, at).map(|range| (*range.start(), *range.end()))
+        let found = Definitions::of(path, &lines).enclosing(at);
+        found.map(|range| (*range.start(), *range.end()))
     }
 
     #[test]
-    fn the_innermost_function_or_class_is_found_by_layout() {
-        for at in [5, 6, 7, 8, 9, 10, 11, 12] {
-            assert_eq!(around(RUST, at), Some((5, 13)), "{at}");
+    fn the_innermost_function_or_class_is_found() {
+        for at in 5..=13 {
+            assert_eq!(around("a.rs", RUST, at), Some((5, 13)), "{at}");
         }
-        assert_eq!(around(RUST, 15), Some((15, 15)));
-        assert_eq!(around(RUST, 14), Some((3, 16)));
-        assert_eq!(around(RUST, 18), None);
+        assert_eq!(around("a.rs", RUST, 15), Some((15, 15)));
+        assert_eq!(around("a.rs", RUST, 14), Some((3, 16)));
+        assert_eq!(around("a.rs", RUST, 18), None);
         for at in [4, 5, 6, 7, 8] {
-            assert_eq!(around(PYTHON, at), Some((4, 8)), "{at}");
+            assert_eq!(around("a.py", PYTHON, at), Some((4, 8)), "{at}");
         }
-        assert_eq!(around(PYTHON, 11), Some((10, 11)));
-        assert_eq!(around(PYTHON, 13), None);
-        let script =
-            "const f = (a) => {\n  return a\n}\nint main(void)\n{\n#if X\n\treturn 1;\n#endif\n}\n";
-        assert_eq!(around(script, 2), Some((1, 3)));
-        assert_eq!(
-            around("func (s *S) Do(x int) error {\n\treturn nil\n}\n", 2),
-            Some((1, 3))
-        );
-        assert_eq!(around("", 1), None);
-        assert_eq!(around("x\n", 99), None);
+        assert_eq!(around("a.py", PYTHON, 11), Some((10, 11)));
+        assert_eq!(around("a.py", PYTHON, 13), None);
+        let script = "const f = (a) => {\n  return a\n}\n";
+        assert_eq!(around("a.js", script, 2), Some((1, 3)));
+        let c = "int main(void)\n{\n#if X\n\treturn 1;\n#endif\n}\n";
+        assert_eq!(around("a.c", c, 4), Some((1, 6)));
+        let go = "func (s *S) Do(x int) error {\n\treturn nil\n}\n";
+        assert_eq!(around("a.go", go, 2), Some((1, 3)));
+        assert_eq!(around("", "", 1), None);
+        assert_eq!(around("a", "x\n", 99), None);
+    }
+
+    #[test]
+    fn a_brace_in_a_string_and_a_line_at_the_margin_end_nothing() {
+        let text =
+            "fn a() {\n    let x = \"}\";\n    let y = r#\"\nat the margin\n\"#;\n    b(x, y)\n}\n";
+        for at in 1..=7 {
+            assert_eq!(around("a.rs", text, at), Some((1, 7)), "{at}");
+        }
     }
 
     #[test]

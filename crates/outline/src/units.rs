@@ -17,15 +17,15 @@ const IMPORT_LINES: usize = 120;
 
 /// Lines that are shown together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unit {
-    pub(crate) lines: Range<usize>,
+pub struct Unit {
+    pub lines: Range<usize>,
     /// The headers of the blocks around it, the outermost first.
-    pub(crate) headers: Vec<Range<usize>>,
+    pub headers: Vec<Range<usize>>,
 }
 
 /// All lines of a text, each in one unit, in order. No unit is longer than `most_bytes`, if its
 /// lines are not.
-pub(crate) fn units(path: &str, lines: &[&str], most_bytes: usize) -> Vec<Unit> {
+pub fn units(path: &str, lines: &[&str], most_bytes: usize) -> Vec<Unit> {
     let mut cutting = Cutting {
         lines,
         most_bytes,
@@ -101,7 +101,7 @@ impl Cutting<'_> {
 }
 
 /// The lines of a text that say what it uses.
-pub(crate) fn imports(lines: &[&str]) -> Vec<usize> {
+pub fn imports(lines: &[&str]) -> Vec<usize> {
     let first = lines.iter().take(IMPORT_LINES).enumerate();
     first
         .filter(|(_, line)| is_import(line))

@@ -12,8 +12,6 @@
 mod braces;
 mod indents;
 
-use crate::kind::extension;
-
 /// Lines that belong together. Line numbers are from 0, the end is not part of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CodeBlock {
@@ -48,6 +46,14 @@ pub(crate) fn find(path: &str, lines: &[&str]) -> Vec<CodeBlock> {
     let mut blocks = found.unwrap_or_else(|| indents::find(lines, extension));
     take_heads(lines, &mut blocks, 0);
     blocks
+}
+
+/// The part after the last dot, or nothing.
+fn extension(base: &str) -> &str {
+    match base.rsplit_once('.') {
+        Some((name, extension)) if !name.is_empty() => extension,
+        _ => "",
+    }
 }
 
 /// Gives blocks the comments, attributes and decorators directly above them. Nothing above `floor`

@@ -4,7 +4,8 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use codespar_agent::{Catalogue, Model, Redactor};
-use codespar_change::Trust;
+use codespar_change::{MissingSubmodule, Trust};
+use codespar_protocol::CommitId;
 use codespar_pulls::Publisher;
 use codespar_tasks::{ShellSetup, StepHook};
 
@@ -34,6 +35,15 @@ pub trait Linker: Send + Sync {
 
     /// Opens one; the words of an error are for the user.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
+
+    /// Brings the submodules of a commit into a clone of our own; nothing is fetched into a
+    /// repository of the user's. Names those that could not be had.
+    async fn fetch_submodules(
+        &self,
+        repository: &RepositoryRef,
+        link: &Link,
+        commit: &CommitId,
+    ) -> Result<Vec<MissingSubmodule>, String>;
 }
 
 /// Makes an alias or a name into the id that the provider in use knows.

@@ -63,6 +63,7 @@ pub struct GitCall {
     repository: Option<PathBuf>,
     input: Input,
     limits: GitLimits,
+    largest_file: Option<u64>,
     /// Stays until the call is over.
     view: Option<Arc<View>>,
 }
@@ -123,6 +124,7 @@ impl GitCall {
             repository: None,
             input: Input::Nothing,
             limits: GitLimits::default(),
+            largest_file: None,
             view: None,
         }
     }
@@ -166,6 +168,13 @@ impl GitCall {
     #[must_use]
     pub fn limits(mut self, limits: GitLimits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Ends it if it writes a larger file than this. Linux only.
+    #[must_use]
+    pub(crate) fn largest_file(mut self, bytes: u64) -> Self {
+        self.largest_file = Some(bytes);
         self
     }
 
@@ -247,27 +256,35 @@ impl GitCall {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        limit_memory(&child, self.limits.memory);
+        limit(&child, self.limits.memory, self.largest_file);
         Ok((child, self.view))
     }
 }
 
 /// Set from outside, right after the start, so that nothing of ours has to run between `fork` and
-/// `exec`.
+/// `exec`. What git starts later inherits it.
 #[cfg(target_os = "linux")]
-fn limit_memory(child: &Child, bytes: u64) {
+fn limit(child: &Child, memory: u64, largest_file: Option<u64>) {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
-    let limit = Rlimit {
-        current: Some(bytes),
-        maximum: Some(bytes),
-    };
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // A git that is gone already needs no limit.
-    let _ = pid.map(|pid| prlimit(Some(pid), Resource::Data, limit));
+    let limits = [
+        (Resource::Data, Some(memory)),
+        (Resource::Fsize, largest_file),
+    ];
+    for (resource, most) in limits {
+        let limit = Rlimit {
+            current: most,
+            maximum: most,
+        };
+        // A git that is gone already needs no limit.
+        let _ = pid
+            .filter(|_| most.is_some())
+            .map(|pid| prlimit(Some(pid), resource, limit));
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit_memory(_: &Child, _: u64) {}
+fn limit(_: &Child, _: u64, _: Option<u64>) {}
 
 /// A file without a name: no writer has to keep up with a git that reads and writes at once.
 fn as_file(bytes: &[u8]) -> std::io::Result<File> {

@@ -7,6 +7,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    path::PathBuf,
     time::Duration,
 };
 
@@ -32,6 +33,22 @@ const NETWORK: &[&str] = &[
 /// More packs than this are joined.
 const MANY_PACKS: usize = 50;
 
+/// How much is fetched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FetchExtent {
+    /// With the whole history, in an hour at most: a first fetch of a large repository is slow.
+    #[default]
+    History,
+    /// The files of the named commits alone, within limits: the repository is named by another one,
+    /// which may be hostile.
+    Files {
+        /// How long it may take.
+        time: Duration,
+        /// Bytes of what is sent.
+        bytes: u64,
+    },
+}
+
 /// A fetch. No protocol is allowed but that of the address, also not after a redirection.
 pub struct Fetch<'a> {
     /// An address with a scheme, or a path on this machine. The short form for SSH (`host:path`) is
@@ -42,31 +59,32 @@ pub struct Fetch<'a> {
     /// A header for HTTP requests. It is in the environment of this one git, not among its
     /// arguments, where other processes could see it.
     pub header: Option<&'a str>,
+    pub extent: FetchExtent,
 }
 
 impl Git {
-    /// Fetches and removes what the remote has no more. An hour is the limit: a first fetch of a
-    /// large repository is slow. A failure of git is in the output's code, not an error.
+    /// Fetches and removes what the remote has no more. A failure of git is in the output's code, not
+    /// an error.
     pub fn fetch(&self, fetch: &Fetch) -> Result<Output, GitError> {
         let scheme = match fetch.url.split_once("://") {
             Some((scheme, _)) => scheme,
             None => "file",
         };
+        // What is sent is kept as one file, so that a limit on files is one on all of it.
+        let (time, before, depth) = match fetch.extent {
+            FetchExtent::History => (Duration::from_secs(3600), &[][..], None),
+            FetchExtent::Files { time, .. } => {
+                (time, &["-c", "fetch.unpackLimit=1"][..], Some("--depth=1"))
+            }
+        };
         let limits = GitLimits {
-            time: Duration::from_secs(3600),
+            time,
             ..GitLimits::default()
         };
-        let args = [
-            "fetch",
-            "--quiet",
-            "--prune",
-            "--no-tags",
-            "--end-of-options",
-            fetch.url,
-            fetch.refspec,
-        ];
+        let args = ["fetch", "--quiet", "--prune", "--no-tags"];
+        let names = ["--end-of-options", fetch.url, fetch.refspec];
         let mut call = self
-            .call(args)
+            .call(before.iter().copied().chain(args).chain(depth).chain(names))
             .env("GIT_ALLOW_PROTOCOL", scheme)
             .limits(limits);
         call = PERSON
@@ -77,10 +95,36 @@ impl Git {
                 call = call.env(*name, value);
             }
         }
-        if let Some(header) = fetch.header {
-            call = with_config(call, "http.extraHeader", header);
+        if let FetchExtent::Files { bytes, .. } = fetch.extent {
+            call = call.largest_file(bytes);
+            if fetch.header.is_none() {
+                call = self.without_netrc(call);
+            }
         }
+        call = match fetch.header {
+            Some(header) => with_config(call, "http.extraHeader", header),
+            None => call,
+        };
         call.run()
+    }
+
+    /// The transport would look for a login in the home directory. The user's settings are read all
+    /// the same.
+    fn without_netrc(&self, call: GitCall) -> GitCall {
+        let (home, config) = (env::var_os("HOME"), env::var_os("XDG_CONFIG_HOME"));
+        let call = call.env("HOME", &self.git_dir);
+        if env::var_os("GIT_CONFIG_GLOBAL").is_some() {
+            return call;
+        }
+        let Some(home) = home.map(PathBuf::from) else {
+            return call;
+        };
+        let config = config.map_or_else(|| home.join(".config"), PathBuf::from);
+        let files = [home.join(".gitconfig"), config.join("git/config")];
+        match files.into_iter().find(|file| file.is_file()) {
+            Some(file) => call.env("GIT_CONFIG_GLOBAL", file),
+            None => call,
+        }
     }
 
     /// Joins packs where fetches left many. Automatic collection is off for every call, so a store
@@ -102,4 +146,64 @@ fn with_config(call: GitCall, key: &str, value: impl AsRef<OsStr>) -> GitCall {
     call.env("GIT_CONFIG_COUNT", "1")
         .env("GIT_CONFIG_KEY_0", key)
         .env("GIT_CONFIG_VALUE_0", value.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, process::Command};
+
+    use super::*;
+    use crate::{RepositoryKind, init};
+
+    #[test]
+    fn a_fetch_of_files_alone_brings_one_commit_and_ends_at_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = |args: &[&str]| {
+            let output = Command::new("git")
+                .current_dir(dir.path())
+                .args(["-c", "user.name=A", "-c", "user.email=a@example.invalid"])
+                .args(args)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{args:?}: {output:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        git(&["init", "--quiet", "-b", "main"]);
+        git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
+        // Bytes that do not compress.
+        let noise = std::iter::successors(Some(0x2545_f491_u32), |last| {
+            let one = last ^ (last << 13);
+            let two = one ^ (one >> 17);
+            Some(two ^ (two << 5))
+        });
+        let noise: Vec<u8> = noise.take(100_000).flat_map(u32::to_le_bytes).collect();
+        fs::write(dir.path().join("noise"), noise).unwrap();
+        git(&["add", "."]);
+        git(&["commit", "--quiet", "-m", "second"]);
+        let commit = git(&["rev-parse", "HEAD"]);
+        let url = format!("file://{}", dir.path().display());
+        let fetched = |bytes| {
+            let to = tempfile::tempdir().unwrap();
+            let git = init(to.path(), RepositoryKind::Bare)
+                .unwrap()
+                .git()
+                .unwrap();
+            let fetch = Fetch {
+                url: &url,
+                refspec: &format!("+{commit}:refs/heads/wanted"),
+                header: None,
+                extent: FetchExtent::Files {
+                    time: Duration::from_secs(60),
+                    bytes,
+                },
+            };
+            let code = git.fetch(&fetch).unwrap().code;
+            let commits = git.run(["rev-list", "--count", "--all"]).unwrap().text();
+            (code, commits)
+        };
+        assert_eq!(fetched(10 << 20), (Some(0), "1".to_owned()));
+        let (code, commits) = fetched(10_000);
+        assert_ne!(code, Some(0));
+        assert_eq!(commits, "0");
+    }
 }

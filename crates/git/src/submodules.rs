@@ -1,8 +1,9 @@
 //! The files of submodules in a throw-away copy, from what this machine has of them.
 //!
 //! Git keeps the repository of a submodule in the one it belongs to (`modules/NAME`), or in the
-//! submodule itself. Its objects are read from there; nothing is fetched, and none of its
-//! configuration counts. The files become plain files of the copy, without a `.git`.
+//! submodule itself; a clone of our own has those that were fetched for it (`submodule_fetch.rs`).
+//! Its objects are read from there, and none of its configuration counts. The files become plain
+//! files of the copy, without a `.git`.
 
 use std::{
     fs,
@@ -10,120 +11,118 @@ use std::{
 };
 
 use crate::{
-    Checkout, Git, GitError, Location, Repository, Trust, checkout::skeleton, format::Format,
+    Checkout, Git, GitError, Location, Repository, Trust,
+    checkout::skeleton,
+    format::Format,
+    gitlinks::Gitlink,
+    submodule_fetch::{DEEPEST, MOST, kept},
     zero_separated,
 };
 
-/// Submodules of submodules are followed so far.
-const DEEPEST: usize = 5;
-/// The mode of a submodule in an index.
-const MODE: &str = "160000";
+/// Bytes of the files of all submodules: a few objects can stand for any amount.
+const MOST_BYTES: u64 = 8 << 30;
 
 impl Checkout {
     /// Writes the files of every submodule that this machine has at the commit it is wanted at.
     /// Returns the paths of the others; what lies in those is unknown.
     pub fn add_submodules(&self, repository: &Repository) -> Result<Vec<String>, GitError> {
-        let mut missing = Vec::new();
+        self.add_at_most(MOST, repository)
+    }
+
+    fn add_at_most(&self, left: usize, repository: &Repository) -> Result<Vec<String>, GitError> {
         let location = repository.location();
         let module = Module {
             git: self.git().clone(),
             files: self.tree().to_owned(),
             common: location.common_dir.clone(),
+            clone: &location.common_dir,
             checkout: location.work_tree.clone(),
             prefix: String::new(),
         };
-        module.add(0, &mut missing)?;
-        Ok(missing)
+        let mut writing = Writing {
+            missing: Vec::new(),
+            left,
+            bytes_left: MOST_BYTES,
+        };
+        module.add(0, &mut writing)?;
+        Ok(writing.missing)
     }
 }
 
+/// What is still possible, and what was not. A few repositories that name each other many times
+/// stand for any number of submodules.
+struct Writing {
+    missing: Vec<String>,
+    left: usize,
+    bytes_left: u64,
+}
+
 /// A repository with its files written out, whose submodules are looked for.
-struct Module {
+struct Module<'a> {
     git: Git,
     /// Where its files are in the copy.
     files: PathBuf,
     /// Where its own repository is.
     common: PathBuf,
+    /// Where the outermost repository is.
+    clone: &'a Path,
     /// Its files in the user's checkout.
     checkout: Option<PathBuf>,
     /// Before the paths of what is missing.
     prefix: String,
 }
 
-impl Module {
-    fn add(&self, depth: usize, missing: &mut Vec<String>) -> Result<(), GitError> {
-        let listed = self.git.run(["ls-files", "-z", "--stage"])?;
-        let wanted: Vec<(String, String)> = zero_separated(&listed.out)
-            .filter_map(|line| {
-                let (about, path) = std::str::from_utf8(line).ok()?.split_once('\t')?;
-                let mut about = about.split(' ');
-                let is_module = about.next() == Some(MODE);
-                let commit = about.next()?.to_owned();
-                is_module.then(|| (path.to_owned(), commit))
-            })
-            .collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let names = self.names();
-        for (path, commit) in wanted {
-            let name = names.iter().find(|(_, at)| *at == path);
-            let name = name.map_or(path.as_str(), |(name, _)| name);
-            let is_written = match self.repository(name, &path) {
-                Some(found) => self.write(&found, &path, &commit, depth, missing)?,
+impl Module<'_> {
+    fn add(&self, depth: usize, writing: &mut Writing) -> Result<(), GitError> {
+        for link in self.git.gitlinks("HEAD")? {
+            let is_possible = depth < DEEPEST && writing.left > 0;
+            let is_written = match self.repository(&link).filter(|_| is_possible) {
+                Some(found) => self.write(&found, &link, depth, writing)?,
                 None => false,
             };
             if !is_written {
-                missing.push(format!("{}{path}", self.prefix));
+                let path = format!("{}{}", self.prefix, link.path);
+                writing.missing.push(path);
             }
         }
         Ok(())
     }
 
-    /// What `.gitmodules` calls the submodule at each path.
-    fn names(&self) -> Vec<(String, String)> {
-        let args = ["config", "--blob", ":.gitmodules", "--list", "-z"];
-        let output = self.git.run(args).map(|output| output.out);
-        let output = output.unwrap_or_default();
-        zero_separated(&output)
-            .filter_map(|entry| {
-                let (key, path) = std::str::from_utf8(entry).ok()?.split_once('\n')?;
-                let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
-                Some((name.to_owned(), path.to_owned()))
-            })
-            .collect()
-    }
-
-    /// Its repository, at one of the places where git keeps it. A name or a link that leads
-    /// elsewhere finds nothing.
-    fn repository(&self, name: &str, path: &str) -> Option<PathBuf> {
+    /// Its repository, at one of the places where git or a fetch of ours keeps it. A name or a link
+    /// that leads elsewhere finds nothing.
+    fn repository(&self, link: &Gitlink) -> Option<PathBuf> {
+        let Gitlink { name, path, .. } = link;
         let modules = self.common.join("modules");
-        let kept = is_plain(name).then(|| modules.join(name));
+        let by_git = is_plain(name).then(|| modules.join(name));
         let own = self.checkout.as_ref().filter(|_| is_plain(path));
         let own = own.map(|root| root.join(path).join(".git"));
+        let fetched = kept(self.clone, &link.commit);
         let is_repository = |dir: &PathBuf| {
             let is_real = dir.canonicalize().is_ok_and(|real| real == *dir);
             is_real && dir.join("HEAD").is_file() && dir.join("objects").is_dir()
         };
-        [kept, own].into_iter().flatten().find(is_repository)
+        [by_git, own, Some(fetched)]
+            .into_iter()
+            .flatten()
+            .find(is_repository)
     }
 
-    /// Writes its files; says whether its commit is there.
+    /// Writes its files; says whether its commit is there and not too large.
     fn write(
         &self,
         common: &Path,
-        path: &str,
-        commit: &str,
+        link: &Gitlink,
         depth: usize,
-        missing: &mut Vec<String>,
+        writing: &mut Writing,
     ) -> Result<bool, GitError> {
+        let Gitlink { path, commit, .. } = link;
         let location = Location {
             git_dir: common.to_owned(),
             common_dir: common.to_owned(),
             work_tree: None,
         };
         let repository = Repository::at(location, Trust::Untrusted);
-        if repository.git()?.commit_id(commit)?.as_deref() != Some(commit) || depth == DEEPEST {
+        if repository.git()?.commit_id(commit)?.as_deref() != Some(commit) {
             return Ok(false);
         }
         repository.git()?.check_size(commit)?;
@@ -132,6 +131,12 @@ impl Module {
         if !files.canonicalize().is_ok_and(|real| real == files) {
             return Ok(false);
         }
+        let bytes = size_of(&repository.git()?, commit)?;
+        if bytes > writing.bytes_left {
+            return Ok(false);
+        }
+        writing.bytes_left -= bytes;
+        writing.left -= 1;
         let scratch = tempfile::Builder::new()
             .prefix("module-")
             .tempdir_in(&self.git.git_dir)
@@ -151,14 +156,26 @@ impl Module {
             git,
             files,
             common: common.to_owned(),
+            clone: self.clone,
             checkout: self.checkout.as_ref().map(|root| root.join(path)),
             prefix: format!("{}{path}/", self.prefix),
         };
-        inner.add(depth + 1, missing)?;
+        inner.add(depth + 1, writing)?;
         // What is in it was only needed to write the files.
         let _ = fs::remove_dir_all(scratch.path());
         Ok(true)
     }
+}
+
+/// Bytes of the files of a commit.
+fn size_of(git: &Git, commit: &str) -> Result<u64, GitError> {
+    let listed = git.run(["ls-tree", "-r", "-z", "-l", "--full-tree", commit])?;
+    let sizes = zero_separated(&listed.out).filter_map(|line| {
+        let about = line.split(|byte| *byte == b'\t').next()?;
+        let about = std::str::from_utf8(about).ok()?;
+        about.rsplit(' ').next()?.parse::<u64>().ok()
+    });
+    Ok(sizes.fold(0, u64::saturating_add))
 }
 
 /// Whether it stays below what it is joined to.
@@ -267,5 +284,45 @@ mod tests {
             assert!(!tree.join("sub/secret").exists(), "{name}");
             fs::remove_dir_all(&outer).unwrap();
         }
+    }
+
+    #[test]
+    fn submodules_that_name_each_other_many_times_end_at_a_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let outer = repository(&root, "outer");
+        let mut inner = repository(&root, "deepest");
+        for level in 0..3 {
+            // Each names the one before nine times.
+            let commit = git(&inner, &["rev-parse", "HEAD"]);
+            let kept = outer.join(".git/submodules").join(&commit);
+            let (from, to) = (inner.to_str().unwrap(), kept.to_str().unwrap());
+            git(&root, &["clone", "--quiet", "--bare", from, to]);
+            inner = match level {
+                2 => outer.clone(),
+                _ => repository(&root, &format!("level{level}")),
+            };
+            for number in 0..9 {
+                let entry = format!("160000,{commit},sub{number}");
+                git(&inner, &["update-index", "--add", "--cacheinfo", &entry]);
+            }
+            git(&inner, &["commit", "--quiet", "-m", "subs"]);
+        }
+        let found = Repository::find(&outer, Trust::Untrusted).unwrap();
+        let tree = root.join("tree");
+        let checkout = Checkout::create(&found, &tree, "HEAD").unwrap();
+        let missing = checkout.add_at_most(12, &found).unwrap();
+        // 9 + 81 + 729 are asked for.
+        assert!(missing.len() > 9, "{missing:?}");
+        let mut written = 0;
+        let mut open = vec![tree];
+        while let Some(dir) = open.pop() {
+            for entry in fs::read_dir(dir).unwrap().map(Result::unwrap) {
+                written += usize::from(entry.file_name() == "deepest");
+                let is_dir = entry.file_type().unwrap().is_dir();
+                open.extend(is_dir.then(|| entry.path()));
+            }
+        }
+        assert!((1..=12).contains(&written), "{written}");
     }
 }

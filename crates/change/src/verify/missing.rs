@@ -19,6 +19,8 @@ pub enum Missing {
     Program(String),
     /// A module, package or crate, by the name that the tool gives it.
     Module(String),
+    /// A submodule of the repository, by its path.
+    Submodule(String),
 }
 
 impl Missing {
@@ -42,8 +44,26 @@ impl Missing {
         match self {
             Self::Program(name) => format!("the program `{name}`"),
             Self::Module(name) => format!("the module `{name}`"),
+            Self::Submodule(path) => format!("the submodule `{path}`"),
         }
     }
+}
+
+/// Of these submodules, those that an output speaks of.
+pub(super) fn submodules_in(paths: &[String], texts: &[&str]) -> Vec<Missing> {
+    let is_named = |path: &&String| is_name(path) && texts.iter().any(|text| names(text, path));
+    let named = paths.iter().filter(is_named).take(MOST);
+    named.map(|path| Missing::Submodule(path.clone())).collect()
+}
+
+/// Whether a text has a path: `lib` is not in `src/library.rs`.
+fn names(text: &str, path: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    text.match_indices(path).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + path.len()..].chars().next();
+        !before.is_some_and(goes_on) && !after.is_some_and(goes_on)
+    })
 }
 
 /// Patterns with one name each, tried on every line.
@@ -178,6 +198,18 @@ mod tests {
 
     fn package(name: &str) -> Vec<Missing> {
         vec![Missing::Module(name.to_owned())]
+    }
+
+    #[test]
+    fn a_submodule_is_missing_where_the_output_speaks_of_its_path() {
+        let paths = ["lib".to_owned(), "libs/zlib".to_owned()];
+        let found = |text: &str| submodules_in(&paths, &["", text]);
+        let lib = vec![Missing::Submodule("lib".to_owned())];
+        assert_eq!(found("cat: lib/value: No such file"), lib);
+        assert_eq!(found("cannot open '../lib'"), lib);
+        assert_eq!(found("src/library.rs: my-lib failed"), []);
+        let zlib = vec![Missing::Submodule("libs/zlib".to_owned())];
+        assert_eq!(found("failed to read `./libs/zlib/Cargo.toml`"), zlib);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use tree::{Tree, has_commit, lfs_note, submodules};
 #[cfg(feature = "fuzzing")]
 pub(crate) use {counts::counts, failing::failing, failures::read_output};
 
-use std::{fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
+use std::{ffi::OsString, fs::File, io::BufReader, path::Path, sync::Arc, time::Duration};
 
 use codespar_tasks::ShellSetup;
 use codespar_tools::{
@@ -95,6 +95,26 @@ impl TestRun {
                 is_unknown || (none_passed && !self.missing.is_empty())
             }
         }
+    }
+
+    /// Takes submodules that are not there for the reason of a failure that speaks of them.
+    pub fn note_submodules(&mut self, missing: &[String]) {
+        if self.passed() || missing.is_empty() {
+            return;
+        }
+        let messages = self.failures.iter().map(|failure| failure.message.as_str());
+        let texts: Vec<&str> = [self.head.as_str(), &self.tail]
+            .into_iter()
+            .chain(messages)
+            .collect();
+        let named = missing::submodules_in(missing, &texts);
+        self.missing.extend(named);
+    }
+
+    /// Whether an installation could bring what is missing.
+    pub fn misses_dependencies(&self) -> bool {
+        let mut missing = self.missing.iter();
+        missing.any(|one| !matches!(one, Missing::Submodule(_)))
     }
 
     /// What is missing, in words: `the program `jest``.
@@ -198,7 +218,7 @@ pub async fn run(
         extra_dirs: Vec::new(),
         temp_dir: temp.path().to_path_buf(),
         output_dir: temp.path().to_path_buf(),
-        child_env: shell.child_env.clone(),
+        child_env: without_bytecode(&shell.child_env),
         sandbox: shell.sandbox.clone(),
         skills: Arc::new(Skills::default()),
         page_reader: None,
@@ -252,6 +272,13 @@ pub async fn run(
         },
         from_cache: false,
     })
+}
+
+/// Python takes its bytecode for that of a file of the same size that was written in the same second:
+/// a run after a small change would test the code from before it.
+fn without_bytecode(variables: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let own = ("PYTHONDONTWRITEBYTECODE".into(), "1".into());
+    variables.iter().cloned().chain([own]).collect()
 }
 
 fn made(dir: &Path) -> Result<&Path, TreeError> {

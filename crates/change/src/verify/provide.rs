@@ -114,7 +114,8 @@ impl Dependencies<'_> {
             provided.notes.push(format!("`{}` {note}", link.display()));
         }
         let wanted = installation(tree, self.checkout, &found, self.setup, self.tests);
-        let wanted = wanted.filter(|one| need == Need::Missing || one.due == Due::Now);
+        let wanted =
+            wanted.filter(|one| need == Need::Missing || one.due == Due::Now || self.is_kept(one));
         provided.is_installed = wanted.is_some();
         if !self.shell.sandbox.shows_layers() {
             if !found.installed.is_empty() {
@@ -238,6 +239,12 @@ impl Dependencies<'_> {
         let checkout = self.checkout?;
         let dir = self.dir.canonicalize().ok()?;
         (!dir.starts_with(checkout)).then(|| checkout.to_path_buf())
+    }
+
+    /// Whether an installation was needed earlier and can be shown now, which costs nothing.
+    fn is_kept(&self, wanted: &Installation) -> bool {
+        let dir = self.dir.join("deps").join(self.key_of(wanted));
+        self.shell.sandbox.shows_layers() && Entry::open(&dir).is_some()
     }
 
     /// What an installation left earlier, or leaves now. `None` if it fails.

@@ -47,20 +47,15 @@ impl Tree {
         })
     }
 
-    /// Says which of its files are not there: those that Git LFS keeps elsewhere, and those of
-    /// submodules that this machine does not have.
-    pub fn notes(&self) -> Vec<String> {
+    /// Says which of its files Git LFS keeps elsewhere and did not bring.
+    pub fn lfs_note(&self) -> Option<String> {
         // Whoever cannot be asked about them has nothing to say of them.
-        let pointers = lfs_note(&self.checkout.git().lfs_pointers().unwrap_or_default());
-        let submodules = match self.missing_submodules.as_slice() {
-            [] => None,
-            missing => Some(format!(
-                "submodules that are not there: {} (`git submodule update --init` brings them into \
-                 the checkout)",
-                missing.join(", ")
-            )),
-        };
-        pointers.into_iter().chain(submodules).collect()
+        lfs_note(&self.checkout.git().lfs_pointers().unwrap_or_default())
+    }
+
+    /// The paths of submodules that this machine does not have.
+    pub fn missing_submodules(&self) -> &[String] {
+        &self.missing_submodules
     }
 
     /// Leaves it there for whoever works in it.

@@ -258,7 +258,7 @@ fn a_warm_target_directory_spares_the_dependencies() {
 }
 
 /// Where the toolchain of these tests is.
-fn rustup_home() -> String {
+pub(crate) fn rustup_home() -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     std::env::var("RUSTUP_HOME").unwrap_or_else(|_| format!("{home}/.rustup"))
 }

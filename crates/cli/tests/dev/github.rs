@@ -20,7 +20,7 @@ const FIX: &str = "Say hi\n\n===FILE: greet.sh===\n<<<SEARCH\ngreeting=hello\n>>
 /// A bench, a GitHub over a bare repository, and the runtime it lives on.
 pub(crate) struct Hub {
     pub(crate) bench: Bench,
-    github: FakeGitHub,
+    pub(crate) github: FakeGitHub,
     bare: std::path::PathBuf,
     runtime: tokio::runtime::Runtime,
 }
@@ -40,6 +40,15 @@ impl Hub {
     }
 
     pub(crate) fn with_files(script: Script, files: &[(&str, &str)]) -> Self {
+        Self::with_seed(script, files, |_| {})
+    }
+
+    /// With what else `prepare` adds to the index of the first commit.
+    pub(crate) fn with_seed(
+        script: Script,
+        files: &[(&str, &str)],
+        prepare: impl FnOnce(&std::path::Path),
+    ) -> Self {
         let bench = Bench::new(script);
         std::fs::remove_dir(bench.work().join(".git")).unwrap();
         let seed = bench.room.home().join("seed");
@@ -50,6 +59,7 @@ impl Hub {
         }
         git(&seed, &["init", "--quiet", "-b", "main"]);
         git(&seed, &["add", "."]);
+        prepare(&seed);
         git(
             &seed,
             &["commit", "--quiet", "--no-gpg-sign", "-m", "Begin"],
@@ -91,8 +101,14 @@ impl Hub {
     }
 
     pub(crate) fn dev(&self, args: &[&str]) -> (Value, Option<i32>) {
+        self.dev_with(&[], args)
+    }
+
+    pub(crate) fn dev_with(&self, env: &[(&str, String)], args: &[&str]) -> (Value, Option<i32>) {
         let base = ["dev", "--json", "--repo", "acme/shop"];
-        let finished = self.run_as("alice", &[&base[..], args].concat());
+        let mut command = self.command("alice", &[&base[..], args].concat());
+        command.envs(env.iter().cloned());
+        let finished = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
         let json = finished.stdout.starts_with('{');
         assert!(json, "{} {}", finished.stdout, finished.stderr);
         (parsed(&finished.stdout), finished.status.code())

@@ -9,6 +9,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/file_server.rs"]
+mod file_server;
 #[path = "../common/registry.rs"]
 mod registry;
 
@@ -28,6 +30,7 @@ mod more;
 mod network;
 mod new_tests;
 mod no_sandbox;
+mod package_managers;
 mod proof;
 mod pulls;
 mod questions;
@@ -38,6 +41,7 @@ mod resume;
 mod secrets;
 mod simulation;
 mod start_and_end;
+mod submodules;
 mod texts;
 mod unreadable;
 mod untrusted;

@@ -12,7 +12,7 @@ use crate::{
     repository::{answer, dev, repository, script},
 };
 
-fn settings(bench: &Bench, settings: &Value) {
+pub(crate) fn settings(bench: &Bench, settings: &Value) {
     fs::create_dir_all(bench.room.codespar_home()).unwrap();
     let path = bench.room.codespar_home().join("settings.json");
     fs::write(path, settings.to_string()).unwrap();

@@ -16,7 +16,7 @@ use std::{
 };
 
 use codespar_agent::Asked;
-use codespar_change::verify::{Need, Tree, collect, detect};
+use codespar_change::verify::{Need, collect, detect};
 use codespar_protocol::{
     ChangeSet, SessionId, TaskId, TaskRecord, TaskStatus, TaskType, ToolUseId, Usd,
 };
@@ -199,26 +199,20 @@ impl Run {
         base: &Base,
         changes: ChangeSet,
     ) -> Result<(), Failure> {
-        let clone = self.link.clone.clone().ok_or_else(|| {
-            Failure::Refused(
+        if self.link.clone.is_none() {
+            return Err(Failure::Refused(
                 "the agent engine needs a clone of the repository, and there is none".to_owned(),
-            )
-        })?;
-        let (to, commit) = (path.to_path_buf(), base.commit.clone());
-        let trust = self.link.trust;
-        let notes = blocking(move || {
-            let tree = Tree::open(&clone, &to, &commit, trust)?;
+            ));
+        }
+        let tree = self.open_tree("generate", path.to_path_buf(), base).await?;
+        blocking(move || {
             if !changes.is_empty() {
                 tree.set(&changes)?;
             }
-            let notes = tree.notes();
             tree.keep();
-            Ok(notes)
+            Ok(())
         })
         .await?;
-        for note in notes {
-            self.say("generate", &format!("   {note}"));
-        }
         let tests = match &self.order.verify {
             VerifyChoice::Command(command) => Some(command.clone()),
             VerifyChoice::Detect | VerifyChoice::Skip => detect(path),

@@ -1,13 +1,63 @@
-//! The dependencies of the project, for the tests and for an agent that works in a tree.
+//! A tree with the submodules and the dependencies of the project, for the tests and for an agent that
+//! works in it.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use codespar_change::verify::{Dependencies, Need, Provided};
+use codespar_change::verify::{Dependencies, Need, Provided, Tree};
 
-use super::Base;
+use super::{Base, blocking};
 use crate::{Failure, run::Run};
 
 impl Run {
+    /// A throw-away tree at the commit, with its submodules. Says what it lacks.
+    pub(crate) async fn open_tree(
+        &self,
+        step: &str,
+        path: PathBuf,
+        base: &Base,
+    ) -> Result<Tree, Failure> {
+        let (linker, repository) = (&self.setup.linker, &self.order.repository);
+        let fetched = linker
+            .fetch_submodules(repository, &self.link, &base.commit)
+            .await;
+        let clone = self.link.clone.clone().unwrap_or_default();
+        let (commit, trust) = (base.commit.clone(), self.link.trust);
+        let (tree, pointers) = blocking(move || {
+            let tree = Tree::open(&clone, &path, &commit, trust)?;
+            let pointers = tree.lfs_note();
+            Ok((tree, pointers))
+        })
+        .await?;
+        let reasons = match fetched {
+            Ok(missing) => missing,
+            Err(reason) => {
+                self.say(
+                    step,
+                    &format!("   submodules could not be fetched: {reason}"),
+                );
+                Vec::new()
+            }
+        };
+        for path in tree.missing_submodules() {
+            let reason = reasons.iter().find(|one| one.path == *path);
+            let reason = reason.map_or(
+                "`git submodule update --init` brings it into the checkout",
+                |one| &one.reason,
+            );
+            self.say(
+                step,
+                &format!("   the submodule `{path}` is not there: {reason}"),
+            );
+        }
+        if let Some(note) = pointers {
+            self.say(step, &format!("   {note}"));
+        }
+        Ok(tree)
+    }
+
     /// Gives a tree what the project's tests need, and says what is worth knowing about it.
     pub(crate) async fn provide(
         &self,

@@ -52,20 +52,10 @@ impl LazyTree<'_> {
         if let Some(tree) = &self.tree {
             return Ok(tree.clone());
         }
-        let clone = self.run.link.clone.clone().unwrap_or_default();
         // Another attempt may still be ending, and takes its own tree away.
         let name = format!("tree-{}", self.run.control.epoch);
-        let (path, commit) = (self.run.dir().join(name), self.base.commit.clone());
-        let trust = self.run.link.trust;
-        let (tree, notes) = blocking(move || {
-            let tree = Tree::open(&clone, &path, &commit, trust)?;
-            let notes = tree.notes();
-            Ok((tree, notes))
-        })
-        .await?;
-        for note in notes {
-            self.run.say("verify", &format!("   {note}"));
-        }
+        let path = self.run.dir().join(name);
+        let tree = self.run.open_tree("verify", path, self.base).await?;
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
 
@@ -344,16 +334,23 @@ impl Run {
     ) -> Result<TestRun, Failure> {
         let is_first = !tree.is_provided;
         tree.provide(command, Need::Tests).await?;
-        let mut run = self.run_tests(path, command).await?;
-        let is_missing = is_first && !run.missing.is_empty();
+        let submodules = tree.get().await?;
+        let submodules = submodules.missing_submodules();
+        let mut run = self.run_tests(path, command, submodules).await?;
+        let is_missing = is_first && run.misses_dependencies();
         if is_missing && tree.provide(command, Need::Missing).await? {
-            run = self.run_tests(path, command).await?;
+            run = self.run_tests(path, command, submodules).await?;
         }
         run.blocked.append(&mut tree.blocked);
         Ok(run)
     }
 
-    async fn run_tests(&self, path: &std::path::Path, command: &str) -> Result<TestRun, Failure> {
+    async fn run_tests(
+        &self,
+        path: &std::path::Path,
+        command: &str,
+        missing_submodules: &[String],
+    ) -> Result<TestRun, Failure> {
         let limit = Duration::from_secs(self.order.limits.verify_seconds);
         let mut run = verify::run(
             &self.setup.shell,
@@ -372,6 +369,7 @@ impl Run {
         }
         run.missing
             .retain(|one| !one.is_part_of(|name| path.join(name).exists()));
+        run.note_submodules(missing_submodules);
         Ok(run)
     }
 }
@@ -387,6 +385,9 @@ fn cannot_verify(command: &str, before: &TestRun, failed_setup: Option<&str>) ->
         "are"
     };
     let advice = match failed_setup {
+        _ if !before.misses_dependencies() => {
+            "`git submodule update --init` brings submodules into a checkout".to_owned()
+        }
         Some(failed) => format!("{failed}; set `verify.setup` to a command that installs it"),
         None => {
             "install it in the checkout, or set `verify.setup` to a command that does".to_owned()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use codespar_dev::{Linker, RepositoryRef};
 use codespar_forge::Forge;
-use codespar_git::{Fetch, GitError, Repository, Switched, Trust};
+use codespar_git::{Fetch, FetchExtent, GitError, Repository, Switched, Trust};
 use codespar_protocol::{CommitId, PullRequest, PullRequestState};
 
 use super::RepositoryLinker;
@@ -138,6 +138,7 @@ impl Remote {
             url: &self.url,
             refspec: &refspec,
             header: Some(&self.header),
+            extent: FetchExtent::History,
         };
         let output = git.fetch(&fetch).map_err(failed)?;
         if output.code != Some(0) {

@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! <state>/clones/<owner>+<name>.git
+//! <state>/clones/<owner>+<name>.git/submodules/<commit>   those that a commit needed
 //! <state>/clones/<owner>+<name>.lock   held while one process fetches
 //! ```
 //!
@@ -15,19 +16,28 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_dev::{Link, Linker, RepositoryRef};
 use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
-use codespar_git::{Fetch, GitError, Repository, RepositoryKind, Trust};
+use codespar_git::{
+    Fetch, FetchExtent, GitError, MissingSubmodule, Repository, RepositoryKind, SubmoduleSource,
+    Trust,
+};
+use codespar_protocol::CommitId;
 use codespar_pulls::Publisher;
 use codespar_store::Database;
 use secrecy::SecretString;
 
 use super::repository::{github_server, is_clone_of, token};
 use crate::{Project, ProjectDir};
+
+/// How long the submodules of one commit may take, and how much of one may be sent.
+const SUBMODULE_TIME: Duration = Duration::from_secs(600);
+const SUBMODULE_BYTES: u64 = 2 << 30;
 
 /// Reaches repositories with what the environment gives.
 pub struct RepositoryLinker {
@@ -89,6 +99,33 @@ impl Linker for RepositoryLinker {
             },
             key,
         })
+    }
+
+    async fn fetch_submodules(
+        &self,
+        repository: &RepositoryRef,
+        link: &Link,
+        commit: &CommitId,
+    ) -> Result<Vec<MissingSubmodule>, String> {
+        let (RepositoryRef::GitHub { owner, name }, Some(clone)) = (repository, &link.clone) else {
+            return Ok(Vec::new());
+        };
+        let (url, header) = (self.url_of(owner, name), self.header());
+        let (clone, commit) = (clone.clone(), commit.clone());
+        tokio::task::spawn_blocking(move || {
+            let _lock = lock(&clone)?;
+            let source = SubmoduleSource {
+                url: &url,
+                header: Some(&header),
+                time: SUBMODULE_TIME,
+                bytes: SUBMODULE_BYTES,
+            };
+            let found = Repository::find(&clone, Trust::Untrusted);
+            let missing = found.and_then(|found| found.fetch_submodules(&commit.0, &source));
+            missing.map_err(|error| error.to_string())
+        })
+        .await
+        .map_err(|error| error.to_string())?
     }
 }
 
@@ -181,11 +218,7 @@ fn api_of(server: &str) -> String {
 /// loses would have no clone. A lock file of git that a killed process left is removed and the
 /// fetch tried again: while our own lock is held, no other fetch is under way.
 fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
-    let parent = dir.parent().unwrap_or(Path::new("."));
-    let message = |error: std::io::Error| error.to_string();
-    std::fs::create_dir_all(parent).map_err(message)?;
-    let lock = std::fs::File::create(dir.with_extension("lock")).map_err(message)?;
-    lock.lock().map_err(message)?;
+    let _lock = lock(dir)?;
     let failed = |error: GitError| error.to_string();
     let repository = match dir.join("HEAD").exists() {
         true => Repository::find(dir, Trust::Untrusted),
@@ -196,6 +229,7 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
         url,
         refspec: "+refs/heads/*:refs/heads/*",
         header: Some(header),
+        extent: FetchExtent::History,
     };
     loop {
         let output = git.fetch(&fetch).map_err(failed)?;
@@ -209,6 +243,15 @@ fn fetch(dir: &Path, url: &str, header: &str) -> Result<(), String> {
             return Err(output.message.trim().to_owned());
         }
     }
+}
+
+/// Held until it is dropped.
+fn lock(dir: &Path) -> Result<std::fs::File, String> {
+    let message = |error: std::io::Error| error.to_string();
+    std::fs::create_dir_all(dir.parent().unwrap_or(Path::new("."))).map_err(message)?;
+    let lock = std::fs::File::create(dir.with_extension("lock")).map_err(message)?;
+    lock.lock().map_err(message)?;
+    Ok(lock)
 }
 
 /// The lock file of git's that is in the way, if it is below `dir`. Found in the message, because

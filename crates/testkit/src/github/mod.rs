@@ -34,7 +34,7 @@
 //! POST   …/pulls, …/pulls/N/reviews     PATCH …/pulls/N     PUT …/pulls/N/merge
 //! GET    …/issues/N/comments
 //! POST   /graphql                       ready for review, back to draft, viewer
-//!        /O/N.git/…                     git over HTTP, for cloning and pushing
+//!        /O/N.git/…                     git over HTTP, for cloning and pushing; other repositories too
 //! ```
 //!
 //! Anything else is 404. There is no delay and no chance: the same requests get the same answers,
@@ -67,7 +67,7 @@ pub use record::RecordedRequest;
 pub use state::{BranchRule, Level, MergeMethods, TokenKind, User};
 
 use git::Git;
-use room::Room;
+use room::{OtherRepository, Room};
 use state::State;
 
 /// What the fake is at its start.
@@ -103,6 +103,15 @@ impl Default for GitHubOptions {
     }
 }
 
+/// Who may clone a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// Everybody, without a token.
+    Public,
+    /// Whoever has a token.
+    Private,
+}
+
 /// A running fake; dropping it stops it.
 pub struct FakeGitHub {
     /// The address of the API, without a slash at its end.
@@ -131,6 +140,22 @@ impl FakeGitHub {
             room,
             stop: Some(stop),
         })
+    }
+
+    /// Serves another bare repository, for cloning alone.
+    pub fn add_repository(
+        &self,
+        name: &str,
+        repo_dir: impl AsRef<Path>,
+        visibility: Visibility,
+    ) -> io::Result<()> {
+        let other = OtherRepository {
+            name: name.to_owned(),
+            git: Git::new(repo_dir.as_ref())?,
+            visibility,
+        };
+        self.room.others.lock().push(other);
+        Ok(())
     }
 
     /// The clone address with a token in it.

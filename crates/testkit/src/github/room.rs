@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
-    GitHubOptions,
+    GitHubOptions, Visibility,
     answer::Answer,
     fault::{FaultKind, GitHubFault},
     git::Git,
@@ -17,8 +17,17 @@ use super::{
 };
 use crate::http::Request;
 
+/// A repository that can be cloned, and nothing else.
+pub(super) struct OtherRepository {
+    /// `owner/name`.
+    pub(super) name: String,
+    pub(super) git: Git,
+    pub(super) visibility: Visibility,
+}
+
 pub(super) struct Room {
     pub(super) git: Git,
+    pub(super) others: Mutex<Vec<OtherRepository>>,
     pub(super) owner: String,
     pub(super) name: String,
     pub(super) default_branch: String,
@@ -34,6 +43,7 @@ impl Room {
     pub(super) fn new(git: Git, options: GitHubOptions, host: String) -> Self {
         Self {
             git,
+            others: Mutex::default(),
             owner: options.owner,
             name: options.name,
             default_branch: options.default_branch,

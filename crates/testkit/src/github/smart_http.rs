@@ -5,9 +5,10 @@
 //! without access gets 404, and one that may only read gets 403 for a push.
 
 use super::{
+    Visibility,
     answer::{Answer, Answered},
-    git::feed,
-    room::Room,
+    git::{Git, feed},
+    room::{OtherRepository, Room},
     route::Asked,
     state::Level,
 };
@@ -15,8 +16,32 @@ use super::{
 /// Answers `/<owner>/<name>.git/…`; `None` if the path is another.
 pub(super) fn answer(room: &Room, asked: &Asked) -> Option<Answer> {
     let prefix = format!("/{}/{}.git/", room.owner, room.name);
-    let rest = asked.path.strip_prefix(&prefix)?;
-    Some(serve(room, asked, rest).unwrap_or_else(|error| error))
+    if let Some(rest) = asked.path.strip_prefix(&prefix) {
+        return Some(serve(room, asked, rest).unwrap_or_else(|error| error));
+    }
+    let others = room.others.lock();
+    others.iter().find_map(|other| {
+        let prefix = format!("/{}.git/", other.name);
+        let rest = asked.path.strip_prefix(&prefix)?;
+        Some(serve_other(room, other, asked, rest))
+    })
+}
+
+/// A token that nobody has gets nothing, not even what is public.
+fn serve_other(room: &Room, other: &OtherRepository, asked: &Asked, rest: &str) -> Answer {
+    let token = asked.basic_password();
+    let state = room.state.lock();
+    let is_known = |token: &String| state.users.iter().any(|user| user.token == *token);
+    let is_let_in = match &token {
+        Some(token) => is_known(token),
+        None => other.visibility == Visibility::Public,
+    };
+    if !is_let_in {
+        let refused = Answer::bytes(401, "text/plain", b"Authentication required".to_vec());
+        return refused.header("WWW-Authenticate", "Basic realm=\"GitHub\"");
+    }
+    let answer = run_backend(&other.git, asked, rest);
+    answer.unwrap_or_else(|error| Answer::error(500, &error.to_string()))
 }
 
 fn serve(room: &Room, asked: &Asked, rest: &str) -> Answered {
@@ -43,20 +68,15 @@ fn serve(room: &Room, asked: &Asked, rest: &str) -> Answered {
         }
         Some(_) => {}
     }
-    run_backend(room, asked, rest).map_err(|error| Answer::error(500, &error.to_string()))
+    run_backend(&room.git, asked, rest).map_err(|error| Answer::error(500, &error.to_string()))
 }
 
 /// The state stays locked meanwhile, so a push does not fall into the middle of another request.
-fn run_backend(room: &Room, asked: &Asked, rest: &str) -> std::io::Result<Answer> {
-    let parent = room.git.dir.parent().unwrap_or(&room.git.dir);
-    let folder = room
-        .git
-        .dir
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
+fn run_backend(git: &Git, asked: &Asked, rest: &str) -> std::io::Result<Answer> {
+    let parent = git.dir.parent().unwrap_or(&git.dir);
+    let folder = git.dir.file_name().unwrap_or_default().to_string_lossy();
     let header = |name: &str| asked.header(name).unwrap_or_default().to_owned();
-    let mut command = room.git.command();
+    let mut command = git.command();
     command
         .args(["-c", "http.receivepack=true", "http-backend"])
         .env_remove("GIT_DIR")

@@ -1,7 +1,5 @@
 //! What speaks for each file: its text, its definitions, its path.
 
-use std::collections::HashMap;
-
 use crate::{
     document::{IN_BASE, IN_DIRECTORY, Posting},
     index::Index,
@@ -18,11 +16,26 @@ const LENGTH: f32 = 0.4;
 /// The same as the first for definitions.
 const SYMBOL_SATURATION: f32 = 0.5;
 
-/// Brings one kind of evidence to at most one.
-pub(crate) fn normalise(all: &mut [FileEvidence], of: Signal) {
-    let most = all.iter().map(|one| one[of]).fold(0.0, f32::max);
-    if most > 0.0 {
-        all.iter_mut().for_each(|one| one[of] /= most);
+/// Brings kinds of evidence of some files to at most one. No other file has any of it. Where the
+/// most is less than `least`, that counts as one: what is weak for all files stays weak.
+pub(crate) fn normalise(
+    all: &mut [FileEvidence],
+    files: &[usize],
+    of: &[Signal],
+    least: &FileEvidence,
+) {
+    let mut most = *least;
+    for file in files {
+        most.raise_to(&all[*file]);
+    }
+    let mut factors = FileEvidence::even(1.0);
+    for signal in of {
+        if most[*signal] > 0.0 {
+            factors[*signal] = most[*signal].recip();
+        }
+    }
+    for file in files {
+        all[*file].multiply(&factors);
     }
 }
 
@@ -61,6 +74,13 @@ pub(crate) fn look_up(index: &Index, query: &Query) -> Vec<Hits> {
         }
     };
     query.terms.iter().map(hits).collect()
+}
+
+/// The most that one term of the query says about a text: the measure for what others say.
+pub(crate) fn strongest(hits: &[Hits]) -> f32 {
+    let found = hits.iter().filter(|one| !one.postings.is_empty());
+    let says = |one: &Hits| one.wanted.weight * one.rare;
+    found.map(says).fold(0.0, f32::max)
 }
 
 /// Adds up what text, definitions and paths say.
@@ -117,13 +137,17 @@ pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [FileEvidence]) {
     }
 }
 
-/// Marks the files whose path has the scope that the first line begins with.
+/// Marks the files whose path has the scope that the first line begins with. One that most paths
+/// have, the name of the project, says little.
 pub(crate) fn scopes(index: &Index, query: &Query, all: &mut [FileEvidence]) {
+    let count = index.files.len();
     for term in &query.scope {
-        let postings = index.postings.get(*term).filter(|one| one.place > 0);
-        for posting in postings {
-            if let Some(evidence) = all.get_mut(posting.file as usize) {
-                evidence[Signal::Scope] += 1.0;
+        let having = index.postings.get(*term).filter(|one| one.place > 0);
+        let files: Vec<usize> = having.map(|one| one.file as usize).collect();
+        let share = rareness(files.len(), count) / rareness(1, count);
+        for file in files {
+            if let Some(evidence) = all.get_mut(file) {
+                evidence[Signal::Scope] += share;
             }
         }
     }
@@ -131,10 +155,10 @@ pub(crate) fn scopes(index: &Index, query: &Query, all: &mut [FileEvidence]) {
 
 /// For the files of `order` alone: the most that a window of two blocks of lines has.
 pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [FileEvidence]) {
-    let numbers = order.iter().enumerate();
-    let number_of: HashMap<u32, usize> = numbers
-        .map(|(number, file)| (*file as u32, number))
-        .collect();
+    let mut number_of = vec![None; all.len()];
+    for (number, file) in order.iter().enumerate() {
+        number_of[*file] = Some(number as u32);
+    }
     let mut blocks = vec![[0f32; 64]; order.len()];
     for Hits {
         wanted,
@@ -143,14 +167,14 @@ pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [FileEvidence]) 
     } in hits
     {
         for posting in postings {
-            let Some(number) = number_of.get(&posting.file) else {
+            let Some(Some(number)) = number_of.get(posting.file as usize) else {
                 continue;
             };
             // A term counts once in a window, wherever it stands in it.
             let mut windows = posting.blocks | posting.blocks << 1;
             while windows != 0 {
                 let window = windows.trailing_zeros() as usize;
-                blocks[*number][window] += wanted.weight * rare;
+                blocks[*number as usize][window] += wanted.weight * rare;
                 windows &= windows - 1;
             }
         }

@@ -29,6 +29,7 @@ use crate::{
     history::History,
     kind::FileKind,
     postings::{GatheredPostings, Postings},
+    progress::IndexProgress,
 };
 
 /// A file that is there, with what tells whether it changed. The path is relative to the root and
@@ -116,6 +117,7 @@ impl Index {
         &self,
         listed: Vec<Listed>,
         texts: &dyn Texts,
+        progress: &IndexProgress,
     ) -> Result<Self, LocateError> {
         let known: HashMap<&str, usize> = self
             .files
@@ -135,7 +137,8 @@ impl Index {
                 _ => fresh.push(number),
             }
         }
-        let (mut gathered, read) = read(&listed, &fresh, texts)?;
+        progress.expect(fresh.len());
+        let (mut gathered, read) = read(&listed, &fresh, texts, progress)?;
         for (number, summary) in read {
             summaries[number as usize] = Some(summary);
         }
@@ -243,6 +246,7 @@ fn read(
     listed: &[Listed],
     fresh: &[usize],
     texts: &dyn Texts,
+    progress: &IndexProgress,
 ) -> Result<(GatheredPostings, Read), LocateError> {
     let threads = threads();
     // Few enough parts that a process a part costs nothing, enough that none waits long.
@@ -259,6 +263,7 @@ fn read(
                 let mut summaries = Vec::new();
                 while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let read = read_part(listed, part, texts, &mut reader, |summary, postings| {
+                        progress.add_one();
                         summaries.push(summary);
                         postings.iter().for_each(|posting| gathered.push(*posting));
                     });

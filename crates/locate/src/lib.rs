@@ -19,6 +19,7 @@
 //! partners           what speaks for a file by its tests
 //! neighbours         what the best files say about others
 //! mirrors            copies of a file under several roots
+//! progress           how many files are read, for another thread
 //! signal, rank       the weighted sum, in order, with reasons
 //! blocks, units      functions and classes of a text
 //! regions, context   what is shown of files, and what goes with them
@@ -27,7 +28,6 @@
 //! No grammar and no model is used, so a language that nobody thought of still has words, paths and
 //! history.
 
-mod blocks;
 mod cache;
 mod codec;
 mod commit;
@@ -52,6 +52,7 @@ mod overview;
 mod partners;
 mod past;
 mod postings;
+mod progress;
 mod query;
 mod rank;
 mod regions;
@@ -63,7 +64,6 @@ mod stem;
 mod stopwords;
 mod symbols;
 mod table;
-mod units;
 mod words;
 mod worktree;
 
@@ -78,6 +78,7 @@ pub use keywords::keywords;
 pub use kind::FileKind;
 pub use locator::Locator;
 pub use named::named_paths;
+pub use progress::{FilesRead, IndexProgress};
 pub use rank::{Ranked, Reason};
 pub use regions::{Excerpt, head, regions};
 pub use search::files_with;

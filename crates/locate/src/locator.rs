@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    LocateError, Ranked,
+    IndexProgress, LocateError, Ranked,
     cache::Cache,
     commit::CommitTree,
     git::{Git, Scope},
@@ -28,6 +28,15 @@ impl Locator {
     /// With a `cache_dir` the index is kept there, and only files whose size or time changed are
     /// read again. A cache that is damaged or of another version is made anew.
     pub fn open(root: &Path, cache_dir: Option<&Path>) -> Result<Self, LocateError> {
+        Self::open_counted(root, cache_dir, &IndexProgress::default())
+    }
+
+    /// The same as [`Locator::open`], with a count of the files for another thread to show.
+    pub fn open_counted(
+        root: &Path,
+        cache_dir: Option<&Path>,
+        progress: &IndexProgress,
+    ) -> Result<Self, LocateError> {
         let root = real(root)?;
         let cache = Cache::new(cache_dir, &format!("tree {}", root.display()));
         let tree = WorkTree::new(&root);
@@ -49,7 +58,7 @@ impl Locator {
         }
         let mut index = match is_same {
             true => old,
-            false => refreshed(&old, files, &tree, &git, &tip)?,
+            false => refreshed(&old, files, &tree, progress, &git, &tip)?,
         };
         index.directories = directories;
         cache.store(&index);
@@ -79,7 +88,8 @@ impl Locator {
             return Ok(Self { index: old });
         }
         let (tree, listed) = CommitTree::read(&git, &tip)?;
-        let index = refreshed(&old, listed, &tree, &git, &tip)?;
+        let unseen = IndexProgress::default();
+        let index = refreshed(&old, listed, &tree, &unseen, &git, &tip)?;
         cache.store(&index);
         Ok(Self { index })
     }
@@ -123,12 +133,13 @@ fn refreshed(
     old: &Index,
     listed: Vec<Listed>,
     texts: &dyn Texts,
+    progress: &IndexProgress,
     git: &Git,
     tip: &str,
 ) -> Result<Index, LocateError> {
     let (history, index) = std::thread::scope(|scope| {
         let history = scope.spawn(|| past_of(git, tip, &old.history));
-        let index = old.refreshed(listed, texts);
+        let index = old.refreshed(listed, texts, progress);
         (history.join().unwrap_or_default(), index)
     });
     Ok(Index { history, ..index? })

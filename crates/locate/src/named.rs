@@ -5,11 +5,13 @@
 //! (`/home/me/app/src/login.ts`) all find `src/login.ts`, while `elsewhere/login.ts` finds nothing,
 //! because not even its last directory agrees.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     kind,
     report::{self, Line, Zone},
+    table::BuildIdentity,
+    words,
 };
 
 /// A name that fits more files than this names none of them. `index.ts` alone says nothing in a
@@ -33,9 +35,9 @@ pub(crate) enum Manner {
     Traced(u32),
 }
 
-/// The paths of a tree, by their base names.
-pub(crate) struct Names<'p> {
-    paths: Vec<&'p str>,
+/// The paths of a tree that the words of an instruction may name, by their base names.
+struct Names<'p> {
+    paths: &'p [&'p str],
     by_base: HashMap<&'p str, Vec<usize>>,
     /// Without a known extension: for names such as `src/auth/login`.
     by_stem: HashMap<&'p str, Vec<usize>>,
@@ -43,22 +45,46 @@ pub(crate) struct Names<'p> {
     by_directory: HashMap<&'p str, Vec<usize>>,
 }
 
+/// The files of `paths` that an instruction names, in its order, each once and in its best manner.
+/// What a program wrote to a log names nothing.
+pub(crate) fn names(paths: &[&str], instruction: &str) -> Vec<(usize, Manner)> {
+    let lines = report::lines(instruction);
+    Names::new(paths, &lines).in_lines(&lines)
+}
+
 impl<'p> Names<'p> {
-    pub(crate) fn new(paths: impl Iterator<Item = &'p str>) -> Self {
-        let paths: Vec<&str> = paths.collect();
+    /// A tree has many paths and an instruction few words, so only paths that one of them may mean
+    /// are kept.
+    fn new(paths: &'p [&'p str], lines: &[Line]) -> Self {
         let mut names = Self {
             paths,
             by_base: HashMap::new(),
             by_stem: HashMap::new(),
             by_directory: HashMap::new(),
         };
-        for (number, path) in names.paths.iter().enumerate() {
+        let wanted = last_names(lines);
+        let is_wanted = |name: &str| wanted.contains(&words::hash(name.as_bytes()));
+        for (number, path) in paths.iter().enumerate() {
             let base = base(path);
+            // Whether an ending is known takes longer than whether a word is there.
+            let short = base.bytes().rposition(|byte| byte == b'.');
+            let short = &base[..short.unwrap_or(base.len())];
+            let stands_for_directory = matches!(short, "__init__" | "mod" | "index" | "lib");
+            let (has_base, has_short) = (is_wanted(base), is_wanted(short));
+            if !has_base && !has_short && !stands_for_directory {
+                continue;
+            }
             let stem = stem(base);
-            names.by_base.entry(base).or_default().push(number);
-            names.by_stem.entry(stem).or_default().push(number);
-            if matches!(stem, "__init__" | "mod" | "index" | "lib")
+            if has_base {
+                names.by_base.entry(base).or_default().push(number);
+            }
+            if stem == short && has_short || stem == base && has_base {
+                names.by_stem.entry(stem).or_default().push(number);
+            }
+            if stands_for_directory
+                && stem == short
                 && let Some(directory) = path.rsplit('/').nth(1)
+                && is_wanted(directory)
             {
                 names
                     .by_directory
@@ -70,13 +96,10 @@ impl<'p> Names<'p> {
         names
     }
 
-    /// The files that an instruction names, in its order, each once and in its best manner. What a
-    /// program wrote to a log names nothing.
-    pub(crate) fn in_text(&self, instruction: &str) -> Vec<(usize, Manner)> {
+    fn in_lines(&self, lines: &[Line]) -> Vec<(usize, Manner)> {
         let mut found: Vec<(usize, Manner)> = Vec::new();
         let mut trace: Vec<(usize, bool)> = Vec::new();
-        let lines = report::lines(instruction);
-        for line in &lines {
+        for line in lines {
             if line.zone == Zone::Frame {
                 let is_python = line.text.contains("File \"");
                 let words = line.text.split(|c: char| !belongs(c));
@@ -223,12 +246,24 @@ impl<'p> Names<'p> {
 /// assert_eq!(found, ["src/auth/login.ts"]);
 /// ```
 pub fn named_paths<'p, P: AsRef<str>>(instruction: &str, paths: &'p [P]) -> Vec<&'p str> {
-    let names = Names::new(paths.iter().map(AsRef::as_ref));
-    let found = names.in_text(instruction).into_iter();
+    let paths: Vec<&str> = paths.iter().map(AsRef::as_ref).collect();
+    let found = names(&paths, instruction).into_iter();
     found
         .filter(|(_, manner)| *manner < Manner::Module)
-        .map(|(file, _)| names.paths[file])
+        .map(|(file, _)| paths[file])
         .collect()
+}
+
+/// The hashes of what may be the last name of a path or of a module, for each word of the lines.
+fn last_names(lines: &[Line]) -> HashSet<u64, BuildIdentity> {
+    let words = lines
+        .iter()
+        .flat_map(|line| line.text.split(|c| !belongs(c)));
+    let parts = words.map(trimmed).flat_map(|word| {
+        let path = word.split(['/', '\\']);
+        path.chain(word.split("::")).chain(word.split('.'))
+    });
+    parts.map(|part| words::hash(part.as_bytes())).collect()
 }
 
 fn note(found: &mut Vec<(usize, Manner)>, file: usize, manner: Manner) {
@@ -258,7 +293,9 @@ fn is_link_to_file(link: &str) -> bool {
 }
 
 fn base(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
+    let is_separator = |byte: u8| matches!(byte, b'/' | b'\\');
+    let from = path.bytes().rposition(is_separator);
+    &path[from.map_or(0, |at| at + 1)..]
 }
 
 fn stem(base: &str) -> &str {
@@ -349,13 +386,12 @@ mod tests {
 
     #[test]
     fn the_manner_tells_purpose_from_traces() {
-        let names = Names::new(TREE.iter().copied());
         let text = "login.ts breaks\nTraceback (most recent call last):\n\
             File \"/app/src/auth/session.ts\", line 9\n\
             File \"/usr/lib/django/db/models/query.py\", line 3\n\
             and web/session.ts, and login.ts again\n```\ncat Makefile\n```\n";
         assert_eq!(
-            names.in_text(text),
+            names(TREE, text),
             [
                 (2, Manner::Titled),
                 (1, Manner::Traced(0)),
@@ -386,7 +422,6 @@ mod tests {
             "sphinx/ext/autodoc/__init__.py",
             "query.py",
         ];
-        let names = Names::new(tree.iter().copied());
         for (text, expected) in [
             (
                 "title\ndjango.db.models.query.QuerySet.filter fails",
@@ -395,11 +430,8 @@ mod tests {
             ("title\nsphinx.ext.autodoc drops it", &[1]),
             ("title\nself.query is empty", &[]),
         ] {
-            let found: Vec<usize> = names
-                .in_text(text)
-                .into_iter()
-                .map(|(file, _)| file)
-                .collect();
+            let found = names(&tree, text).into_iter();
+            let found: Vec<usize> = found.map(|(file, _)| file).collect();
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -68,13 +68,14 @@ pub(crate) fn past(index: &Index, numbers: &Numbers, query: &Query, all: &mut [F
 
 /// How often files were changed together with the `first`, which are given with their scores: of
 /// the changes of such a file, the share that changed the other one too. One that changed a few
-/// times only proves little.
+/// times only proves little. Returns these files.
 pub(crate) fn together(
     index: &Index,
     numbers: &Numbers,
     first: &[(f32, usize)],
     all: &mut [FileEvidence],
-) {
+) -> Vec<usize> {
+    let mut found = Vec::new();
     for (score, seed) in first {
         let seed = words::hash(index.files[*seed].listed.path.as_bytes());
         let mut changes = 0.0;
@@ -90,9 +91,11 @@ pub(crate) fn together(
             // Once is no pattern.
             if let Some(number) = numbers.get(&file).filter(|_| count > 1.0) {
                 all[*number][Signal::Together] += score * count / (changes + FEW);
+                found.push(*number);
             }
         }
     }
+    found
 }
 
 /// How much each commit's message is like the query.

@@ -1,10 +1,10 @@
 //! Weighs the evidence: from an instruction to files in order, with reasons.
 
 use crate::{
-    evidence::{self, normalise},
+    evidence::{self, Hits, normalise},
     index::Index,
     mirrors,
-    named::{Manner, Names},
+    named::{Manner, names},
     neighbours, partners, past,
     query::Query,
     signal::{FileEvidence, FileStanding, Meant, Signal, Weights},
@@ -14,6 +14,8 @@ use crate::{
 const CANDIDATES: usize = 200;
 /// So many of the best are asked about others.
 const FIRST: usize = 5;
+/// What directories must say to count in full, as a share of what the strongest term says of texts.
+const DIRECTORY: f32 = 0.5;
 /// A reason is worth telling from this share of the score on.
 const TELLING: f32 = 0.08;
 
@@ -94,7 +96,8 @@ pub(crate) fn rank(index: &Index, instruction: &str, n: usize) -> Vec<Ranked> {
 /// The files for which most speaks, at least `n` if there are so many, in no order.
 ///
 /// Evidence that needs the text of files close by, or that the best files give to others, is looked
-/// for only among those that are ahead without it.
+/// for only among those that are ahead without it: all files are put in order once, and later only
+/// those for which something changed.
 pub(crate) fn candidates(index: &Index, instruction: &str, n: usize) -> Vec<Candidate> {
     let weights = Weights::default();
     let query = Query::read(instruction);
@@ -104,53 +107,82 @@ pub(crate) fn candidates(index: &Index, instruction: &str, n: usize) -> Vec<Cand
     evidence::lexical(index, &hits, &mut all);
     evidence::scopes(index, &query, &mut all);
     past::past(index, &numbers, &query, &mut all);
-    let mut standings: Vec<FileStanding> = index
-        .files
-        .iter()
-        .map(|file| FileStanding {
-            kind: file.summary.kind,
-            meant: match query.kinds.contains(&file.summary.kind) {
-                true => Meant::Kind,
-                false => Meant::Usual,
-            },
-        })
-        .collect();
-    name(index, instruction, &mut all, &mut standings);
-    for signal in [
-        Signal::Body,
-        Signal::Title,
-        Signal::Symbols,
-        Signal::Defines,
-        Signal::Directory,
-        Signal::Base,
-        Signal::Scope,
-        Signal::Similar,
-        Signal::Busy,
-        Signal::Recent,
-    ] {
-        normalise(&mut all, signal);
-    }
     partners::tested(index, &mut all);
-    normalise(&mut all, Signal::Tested);
-    let in_order = |all: &[FileEvidence]| in_order(&weights, all, &standings, CANDIDATES.max(n));
-    let close: Vec<usize> = in_order(&all).into_iter().map(|(_, file)| file).collect();
+    let mut standings = standings(index, &query);
+    name(index, instruction, &mut all, &mut standings);
+    let files: Vec<usize> = (0..all.len()).collect();
+    normalise(&mut all, &files, &WHOLE, &least(&hits));
+    let in_order = |files: &[usize], all: &[FileEvidence]| {
+        in_order(&weights, all, &standings, files, CANDIDATES.max(n))
+    };
+    let close = numbers_of(&in_order(&files, &all));
     evidence::windows(&hits, &close, &mut all);
-    normalise(&mut all, Signal::Window);
-    let order = in_order(&all);
+    normalise(
+        &mut all,
+        &close,
+        &[Signal::Window],
+        &FileEvidence::default(),
+    );
+    let order = in_order(&close, &all);
     let first = &order[..order.len().min(FIRST)];
     neighbours::mentioned(index, first, &order, &mut all);
     neighbours::siblings(index, &order, &mut all);
-    past::together(index, &numbers, first, &mut all);
-    for signal in [Signal::Mentioned, Signal::Siblings, Signal::Together] {
-        normalise(&mut all, signal);
-    }
-    mirrors::damp(index, &in_order(&all), &mut all);
+    let mut pool = past::together(index, &numbers, first, &mut all);
+    pool.extend(close);
+    pool.sort_unstable();
+    pool.dedup();
+    normalise(&mut all, &pool, &NEAR, &FileEvidence::default());
+    let order = in_order(&pool, &all);
+    mirrors::damp(index, &order, &mut all);
     let candidate = |(_, file): (f32, usize)| Candidate {
         path: index.files[file].listed.path.clone(),
         evidence: all[file],
         standing: standings[file],
     };
-    in_order(&all).into_iter().map(candidate).collect()
+    let order = in_order(&numbers_of(&order), &all);
+    order.into_iter().map(candidate).collect()
+}
+
+/// Evidence that any file may have and that has no scale of its own.
+const WHOLE: [Signal; 11] = [
+    Signal::Body,
+    Signal::Title,
+    Signal::Symbols,
+    Signal::Defines,
+    Signal::Directory,
+    Signal::Base,
+    Signal::Scope,
+    Signal::Similar,
+    Signal::Busy,
+    Signal::Recent,
+    Signal::Tested,
+];
+/// Evidence that the best files give to others.
+const NEAR: [Signal; 3] = [Signal::Mentioned, Signal::Siblings, Signal::Together];
+
+/// Words of directories that half of the files have, and a scope that all have, say little even
+/// where no others are met.
+fn least(hits: &[Hits]) -> FileEvidence {
+    let mut least = FileEvidence::default();
+    least[Signal::Directory] = DIRECTORY * evidence::strongest(hits);
+    least[Signal::Scope] = 1.0;
+    least
+}
+
+fn numbers_of(order: &[(f32, usize)]) -> Vec<usize> {
+    order.iter().map(|(_, file)| *file).collect()
+}
+
+fn standings(index: &Index, query: &Query) -> Vec<FileStanding> {
+    let standing = |kind| FileStanding {
+        kind,
+        meant: match query.kinds.contains(&kind) {
+            true => Meant::Kind,
+            false => Meant::Usual,
+        },
+    };
+    let files = index.files.iter();
+    files.map(|file| standing(file.summary.kind)).collect()
 }
 
 /// Marks the files that the instruction names.
@@ -160,8 +192,9 @@ fn name(
     all: &mut [FileEvidence],
     standings: &mut [FileStanding],
 ) {
-    let names = Names::new(index.files.iter().map(|file| file.listed.path.as_str()));
-    for (file, manner) in names.in_text(instruction) {
+    let files = index.files.iter();
+    let paths: Vec<&str> = files.map(|file| file.listed.path.as_str()).collect();
+    for (file, manner) in names(&paths, instruction) {
         let (signal, strength) = match manner {
             Manner::Titled => {
                 standings[file].meant = Meant::File;
@@ -178,25 +211,25 @@ fn name(
     }
 }
 
-/// Files for which something speaks with their scores, the best first, then by path. Being changed
-/// often or lately, or close to others, alone makes no file a candidate.
+/// Those of the files for which something speaks with their scores, the best `n` in order, then by
+/// path. Being changed often or lately, or close to others, alone makes no file a candidate.
 fn in_order(
     weights: &Weights,
     all: &[FileEvidence],
     standings: &[FileStanding],
+    files: &[usize],
     n: usize,
 ) -> Vec<(f32, usize)> {
-    let speaks = |one: &FileEvidence| {
-        let telling = Signal::ALL.iter().filter(|one| one.reason().is_some());
-        telling.map(|signal| one[*signal]).sum::<f32>() > 0.0
-    };
-    let mut order: Vec<(f32, usize)> = all
+    let mut order: Vec<(f32, usize)> = files
         .iter()
-        .enumerate()
-        .filter(|(_, one)| speaks(one))
-        .map(|(file, one)| (weights.score(one, standings[file]), file))
+        .filter(|file| all[**file].speaks())
+        .map(|file| (weights.score(&all[*file], standings[*file]), *file))
         .collect();
-    order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    order.truncate(n);
+    let better = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    if order.len() > n {
+        order.select_nth_unstable_by(n, better);
+        order.truncate(n);
+    }
+    order.sort_unstable_by(better);
     order
 }

@@ -74,7 +74,7 @@ impl Signal {
     ];
 
     /// The reason that it counts for; some only order files for which others speak.
-    pub(crate) fn reason(self) -> Option<Reason> {
+    pub(crate) const fn reason(self) -> Option<Reason> {
         Some(match self {
             Self::Written | Self::Coded => Reason::Named,
             Self::Symbols | Self::Defines => Reason::Symbol,
@@ -92,10 +92,44 @@ impl Signal {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct FileEvidence([f32; Signal::COUNT]);
 
+/// The kinds of evidence that have a reason.
+const TELLING: [bool; Signal::COUNT] = {
+    let mut telling = [false; Signal::COUNT];
+    let mut number = 0;
+    while number < Signal::COUNT {
+        telling[number] = Signal::ALL[number].reason().is_some();
+        number += 1;
+    }
+    telling
+};
+
 impl FileEvidence {
+    /// The same of each kind.
+    pub(crate) fn even(much: f32) -> Self {
+        Self([much; Signal::COUNT])
+    }
+
     /// Makes all of it weaker or stronger.
     pub(crate) fn scale(&mut self, factor: f32) {
         self.0.iter_mut().for_each(|one| *one *= factor);
+    }
+
+    /// Makes each kind as much weaker or stronger as its factor says.
+    pub(crate) fn multiply(&mut self, factors: &Self) {
+        let both = self.0.iter_mut().zip(&factors.0);
+        both.for_each(|(one, factor)| *one *= factor);
+    }
+
+    /// Takes of each kind the larger one.
+    pub(crate) fn raise_to(&mut self, other: &Self) {
+        let both = self.0.iter_mut().zip(&other.0);
+        both.for_each(|(one, other)| *one = one.max(*other));
+    }
+
+    /// Whether there is anything that makes the file a candidate.
+    pub(crate) fn speaks(&self) -> bool {
+        let mut telling = self.0.iter().zip(TELLING);
+        telling.any(|(much, is_telling)| is_telling && *much > 0.0)
     }
 }
 
@@ -137,22 +171,22 @@ impl Default for Weights {
 }
 
 /// Chosen by `cargo xtask eval locate --cross-validate` on issues and commit messages of 55
-/// repositories with known fixes, and rounded: on repositories that had no part in the choice, they
-/// do about as well as on those that had. The text has the weight to which the others are chosen.
+/// repositories with known fixes: on repositories that had no part in the choice, they do about as
+/// well as on those that had. The text has the weight to which the others are chosen.
 const SIGNALS: [(Signal, f32); Signal::COUNT] = [
     (Signal::Body, 0.6),
-    (Signal::Title, 0.9),
+    (Signal::Title, 1.0),
     (Signal::Window, 0.4),
     (Signal::Symbols, 0.3),
-    (Signal::Defines, 0.3),
-    (Signal::Directory, 0.35),
+    (Signal::Defines, 0.2),
+    (Signal::Directory, 0.4),
     (Signal::Base, 0.6),
-    (Signal::Scope, 0.25),
+    (Signal::Scope, 0.2),
     (Signal::Written, 2.0),
-    (Signal::Coded, 0.2),
+    (Signal::Coded, 0.3),
     (Signal::Module, 0.6),
     (Signal::Traced, 0.8),
-    (Signal::Similar, 0.35),
+    (Signal::Similar, 0.3),
     (Signal::Busy, 0.15),
     (Signal::Recent, 0.3),
     (Signal::Tested, 0.2),
@@ -164,8 +198,8 @@ const SIGNALS: [(Signal, f32); Signal::COUNT] = [
 /// Most instructions are about source; the rest counts when they speak of it.
 const KINDS: [(FileKind, f32); FileKind::ALL.len()] = [
     (FileKind::Source, 1.0),
-    (FileKind::Data, 0.45),
-    (FileKind::Test, 0.2),
+    (FileKind::Data, 0.65),
+    (FileKind::Test, 0.15),
     (FileKind::Docs, 0.2),
     (FileKind::Generated, 0.3),
     (FileKind::Lock, 0.1),

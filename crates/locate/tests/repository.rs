@@ -10,7 +10,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use codespar_locate::{LocateError, Locator, Reason};
+use codespar_locate::{FilesRead, IndexProgress, LocateError, Locator, Reason};
 use tempfile::TempDir;
 
 const INSTRUCTION: &str = "fix the auth timeout: sessions expire too fast";
@@ -93,6 +93,27 @@ fn paths(locator: &Locator) -> Vec<&str> {
 fn ranked(locator: &Locator, instruction: &str) -> Vec<String> {
     let ranked = locator.rank(instruction, 5);
     ranked.into_iter().map(|ranked| ranked.path).collect()
+}
+
+#[test]
+fn files_are_counted_as_they_are_read() {
+    let repository = Repository::new();
+    let cache = repository.cache.path();
+    let count = || {
+        let progress = IndexProgress::default();
+        assert_eq!(progress.files(), None);
+        let locator = Locator::open_counted(repository.path(), Some(cache), &progress).unwrap();
+        (progress.files(), locator.paths().count())
+    };
+    let of = |read: usize| {
+        let expected = read;
+        Some(FilesRead { read, expected })
+    };
+    let (cold, all) = count();
+    assert_eq!(cold, of(all));
+    assert_eq!(count(), (None, all));
+    fs::write(repository.path().join("one-more.txt"), "more").unwrap();
+    assert_eq!(count(), (of(1), all + 1));
 }
 
 #[test]

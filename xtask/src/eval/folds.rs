@@ -2,9 +2,10 @@
 //!
 //! Cases of one repository resemble each other, so a repository is never on both sides. What comes
 //! out says how well the way of choosing weights does on repositories that had no part in it, which
-//! the recall with weights chosen on all of them does not.
+//! the recall with weights chosen on all of them does not. Data sets differ more than repositories
+//! do, in length and manner of what is said, so each is also scored with what the others choose.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use codespar_locate::{
     FileKind,
@@ -102,44 +103,65 @@ impl Weighable {
     }
 }
 
-/// What cross-validation found, in words.
+/// What cross-validation found, in words: over parts of the repositories, then over data sets.
 pub(super) fn report(cases: &[Weighable]) -> String {
     let folds = folds(cases);
     let mut lines = vec![format!(
         "cross-validated: weights chosen on {} of {FOLDS} parts, scored on the other",
         FOLDS - 1
     )];
-    lines.push(score::heading());
-    let mut shares: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
-    let chosen: Vec<Weights> = std::thread::scope(|scope| {
-        let choices: Vec<_> = (0..FOLDS)
-            .map(|fold| {
-                let others = cases
-                    .iter()
-                    .filter(|case| folds[case.repo.as_str()] != fold);
-                let others: Vec<&Weighable> = others.collect();
-                scope.spawn(move || choose(&others))
-            })
-            .collect();
-        let chosen = choices.into_iter().map(|choice| choice.join());
-        chosen.map(Result::unwrap_or_default).collect()
-    });
-    for case in cases {
-        let weights = &chosen[folds[case.repo.as_str()]];
-        let recall = case.recall(weights);
-        for name in [case.dataset.as_str(), "all"] {
-            shares.entry(name).or_default().push(recall);
-        }
-    }
-    let all = shares.remove("all").unwrap_or_default();
-    let sets = shares.iter().map(|(name, shares)| (*name, shares));
-    lines.extend(sets.map(|(name, shares)| score::line(name, shares)));
-    lines.push(score::line("all", &all));
+    let fold = |case: &Weighable| folds[case.repo.as_str()];
+    let chosen = held_out(cases, fold);
+    lines.extend(recall(cases, |case| &chosen[&fold(case)]));
+    lines.push(String::new());
+    lines.push("weights chosen on the other data sets".to_owned());
+    let of_others = held_out(cases, |case| case.dataset.as_str());
+    lines.extend(recall(cases, |case| &of_others[case.dataset.as_str()]));
     lines.push(String::new());
     lines.push("weights chosen on all repositories, and the range over the parts".to_owned());
     let final_choice = choose(&cases.iter().collect::<Vec<_>>());
-    lines.extend(table(&final_choice, &chosen));
+    let parts: Vec<Weights> = chosen.into_values().collect();
+    lines.extend(table(&final_choice, &parts));
     lines.join("\n")
+}
+
+/// For each part of the cases the weights that all the others choose.
+fn held_out<'c, P: Ord + Copy + Send + Sync>(
+    cases: &'c [Weighable],
+    part: impl Fn(&'c Weighable) -> P + Sync,
+) -> BTreeMap<P, Weights> {
+    let parts: BTreeSet<P> = cases.iter().map(&part).collect();
+    std::thread::scope(|scope| {
+        let part = &part;
+        let choices: Vec<_> = parts
+            .into_iter()
+            .map(|held| {
+                let others = cases.iter().filter(move |case| part(case) != held);
+                let others: Vec<&Weighable> = others.collect();
+                (held, scope.spawn(move || choose(&others)))
+            })
+            .collect();
+        let choices = choices.into_iter();
+        choices
+            .map(|(held, choice)| (held, choice.join().unwrap_or_default()))
+            .collect()
+    })
+}
+
+/// A table of recall, each case ranked with the weights for it.
+fn recall<'w>(cases: &[Weighable], weights: impl Fn(&Weighable) -> &'w Weights) -> Vec<String> {
+    let mut shares: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for case in cases {
+        let recall = case.recall(weights(case));
+        shares.entry(&case.dataset).or_default().push(recall);
+        all.push(recall);
+    }
+    let mut lines = vec![score::heading()];
+    let sets = shares.iter();
+    lines.extend(sets.map(|(name, shares)| score::line(name, shares)));
+    lines.push(score::line("all", &all));
+    lines
 }
 
 /// Which part each repository belongs to: the largest first, each to the part with fewest cases.

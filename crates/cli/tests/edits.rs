@@ -91,6 +91,31 @@ fn lines_that_grep_showed_are_edited_like_read_ones() {
 }
 
 #[test]
+fn a_resumed_agent_knows_the_lines_that_grep_showed_as_long_as_they_are_the_same() {
+    let grep = json!({"pattern": "one|five", "output_mode": "content", "-C": 1});
+    let text = "{\n\tone();\n\ttwo();\n}\n\tthree();\n\tfour();\n\tfive();\n";
+    let bench = Bench::new(Script::of([
+        Turn::tool("Grep", &grep),
+        Turn::text("found"),
+        edit("  one();\n  two();", "  1();\n  two();"),
+        edit("  four();\n  five();", "  4();\n  5();"),
+        Turn::text("done"),
+    ]));
+    bench.file("a.txt", text);
+    let first = bench.run(&["-p", "go", "--output-format", "json"]);
+    let id = common::parsed(&first.stdout)["session_id"].clone();
+    let changed = text.replace("five", "5");
+    bench.file("a.txt", &changed);
+    let resume = ["-p", "on", "--resume", id.as_str().unwrap()];
+    bench.run(&[&resume[..], &MAY_WRITE].concat());
+    let results = results(&bench, "go");
+    assert!(results[1].starts_with("Edited a.txt"), "{results:?}");
+    assert!(!results[2].starts_with("Edited a.txt"), "{results:?}");
+    let after = fs::read_to_string(bench.work().join("a.txt")).unwrap();
+    assert_eq!(after, changed.replace("one", "1"));
+}
+
+#[test]
 fn what_may_not_be_read_is_not_edited_either() {
     let bench = Bench::new(Script::of([edit("one", "1"), Turn::text("done")]));
     bench.file("a.txt", "one\nsecret\n");

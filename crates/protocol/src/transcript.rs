@@ -97,7 +97,19 @@ pub enum EntryBody {
 pub struct SeenFile {
     /// Absolute, without links.
     pub path: String,
-    /// A hash of its content.
+    /// A hash of its content; empty if it was not read, and only `lines` of it were shown.
+    pub content: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<SeenLines>,
+}
+
+/// Neighbouring lines of a file that a search showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenLines {
+    /// The number of the first, from 1.
+    pub first: usize,
+    pub count: usize,
+    /// A hash of their content.
     pub content: String,
 }
 

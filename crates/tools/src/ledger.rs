@@ -9,10 +9,11 @@
 //! they were. Neither makes the file a read one.
 //!
 //! The records survive a restart by way of the transcript ([`FileLedger::seen`],
-//! [`FileLedger::restore`]), single lines excepted. They are per agent: what one has read, another has not.
+//! [`FileLedger::take_shown`], [`FileLedger::restore`]). They are per agent: what one has read,
+//! another has not.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fs::Metadata,
     hash::{DefaultHasher, Hasher},
     ops::Range,
@@ -21,7 +22,7 @@ use std::{
     sync::Arc,
 };
 
-use codespar_protocol::SeenFile;
+use codespar_protocol::{SeenFile, SeenLines};
 use parking_lot::Mutex;
 
 /// Larger files are told apart by size, time and inode alone. It is also the largest file that Edit
@@ -37,10 +38,24 @@ struct Records {
     files: HashMap<PathBuf, Seen>,
     /// Of files that were not read: hashes of single lines by their number, from 1.
     lines: HashMap<PathBuf, HashMap<usize, u128>>,
+    /// Those of them that no transcript has yet.
+    new_lines: BTreeMap<PathBuf, BTreeMap<usize, u128>>,
+    /// What an earlier process showed, as its transcript has it.
+    earlier: HashMap<PathBuf, Vec<Run>>,
+}
+
+/// Neighbouring lines, told by one hash: that of the hashes of the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    first: usize,
+    count: usize,
+    hash: u128,
 }
 
 /// Lines of one file that are remembered.
 const MOST_LINES: usize = 5_000;
+/// Runs of lines that one result records, of all files, and that are remembered of one file.
+const MOST_RUNS: usize = 500;
 
 /// Why a file may not be overwritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -81,7 +96,7 @@ impl FileLedger {
             None => Seen::of_long(metadata),
         };
         let mut records = self.0.lock();
-        records.lines.remove(path);
+        records.forget_lines(path);
         records.files.insert(path.to_owned(), seen);
     }
 
@@ -94,28 +109,59 @@ impl FileLedger {
         if let Some(lines) = records.lines.get_mut(path)
             && lines.len() < MOST_LINES
         {
-            lines.insert(number, hash_of(line.as_bytes()));
+            let hash = hash_of(line.as_bytes());
+            lines.insert(number, hash);
+            let new = records.new_lines.entry(path.to_owned()).or_default();
+            new.insert(number, hash);
         }
     }
 
     /// Whether each of these lines of a text, numbered from 1, was shown as it is there.
     pub(crate) fn has_shown(&self, path: &Path, text: &str, lines: Range<usize>) -> bool {
         let records = self.0.lock();
-        let Some(shown) = records.lines.get(path) else {
-            return false;
-        };
+        let now = records.lines.get(path);
+        let earlier = records.earlier.get(path).into_iter().flatten();
+        let earlier: Vec<&Run> = earlier.filter(|run| run.is_in(text)).collect();
         let (first, count) = (lines.start, lines.len());
         let there = text.lines().skip(first.saturating_sub(1)).take(count);
-        let is_shown =
-            |(number, line): &(usize, &str)| shown.get(number) == Some(&hash_of(line.as_bytes()));
+        let is_shown = |(number, line): &(usize, &str)| {
+            let mut earlier = earlier.iter();
+            let known = now.and_then(|lines| lines.get(number));
+            known == Some(&hash_of(line.as_bytes())) || earlier.any(|run| run.has(*number))
+        };
         count > 0 && (first..).zip(there).filter(is_shown).count() == count
+    }
+
+    /// The lines that were shown since this was last asked, for the transcript. A file that was read
+    /// meanwhile needs none. Past a bound they are left out: whoever resumes reads the file.
+    pub fn take_shown(&self) -> Vec<SeenFile> {
+        let mut records = self.0.lock();
+        let new = std::mem::take(&mut records.new_lines);
+        let mut left = MOST_RUNS;
+        let mut files = Vec::new();
+        for (path, lines) in new {
+            let Some(path) = path.to_str() else {
+                continue;
+            };
+            let runs = Run::all(&lines);
+            let lines: Vec<SeenLines> = runs.iter().take(left).map(Run::seen).collect();
+            left -= lines.len();
+            if !lines.is_empty() {
+                files.push(SeenFile {
+                    path: path.to_owned(),
+                    content: String::new(),
+                    lines,
+                });
+            }
+        }
+        files
     }
 
     /// The file counts as unread again.
     pub(crate) fn forget(&self, path: &Path) {
         let mut records = self.0.lock();
         records.files.remove(path);
-        records.lines.remove(path);
+        records.forget_lines(path);
     }
 
     /// A file as it was seen, for the transcript. A file too long to hash is not kept: whoever
@@ -125,6 +171,7 @@ impl FileLedger {
             Seen::Content(hash) => Some(SeenFile {
                 path: path.to_str()?.to_owned(),
                 content: format!("{hash:032x}"),
+                lines: Vec::new(),
             }),
             Seen::Stat { .. } => None,
         }
@@ -133,11 +180,23 @@ impl FileLedger {
     /// Remembers what an earlier process recorded. A file that was changed since is found out like
     /// any other.
     pub fn restore(&self, files: &[SeenFile]) {
-        let known = files.iter().filter_map(|file| {
-            let hash = u128::from_str_radix(&file.content, 16).ok()?;
-            Some((PathBuf::from(&file.path), Seen::Content(hash)))
-        });
-        self.0.lock().files.extend(known);
+        let mut records = self.0.lock();
+        for file in files {
+            let path = PathBuf::from(&file.path);
+            match u128::from_str_radix(&file.content, 16) {
+                Ok(hash) => {
+                    records.forget_lines(&path);
+                    records.files.insert(path, Seen::Content(hash));
+                }
+                Err(_) => {
+                    let runs = records.earlier.entry(path).or_default();
+                    runs.extend(file.lines.iter().filter_map(Run::restored));
+                    // The newest are most like the file as it is.
+                    let old = runs.len().saturating_sub(MOST_RUNS);
+                    runs.drain(..old);
+                }
+            }
+        }
     }
 
     /// Checks that the file, now with this content, is as it was seen. A file that was only
@@ -172,6 +231,63 @@ impl FileLedger {
         paths.sort_unstable();
         paths
     }
+}
+
+impl Records {
+    fn forget_lines(&mut self, path: &Path) {
+        self.lines.remove(path);
+        self.new_lines.remove(path);
+        self.earlier.remove(path);
+    }
+}
+
+impl Run {
+    /// Lines by their numbers, neighbours together.
+    fn all(lines: &BTreeMap<usize, u128>) -> Vec<Self> {
+        let numbers: Vec<usize> = lines.keys().copied().collect();
+        let runs = numbers.chunk_by(|one, next| one + 1 == *next);
+        runs.map(|run| Self {
+            first: run[0],
+            count: run.len(),
+            hash: joined(run.iter().map(|number| lines[number])),
+        })
+        .collect()
+    }
+
+    fn seen(&self) -> SeenLines {
+        SeenLines {
+            first: self.first,
+            count: self.count,
+            content: format!("{:032x}", self.hash),
+        }
+    }
+
+    fn restored(lines: &SeenLines) -> Option<Self> {
+        Some(Self {
+            first: lines.first,
+            count: lines.count,
+            hash: u128::from_str_radix(&lines.content, 16).ok()?,
+        })
+    }
+
+    /// Whether the lines of a text are still these.
+    fn is_in(&self, text: &str) -> bool {
+        let lines = text.lines().skip(self.first.saturating_sub(1));
+        let lines: Vec<&str> = lines.take(self.count).collect();
+        lines.len() == self.count
+            && joined(lines.iter().map(|line| hash_of(line.as_bytes()))) == self.hash
+    }
+
+    fn has(&self, number: usize) -> bool {
+        number >= self.first && number - self.first < self.count
+    }
+}
+
+/// One hash for several.
+fn joined(hashes: impl Iterator<Item = u128>) -> u128 {
+    let mut all = ContentHash::default();
+    hashes.for_each(|hash| all.update(&hash.to_le_bytes()));
+    all.finish()
 }
 
 impl Seen {
@@ -263,6 +379,50 @@ mod tests {
         assert!(!ledger.has_read(path));
         ledger.forget(path);
         assert!(!ledger.has_shown(path, "one\ntwo\nthree\n", 2..4));
+    }
+
+    #[test]
+    fn lines_that_an_earlier_process_showed_count_as_long_as_they_are_the_same() {
+        let (earlier, path) = (FileLedger::default(), Path::new("/a.txt"));
+        for (number, line) in [(2, "two"), (3, "three"), (5, "five")] {
+            earlier.record_line(path, number, line);
+        }
+        let kept = earlier.take_shown();
+        assert_eq!(kept.len(), 1);
+        assert_eq!(
+            kept[0]
+                .lines
+                .iter()
+                .map(|run| (run.first, run.count))
+                .collect::<Vec<_>>(),
+            [(2, 2), (5, 1)]
+        );
+        assert_eq!(earlier.take_shown(), []);
+        let ledger = FileLedger::default();
+        ledger.restore(&kept);
+        let text = "one\ntwo\nthree\nfour\nfive\n";
+        let shown = |text: &str, lines| ledger.has_shown(path, text, lines);
+        assert!(shown(text, 2..4) && shown(text, 3..4) && shown(text, 5..6));
+        assert!(!shown(text, 2..5) && !shown(text, 1..2));
+        assert!(!shown(&text.replace("two", "2"), 2..4));
+        // Together with what is shown now.
+        ledger.record_line(path, 4, "four");
+        assert!(shown(text, 2..6) && !ledger.has_read(path));
+        // What was read later is known by its content.
+        let read = SeenFile {
+            path: "/a.txt".to_owned(),
+            content: "0".repeat(32),
+            lines: Vec::new(),
+        };
+        ledger.restore(&[read]);
+        assert!(!shown(text, 2..4) && ledger.has_read(path));
+    }
+
+    #[test]
+    fn a_result_records_so_many_lines_and_no_more() {
+        let (ledger, path) = (FileLedger::default(), Path::new("/a.txt"));
+        (1..2_000).for_each(|number| ledger.record_line(path, number * 2, "x"));
+        assert_eq!(ledger.take_shown()[0].lines.len(), MOST_RUNS);
     }
 
     #[test]

@@ -1,0 +1,375 @@
+//! Committed lines above, a live region below them that is redrawn.
+//!
+//! A committed line is written once and belongs to the terminal from then on: it scrolls into the
+//! scrollback, can be copied and searched, and is never touched again. The live region stands
+//! directly below the last one. All movement is relative to the cursor, so nothing is ever asked
+//! of the terminal:
+//!
+//! ```text
+//! line 41                            line 41
+//! line 42                            line 42
+//! ┌ region ┐   line feeds at the     line 43        written where `CSI L` made room,
+//! └────────┘   last row make room    ┌ region ┐     the region is moved, not redrawn
+//!              below the region      └────────┘
+//! ```
+
+mod committed;
+mod links;
+mod pen;
+mod region;
+mod sgr;
+
+use std::{
+    io::{self, Write},
+    time::{Duration, Instant},
+};
+
+use ratatui_core::{
+    buffer::Buffer,
+    layout::{Position, Rect, Size},
+};
+
+use self::{committed::Prepared, pen::Pen, region::Region};
+use crate::wrap::OutputLine;
+
+const SYNCHRONISED: &str = "\x1b[?2026h";
+const SYNCHRONISED_END: &str = "\x1b[?2026l";
+
+/// A draw of many lines is written in parts of about this size, so that its memory is bounded.
+const LARGEST_WRITE: usize = 1 << 20;
+
+/// What the terminal does with its rows when its width changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reflow {
+    /// Rows that do not fit go on in the next one.
+    Yes,
+    /// As `Yes`, but one row is cut, that of the cursor, and the cursor does not stay in its row:
+    /// as xterm.js does it. It can be followed over one resize, so draw after each.
+    XtermJs,
+    /// Rows that do not fit are cut.
+    No,
+}
+
+/// When a program learns of a resize.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SizeNews {
+    /// With the resize.
+    #[default]
+    AtOnce,
+    /// Up to some hundred milliseconds after it (tmux). Until then frames are drawn for a width
+    /// that the terminal has no longer. So committed lines are written below an erased live region,
+    /// where it does not matter how the terminal wraps them, and a frame that was drawn just before
+    /// the news is taken for cut and not for wrapped: a piece of it may stay, but no line is lost.
+    Late,
+}
+
+/// Frames that are younger may have been drawn after a resize that is learned of late.
+const LATE: Duration = Duration::from_millis(500);
+
+/// What is written besides text and style.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Web addresses in committed lines are links (OSC 8).
+    pub links: bool,
+    /// Messages are marked (OSC 133).
+    pub marks: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            links: true,
+            marks: true,
+        }
+    }
+}
+
+/// Whether the terminal is ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The cursor is at the beginning of a row; nothing is known of that row and those below.
+    Fresh,
+    Drawn,
+    /// The size changed since the last draw.
+    Resized,
+    /// It changed more than once: terminals differ in where that leaves the cursor.
+    ResizedAgain,
+    /// Another program writes to the terminal.
+    Suspended,
+}
+
+/// Paints one terminal. The caller must not write to it by other means, except while suspended.
+pub struct Painter<W: Write> {
+    out: W,
+    size: Size,
+    /// Of the last draw.
+    drawn: Size,
+    reflow: Reflow,
+    size_news: SizeNews,
+    drawn_at: Option<Instant>,
+    options: Options,
+    state: State,
+    queue: Vec<OutputLine>,
+    region: Region,
+    /// Of the terminal's cursor in the region: row and column.
+    cursor: (u16, u16),
+    is_cursor_shown: bool,
+    bytes_written: u64,
+}
+
+impl<W: Write> Painter<W> {
+    /// The cursor of the terminal is at the beginning of a row.
+    pub fn new(out: W, size: Size, reflow: Reflow) -> Self {
+        Self {
+            out,
+            size,
+            drawn: size,
+            reflow,
+            size_news: SizeNews::default(),
+            drawn_at: None,
+            options: Options::default(),
+            state: State::Fresh,
+            queue: Vec::new(),
+            region: Region::default(),
+            cursor: (0, 0),
+            is_cursor_shown: true,
+            bytes_written: 0,
+        }
+    }
+
+    #[must_use]
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Since the beginning, for measurements.
+    pub fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    /// Once the terminal said what it is.
+    pub fn set_reflow(&mut self, reflow: Reflow) {
+        self.reflow = reflow;
+    }
+
+    pub fn set_size_news(&mut self, size_news: SizeNews) {
+        self.size_news = size_news;
+    }
+
+    /// Finished lines; the next draw writes them, each once.
+    pub fn commit(&mut self, lines: &[OutputLine]) {
+        self.queue.extend_from_slice(lines);
+    }
+
+    /// Writes the committed lines and makes the live region show a frame, with the cursor at a
+    /// position in it or hidden. Nothing is written if nothing changed. While suspended this does
+    /// nothing.
+    ///
+    /// Ask the terminal for its size before: what was wrapped for another width is in disorder
+    /// until the next resize.
+    pub fn draw(&mut self, frame: &Buffer, cursor: Option<Position>) -> io::Result<()> {
+        if self.state == State::Suspended {
+            return Ok(());
+        }
+        let hidden = frame.area.height.saturating_sub(self.size.height);
+        let height = frame.area.height - hidden;
+        let is_shown = cursor.is_some();
+        let cursor = match cursor {
+            Some(at) if height > 0 => (
+                at.y.saturating_sub(hidden).min(height - 1),
+                at.x.min(self.size.width.saturating_sub(1)),
+            ),
+            // A hidden one where it is known best after a resize.
+            _ if self.reflow == Reflow::XtermJs => (height.saturating_sub(1), 0),
+            _ => (0, 0),
+        };
+        let region = Region::of(frame, self.size, cursor);
+        let before = self.bytes_written;
+        let mut pen = Pen::at(self.size.width, self.cursor.0, self.cursor.1);
+        pen.sequence(SYNCHRONISED);
+        self.begin(&region, &mut pen);
+        self.shrink(region.height(), &mut pen);
+        self.write_committed(&mut pen)?;
+        self.grow(region.height(), &mut pen);
+        region.paint(&self.region, &mut pen);
+        pen.go(cursor.0, cursor.1);
+        if self.is_cursor_shown != is_shown {
+            pen.sequence(if is_shown { "\x1b[?25h" } else { "\x1b[?25l" });
+        }
+        self.region = region;
+        self.drawn = self.size;
+        self.cursor = cursor;
+        self.is_cursor_shown = is_shown;
+        let has_changed = pen.bytes.len() > SYNCHRONISED.len() || self.bytes_written > before;
+        if !has_changed {
+            return Ok(());
+        }
+        self.drawn_at = Some(Instant::now());
+        pen.sequence(SYNCHRONISED_END);
+        self.write(&pen.bytes)?;
+        self.out.flush()
+    }
+
+    /// The terminal was resized. What it did to the live region is put right by the next draw,
+    /// which should come before another resize.
+    pub fn resize(&mut self, size: Size) {
+        if size != self.size {
+            self.state = match self.state {
+                State::Drawn => State::Resized,
+                State::Resized => State::ResizedAgain,
+                other => other,
+            };
+        }
+        self.size = size;
+    }
+
+    /// Writes what was committed and erases the live region: the cursor is at the beginning of
+    /// the row below the last committed line, and the terminal is another program's.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        let nothing = Buffer::empty(Rect::new(0, 0, self.size.width, 0));
+        self.draw(&nothing, Some(Position::ORIGIN))?;
+        self.state = State::Suspended;
+        Ok(())
+    }
+
+    /// The terminal is ours again, with the cursor at the beginning of a row; the next draw
+    /// paints everything.
+    pub fn resume(&mut self) {
+        if self.state == State::Suspended {
+            self.state = State::Fresh;
+        }
+    }
+
+    /// As [`Painter::suspend`], for good.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.suspend()
+    }
+
+    /// Makes the rows of the terminal what `self.region` says: after a resize that is nothing.
+    fn begin(&mut self, next: &Region, pen: &mut Pen) {
+        let is_nothing_there = self.region.height() == 0;
+        if is_nothing_there && next.height() == 0 && self.queue.is_empty() {
+            return;
+        }
+        match self.state {
+            State::Drawn | State::Suspended => return,
+            State::Fresh => pen.erase_from_here(),
+            State::Resized | State::ResizedAgain if is_nothing_there => pen.sequence("\r"),
+            State::Resized | State::ResizedAgain => {
+                let sizes = (self.drawn, self.size);
+                let above = self
+                    .region
+                    .rows_above(self.cursor, sizes, self.reflow_now());
+                pen.sequence("\r");
+                pen.control(above, 'A');
+                pen.is_at_origin();
+                pen.erase_from_here();
+                self.region.truncate(0);
+            }
+        }
+        self.state = State::Drawn;
+    }
+
+    /// How the terminal treated the frame that it shows.
+    fn reflow_now(&self) -> Reflow {
+        let is_young = self.drawn_at.is_some_and(|at| at.elapsed() < LATE);
+        match (self.size_news, self.state) {
+            (SizeNews::Late, _) if is_young => Reflow::No,
+            // Too few rows up leave a piece of the region, too many erase a line.
+            (_, State::ResizedAgain) => Reflow::No,
+            _ => self.reflow,
+        }
+    }
+
+    fn shrink(&mut self, height: u16, pen: &mut Pen) {
+        if height >= self.region.height() {
+            return;
+        }
+        pen.go(height, 0);
+        match height {
+            0 => pen.erase_from_here(),
+            _ => pen.sequence("\x1b[J"),
+        }
+        self.region.truncate(height);
+    }
+
+    fn write_committed(&mut self, pen: &mut Pen) -> io::Result<()> {
+        if self.queue.is_empty() {
+            return Ok(());
+        }
+        let queue = std::mem::take(&mut self.queue);
+        let (columns, options) = (self.size.width, self.options);
+        let mut lines = queue
+            .iter()
+            .map(|line| Prepared::of(line, columns, options));
+        let height = usize::from(self.region.height());
+        if height == 0 || self.size_news == SizeNews::Late {
+            pen.go(0, 0);
+            if height > 0 {
+                pen.erase_from_here();
+                self.region.truncate(0);
+            }
+            return self.write_plainly(lines, pen);
+        }
+        // As many as can be inserted without losing rows of the region or of themselves.
+        let room = usize::from(self.size.height).saturating_sub(height);
+        let mut rows = 0;
+        let mut first = Vec::new();
+        for line in lines.by_ref() {
+            rows += line.height();
+            first.push(line);
+            if rows > room {
+                pen.go(0, 0);
+                pen.erase_from_here();
+                self.region.truncate(0);
+                return self.write_plainly(first.into_iter().chain(lines), pen);
+            }
+        }
+        pen.go(self.region.height() - 1, 0);
+        pen.down_scrolling(rows);
+        pen.go(0, 0);
+        pen.control(rows, 'L');
+        for line in first {
+            line.write(pen);
+        }
+        pen.is_at_origin();
+        Ok(())
+    }
+
+    /// There is no live region: the terminal scrolls as for any program.
+    fn write_plainly(
+        &mut self,
+        lines: impl Iterator<Item = Prepared>,
+        pen: &mut Pen,
+    ) -> io::Result<()> {
+        for line in lines {
+            line.write(pen);
+            if pen.bytes.len() >= LARGEST_WRITE {
+                self.write(&pen.bytes)?;
+                pen.bytes.clear();
+            }
+        }
+        pen.is_at_origin();
+        Ok(())
+    }
+
+    /// Makes rows below the region until there are as many as the next frame has.
+    fn grow(&self, height: u16, pen: &mut Pen) {
+        let rows = self.region.height().max(1);
+        if height > rows {
+            pen.go(rows - 1, 0);
+            pen.down_scrolling(usize::from(height - rows));
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)?;
+        self.bytes_written += bytes.len() as u64;
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! What is under way: the spinner, what it says, and the calls that run.
+
+use std::time::{Duration, Instant};
+
+use codespar_protocol::ToolUseId;
+use codespar_terminal::{Line, Span, theme::Theme, width};
+
+use crate::text::{count, duration};
+
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+/// How long a frame of the spinner is shown.
+const FRAME: Duration = Duration::from_millis(100);
+/// Running calls that are shown, the newest.
+const SHOWN_CALLS: usize = 6;
+
+/// Whether things may move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Motion {
+    #[default]
+    Full,
+    /// Nothing spins; times are counted in seconds.
+    Reduced,
+}
+
+/// What the agent waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    Model,
+    Thinking,
+    Answering,
+    /// Why, and which try failed.
+    Retrying(String),
+    Tools,
+    Person,
+}
+
+/// A call that runs.
+struct RunningCall {
+    id: ToolUseId,
+    tool: String,
+    summary: String,
+    since: Instant,
+}
+
+/// A turn under way.
+pub(crate) struct Activity {
+    since: Instant,
+    phase: Phase,
+    /// Of the answers so far.
+    tokens: u64,
+    /// Characters of the answer that comes, until its tokens are known.
+    characters: usize,
+    calls: Vec<RunningCall>,
+}
+
+impl Activity {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            since: now,
+            phase: Phase::Model,
+            tokens: 0,
+            characters: 0,
+            calls: Vec::new(),
+        }
+    }
+
+    pub(crate) fn asks_model(&mut self) {
+        self.phase = Phase::Model;
+    }
+
+    pub(crate) fn thinks(&mut self, characters: usize) {
+        self.phase = Phase::Thinking;
+        self.characters += characters;
+    }
+
+    pub(crate) fn answers(&mut self, characters: usize) {
+        self.phase = Phase::Answering;
+        self.characters += characters;
+    }
+
+    pub(crate) fn retries(&mut self, text: String) {
+        self.phase = Phase::Retrying(text);
+    }
+
+    pub(crate) fn waits_for_person(&mut self) {
+        self.phase = Phase::Person;
+    }
+
+    pub(crate) fn answered(&mut self, output_tokens: u64) {
+        self.tokens += output_tokens;
+        self.characters = 0;
+    }
+
+    pub(crate) fn call_started(
+        &mut self,
+        id: ToolUseId,
+        tool: String,
+        summary: String,
+        now: Instant,
+    ) {
+        self.phase = Phase::Tools;
+        self.calls.push(RunningCall {
+            id,
+            tool,
+            summary,
+            since: now,
+        });
+    }
+
+    pub(crate) fn call_ended(&mut self, id: &ToolUseId) {
+        self.calls.retain(|call| call.id != *id);
+        if self.calls.is_empty() {
+            self.phase = Phase::Model;
+        }
+    }
+
+    pub(crate) fn elapsed(&self, now: Instant) -> Duration {
+        now.duration_since(self.since)
+    }
+
+    /// When something shown changes by itself.
+    pub(crate) fn next_change(&self, motion: Motion) -> Duration {
+        match motion {
+            Motion::Full => FRAME,
+            Motion::Reduced => Duration::from_secs(1),
+        }
+    }
+
+    /// Running calls, then the line with the spinner.
+    pub(crate) fn lines(
+        &self,
+        now: Instant,
+        columns: u16,
+        theme: Theme,
+        motion: Motion,
+        interrupt_key: &str,
+    ) -> Vec<Line<'static>> {
+        let frame = self.frame(now, motion);
+        let columns = usize::from(columns);
+        let hidden = self.calls.len().saturating_sub(SHOWN_CALLS);
+        let mut lines: Vec<Line<'static>> = self.calls[hidden..]
+            .iter()
+            .map(|call| call_line(call, frame, now, columns, theme))
+            .collect();
+        if hidden > 0 {
+            let text = format!("  +{hidden} more calls");
+            lines.insert(0, Line::styled(text, theme.faint()));
+        }
+        let elapsed = duration(now.duration_since(self.since).as_secs());
+        let tokens = self.tokens + self.characters as u64 / 4;
+        let mut detail = format!(" {elapsed}");
+        if tokens > 0 {
+            detail.push_str(&format!(" · {} tokens", count(tokens)));
+        }
+        if !interrupt_key.is_empty() {
+            detail.push_str(&format!(" · {interrupt_key} interrupts"));
+        }
+        let what = self.what();
+        let room = columns.saturating_sub(2 + width::of(&what));
+        lines.push(Line::from(vec![
+            Span::styled(format!("{frame} "), theme.accent()),
+            Span::styled(
+                width::shortened(&what, columns.saturating_sub(2)),
+                theme.accent(),
+            ),
+            Span::styled(width::shortened(&detail, room), theme.faint()),
+        ]));
+        lines
+    }
+
+    fn frame(&self, now: Instant, motion: Motion) -> &'static str {
+        match motion {
+            Motion::Full => {
+                let elapsed = now.duration_since(self.since).as_millis();
+                FRAMES[(elapsed / FRAME.as_millis()) as usize % FRAMES.len()]
+            }
+            Motion::Reduced => "•",
+        }
+    }
+
+    fn what(&self) -> String {
+        match &self.phase {
+            Phase::Model => "Waiting for the model".to_owned(),
+            Phase::Thinking => "Thinking".to_owned(),
+            Phase::Answering => "Answering".to_owned(),
+            Phase::Retrying(text) => format!("Retrying: {text}"),
+            Phase::Tools if self.calls.len() == 1 => "Running a tool".to_owned(),
+            Phase::Tools => format!("Running {} tools", self.calls.len()),
+            Phase::Person => "Waiting for your answer".to_owned(),
+        }
+    }
+}
+
+fn call_line(
+    call: &RunningCall,
+    frame: &'static str,
+    now: Instant,
+    columns: usize,
+    theme: Theme,
+) -> Line<'static> {
+    let seconds = now.duration_since(call.since).as_secs();
+    let elapsed = match seconds {
+        0 => String::new(),
+        _ => format!(" {}", duration(seconds)),
+    };
+    let used = 3 + width::of(&call.tool) + width::of(&elapsed);
+    let summary = width::shortened(&call.summary, columns.saturating_sub(used));
+    Line::from(vec![
+        Span::styled(format!("{frame} "), theme.accent()),
+        Span::styled(call.tool.clone(), theme.strong()),
+        Span::raw(format!(" {summary}")),
+        Span::styled(elapsed, theme.faint()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_is_waited_for() {
+        let begin = Instant::now();
+        let theme = Theme::default();
+        let mut activity = Activity::new(begin);
+        let later = begin + Duration::from_secs(75);
+        let texts = |activity: &Activity| -> Vec<String> {
+            let lines = activity.lines(later, 60, theme, Motion::Reduced, "esc");
+            lines.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            texts(&activity),
+            ["• Waiting for the model 1 m 15 s · esc interrupts"]
+        );
+        activity.retries("try 2 failed (overloaded); next in 4.0 s".to_owned());
+        assert!(texts(&activity)[0].starts_with("• Retrying: try 2 failed (overloaded)"));
+        let id: ToolUseId = serde_json::from_str("\"t1\"").unwrap();
+        activity.call_started(id.clone(), "Bash".into(), "cargo test".into(), begin);
+        assert_eq!(texts(&activity)[0], "• Bash cargo test 1 m 15 s");
+        activity.call_ended(&id);
+        assert_eq!(texts(&activity).len(), 1);
+    }
+}

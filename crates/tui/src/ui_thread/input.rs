@@ -1,0 +1,139 @@
+//! Waiting for the terminal, reading from it, and what it says about itself.
+
+use std::{
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
+
+use codespar_terminal::{
+    keys::{Input, TerminalReply},
+    modes,
+    theme::Background,
+};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec},
+    io::Errno,
+};
+
+use super::{FRAME, Next, TuiError, Ui};
+use crate::pager::Paged;
+
+/// An escape character that nothing follows for so long is the Esc key.
+const ESCAPE: Duration = Duration::from_millis(30);
+/// Read at once.
+const READ: usize = 64 * 1024;
+
+impl Ui {
+    /// Waits for the terminal, a message, or the time of the next change.
+    pub(super) fn wait(&mut self, now: Instant) -> Result<(), TuiError> {
+        let is_away = self.modes.is_none();
+        let until = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
+        let escape = self.last_read.filter(|_| self.parser.is_waiting());
+        let frame = self.painted.filter(|_| self.is_stale);
+        let soonest = [
+            self.app.next_time(now),
+            until(escape.map(|at| at + ESCAPE)),
+            until(self.burst.deadline()),
+            until(frame.map(|at| at + FRAME)),
+        ];
+        let soonest = soonest.into_iter().flatten().min().filter(|_| !is_away);
+        let timeout = soonest.map(|left| Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        let mut waiting = vec![PollFd::new(&self.woken.read, PollFlags::IN)];
+        if !is_away {
+            waiting.push(PollFd::new(&self.tty, PollFlags::IN));
+        }
+        match rustix::event::poll(&mut waiting, timeout.as_ref()) {
+            Ok(0) => {
+                // Time has passed: whatever counts it is shown again.
+                self.is_stale = true;
+                Ok(())
+            }
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn read(&mut self, now: Instant) -> Result<Next, TuiError> {
+        let mut ready = [PollFd::new(&self.tty, PollFlags::IN)];
+        let nothing = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        match rustix::event::poll(&mut ready, Some(&nothing)) {
+            Ok(0) | Err(Errno::INTR) => return Ok(Next::GoOn),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = vec![0; READ];
+        let count = match rustix::io::read(self.tty.as_fd(), &mut bytes) {
+            Ok(0) => return Ok(Next::End),
+            Ok(count) => count,
+            Err(Errno::INTR | Errno::AGAIN) => return Ok(Next::GoOn),
+            // The terminal was closed.
+            Err(_) => return Ok(Next::End),
+        };
+        self.last_read = Some(now);
+        let inputs = self.parser.feed(&bytes[..count]);
+        let inputs = self.burst.on_read(inputs, now);
+        self.inputs(inputs, now)?;
+        Ok(Next::GoOn)
+    }
+
+    /// Keys that waited for what did not come.
+    pub(super) fn flush_keys(&mut self, now: Instant) {
+        let is_due = self.last_read.is_some_and(|at| now >= at + ESCAPE);
+        let mut inputs = Vec::new();
+        if self.parser.is_waiting() && is_due {
+            let flushed = self.parser.flush();
+            inputs = self.burst.on_read(flushed, now);
+        }
+        inputs.extend(self.burst.on_time(now));
+        if !inputs.is_empty() {
+            let _ = self.inputs(inputs, now);
+            let _ = self.effects();
+        }
+    }
+
+    fn inputs(&mut self, inputs: Vec<Input>, now: Instant) -> Result<(), TuiError> {
+        self.is_stale |= !inputs.is_empty();
+        for input in inputs {
+            match (input, &mut self.pager) {
+                (Input::Reply(reply), _) => self.reply(reply),
+                (Input::Key(key), Some(pager)) => {
+                    if pager.key(&key) == Paged::Closed
+                        && let Some(pager) = self.pager.take()
+                    {
+                        pager.close()?;
+                    }
+                }
+                (input, _) => self.app.input(input, now),
+            }
+        }
+        Ok(())
+    }
+
+    /// What the terminal says about itself.
+    fn reply(&mut self, reply: TerminalReply) {
+        match reply {
+            TerminalReply::Background { red, green, blue } => {
+                let bright = u32::from(red) * 3 + u32::from(green) * 6 + u32::from(blue);
+                self.theme.background = match bright > 10 * 0x8000 {
+                    true => Background::Light,
+                    false => Background::Dark,
+                };
+                self.app.set_theme(self.theme);
+            }
+            TerminalReply::Version(version) => {
+                let program = self.term_program.as_deref();
+                let reflow = modes::reflows(&self.term, program, Some(&version));
+                self.painter.set_reflow(reflow);
+                let news = modes::size_news(&self.term, program, Some(&version));
+                self.painter.set_size_news(news);
+            }
+            _ => {}
+        }
+    }
+}

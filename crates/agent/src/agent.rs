@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use codespar_model::{
     Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, ToolSpec,
 };
-use codespar_policy::{Mode, Redactor, RuleSet, Scope};
+use codespar_policy::{Redactor, RuleSet, Scope, SharedMode};
 use codespar_protocol::{
     ContentBlock, Entry, EntryBody, Event, Message, NoticeLevel, RunResult, SessionId, StopReason,
 };
@@ -24,6 +24,8 @@ use crate::{
 const MAX_CONTINUATIONS: u32 = 8;
 /// How often in a row the provider may pause a turn.
 const MAX_PAUSES: u32 = 16;
+/// A rule of thumb, where nobody has counted.
+const BYTES_PER_TOKEN: u64 = 4;
 const GO_ON: &str = "Your answer reached the limit on its length. Go on exactly where it stopped.";
 const INTERRUPTED: &str = "[The user interrupted here.]";
 
@@ -58,7 +60,8 @@ pub struct AgentParts {
     pub context: Arc<Context>,
     /// Permission rules, shared by the agents of a process: "always" holds for all of them.
     pub rules: Arc<RwLock<RuleSet>>,
-    pub mode: Mode,
+    /// The user may change it while the agent works.
+    pub mode: SharedMode,
     /// Where the agent works, for the rules. `cwd` follows the shell.
     pub scope: Scope,
     /// Takes secrets out of what tools give back.
@@ -77,6 +80,23 @@ pub struct AgentParts {
     pub inbox: Arc<dyn Inbox>,
     /// Asked before files are written, where others may write too.
     pub gate: Option<Arc<dyn WriteGate>>,
+}
+
+/// What the context of an agent is made of, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextUsage {
+    /// As the provider counted the last call, or a guess before the first.
+    pub total: u64,
+    /// A guess from its size.
+    pub system: u64,
+    /// A guess from the size of their descriptions.
+    pub tools: u64,
+    /// How many messages the conversation has.
+    pub messages: usize,
+    /// How many tokens fit.
+    pub window: u64,
+    /// Older turns are summarised from here on.
+    pub compact_at: u64,
 }
 
 /// An agent on one session.
@@ -177,6 +197,28 @@ impl Agent {
     /// Turns that other processes made in the same run count towards its limit.
     pub fn count_earlier_turns(&mut self, turns: u32) {
         self.parts.limits.turns_before = turns;
+    }
+
+    /// Another model answers from the next call on. What the provider cached is of no use to it.
+    pub fn set_choice(&mut self, choice: ModelChoice) {
+        self.parts.choice = choice;
+    }
+
+    /// What the context is made of.
+    pub fn context_usage(&self) -> ContextUsage {
+        let tools: usize = self
+            .specs
+            .iter()
+            .map(|spec| spec.name.len() + spec.description.len() + spec.input_schema.get().len())
+            .sum();
+        ContextUsage {
+            total: self.context_tokens,
+            system: self.system.len() as u64 / BYTES_PER_TOKEN,
+            tools: tools as u64 / BYTES_PER_TOKEN,
+            messages: self.transcript.messages().len(),
+            window: self.parts.choice.context_window,
+            compact_at: self.parts.choice.compact_at,
+        }
     }
 
     /// The conversation so far.

@@ -48,13 +48,13 @@ impl Calls {
 }
 
 /// A call that has its answer.
-struct Ran {
-    call: ToolUse,
-    output: ToolOutput,
+pub(crate) struct Ran {
+    pub(crate) call: ToolUse,
+    pub(crate) output: ToolOutput,
     /// The files that the agent has seen by it.
     files: Vec<SeenFile>,
     /// How long it ran; none if it was refused.
-    took: Option<Duration>,
+    pub(crate) took: Option<Duration>,
 }
 
 impl Ran {
@@ -80,10 +80,13 @@ fn touched(access: &[Access]) -> Vec<PathBuf> {
 }
 
 /// What the ledger has about these files after the call: a hash of what was last shown or written.
-/// Files that it does not know are left out.
+/// Files that it does not know are left out. Lines that a search showed come with it; of searches
+/// side by side, the first to end may record the lines of another.
 fn seen(context: &Context, paths: &[PathBuf]) -> Vec<SeenFile> {
     let ledger = context.ledger();
-    paths.iter().filter_map(|path| ledger.seen(path)).collect()
+    let mut files = ledger.take_shown();
+    files.extend(paths.iter().filter_map(|path| ledger.seen(path)));
+    files
 }
 
 impl Agent {
@@ -174,7 +177,11 @@ impl Agent {
     /// The running call, holding nothing of the agent so that results can be recorded meanwhile.
     /// Its cancellation is a child of the run's. A tool that ignores it is dropped half a second
     /// after the wall time is over, not before: one that is interrupted by the user is waited for.
-    fn start(&self, permitted: Permitted, stop: &Stop) -> impl Future<Output = Ran> + Send + use<> {
+    pub(crate) fn start(
+        &self,
+        permitted: Permitted,
+        stop: &Stop,
+    ) -> impl Future<Output = Ran> + Send + use<> {
         self.emit(permitted.event());
         let Permitted {
             call,
@@ -261,7 +268,7 @@ impl Agent {
     }
 
     /// Text only; pictures are passed on as they are.
-    fn redacted(&self, content: ToolResultContent) -> ToolResultContent {
+    pub(crate) fn redacted(&self, content: ToolResultContent) -> ToolResultContent {
         let redact = |text: String| self.parts.redactor.redact(&text).into_owned();
         match content {
             // Providers refuse an empty text.

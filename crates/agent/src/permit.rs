@@ -26,7 +26,7 @@ pub(crate) struct Permitted {
     /// By rules alone a command needs a sandbox; the user's own yes can do without.
     pub(crate) approval: Approval,
     /// The call in one line, for people.
-    summary: String,
+    pub(crate) summary: String,
 }
 
 /// A call that may not be made.
@@ -256,7 +256,12 @@ impl Agent {
                 read_only: tool.effect() != Effect::Changes,
                 access: &intent.access,
             };
-            decide(&request, &self.parts.rules.read(), self.parts.mode, &scope)
+            decide(
+                &request,
+                &self.parts.rules.read(),
+                self.parts.mode.get(),
+                &scope,
+            )
         };
         if called_as != tool.name()
             && let denied @ Decision::Deny { .. } = by_name(called_as)

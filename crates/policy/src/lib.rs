@@ -40,7 +40,7 @@ pub use access::{Access, AccessRequest, Lifetime, RepositoryScope, SandboxState,
 pub use decide::{Decision, decide};
 pub use free::free_commands;
 pub use leak::Leak;
-pub use mode::{Mode, ModeError};
+pub use mode::{Mode, ModeError, SharedMode};
 pub use paths::{is_inside, normalise};
 pub use printable::{is_noncharacter, is_unprintable, printable};
 pub use protected::{PROTECTED, Protection, is_home_dot_file, protected};

@@ -4,7 +4,14 @@
 //! before allow rules: [`Mode::Plan`] refuses every change, and [`Mode::BypassPermissions`] allows
 //! everything that no deny rule forbids.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +91,33 @@ impl Mode {
     }
 }
 
+/// The mode of a session, which its user may change while its agent works. Clones share it.
+#[derive(Debug, Clone)]
+pub struct SharedMode(Arc<AtomicU8>);
+
+impl SharedMode {
+    pub fn get(&self) -> Mode {
+        let place = usize::from(self.0.load(Ordering::Acquire));
+        Mode::ALL.get(place).copied().unwrap_or(Mode::Plan)
+    }
+
+    /// Holds for every decision from now on; calls that run go on.
+    pub fn set(&self, mode: Mode) {
+        self.0.store(place(mode), Ordering::Release);
+    }
+}
+
+impl From<Mode> for SharedMode {
+    fn from(mode: Mode) -> Self {
+        Self(Arc::new(AtomicU8::new(place(mode))))
+    }
+}
+
+fn place(mode: Mode) -> u8 {
+    let found = Mode::ALL.iter().position(|other| *other == mode);
+    found.map_or(u8::MAX, |place| place as u8)
+}
+
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -129,6 +163,16 @@ mod tests {
                 assert_eq!(strict.stricter(loose), strict);
                 assert_eq!(loose.stricter(strict), strict);
             }
+        }
+    }
+
+    #[test]
+    fn a_shared_mode_is_the_same_for_all_who_have_it() {
+        let mode = SharedMode::from(Mode::Default);
+        let other = mode.clone();
+        for wanted in Mode::ALL {
+            mode.set(wanted);
+            assert_eq!(other.get(), wanted);
         }
     }
 

@@ -12,9 +12,9 @@ use std::{
 
 use codespar_agent::{
     Agent, AgentParts, Briefing, Inbox, ModelChoice, ModelPageReader, RunLimits, SideCalls, Sink,
-    WriteGate,
+    Steering, WriteGate,
 };
-use codespar_policy::{Lifetime, Mode, RepositoryScope, RuleSet, SandboxState, Scope};
+use codespar_policy::{Lifetime, RepositoryScope, RuleSet, SandboxState, Scope, SharedMode};
 use codespar_protocol::{SessionId, TaskId};
 use codespar_tasks::QuestionSource;
 use codespar_tools::{Context, ContextParts, Hidden, Registry};
@@ -28,6 +28,8 @@ pub struct Surface {
     pub sink: Sink,
     /// Added to the system prompt. For example that nobody can answer a question.
     pub note: Option<&'static str>,
+    /// What its user says while it works.
+    pub steering: Option<Arc<Steering>>,
 }
 
 /// What one agent is given.
@@ -36,7 +38,7 @@ pub(crate) struct AgentSetup {
     pub(crate) role: Option<String>,
     pub(crate) tools: Registry,
     pub(crate) choice: ModelChoice,
-    pub(crate) mode: Mode,
+    pub(crate) mode: SharedMode,
     pub(crate) limits: RunLimits,
     pub(crate) root: PathBuf,
     pub(crate) cwd: PathBuf,

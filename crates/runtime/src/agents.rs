@@ -104,7 +104,7 @@ impl Make<'_> {
             role: Some(role),
             tools,
             choice: self.choice(),
-            mode: self.permissions.mode,
+            mode: self.permissions.mode.into(),
             rules: self.permissions.rules,
             tree: self.permissions.authority.tree,
             limits,
@@ -119,6 +119,7 @@ impl Make<'_> {
             surface: Surface {
                 sink: self.sink,
                 note: Some(NOTE),
+                steering: None,
             },
         };
         let agent = project

@@ -50,7 +50,7 @@ impl AgentPermissions {
             (_, None) => builtin(&spec.subagent_type, &authority)?,
         };
         let custom = custom.filter(|custom| custom.name == kind.name);
-        let mode = narrowed_mode(&authority, project.mode)?;
+        let mode = narrowed_mode(&authority, project.mode.get())?;
         let own = custom.and_then(|custom| custom.permission_mode);
         let mode = own.map_or(mode, |own| own.stricter(mode));
         let shared = project.rules();

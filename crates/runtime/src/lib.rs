@@ -56,4 +56,4 @@ pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_mo
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};
-pub use settings::{Settings, local_file, remember_rules};
+pub use settings::{Settings, TerminalSettings, local_file, remember_rules};

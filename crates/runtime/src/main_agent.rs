@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{Agent, RunLimits, Sink, TreeShare};
+use codespar_agent::{Agent, Inbox, RunLimits, Sink, SteeredInbox, TreeShare};
 use codespar_policy::Lifetime;
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Caller, TaskInbox, coordinator_prompt};
@@ -47,6 +47,14 @@ impl Project {
             at_end,
             expects_earlier: OnceCell::new(),
         };
+        let inbox: Arc<dyn Inbox> = match surface.steering.clone() {
+            Some(steering) => Arc::new(SteeredInbox {
+                inbox: Arc::new(inbox),
+                steering,
+                redactor: self.redactor.clone(),
+            }),
+            None => Arc::new(inbox),
+        };
         let mut tools = self.session_tools(session.mode, &caller);
         // At a terminal the user may ask for a team or a list at any time.
         if at_end == AtEnd::Wait && session.mode == SessionMode::Normal {
@@ -56,7 +64,7 @@ impl Project {
             role,
             tools,
             choice: self.provider.choice.clone(),
-            mode: self.mode,
+            mode: self.mode.clone(),
             limits: RunLimits {
                 max_turns: self.options.max_turns,
                 turns_before: 0,
@@ -71,7 +79,7 @@ impl Project {
             workspace_dirs: self.workspace_dirs()?,
             free_dirs: Vec::new(),
             lifetime: Lifetime::Kept,
-            inbox: Arc::new(inbox),
+            inbox,
             task: None,
             gate: None,
             surface,

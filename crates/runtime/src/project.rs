@@ -11,7 +11,7 @@ use std::{
 };
 
 use codespar_agent::{AgentDefinitions, mcp::McpServers};
-use codespar_policy::{Mode, Redactor, RuleSet};
+use codespar_policy::{Mode, Redactor, RuleSet, SharedMode};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::Database;
 use codespar_tasks::{
@@ -28,7 +28,7 @@ use crate::{
     mcp::ServerList,
     provider::{self, Provider},
     runners::{self, Runners},
-    settings::Settings,
+    settings::{Settings, TerminalSettings},
 };
 
 /// A project as its files, options and environment describe it; nothing is opened yet.
@@ -42,7 +42,7 @@ pub struct ProjectConfig {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) provider: Provider,
     pub(crate) redactor: Arc<Redactor>,
-    pub(crate) mode: Mode,
+    pub(crate) mode: SharedMode,
     pub(crate) rules: RuleSet,
     pub(crate) denied: Vec<String>,
     pub(crate) agents: AgentDefinitions,
@@ -56,6 +56,11 @@ impl ProjectConfig {
     /// What to set for a model to be called, where none can be and nobody asked for that.
     pub fn missing_key(&self) -> Option<&str> {
         self.provider.lacks_key.then_some(&*self.provider.why)
+    }
+
+    /// How the session at a terminal is to be.
+    pub fn terminal(&self) -> &TerminalSettings {
+        &self.settings.terminal
     }
 
     /// Reads everything. A mistake in a file of the user or in an option is an error; one in a file
@@ -103,7 +108,7 @@ impl ProjectConfig {
             fingerprint,
             provider,
             redactor,
-            mode,
+            mode: mode.into(),
             rules,
             agents,
             skills,
@@ -134,8 +139,8 @@ pub struct Project {
     pub provider: Provider,
     /// Takes secrets out of texts.
     pub redactor: Arc<Redactor>,
-    /// The permission mode of its sessions.
-    pub mode: Mode,
+    /// The permission mode of its sessions. Tasks get the one in force when they are made.
+    pub mode: SharedMode,
     /// MCP servers, shared by all agents of the project.
     pub mcp: Arc<McpServers>,
     /// How commands are confined.
@@ -149,6 +154,8 @@ pub struct Project {
     pub(crate) budgets: Arc<Budgets>,
     /// What its configuration was read from.
     pub(crate) fingerprint: Fingerprint,
+    /// The mode as it was read; `mode` may have been changed by the user.
+    configured_mode: Mode,
     /// The rules as they were read; `rules` has the answers "always" of this process too.
     configured_rules: RuleSet,
     /// Without those for commands and workflows in a session in plan mode.
@@ -174,8 +181,8 @@ impl Project {
     }
 
     /// The same project by the configuration of now. What holds for the process goes on: its
-    /// budgets, the answers "always" of its user, and its MCP servers if they are the same. Those
-    /// who use the project as it was keep it.
+    /// budgets, the answers "always" and the mode of its user, and its MCP servers if they are the
+    /// same. Those who use the project as it was keep it.
     pub(crate) fn renewed(
         self: &Arc<Self>,
         mut config: ProjectConfig,
@@ -192,6 +199,9 @@ impl Project {
             {
                 config.rules.add(kind, rule.clone(), source);
             }
+        }
+        if config.mode.get() == self.configured_mode {
+            config.mode = self.mode.clone();
         }
         let timeouts =
             |settings: &Settings| (settings.mcp.timeout_ms, settings.mcp.connect_timeout_ms);
@@ -231,6 +241,7 @@ impl Project {
                 options: config.options,
                 provider: config.provider,
                 redactor: config.redactor,
+                configured_mode: config.mode.get(),
                 mode: config.mode,
                 mcp: config.mcp,
                 sandbox: config.sandbox,
@@ -280,7 +291,7 @@ impl Project {
             session: Some(session),
             tree: session,
             project_root: project.dir.root.clone(),
-            mode: project.mode.to_string(),
+            mode: project.mode.get().to_string(),
             rules: rule_texts(&project.rules.read()),
             // Without them it is the narrower.
             extra_dirs: project.workspace_dirs().unwrap_or_default(),

@@ -72,7 +72,7 @@ impl Provider {
 
     /// Refuses the name of a model that this provider cannot be asked for: what is neither in the
     /// catalogue nor of the form of its ids. An OpenAI-compatible provider has ids of any form.
-    pub(crate) fn model_gate(&self) -> Arc<ModelGate> {
+    pub fn model_gate(&self) -> Arc<ModelGate> {
         let (catalogue, own) = (self.catalogue.clone(), self.choice.id.clone());
         let takes_any = self.model.provider() == "openai";
         Arc::new(move |name: &str| {

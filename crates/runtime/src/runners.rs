@@ -54,7 +54,7 @@ pub(crate) fn of_project(project: &Project, weak: &Weak<Project>, role: ProcessR
     runners.insert(TaskType::MonitorMcp, Arc::new(monitors));
     // A session in plan mode runs no command and publishes nothing, not even what was approved
     // before in another mode: that waits for a process that may.
-    if role == ProcessRole::Worker || project.mode != Mode::Plan {
+    if role == ProcessRole::Worker || project.mode.get() != Mode::Plan {
         let workflows = Workflows {
             files: WorkflowRunner { hub: hub.clone() },
             dev: DevRunner {

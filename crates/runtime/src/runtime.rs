@@ -11,9 +11,10 @@ use std::{
 
 use codespar_agent::EventBus;
 use codespar_store::{ChangeFeed, Database, Store, TaskStore};
-use codespar_tasks::{Attendance, Questions, RunnerLimits, Scheduler, TaskHub};
+use codespar_tasks::{Attendance, Questions, RunnerLimits, Scheduler, TaskHub, Workload};
 use codespar_tools::sandbox::Sandbox;
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use crate::{
     Environment, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError, Settings,
@@ -197,6 +198,11 @@ impl Runtime {
     /// What is committed to the database, by this process or another.
     pub fn changes(&self) -> &ChangeFeed {
         &self.changes
+    }
+
+    /// How many tasks run in this process, as it changes.
+    pub fn workload(&self) -> watch::Receiver<Workload> {
+        self.scheduler.workload()
     }
 
     pub fn store(&self) -> &Arc<dyn Database> {

@@ -6,6 +6,8 @@ mod project;
 mod random_tests;
 mod remember;
 mod rules;
+mod sandbox;
+mod terminal;
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +17,6 @@ use std::{
 use codespar_files::OpenError;
 use codespar_policy::{Mode, RuleKind, RuleSet, RuleSource};
 use codespar_tasks::QUESTION_TIME_LIMIT;
-use codespar_tools::{
-    egress::AllowedDomain,
-    sandbox::{ResourceLimits, SandboxChoice},
-};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -30,7 +28,8 @@ use crate::{
 };
 
 pub use self::remember::{local_file, remember_rules};
-use self::rules::Source;
+pub use self::terminal::TerminalSettings;
+use self::{rules::Source, sandbox::SandboxSettings};
 
 /// What all settings files together say. The fields are the keys of docs/settings.md.
 #[derive(Debug, Default)]
@@ -58,6 +57,7 @@ pub struct Settings {
     pub dev: DevSettings,
     pub verify: VerifySettings,
     pub forge: Option<ForgeName>,
+    pub terminal: TerminalSettings,
     /// The files that were there.
     pub files: Vec<PathBuf>,
     /// Rules that were left out, and why.
@@ -92,95 +92,6 @@ pub enum EffortName {
     High,
 }
 
-/// How commands are confined.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct SandboxSettings {
-    /// Which sandbox; the best that works by default.
-    pub mode: Option<SandboxMode>,
-    /// Let commands use the network.
-    pub network: Option<bool>,
-    /// Hosts that commands may reach although the network is closed to them.
-    pub allowed_domains: Vec<AllowedDomain>,
-    /// Let commands reach the hosts that package managers are configured to use.
-    pub allow_package_hosts: Option<bool>,
-    /// More directories that commands may write to.
-    pub allow_write: Vec<PathBuf>,
-    /// More of the home directory that commands may read.
-    pub allow_read: Vec<PathBuf>,
-    /// Variables that reach commands although they look like secrets.
-    pub pass_env: Vec<String>,
-    /// What commands may use.
-    pub limits: LimitSettings,
-}
-
-/// Limits on what commands may use; 0 is no limit.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct LimitSettings {
-    /// Processes and threads.
-    pub processes: Option<u64>,
-    /// Megabytes of memory.
-    pub memory_mb: Option<u64>,
-    /// Megabytes of one file.
-    pub file_mb: Option<u64>,
-    /// Open files of one process.
-    pub open_files: Option<u64>,
-    /// Megabytes of `/tmp` and the like.
-    pub scratch_mb: Option<u64>,
-}
-
-impl LimitSettings {
-    /// What another file says wins.
-    fn add(&mut self, other: &Self) {
-        self.processes = other.processes.or(self.processes);
-        self.memory_mb = other.memory_mb.or(self.memory_mb);
-        self.file_mb = other.file_mb.or(self.file_mb);
-        self.open_files = other.open_files.or(self.open_files);
-        self.scratch_mb = other.scratch_mb.or(self.scratch_mb);
-    }
-}
-
-impl From<&LimitSettings> for ResourceLimits {
-    fn from(settings: &LimitSettings) -> Self {
-        let chosen = |setting: Option<u64>, unit: u64, usual: Option<u64>| match setting {
-            None => usual,
-            Some(0) => None,
-            Some(value) => Some(value.saturating_mul(unit)),
-        };
-        let usual = Self::default();
-        Self {
-            processes: chosen(settings.processes, 1, usual.processes),
-            memory: chosen(settings.memory_mb, 1 << 20, usual.memory),
-            file_size: chosen(settings.file_mb, 1 << 20, usual.file_size),
-            open_files: chosen(settings.open_files, 1, usual.open_files),
-            scratch: chosen(settings.scratch_mb, 1 << 20, usual.scratch),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxMode {
-    Auto,
-    Namespaces,
-    Bubblewrap,
-    Landlock,
-    Off,
-}
-
-impl From<SandboxMode> for SandboxChoice {
-    fn from(mode: SandboxMode) -> Self {
-        match mode {
-            SandboxMode::Auto => Self::Auto,
-            SandboxMode::Namespaces => Self::Namespaces,
-            SandboxMode::Bubblewrap => Self::Bubblewrap,
-            SandboxMode::Landlock => Self::Landlock,
-            SandboxMode::Off => Self::Off,
-        }
-    }
-}
-
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct File<'a> {
@@ -211,6 +122,7 @@ struct File<'a> {
     dev: DevSettings,
     verify: VerifySettings,
     forge: Option<ForgeName>,
+    terminal: TerminalSettings,
 }
 
 /// Rules are kept as they are written until their place in the file is known.
@@ -350,8 +262,9 @@ impl Settings {
         self.sandbox.allow_read.extend(readable);
         self.sandbox.limits.add(&file.sandbox.limits);
         self.sandbox.pass_env.extend(file.sandbox.pass_env);
-        // The state directory is the user's: no project says what is removed from it.
+        // The state directory and the terminal are the user's.
         if author == Author::UserDirs {
+            self.terminal.add(file.terminal);
             self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
         }
         self.max_agents = file.max_agents.or(self.max_agents);

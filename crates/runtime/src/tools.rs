@@ -59,7 +59,7 @@ impl Project {
     fn directing_tools(self: &Arc<Self>, caller: &Caller) -> Registry {
         let mut tools = coordinator_tools(&self.hub, caller);
         // Followers are workflows, which plan mode does not run.
-        if self.mode != Mode::Plan {
+        if self.mode.get() != Mode::Plan {
             add_all(&mut tools, dev::subscriptions(self, caller));
         }
         tools.filtered(None, &self.denied)
@@ -72,7 +72,7 @@ impl Project {
         add_all(&mut tools, subagent_tools(&self.hub, caller));
         add_all(&mut tools, team_tools(&self.hub, caller));
         add_all(&mut tools, self.mcp.tools());
-        self.add_web_search(&mut tools, &self.rules.read(), self.mode);
+        self.add_web_search(&mut tools, &self.rules.read(), self.mode.get());
         let tools = tools.filtered(None, &self.denied);
         with_aliases(with_shell(tools, &self.hub, caller))
     }

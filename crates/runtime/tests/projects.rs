@@ -132,6 +132,7 @@ async fn run(project: Arc<Project>, prompt: String) -> (Vec<String>, RunResult) 
     let surface = Surface {
         sink: Arc::new(|_| {}),
         note: None,
+        steering: None,
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait).unwrap();
     let result = agent.run(Some(Message::user(prompt)), CancellationToken::new());

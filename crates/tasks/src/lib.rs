@@ -58,7 +58,7 @@ pub use questions::{
     Attendance, QUESTION_TIME_LIMIT, QuestionSource, Questions, Respondent, ServerQuestions,
 };
 pub use runner::{Completeness, Control, Runner, TaskOutcome, TaskStopReason};
-pub use scheduler::{RunnerLimits, Scheduler};
+pub use scheduler::{RunnerLimits, Scheduler, Workload};
 pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};
 pub use tools::{

@@ -115,7 +115,7 @@ impl Bench {
             tools: self.tools.clone(),
             context,
             rules: Arc::new(parking_lot::RwLock::new(rules)),
-            mode: Mode::Default,
+            mode: Mode::Default.into(),
             scope: Scope {
                 root: self.root.clone(),
                 cwd: self.root.clone(),

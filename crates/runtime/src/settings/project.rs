@@ -13,7 +13,7 @@ use std::path::Path;
 
 use codespar_policy::Mode;
 
-use super::{File, Permissions, SandboxSettings};
+use super::{File, Permissions, SandboxSettings, TerminalSettings};
 use crate::{
     dev::{DevSettings, ForgeName, VerifySettings},
     error::RuntimeError,
@@ -118,6 +118,8 @@ impl File<'_> {
             "enableAllProjectMcpServers".to_owned()
         } else if self.cleanup_period_days.is_some() {
             "cleanupPeriodDays".to_owned()
+        } else if self.terminal != TerminalSettings::default() {
+            "terminal".to_owned()
         } else {
             return Ok(());
         };

@@ -15,7 +15,12 @@
 //! Recording and releasing carry the fencing number. A process that was found lost cannot do
 //! either.
 
-use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use codespar_agent::HandOver;
 use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
@@ -55,12 +60,14 @@ impl Scheduler {
                 epoch,
                 task_type: control.record.task_type,
                 beats: 0,
+                since: Instant::now(),
                 cancel: control.cancel.clone(),
                 hand_over: control.hand_over.clone(),
                 stop_reason: control.stop_reason.clone(),
                 mail: control.mail.clone(),
             },
         );
+        self.tell_workload(&held);
         self.tracker
             .spawn(async move { scheduler.attempt(&*runner, control).await });
     }
@@ -118,7 +125,7 @@ impl Scheduler {
                 self.events.forget_task(&id);
             }
         }
-        self.held.lock().remove(&id);
+        self.put_down(&id);
         if let Some(waiter) = self.waiters.lock().remove(&id) {
             waiter.notify_waiters();
         }

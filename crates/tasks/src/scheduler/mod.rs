@@ -14,6 +14,7 @@ mod resting;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod workload;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -22,7 +23,7 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use codespar_agent::{EventBus, HandOver};
@@ -41,6 +42,7 @@ use crate::{
 };
 use clock::{Clock, Monotonic};
 use resting::RestingTasks;
+pub use workload::Workload;
 
 /// Nothing is taken when our last sign of life is older.
 const RECENT: Duration = Duration::from_secs(5);
@@ -69,6 +71,7 @@ struct Held {
     task_type: TaskType,
     /// Heartbeats since it was taken.
     beats: u32,
+    since: Instant,
     cancel: CancellationToken,
     hand_over: HandOver,
     stop_reason: Arc<Mutex<Option<TaskStopReason>>>,
@@ -101,6 +104,7 @@ pub struct Scheduler {
     redactor: Arc<Redactor>,
     runners: RwLock<HashMap<TaskType, Arc<dyn Runner>>>,
     held: Mutex<HashMap<TaskId, Held>>,
+    workload: tokio::sync::watch::Sender<Workload>,
     wake: Notify,
     /// Something other than the end of a command has happened since items were last given out. The
     /// query for free items is left out while it is false.
@@ -187,6 +191,7 @@ impl Scheduler {
             redactor: Arc::new(Redactor::by_shape()),
             runners: RwLock::default(),
             held: Mutex::default(),
+            workload: tokio::sync::watch::Sender::default(),
             wake: Notify::new(),
             lists_may_have_changed: AtomicBool::new(true),
             ended: broadcast::channel(256).0,

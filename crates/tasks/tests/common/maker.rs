@@ -96,7 +96,7 @@ impl Maker {
             tools,
             context: self.context(),
             rules: self.rules.clone(),
-            mode: Mode::Default,
+            mode: Mode::Default.into(),
             scope: self.scope(),
             redactor: self.redactor.clone(),
             approver: Arc::new(NobodyThere),

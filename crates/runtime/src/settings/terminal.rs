@@ -1,0 +1,27 @@
+//! How the session at a terminal looks and which keys it has. The user's own settings alone: a
+//! repository does not decide what a key does.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// Everything is as usual where a field is not set.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct TerminalSettings {
+    /// Actions and their keys.
+    pub keys: BTreeMap<String, String>,
+    /// Nothing spins.
+    pub reduced_motion: Option<bool>,
+    /// The plain session, as with `--plain`.
+    pub plain: Option<bool>,
+}
+
+impl TerminalSettings {
+    /// What another file says wins.
+    pub(super) fn add(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+        self.reduced_motion = other.reduced_motion.or(self.reduced_motion);
+        self.plain = other.plain.or(self.plain);
+    }
+}

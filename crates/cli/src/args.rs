@@ -47,6 +47,11 @@ pub(crate) struct Cli {
     #[arg(long, value_enum, default_value_t = OutputFormat::Text, requires = "print", value_name = "FORMAT")]
     pub(crate) output_format: OutputFormat,
 
+    /// A line-based session: for screen readers, simple terminals and recordings. Also used where
+    /// TERM is `dumb`.
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) plain: bool,
+
     /// Show what happens (tools, retries, notices) on standard error in text output.
     #[arg(long)]
     pub(crate) verbose: bool,

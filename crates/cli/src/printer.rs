@@ -10,10 +10,11 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, Write},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
 };
 
 use codespar_policy::{Redactor, is_unprintable};
+use parking_lot::RwLock;
 
 use crate::style::Mark;
 
@@ -34,16 +35,60 @@ pub(crate) fn hide(secrets: Redactor) {
     let _ = SECRETS.set(secrets);
 }
 
+/// Takes what would be printed: text with marks for styles, without secrets.
+pub(crate) type Diverted = dyn Fn(&str) + Send + Sync;
+
+static DIVERTED: RwLock<Option<Arc<Diverted>>> = RwLock::new(None);
+
+/// Ends the diversion when it is dropped.
+pub(crate) struct Diversion(());
+
+impl Drop for Diversion {
+    fn drop(&mut self) {
+        *DIVERTED.write() = None;
+    }
+}
+
+/// From now on text goes to `taker` instead of the terminal, which somebody else draws on.
+pub(crate) fn divert(taker: Arc<Diverted>) -> Diversion {
+    *DIVERTED.write() = Some(taker);
+    Diversion(())
+}
+
+pub(crate) fn is_diverted() -> bool {
+    DIVERTED.read().is_some()
+}
+
+/// Whether somebody took the text.
+fn diverted(text: &str) -> bool {
+    let taker = DIVERTED.read().clone();
+    match taker {
+        Some(taker) => {
+            taker(&redacted(text));
+            true
+        }
+        None => false,
+    }
+}
+
 /// Prints to standard output, in one piece.
 pub(crate) fn out(text: fmt::Arguments<'_>) -> io::Result<()> {
     let text = text.to_string();
-    send(To::Stdout, &rendered(To::Stdout, &text))
+    write(To::Stdout, &text)
+}
+
+/// Prints text with marks for styles.
+pub(crate) fn write(to: To, text: &str) -> io::Result<()> {
+    match diverted(text) {
+        true => Ok(()),
+        false => send(to, &rendered(to, text)),
+    }
 }
 
 /// Prints a line to standard error. Nobody reading it is no reason to stop the work.
 pub(crate) fn err(line: fmt::Arguments<'_>) {
     let line = format!("{line}\n");
-    let _ = send(To::Stderr, &rendered(To::Stderr, &line));
+    let _ = write(To::Stderr, &line);
 }
 
 /// Prints a question to standard error; the answer comes on the same line.
@@ -54,7 +99,11 @@ pub(crate) fn ask(question: fmt::Arguments<'_>) -> io::Result<()> {
 
 /// Prints a serialised JSON value and a line end to standard output.
 pub(crate) fn json(value: &str) -> io::Result<()> {
-    send(To::Stdout, &format!("{}\n", escaped_json(value)))
+    let text = format!("{}\n", escaped_json(value));
+    match diverted(&text) {
+        true => Ok(()),
+        false => send(To::Stdout, &text),
+    }
 }
 
 /// Sends text together with movements of the cursor. Everything in it but those movements is from
@@ -159,7 +208,7 @@ pub(crate) struct Log;
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        send(To::Stderr, &rendered(To::Stderr, &text))?;
+        write(To::Stderr, &text)?;
         Ok(bytes.len())
     }
 

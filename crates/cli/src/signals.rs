@@ -75,6 +75,7 @@ impl Signals {
             while incoming.recv().await.is_some() {
                 // A terminal that closes sends SIGHUP more than once: the kernel, then the shell.
                 if signals.stop(code) && code != HUNG_UP {
+                    codespar_tui::restore_terminal();
                     std::process::exit(i32::from(code));
                 }
             }

@@ -4,12 +4,7 @@
 //! recording. State, settings and keys of the user are kept out by an environment of its own in a
 //! temporary directory, which is removed at the end unless `--keep` is given.
 
-use std::{
-    io::Write,
-    path::Path,
-    process::{Command, ExitCode},
-    sync::Arc,
-};
+use std::{io::Write, path::Path, process::ExitCode, sync::Arc};
 
 use clap::Args;
 use codespar_agent::Stop;
@@ -22,9 +17,10 @@ use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
 use codespar_pulls::{Reviewer, merge};
 use codespar_store::Notify;
 use codespar_tasks::{Attendance, Caller, TaskExtra, Waited};
+use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-use crate::{dev::Progress, error::CommandError, signals::Signals, style};
+use crate::{error::CommandError, progress::Progress, signals::Signals, style};
 use codespar_runtime::{
     Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, RepositoryLinker,
     Runtime,
@@ -101,11 +97,13 @@ async fn tell(
     cancel: &CancellationToken,
 ) -> Result<(), CommandError> {
     let failed = |error: &dyn std::fmt::Display| CommandError::Failed(error.to_string());
+    let progress = Progress::for_people();
     head("1. A repository with a failing test")?;
-    super::print(format_args!("$ {TESTS}\n{}\n", outcome_of_tests(repo)?))?;
+    let before = progress.during(TESTS, outcome_of_tests(repo)).await?;
+    super::print(format_args!("$ {TESTS}\n{before}\n"))?;
 
     head(&format!("2. $ codespar dev \"{INSTRUCTION}\""))?;
-    change(project, repo, cancel).await?;
+    change(project, repo, &progress, cancel).await?;
 
     let linker = RepositoryLinker::of(project);
     let repository = RepositoryRef::Local {
@@ -130,25 +128,28 @@ async fn tell(
         max_budget: None,
         redactor: &project.redactor,
     };
-    let reviewed = reviewer
-        .review(forge, 1, &Stop::new(cancel, None))
+    let stop = Stop::new(cancel, None);
+    let review = reviewer.review(forge, 1, &stop);
+    let reviewed = progress
+        .during("Reviewing", review)
         .await
         .map_err(|error| failed(&error))?;
     super::review::show(&reviewed)?;
 
     head("5. $ codespar merge 1 --squash")?;
     let squash = Some(codespar_protocol::MergeStrategy::Squash);
-    let merged = merge(forge, 1, squash, "demo")
+    let merged = progress
+        .during("Merging", merge(forge, 1, squash, "demo"))
         .await
         .map_err(|error| failed(&error))?;
+    let after = progress.during(TESTS, outcome_of_tests(repo)).await?;
     super::print(format_args!(
-        "merged #{} into {} by {}: {}\n\n$ git log --oneline\n{}\n$ {TESTS}\n{}\n",
+        "merged #{} into {} by {}: {}\n\n$ git log --oneline\n{}\n$ {TESTS}\n{after}\n",
         merged.number,
         merged.base,
         merged.strategy,
         merged.commit.short(),
         history(repo)?,
-        outcome_of_tests(repo)?
     ))
 }
 
@@ -162,6 +163,7 @@ fn head(text: &str) -> Result<(), CommandError> {
 async fn change(
     project: &Arc<Project>,
     repo: &Path,
+    progress: &Progress,
     cancel: &CancellationToken,
 ) -> Result<(), CommandError> {
     let id = TaskId::new(TaskType::LocalWorkflow);
@@ -188,7 +190,6 @@ async fn change(
         limits: DevLimits::default(),
         resumes: Vec::new(),
     };
-    let progress = Progress::for_people();
     let shown = progress.clone();
     let session = SessionId::new();
     let show = Arc::new(move |event| shown.event(&event));
@@ -215,9 +216,9 @@ async fn change(
         )
         .await
         .map_err(failed)?;
-    let waited = project.hub.wait(&id, cancel).await.map_err(failed)?;
+    let waited = project.hub.wait(&id, cancel).await;
     progress.rest();
-    match waited {
+    match waited.map_err(failed)? {
         Waited::Ended(record) if record.status == TaskStatus::Completed => {
             super::print(format_args!("\n"))
         }
@@ -250,11 +251,12 @@ fn closing(args: &DemoArgs, repo: &Path) -> String {
 }
 
 /// Runs outside of the sandbox: the script and the change to it are part of this program.
-fn outcome_of_tests(repo: &Path) -> Result<String, CommandError> {
+async fn outcome_of_tests(repo: &Path) -> Result<String, CommandError> {
     let output = Command::new("sh")
         .arg("test.sh")
         .current_dir(repo)
-        .output()?;
+        .output()
+        .await?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

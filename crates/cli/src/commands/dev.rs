@@ -22,10 +22,11 @@ use self::order::order;
 use crate::{
     args::dollars,
     dev::{
-        AtTerminal, Conclusion, Progress, WorkingTree, hint,
+        AtTerminal, Conclusion, WorkingTree, hint,
         simulation::{self, SimulationAnswer},
     },
     error::CommandError,
+    progress::Progress,
     signals::Signals,
 };
 use codespar_runtime::{

@@ -27,7 +27,7 @@ use jiff::{Timestamp, ToSpan};
 use serde_json::json;
 
 pub(crate) use self::daily::{daily, for_as_long};
-use crate::error::CommandError;
+use crate::{error::CommandError, progress::Progress};
 use codespar_runtime::{ProjectDir, SessionDirs, Settings};
 
 const DEFAULT_DAYS: u32 = 30;
@@ -67,7 +67,13 @@ pub(crate) async fn run(args: &GcArgs, project_dir: &ProjectDir) -> Result<ExitC
             .collect();
         return report(args, &old, None, days);
     }
-    let (sessions, bytes) = collect(&*store, project_dir, days).await?;
+    let progress = match args.json {
+        true => Progress::nowhere(),
+        false => Progress::beside_result(),
+    };
+    let collected = collect(&*store, project_dir, days, &progress).await;
+    progress.rest();
+    let (sessions, bytes) = collected?;
     store.close().await?;
     daily::note(project_dir);
     report(args, &sessions, Some(bytes), days)
@@ -89,11 +95,15 @@ async fn collect(
     store: &dyn Database,
     project_dir: &ProjectDir,
     days: u32,
+    progress: &Progress,
 ) -> Result<(Vec<SessionId>, u64), CommandError> {
     let before = limit(days);
+    progress.doing("Removing old sessions");
     let removed = store.remove_sessions_before(before).await?;
     let mut bytes = removed.bytes;
+    progress.doing("Removing old tasks");
     let tasks = store.remove_tasks_before(before).await?;
+    progress.doing("Removing outputs");
     bytes += remove_outputs(&project_dir.state().join("task-output"), &tasks);
     // Listed before the sessions are: a directory of a session that begins now is not taken for
     // one whose session is gone.
@@ -108,12 +118,14 @@ async fn collect(
         .map(|session| session.id)
         .collect();
     bytes += remove_strays(&dirs, &known);
+    progress.doing("Removing temporary files");
     bytes += remove_dead_temps(project_dir, store, &known).await;
     let is_over = |status: TaskStatus| status.is_final();
     bytes += remove_task_temps(&project_dir.state().join("tmp"), store, is_over).await;
     // One that failed can be resumed as long as it is on record.
     let is_completed = |status: TaskStatus| status == TaskStatus::Completed;
     bytes += remove_task_temps(&project_dir.state().join("dev/runs"), store, is_completed).await;
+    progress.doing("Removing caches");
     for name in ["dev/before", "dev/deps", "dev/index", "clones"] {
         bytes += remove_older(&project_dir.state().join(name), days);
     }

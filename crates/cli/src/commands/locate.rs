@@ -1,17 +1,18 @@
 //! `codespar locate`.
 
-use std::{path::PathBuf, process::ExitCode, time::Instant};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Instant};
 
 use clap::Args;
-use codespar_locate::Locator;
+use codespar_locate::{IndexProgress, Locator};
 use serde_json::json;
 
-use crate::{error::CommandError, style};
+use crate::{error::CommandError, progress::Progress, style};
 use codespar_runtime::ProjectDir;
 
 /// Find the files that an instruction is about; offline, no model.
 ///
-/// The index of a repository is kept in the state directory and brought up to date each time.
+/// The index of a repository is kept in the state directory and brought up to date each time. At a
+/// terminal, standard error shows how many files are read if that takes more than a second.
 ///
 /// Example: codespar locate "fix the auth timeout in login.ts" -n 5 --json
 #[derive(Args)]
@@ -48,12 +49,22 @@ pub(crate) async fn run(
     };
     let cache = project_dir.state().join("dev/index");
     let (instruction, number) = (args.instruction.clone(), usize::from(args.number));
+    let progress = match args.json {
+        true => Progress::nowhere(),
+        false => Progress::beside_result(),
+    };
+    let counted = Arc::new(IndexProgress::default());
+    let seen = counted.clone();
+    progress.doing_now(move || under_way(&seen));
     let ranked = tokio::task::spawn_blocking(move || {
-        Locator::open(&root, Some(&cache)).map(|locator| locator.rank(&instruction, number))
+        Locator::open_counted(&root, Some(&cache), &counted)
+            .map(|locator| locator.rank(&instruction, number))
     })
-    .await
-    .map_err(|error| CommandError::Failed(error.to_string()))?
-    .map_err(|error| CommandError::Failed(error.to_string()))?;
+    .await;
+    progress.rest();
+    let ranked = ranked
+        .map_err(|error| CommandError::Failed(error.to_string()))?
+        .map_err(|error| CommandError::Failed(error.to_string()))?;
     let elapsed_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     if args.json {
         let files: Vec<_> = ranked
@@ -76,4 +87,12 @@ pub(crate) async fn run(
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which files have to be read is known once all are listed.
+fn under_way(index: &IndexProgress) -> String {
+    match index.files() {
+        Some(files) => format!("Indexing files: {} of {}", files.read, files.expected),
+        None => "Listing files".to_owned(),
+    }
 }

@@ -187,6 +187,14 @@ fn show(session: &SessionRecord, project_dir: &ProjectDir) -> Result<(), Command
 
 /// A transcript to read. Tool calls and results are included, thinking is not. Messages that were
 /// not typed are quoted. Read by people; what a tool wrote is in fences.
+pub(crate) async fn as_markdown(
+    store: &dyn codespar_store::Store,
+    id: codespar_protocol::SessionId,
+) -> Result<String, CommandError> {
+    let entries = store.entries(id, 0).await?;
+    Ok(markdown(&entries))
+}
+
 fn markdown(entries: &[Entry]) -> String {
     let mut text = String::new();
     for entry in entries {

@@ -4,20 +4,24 @@
 //! of its own project. It can be started by hand or by `codespar task create`, which starts one
 //! with `--until-idle`.
 
-use std::{process::ExitCode, time::Duration};
+use std::{convert::Infallible, process::ExitCode, time::Duration};
 
 use clap::Args;
 use codespar_store::{ChangeKind, StoreChange};
-use codespar_tasks::Attendance;
+use codespar_tasks::{Attendance, Workload};
 use tokio_util::sync::CancellationToken;
 
-use crate::{args::SessionArgs, commands::gc, error::CommandError, signals::Signals};
+use crate::{
+    args::SessionArgs, commands::gc, error::CommandError, progress::Progress, signals::Signals,
+};
 use codespar_runtime::{ProcessRole, ProjectConfig, ProjectDir, Runtime};
 
 /// How long nothing must be left before the worker believes it.
 const IDLE: Duration = Duration::from_millis(900);
 
 /// Run background tasks in this terminal.
+///
+/// At a terminal a line shows how many tasks run and for how long the oldest has.
 ///
 /// SIGTERM or Ctrl-C shuts it down cleanly: agents are handed to another process, commands are
 /// stopped.
@@ -45,15 +49,17 @@ pub(crate) async fn run(
         project.dir.state().display()
     ));
     gc::daily(&project.dir, &project.settings);
-    if args.until_idle {
-        tokio::select! {
-            idle = until_idle(&runtime) => idle?,
-            () = cancel.cancelled() => {}
-        }
-    } else {
-        cancel.cancelled().await;
-    }
-    runtime.close().await?;
+    let progress = Progress::beside_result();
+    let done = tokio::select! {
+        idle = until_idle(&runtime), if args.until_idle => idle,
+        () = cancel.cancelled() => Ok(()),
+        never = show_workload(&runtime, &progress) => match never {},
+    };
+    progress.rest();
+    done?;
+    progress
+        .during("Handing over tasks", runtime.close())
+        .await?;
     Ok(signals
         .exit_code()
         .map_or(ExitCode::SUCCESS, ExitCode::from))
@@ -74,5 +80,28 @@ async fn until_idle(runtime: &Runtime) -> Result<(), CommandError> {
         if next.is_err() {
             return Ok(());
         }
+    }
+}
+
+/// Follows what runs here. Without a live line nothing is followed.
+async fn show_workload(runtime: &Runtime, progress: &Progress) -> Infallible {
+    if progress.is_live() {
+        let mut workload = runtime.workload();
+        loop {
+            let now = *workload.borrow_and_update();
+            show(progress, now);
+            if workload.changed().await.is_err() {
+                break;
+            }
+        }
+    }
+    std::future::pending().await
+}
+
+fn show(progress: &Progress, workload: Workload) {
+    match (workload.tasks, workload.oldest) {
+        (0, _) | (_, None) => progress.waiting("waiting for tasks"),
+        (1, Some(oldest)) => progress.doing_since("running 1 task", oldest),
+        (tasks, Some(oldest)) => progress.doing_since(format!("running {tasks} tasks"), oldest),
     }
 }

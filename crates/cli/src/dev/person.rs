@@ -8,8 +8,7 @@ use async_trait::async_trait;
 use codespar_protocol::{Answer, Question, QuestionRequest};
 use codespar_tasks::Respondent;
 
-use super::Progress;
-use crate::{printer, style};
+use crate::{printer, progress::Progress, style};
 
 /// Whoever sits at this terminal.
 pub(crate) struct AtTerminal(Progress);

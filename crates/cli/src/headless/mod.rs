@@ -76,6 +76,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let surface = Surface {
         sink: Arc::new(move |event| sink.event(&event)),
         note: Some(NOTE),
+        steering: None,
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;
     // On a thread that waits for input and output itself; this one would have to be woken for each.

@@ -58,7 +58,7 @@ impl Printer {
             "provider": project.provider.model.provider(),
             "tools": project.tool_names(session),
             "agents": kinds,
-            "permissionMode": project.mode,
+            "permissionMode": project.mode.get(),
             "mcp_servers": project.mcp.statuses(),
             "resumed": session.is_resumed,
             "uuid": codespar_protocol::EntryId::new(),

@@ -8,7 +8,7 @@ use std::{
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use super::{collect, days_of};
-use crate::error::CommandError;
+use crate::{error::CommandError, progress::Progress};
 use codespar_runtime::{ProjectDir, Settings};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -76,7 +76,8 @@ fn start(project_dir: ProjectDir, days: u32) -> JoinHandle<()> {
     tokio::task::spawn_blocking(move || {
         let done = runtime.block_on(async {
             let store = project_dir.environment.open_database().await?;
-            let (sessions, bytes) = collect(&*store, &project_dir, days).await?;
+            let (sessions, bytes) =
+                collect(&*store, &project_dir, days, &Progress::nowhere()).await?;
             store.close().await?;
             Ok::<_, CommandError>((sessions.len(), bytes))
         });

@@ -44,7 +44,7 @@ impl Conversation {
 
 /// It has the form of a permission, so that it is shown and answered like one; no tool call is
 /// behind it.
-fn question(config: &ServerConfig) -> PermissionRequest {
+pub(crate) fn question(config: &ServerConfig) -> PermissionRequest {
     let reason = match config.endpoint {
         Endpoint::Program { .. } => {
             "the repository brings this server; the program runs outside of the sandbox, with your \

@@ -9,8 +9,7 @@ use codespar_protocol::SessionId;
 use codespar_store::{ChangeKind, StoreChange, TaskFilter};
 use codespar_tasks::TaskHub;
 
-use super::Screen;
-use crate::{commands::task, error::CommandError, style};
+use crate::{commands::task, error::CommandError, slash::Which, style};
 use codespar_runtime::Project;
 
 /// After an error of the store.
@@ -20,23 +19,13 @@ const SHOWN: usize = 30;
 /// In bytes.
 const TAIL: usize = 4_000;
 
-/// Which tasks a person wants to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// Those of this session and this project.
-    Here,
-    /// All of the state directory.
-    All,
-}
-
 /// The newest tasks. Filtered here and not by the store, since a session and a project are
 /// alternatives.
-pub(super) async fn list(
+pub(crate) async fn list(
     project: &Arc<Project>,
-    screen: &Screen,
     session: Option<SessionId>,
     which: Which,
-) -> Result<(), CommandError> {
+) -> Result<String, CommandError> {
     let mut tasks = project.store.tasks(TaskFilter::default()).await?;
     let root = &project.dir.root;
     tasks.retain(|task| {
@@ -46,32 +35,28 @@ pub(super) async fn list(
             || authority.is_some_and(|authority| authority.project_root == *root)
     });
     if tasks.is_empty() {
-        screen.say(match which {
+        let text = match which {
             Which::Here => "no tasks here yet; /tasks all shows those of other directories",
             Which::All => "no tasks yet",
-        });
+        };
+        return Ok(text.to_owned());
     }
     let older = tasks.len().saturating_sub(SHOWN);
+    let mut lines = Vec::new();
     if older > 0 {
-        screen.say(&style::faint(format!("{older} older ones")));
+        lines.push(style::faint(format!("{older} older ones")));
     }
-    for record in &tasks[older..] {
-        screen.say(&task::line(record));
-    }
-    Ok(())
+    lines.extend(tasks[older..].iter().map(task::line));
+    Ok(lines.join("\n"))
 }
 
 /// One task and the end of its output. Tasks of other projects can be shown as well.
-pub(super) async fn status(
-    project: &Arc<Project>,
-    screen: &Screen,
-    id: &str,
-) -> Result<(), CommandError> {
+pub(crate) async fn status(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
     let record = project
         .store
         .task(&task::find(&*project.store, id).await?)
         .await?;
-    screen.say(&task::details(&record));
+    let mut text = task::details(&record);
     let size = record
         .output_file
         .as_deref()
@@ -79,29 +64,25 @@ pub(super) async fn status(
         .map_or(0, |m| m.len());
     let (tail, _) = TaskHub::output(&record, size.saturating_sub(TAIL as u64), TAIL);
     if !tail.trim().is_empty() {
-        screen.say(&style::faint(tail.trim_end()));
+        text.push('\n');
+        text.push_str(&style::faint(tail.trim_end()));
     }
-    Ok(())
+    Ok(text)
 }
 
-pub(super) async fn stop(
-    project: &Arc<Project>,
-    screen: &Screen,
-    id: &str,
-) -> Result<(), CommandError> {
+pub(crate) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
     let id = task::find(&*project.store, id).await?;
     let record = project
         .hub
         .stop(&id, "stopped by user")
         .await
         .map_err(|error| CommandError::Failed(error.to_string()))?;
-    screen.say(&task::line(&record));
-    Ok(())
+    Ok(task::line(&record))
 }
 
 /// Returns when a notification waits for the session. Never returns while there is no session.
 /// Nothing is consumed: the notification is delivered in the turn that follows.
-pub(super) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
+pub(crate) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
     let Some(session) = session else {
         return std::future::pending().await;
     };

@@ -11,8 +11,8 @@ use super::Conversation;
 use crate::{
     args::{Command, OutputFormat},
     commands::{ask, dev, pr, review, task},
-    dev::Progress,
     error::CommandError,
+    progress::Progress,
     requests::{Understood, cost_line, understand, whoami},
     style,
 };
@@ -85,7 +85,7 @@ impl Conversation {
     }
 
     /// Waits for work that `cancel` stops; Ctrl-C cancels it.
-    async fn attend<T>(
+    pub(super) async fn attend<T>(
         &mut self,
         work: impl Future<Output = Result<T, CommandError>>,
         cancel: &CancellationToken,

@@ -1,24 +1,26 @@
 //! Questions of the user's own agent or one in the background, on their way to the terminal.
 
 use async_trait::async_trait;
-use codespar_protocol::{Answer, Question, QuestionRequest};
+use codespar_protocol::{Answer, Question, QuestionRequest, TaskId};
 use codespar_tasks::Respondent;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// A question on its way to the user.
-pub(super) struct PendingQuestion {
-    pub(super) request: QuestionRequest,
+pub(crate) struct PendingQuestion {
+    pub(crate) request: QuestionRequest,
+    /// The task whose agent asks; none for the agent of the session.
+    pub(crate) from: Option<TaskId>,
     /// Where the answer goes; none for questions of the session itself.
     answer: Option<oneshot::Sender<Answer>>,
 }
 
 /// The user at the terminal. Questions of several agents wait in line; none is dropped.
 #[derive(Clone)]
-pub(super) struct Person {
-    pub(super) questions: mpsc::Sender<PendingQuestion>,
+pub(crate) struct Person {
+    pub(crate) questions: mpsc::Sender<PendingQuestion>,
     /// The session is being ended.
-    pub(super) ending: CancellationToken,
+    pub(crate) ending: CancellationToken,
 }
 
 /// Waits for its turn if 64 questions are in the queue already.
@@ -28,6 +30,7 @@ impl Respondent for Person {
         let (answer, answered) = oneshot::channel();
         let pending = PendingQuestion {
             request: question.request,
+            from: question.task_id,
             answer: Some(answer),
         };
         let answer = match self.questions.send(pending).await {
@@ -52,12 +55,13 @@ impl PendingQuestion {
     pub(super) fn by_us(request: QuestionRequest) -> Self {
         Self {
             request,
+            from: None,
             answer: None,
         }
     }
 
     /// Nobody waits for the answer any more: it was given elsewhere, or the agent was stopped.
-    pub(super) async fn is_settled(&mut self) {
+    pub(crate) async fn is_settled(&mut self) {
         match &mut self.answer {
             Some(answer) => answer.closed().await,
             None => std::future::pending().await,
@@ -65,7 +69,7 @@ impl PendingQuestion {
     }
 
     /// Passes the answer on. Whoever asked may have been interrupted meanwhile.
-    pub(super) fn give(self, answer: Answer) {
+    pub(crate) fn give(self, answer: Answer) {
         if let Some(waiting) = self.answer {
             let _ = waiting.send(answer);
         }

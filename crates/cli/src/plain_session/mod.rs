@@ -14,20 +14,18 @@
 
 mod approver;
 mod boxes;
-mod commands;
+mod further;
 mod input;
 mod page;
 mod requests;
 mod screen;
 mod servers;
-mod tasks;
+pub(crate) mod tasks;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use codespar_agent::Agent;
-use codespar_protocol::{
-    Answer, Cost, Message, PermissionRequest, QuestionRequest, SessionMode, Usage,
-};
+use codespar_protocol::{Answer, Cost, Message, QuestionRequest, SessionMode, Usage};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -35,24 +33,31 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::screen::Screen;
-use self::{
+use self::input::Input;
+pub(crate) use self::{
     approver::{PendingQuestion, Person},
-    commands::Typed,
-    input::Input,
+    screen::Screen,
+    servers::question as server_question,
+    tasks::news,
 };
 use crate::{
     args::Cli,
     commands::gc,
     error::CommandError,
     headless::{mode_notice, recovery_notices},
+    session_parts,
     signals::Signals,
+    slash::{self, ProjectCommands, Typed},
     style,
 };
 use codespar_runtime::{
     ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, SessionDirs, Surface, WhichSession,
-    find_session, local_file, remember_rules,
+    find_session,
 };
+
+/// What `/help` says after the commands.
+const KEYS: &str =
+    "A line that ends in \\ goes on on the next. Ctrl-C interrupts an answer, twice leaves.";
 
 /// How often the boxes of tasks count the time. Only during a turn.
 const SECOND: Duration = Duration::from_secs(1);
@@ -67,9 +72,14 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
             "standard input is not a terminal; use `codespar -p` for a headless run".to_owned(),
         ));
     }
+    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
+    run_with(cli, config).await
+}
+
+/// The same with a configuration that was read already.
+pub(crate) async fn run_with(cli: Cli, config: ProjectConfig) -> Result<ExitCode, CommandError> {
     let first = Some(cli.prompt.join(" ")).filter(|text| !text.trim().is_empty());
     let wants_session = cli.session.resume.is_some() || cli.session.continue_last;
-    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
     let screen = Arc::new(Screen::default());
     let (ask, questions) = mpsc::channel(64);
     let signals = Signals::watch_for_end(CancellationToken::new())?;
@@ -81,12 +91,16 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let (runtime, project) =
         Runtime::with_project(config, attendance, ProcessRole::Session).await?;
     runtime.start_tasks();
-    screen.banner(&project);
+    screen.say(&session_parts::banner(
+        &project,
+        "/help for commands, Ctrl-D leaves",
+    ));
     let mut conversation = Conversation {
         input: Input::start(screen.clone()),
         screen,
         which: cli.session.which_session(),
         runtime,
+        project_commands: ProjectCommands::load(&project.dir),
         project,
         questions,
         agent: None,
@@ -121,6 +135,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
 struct Conversation {
     runtime: Arc<Runtime>,
     project: Arc<Project>,
+    project_commands: ProjectCommands,
     input: Input,
     screen: Arc<Screen>,
     /// From the agent of this session and from those of its tasks, in the order they were asked.
@@ -169,10 +184,11 @@ impl Conversation {
                 Said::Text(text) => text,
                 Said::Leave => return,
             };
-            if matches!(commands::read(&text), Typed::Quit) {
+            let typed = slash::read(&text, &self.project_commands);
+            if typed == Typed::Quit {
                 return;
             }
-            if let Err(error) = self.obey(commands::read(&text)).await {
+            if let Err(error) = self.obey(typed).await {
                 self.screen.say(&style::error(error));
             }
         }
@@ -184,14 +200,21 @@ impl Conversation {
             Typed::Nothing | Typed::Quit => {}
             Typed::Prompt(prompt) => self.turn(Some(Message::user(prompt))).await?,
             Typed::Mention(text) => self.carry_out(&text).await?,
-            Typed::Help => self.screen.say(commands::HELP),
+            Typed::Help => self.screen.say(&slash::help(KEYS)),
             Typed::Cost => self.show_cost(),
             Typed::Tasks(which) => {
                 let session = self.agent.as_ref().map(Agent::session);
-                tasks::list(&self.project, &self.screen, session, which).await?;
+                let text = tasks::list(&self.project, session, which).await?;
+                self.screen.say(&text);
             }
-            Typed::TaskStatus(id) => tasks::status(&self.project, &self.screen, &id).await?,
-            Typed::Stop(id) => tasks::stop(&self.project, &self.screen, &id).await?,
+            Typed::TaskStatus(id) => {
+                let text = tasks::status(&self.project, &id).await?;
+                self.screen.say(&text);
+            }
+            Typed::Stop(id) => {
+                let text = tasks::stop(&self.project, &id).await?;
+                self.screen.say(&text);
+            }
             Typed::Clear => {
                 self.leave().await;
                 self.screen
@@ -199,10 +222,10 @@ impl Conversation {
             }
             Typed::Compact => self.compact().await,
             Typed::Resume(id) => self.go_on_with(id).await?,
-            Typed::Unknown(word) => {
-                self.screen
-                    .say(&format!("there is no {word}; /help shows what there is"));
+            Typed::Unknown(word, nearest) => {
+                self.screen.say(&slash::unknown(&word, nearest.as_deref()));
             }
+            typed => self.further_command(typed).await?,
         }
         Ok(())
     }
@@ -246,7 +269,8 @@ impl Conversation {
                 if let (Answer::Always, QuestionRequest::Permission(asked)) =
                     (&answer, &pending.request)
                 {
-                    self.keep_rules(asked);
+                    let kept = session_parts::keep_rules(&self.project, asked);
+                    self.screen.say(&kept);
                 }
                 pending.give(answer);
             }
@@ -286,27 +310,6 @@ impl Conversation {
         }
     }
 
-    /// The sandbox protects the file: a command that runs now may put an older version back at its
-    /// end. With `vouch_for` the new text is then written again. A rule that cannot be kept holds
-    /// for this session.
-    fn keep_rules(&self, asked: &PermissionRequest) {
-        let project_dir = &self.project.dir;
-        let file = local_file(project_dir);
-        match remember_rules(project_dir, &asked.suggested_rules) {
-            Ok(text) => {
-                self.project
-                    .sandbox
-                    .vouch_for(file.clone(), text.into_bytes());
-                self.screen
-                    .say(&style::faint(format!("kept in {}", file.display())));
-            }
-            Err(error) => {
-                let text = format!("allowed for this session only: {error}");
-                self.screen.say(&style::warning(text));
-            }
-        }
-    }
-
     /// The agent on its session, opened when it is first needed.
     ///
     /// MCP servers are waited for here, once: the tools of an agent are set when it is made.
@@ -329,6 +332,7 @@ impl Conversation {
         let surface = Surface {
             sink: Arc::new(move |event| screen.event(&event)),
             note: None,
+            steering: None,
         };
         // Their tools belong to the agent; it is made once.
         tokio::select! {

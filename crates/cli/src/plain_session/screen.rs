@@ -28,7 +28,7 @@ use super::{
     page::Page,
 };
 use crate::{error::CommandError, printer::plain, style};
-use codespar_runtime::{Project, ProjectDir};
+use codespar_runtime::ProjectDir;
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 4;
@@ -64,28 +64,6 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// Printed once, before the first prompt: which model, which directory, and what is wrong with
-    /// the settings.
-    pub(super) fn banner(&self, project: &Project) {
-        self.say(&format!(
-            "{} {}  {} · {}\n{}",
-            style::strong("codespar"),
-            env!("CARGO_PKG_VERSION"),
-            project.provider.choice.id,
-            project.dir.cwd.display(),
-            style::faint("/help for commands, Ctrl-D leaves"),
-        ));
-        if project.provider.is_simulated() {
-            let why = &project.provider.why;
-            self.say(&style::warning(format!(
-                "simulated: no model is called ({why})"
-            )));
-        }
-        for warning in &project.warnings {
-            self.say(&style::warning(warning));
-        }
-    }
-
     /// After this nothing is rewritten until a line comes: the terminal echoes what is typed, and
     /// where the cursor is then is not known.
     pub(super) fn prompt(&self) {

@@ -1,0 +1,44 @@
+//! What the session at a terminal and the plain one say and do alike.
+
+use codespar_protocol::PermissionRequest;
+use codespar_runtime::{Project, local_file, remember_rules};
+
+use crate::style;
+
+/// Which model, which directory, and what is wrong with the settings; `hint` says what to type.
+pub(crate) fn banner(project: &Project, hint: &str) -> String {
+    let mut lines = vec![
+        format!(
+            "{} {}  {} · {}",
+            style::strong("codespar"),
+            env!("CARGO_PKG_VERSION"),
+            project.provider.choice.id,
+            project.dir.cwd.display(),
+        ),
+        style::faint(hint),
+    ];
+    if project.provider.is_simulated() {
+        let why = &project.provider.why;
+        lines.push(style::warning(format!(
+            "simulated: no model is called ({why})"
+        )));
+    }
+    lines.extend(project.warnings.iter().map(style::warning));
+    lines.join("\n")
+}
+
+/// Keeps the rules of an answer "always", and says where.
+///
+/// The sandbox protects the file: a command that runs now may put an older version back at its
+/// end. With `vouch_for` the new text is then written again. A rule that cannot be kept holds for
+/// this session.
+pub(crate) fn keep_rules(project: &Project, asked: &PermissionRequest) -> String {
+    let file = local_file(&project.dir);
+    match remember_rules(&project.dir, &asked.suggested_rules) {
+        Ok(text) => {
+            project.sandbox.vouch_for(file.clone(), text.into_bytes());
+            style::faint(format!("kept in {}", file.display()))
+        }
+        Err(error) => style::warning(format!("allowed for this session only: {error}")),
+    }
+}

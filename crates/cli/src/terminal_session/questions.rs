@@ -1,0 +1,77 @@
+//! Questions of agents, shown as they come, whatever the driver of the session waits for.
+
+use std::sync::Arc;
+
+use codespar_protocol::{Answer, QuestionRequest};
+use codespar_runtime::Project;
+use codespar_tui::{QuestionReply, Tui};
+use parking_lot::Mutex;
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::{plain_session::PendingQuestion, session_parts};
+
+use super::diverted;
+
+/// The turn under way. A question that is answered with an interruption stops it.
+#[derive(Clone, Default)]
+pub(super) struct Turns(Arc<Mutex<Option<CancellationToken>>>);
+
+impl Turns {
+    pub(super) fn begin(&self, cancel: CancellationToken) {
+        *self.0.lock() = Some(cancel);
+    }
+
+    pub(super) fn end(&self) {
+        *self.0.lock() = None;
+    }
+
+    fn stop(&self) {
+        if let Some(cancel) = &*self.0.lock() {
+            cancel.cancel();
+        }
+    }
+}
+
+/// Hands all of them to the surface, which shows them one after the other.
+pub(super) fn answer_all(
+    mut asked: mpsc::Receiver<PendingQuestion>,
+    tui: Tui,
+    project: Arc<Project>,
+    turns: Turns,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        while let Some(pending) = asked.recv().await {
+            let (tui, project, turns) = (tui.clone(), project.clone(), turns.clone());
+            tokio::spawn(async move { answer(pending, &tui, &project, &turns).await });
+        }
+    })
+}
+
+async fn answer(mut pending: PendingQuestion, tui: &Tui, project: &Project, turns: &Turns) {
+    let from = pending.from.as_ref().map(ToString::to_string);
+    let request = pending.request.clone();
+    let reply = tokio::select! {
+        reply = tui.ask(request, from) => reply,
+        () = pending.is_settled() => return,
+    };
+    match reply {
+        QuestionReply::Answer(answer) => {
+            if let (Answer::Always, QuestionRequest::Permission(asked)) =
+                (&answer, &pending.request)
+            {
+                let kept = session_parts::keep_rules(project, asked);
+                tui.output(diverted::lines(&kept));
+            }
+            pending.give(answer);
+        }
+        // The rules hold in this process, and are not written down.
+        QuestionReply::ForSession => pending.give(Answer::Always),
+        QuestionReply::Interrupted => {
+            turns.stop();
+            pending.give(Answer::No {
+                reason: Some("the user interrupted".to_owned()),
+            });
+        }
+    }
+}

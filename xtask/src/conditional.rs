@@ -31,9 +31,24 @@ const TESTS: &[Conditional] = &[
         is_met: |root| npm::is_installed(root, "github-openapi"),
     },
     Conditional {
+        test: "xterm_js_has_every_line_once",
+        needs: "node and npm, for xterm.js",
+        is_met: |root| npm::is_installed(root, "xterm-headless"),
+    },
+    Conditional {
+        test: "tmux_has_every_line_once",
+        needs: "tmux",
+        is_met: |_| on_path("tmux"),
+    },
+    Conditional {
         test: "a_go_module_is_tested_with_the_modules_of_the_user",
         needs: "go",
         is_met: |_| on_path("go"),
+    },
+    Conditional {
+        test: "pip_installs_what_requirements_name_for_a_clone_from_github",
+        needs: "python3 with `venv` and `pip`",
+        is_met: |_| has_pip(),
     },
     Conditional {
         test: "a_group_that_allows_too_few_processes_ends_the_program_with_the_reason",
@@ -68,6 +83,13 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
         .iter()
         .map(|one| format!("{} (needs {})", one.test, one.needs));
     Ok(skipped.collect())
+}
+
+/// Some systems leave `ensurepip` out of Python, and then a virtual environment has no `pip`.
+fn has_pip() -> bool {
+    let mut command = std::process::Command::new("python3");
+    let output = command.args(["-c", "import venv, ensurepip"]).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// Whether a control group that counts processes can be made here. Tried by making one: permissions

@@ -7,6 +7,7 @@
 //! eval           quality of locating files, showing them and applying edits, on data
 //! figures        sizes, names and documentation of the sources
 //! redteam        attacks on the release binary
+//! screenshots    pictures of the session at a terminal, for the documentation
 //! ```
 //!
 //! A program in the workspace and not shell scripts: it is compiled, tested and formatted like the
@@ -23,6 +24,7 @@ mod licences;
 mod metadata;
 mod npm;
 mod redteam;
+mod screenshots;
 mod steps;
 mod test;
 mod tools;
@@ -52,6 +54,7 @@ enum Command {
     Eval(eval::Args),
     Figures(figures::Args),
     Redteam(redteam::Args),
+    Screenshots(screenshots::Args),
     #[command(hide = true)]
     Measure(bench::cost::Args),
 }
@@ -75,6 +78,7 @@ fn run() -> Result<()> {
         Command::Eval(args) => eval::run(&args, &root),
         Command::Figures(args) => figures::run(&args, &root),
         Command::Redteam(args) => redteam::run(&args, &root),
+        Command::Screenshots(args) => screenshots::run(&args, &root),
         Command::Measure(args) => bench::cost::run(&args),
     }
 }

@@ -33,6 +33,13 @@ const PACKAGES: &[Package] = &[
         folder: "github-openapi",
         only: Some(("generated", "api.github.com.json")),
     },
+    // The terminal of VS Code and of many web pages, for a test of the painter.
+    Package {
+        name: "@xterm/headless",
+        version: "6.0.0",
+        folder: "xterm-headless",
+        only: None,
+    },
 ];
 
 /// Installs them into the target directory, once. A mark with the version is written after a

@@ -67,11 +67,7 @@ impl Runtime {
         };
         let sessions: Arc<dyn Store> = store.clone();
         let changes = ChangeFeed::new(sessions);
-        if role == ProcessRole::Worker {
-            scheduler.follow(changes.clone());
-            scheduler.ensure_running();
-        }
-        Ok(Arc::new(Self {
+        let runtime = Arc::new(Self {
             environment,
             changes,
             store,
@@ -81,7 +77,11 @@ impl Runtime {
             projects: Mutex::default(),
             replaced: Mutex::default(),
             replacing: Mutex::default(),
-        }))
+        });
+        if role == ProcessRole::Worker {
+            runtime.start_tasks();
+        }
+        Ok(runtime)
     }
 
     /// A runtime with its first project.
@@ -187,6 +187,7 @@ impl Runtime {
 
     /// Starts to run tasks of the open projects that others made or left.
     pub fn start_tasks(&self) {
+        self.scheduler.follow(self.changes.clone());
         self.scheduler.ensure_running();
     }
 

@@ -119,6 +119,16 @@ pub struct Beat {
     /// Tasks the store says it holds, with their epochs, that it did not name.
     pub unknown: Vec<(TaskId, u64)>,
     pub others: Vec<RunnerSeen>,
+    pub elsewhere: WorkElsewhere,
+}
+
+/// Whether there are tasks that other runners hold, or that are ready and not taken: while there are,
+/// somebody must look after those runners.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WorkElsewhere {
+    #[default]
+    Possible,
+    None,
 }
 
 /// How an attempt ended.

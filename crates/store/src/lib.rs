@@ -37,7 +37,7 @@ pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeFollower};
 pub use lease_store::{
     Afterwards, Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId,
-    RunnerSeen, TaskEnding,
+    RunnerSeen, TaskEnding, WorkElsewhere,
 };
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use questions::{NewQuestion, QuestionFilter};

@@ -266,6 +266,13 @@ pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, beats, silent) \
 
 pub(crate) const RUNNERS: &str = "SELECT id, beats, silent FROM runners";
 
+/// What others hold, and what is ready and was not taken: it may be reserved for a process that is
+/// about to end. Items on the lists of teams are taken by nobody.
+pub(crate) const IS_WORK_ELSEWHERE: &str = "SELECT EXISTS (SELECT 1 FROM tasks \
+     WHERE status = 'running' AND lease_owner IS NOT NULL AND lease_owner <> $1) \
+     OR EXISTS (SELECT 1 FROM tasks WHERE status = 'pending' AND unmet = 0 AND queue < 'team:') \
+     OR EXISTS (SELECT 1 FROM tasks WHERE status = 'pending' AND unmet = 0 AND queue >= 'team;')";
+
 /// Nothing where the runner has beaten since it was seen; so for `REAP`.
 pub(crate) const MARK_SILENT: &str =
     "UPDATE runners SET silent = TRUE WHERE id = $1 AND beats = $2";

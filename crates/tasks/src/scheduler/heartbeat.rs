@@ -1,14 +1,17 @@
 //! The heartbeat: says that this process is there, learns what became of its tasks, and looks after
 //! the other runners. It outlives the work: it ends when all of it is recorded or handed back.
+//!
+//! A process that has nothing to do and nobody to look after pauses its heartbeat, so that a session
+//! at its prompt costs nothing. The first change of any task ends the pause.
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
 use codespar_protocol::TaskId;
-use codespar_store::{Beat, HeldTask};
+use codespar_store::{Beat, HeldTask, WorkElsewhere};
 
 use super::{
     Scheduler,
@@ -31,6 +34,10 @@ const FORGOTTEN: u32 = 10;
 /// only.
 const FOLLOWED: u32 = 10;
 
+/// After so many heartbeats with nothing to do they pause. One before that, every change of a task
+/// counts as work already: what happens between the last heartbeat and the pause is not missed.
+const IDLE: u32 = 3;
+
 /// Since when tasks are ours that nobody works on.
 type Forgotten = HashMap<(TaskId, u64), u32>;
 
@@ -39,23 +46,53 @@ impl Scheduler {
     pub(super) async fn keep_beating(self: Arc<Self>) {
         let (mut watch, mut forgotten) = (Watch::default(), Forgotten::new());
         let (mut beats, mut ended) = (0_u32, HashSet::new());
+        let mut idle = 0_u32;
         while !self.over.is_cancelled() {
             // A store that fails is tried again with the next; until then nothing is taken, and
             // nobody's silence is counted.
             if let Some(beat) = self.beat().await {
                 self.look_after_others(&mut watch, &beat).await;
+                idle = match self.is_idle(&beat) {
+                    true => idle + 1,
+                    false => 0,
+                };
+                self.is_pausing.store(idle + 1 >= IDLE, Ordering::SeqCst);
                 self.hand_back_forgotten(&mut forgotten, beat.unknown).await;
                 beats = beats.wrapping_add(1);
                 if beats % FOLLOWED == 0 {
                     ended = self.stop_following(ended).await;
                 }
-                self.nudge();
+                // Looking for work once more would be taken for work.
+                if !self.is_pausing.load(Ordering::SeqCst) {
+                    self.nudge();
+                }
             }
+            let next = async {
+                match idle >= IDLE {
+                    true => self.work_to_do.notified().await,
+                    false => self.clock.sleep(BEAT).await,
+                }
+            };
             tokio::select! {
-                () = self.clock.sleep(BEAT) => {}
+                () = next => {}
                 () = self.over.cancelled() => {}
             }
+            if idle >= IDLE {
+                idle = 0;
+                self.is_pausing.store(false, Ordering::SeqCst);
+            }
         }
+    }
+
+    /// Whether no heartbeat is needed until a task changes. Without a feed nobody would tell; a
+    /// worker is looked for by its heartbeats.
+    fn is_idle(&self, beat: &Beat) -> bool {
+        beat.elsewhere == WorkElsewhere::None
+            && beat.unknown.is_empty()
+            && self.is_told.load(Ordering::SeqCst)
+            && !self.id.is_worker()
+            && self.held.lock().is_empty()
+            && self.followed_elsewhere().is_empty()
     }
 
     /// Says that we are there, and passes on what the store has to say.

@@ -116,6 +116,12 @@ pub struct Scheduler {
     pub(crate) events: EventBus,
     /// Tasks that were put back and are left alone for a while.
     resting: Mutex<RestingTasks>,
+    /// Changes of other processes are followed.
+    is_told: AtomicBool,
+    /// Heartbeats pause, or will after the next.
+    is_pausing: AtomicBool,
+    /// Ends the pause.
+    work_to_do: Notify,
     /// When our last sign of life was recorded.
     last_beat: Mutex<Option<Duration>>,
     /// Held while tasks are being claimed.
@@ -198,6 +204,9 @@ impl Scheduler {
             waiters: Mutex::default(),
             events: EventBus::default(),
             resting: Mutex::default(),
+            is_told: AtomicBool::new(false),
+            is_pausing: AtomicBool::new(false),
+            work_to_do: Notify::new(),
             last_beat: Mutex::default(),
             taking: tokio::sync::Mutex::default(),
             changes: OnceLock::new(),
@@ -314,11 +323,19 @@ impl Scheduler {
             Some(feed) => feed.follow().await.ok(),
             None => None,
         };
+        self.is_told.store(changes.is_some(), Ordering::SeqCst);
+        let matters = |change: &StoreChange| {
+            let is_pausing = self.is_pausing.load(Ordering::SeqCst);
+            is_new_work(change) || is_pausing && matches!(change.kind, ChangeKind::Task { .. })
+        };
         while !self.leaving.is_cancelled() {
+            if self.is_pausing.load(Ordering::SeqCst) {
+                self.work_to_do.notify_one();
+            }
             self.take().await;
             let new_work = async {
                 match &mut changes {
-                    Some(changes) => changes.until(is_new_work).await,
+                    Some(changes) => changes.until(matters).await,
                     None => std::future::pending().await,
                 }
             };

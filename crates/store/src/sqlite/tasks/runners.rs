@@ -17,7 +17,7 @@ use super::{
     read,
     row::{damaged, task_id},
 };
-use crate::{Beat, HeldTask, RunnerId, RunnerSeen, task_sql as sql};
+use crate::{Beat, HeldTask, RunnerId, RunnerSeen, WorkElsewhere, task_sql as sql};
 
 /// A sign of life. Clears the mark of silence.
 pub(super) async fn announce(
@@ -70,7 +70,22 @@ pub(super) async fn beat(
     beat.lost = lost.map(|task| task.id.clone()).collect();
     beat.others = seen(connection).await?;
     beat.others.retain(|other| other.id != *runner);
+    beat.elsewhere = work_elsewhere(connection, runner).await?;
     Ok(beat)
+}
+
+async fn work_elsewhere(
+    connection: &mut SqliteConnection,
+    runner: &RunnerId,
+) -> Result<WorkElsewhere, Failure> {
+    let is_some: bool = sqlx::query_scalar(sql::IS_WORK_ELSEWHERE)
+        .bind(runner.0.as_str())
+        .fetch_one(connection)
+        .await?;
+    Ok(match is_some {
+        true => WorkElsewhere::Possible,
+        false => WorkElsewhere::None,
+    })
 }
 
 /// A task that has run here for long enough did not end its earlier runners.

@@ -19,17 +19,15 @@ mod dev;
 mod environment;
 mod error;
 mod headless;
-mod plain_session;
 mod printer;
 mod progress;
 mod requests;
 mod resources;
-mod session_parts;
+mod session;
 mod signals;
 mod slash;
 mod stdin;
 mod style;
-mod terminal_session;
 mod trust_question;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
@@ -177,10 +175,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),
         None if cli.print.is_some() => headless::run(cli, project_dir).await,
-        None if terminal_session::is_possible(&cli) => {
-            terminal_session::run(cli, project_dir).await
-        }
-        None => plain_session::run(cli, project_dir).await,
+        None => session::run(cli, project_dir).await,
     }
 }
 

@@ -234,7 +234,7 @@ fn ctrl_c_stops_a_summary_and_the_session_goes_on() {
     terminal.types("/compact\n");
     bench.server.wait_for_requests_blocking(3).unwrap();
     terminal.types("\u{3}");
-    terminal.shows("stopped; the conversation is as it was");
+    terminal.shows("interrupted; the conversation is as it was");
     terminal.types("three\n");
     terminal.shows("third answer");
     terminal.types("/quit\n");

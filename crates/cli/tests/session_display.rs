@@ -14,7 +14,7 @@ use common::{Bench, parsed, session};
 use serde_json::json;
 
 #[test]
-fn a_box_shows_the_first_lines_of_a_result_and_where_the_others_are() {
+fn the_end_of_a_task_shows_the_first_lines_of_its_result_and_where_the_others_are() {
     let lines: Vec<String> = (1..=9).map(|n| format!("finding {n}")).collect();
     let start = json!({
         "description": "count things", "prompt": "look", "subagent_type": "Explore",

@@ -1,22 +1,28 @@
-//! The session at a terminal: the driver between `codespar_tui` and the agent.
+//! A session with a person: the driver between a surface and the agent.
 //!
 //! ```text
 //! at the prompt    an action of the user │ news of a task │ a signal
 //! during a turn    the end of the run │ an action: steer, interrupt, a command │ a signal
 //! ```
 //!
-//! Questions of agents are shown by a task of their own (`questions.rs`), whatever the driver waits
-//! for. What commands print goes through the printer, which hands it to the surface
-//! (`diverted.rs`). A session is created when the first prompt is sent.
+//! The driver is the same for every surface ([`view::SessionView`]): one that draws at a terminal,
+//! and plain lines for `--plain`, `TERM=dumb` and screen readers. Questions of agents are shown by a
+//! task of their own (`questions.rs`), whatever the driver waits for. A session is created when the
+//! first prompt is sent, so looking around leaves nothing in the store.
 
 mod attachments;
 mod commands;
-mod completion;
-mod diverted;
 mod open;
+mod parts;
+mod person;
+mod plain;
 mod questions;
 mod requests;
+mod servers;
 mod status;
+mod tasks;
+mod terminal;
+mod view;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
@@ -27,60 +33,46 @@ use codespar_runtime::{
     ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, SessionDirs, WhichSession,
 };
 use codespar_tasks::Attendance;
-use codespar_tui::{Tui, UserAction};
-use tokio::{
-    signal::unix::{Signal, SignalKind, signal},
-    sync::mpsc,
-};
+use codespar_tui::UserAction;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use self::{questions::Turns, status::StatusKeeper};
+use self::{
+    person::Person, plain::PlainView, questions::Turns, status::StatusKeeper, tasks::news,
+    terminal::TerminalView, view::SessionView,
+};
 use crate::{
-    args::Cli,
-    commands::gc,
-    error::CommandError,
-    plain_session::{self, Person, news},
-    printer, session_parts,
-    signals::Signals,
-    slash::ProjectCommands,
-    style,
+    args::Cli, commands::gc, error::CommandError, signals::Signals, slash::ProjectCommands, style,
 };
 
-/// Whether the terminal can show it and nobody asked for the plain one.
-pub(crate) fn is_possible(cli: &Cli) -> bool {
-    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    !cli.plain && !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
-}
-
-/// Runs it until the user leaves. A signal gives the exit code whatever else happened.
+/// Runs it until the user leaves.
+///
+/// The session is left and the runtime closed also when the first session cannot be opened. A
+/// signal gives the exit code whatever else happened.
 pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
-    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
-    if config.terminal().plain == Some(true) {
-        return plain_session::run_with(cli, config).await;
+    if !std::io::stdin().is_terminal() {
+        return Err(CommandError::Usage(
+            "standard input is not a terminal; use `codespar -p` for a headless run".to_owned(),
+        ));
     }
-    let first = Some(cli.prompt.join(" ")).filter(|text| !text.trim().is_empty());
-    let wants_session = cli.session.resume.is_some() || cli.session.continue_last;
+    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
+    let is_plain = config.terminal().plain == Some(true) || !terminal::is_possible(&cli);
     let (ask, asked) = mpsc::channel(64);
     let signals = Signals::watch_for_end(CancellationToken::new())?;
     let person = Person {
         questions: ask,
         ending: signals.token().clone(),
     };
-    let (runtime, project) = Runtime::with_project(
-        config,
-        Attendance::Here(Arc::new(person)),
-        ProcessRole::Session,
-    )
-    .await?;
+    let attendance = Attendance::Here(Arc::new(person));
+    let (runtime, project) =
+        Runtime::with_project(config, attendance, ProcessRole::Session).await?;
     let project_commands = Arc::new(ProjectCommands::load(&project.dir));
-    let options = open::options(&project, &project_commands)?;
-    let (tui, actions) =
-        Tui::start(options).map_err(|error| CommandError::Failed(error.to_string()))?;
-    let status = StatusKeeper::new(tui.clone(), &project);
+    let (view, actions) = view(is_plain, &project, &project_commands)?;
     let turns = Turns::default();
-    let answering = questions::answer_all(asked, tui.clone(), project.clone(), turns.clone());
-    let mut session = TerminalSession {
-        tui: tui.clone(),
+    let answering = questions::answer_all(asked, view.clone(), project.clone(), turns.clone());
+    let mut session = SessionDriver {
+        status: StatusKeeper::new(view.clone(), &project),
+        view,
         actions,
         which: cli.session.which_session(),
         runtime,
@@ -89,33 +81,16 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         agent: None,
         mode: SessionMode::Normal,
         choice: None,
-        status,
         turns,
         steering: Arc::default(),
         usage: Usage::default(),
         cost: Cost::default(),
-        resized: signal(SignalKind::window_change())?,
-        continued: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
         signals,
     };
-    restore_on_panic();
-    let diverted = printer::divert(diverted::to(tui.clone()));
-    session.runtime.start_tasks();
-    let hint = "/help shows commands and keys, Ctrl-D leaves";
-    session.say(&session_parts::banner(&session.project, hint));
-    gc::daily(&session.project.dir, &session.project.settings);
-    session.ask_about_servers().await;
-    let outcome = match wants_session {
-        true => session.open().await,
-        false => Ok(()),
-    };
-    if outcome.is_ok() {
-        session.until_the_end(first).await;
-    }
+    let outcome = session.run(&cli).await;
     session.leave().await;
     answering.abort();
-    drop(diverted);
-    tui.stop().await;
+    session.view.stop().await;
     let closed = session.runtime.close().await;
     match session.signals.exit_code() {
         Some(code) => Ok(ExitCode::from(code)),
@@ -127,26 +102,24 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     }
 }
 
-/// A panic of the thread that draws, or of the main one, ends the session: the terminal is given
-/// back before the message is printed. Others are caught where they happen; their message is output
-/// like any other.
-fn restore_on_panic() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        let thread = std::thread::current();
-        match thread.name() {
-            Some("main" | codespar_tui::THREAD_NAME) => {
-                codespar_tui::restore_terminal();
-                usual(panic);
-            }
-            _ => printer::err(format_args!("{panic}")),
-        }
-    }));
+type Surface = (Arc<dyn SessionView>, mpsc::UnboundedReceiver<UserAction>);
+
+fn view(
+    is_plain: bool,
+    project: &Arc<Project>,
+    commands: &Arc<ProjectCommands>,
+) -> Result<Surface, CommandError> {
+    if is_plain {
+        let (view, actions) = PlainView::start()?;
+        return Ok((Arc::new(view), actions));
+    }
+    let (view, actions) = TerminalView::start(project, commands)?;
+    Ok((Arc::new(view), actions))
 }
 
 /// One sitting. Lives as long as the process; the agent and its session may change.
-struct TerminalSession {
-    tui: Tui,
+struct SessionDriver {
+    view: Arc<dyn SessionView>,
     actions: mpsc::UnboundedReceiver<UserAction>,
     runtime: Arc<Runtime>,
     project: Arc<Project>,
@@ -166,8 +139,7 @@ struct TerminalSession {
     /// Of this sitting, over all its sessions.
     usage: Usage,
     cost: Cost,
-    resized: Signal,
-    continued: Signal,
+    /// What ends the whole session. Ctrl-C is not among them.
     signals: Signals,
 }
 
@@ -178,7 +150,21 @@ enum Happened {
     Ended,
 }
 
-impl TerminalSession {
+impl SessionDriver {
+    async fn run(&mut self, cli: &Cli) -> Result<(), CommandError> {
+        let first = Some(cli.prompt.join(" ")).filter(|text| !text.trim().is_empty());
+        let wants_session = cli.session.resume.is_some() || cli.session.continue_last;
+        self.runtime.start_tasks();
+        self.say(&parts::banner(&self.project));
+        gc::daily(&self.project.dir, &self.project.settings);
+        self.ask_about_servers().await;
+        if wants_session {
+            self.open().await?;
+        }
+        self.until_the_end(first).await;
+        Ok(())
+    }
+
     /// An error of one command is shown and the session goes on.
     async fn until_the_end(&mut self, mut next: Option<String>) {
         loop {
@@ -213,17 +199,11 @@ impl TerminalSession {
         let session = self.agent.as_ref().map(Agent::session);
         let project = self.project.clone();
         let news = news(&project, session);
-        tokio::pin!(news);
-        loop {
-            tokio::select! {
-                action = self.actions.recv() => {
-                    return action.map_or(Happened::Ended, Happened::Action);
-                }
-                () = &mut news => return Happened::News,
-                _ = self.resized.recv() => self.tui.resized(),
-                _ = self.continued.recv() => self.tui.continued(),
-                () = self.signals.token().cancelled() => return Happened::Ended,
-            }
+        self.view.at_prompt();
+        tokio::select! {
+            action = self.actions.recv() => action.map_or(Happened::Ended, Happened::Action),
+            () = news => Happened::News,
+            () = self.signals.token().cancelled() => Happened::Ended,
         }
     }
 
@@ -240,7 +220,7 @@ impl TerminalSession {
         }
         let cancel = self.signals.token().child_token();
         self.turns.begin(cancel.clone());
-        self.tui.turn_started();
+        self.view.turn_started();
         let stop = cancel.clone();
         let mut run = tokio::spawn(async move {
             let result = agent.run(prompt, stop).await;
@@ -258,15 +238,13 @@ impl TerminalSession {
                     }
                     Some(action) => self.small_action(&action),
                 },
-                _ = self.resized.recv() => self.tui.resized(),
-                _ = self.continued.recv() => self.tui.continued(),
             }
         };
         self.turns.end();
         let (agent, result) = match ended {
             Ok(ended) => ended,
             Err(error) => {
-                self.tui.turn_ended();
+                self.view.turn_ended(None);
                 return Err(CommandError::Failed(error.to_string()));
             }
         };
@@ -275,7 +253,7 @@ impl TerminalSession {
         self.usage += result.usage;
         self.cost += result.cost;
         self.status.cost(&self.cost);
-        self.tui.turn_ended();
+        self.view.turn_ended(Some(&result));
         Ok(())
     }
 
@@ -302,11 +280,11 @@ impl TerminalSession {
 
     /// A text for the user, with styles as marks.
     fn say(&self, text: &str) {
-        self.tui.output(diverted::lines(text));
+        self.view.say(text);
     }
 
     fn notice(&self, text: impl Into<String>) {
-        self.tui.notice(NoticeLevel::Info, text);
+        self.view.notice(NoticeLevel::Info, text.into());
     }
 
     /// Lets go of the session; it stays in the store. Dropping the agent releases its lock, so the

@@ -5,13 +5,13 @@ use std::path::Path;
 use codespar_protocol::{ContentBlock, Message, NoticeLevel, Role};
 use tokio_util::sync::CancellationToken;
 
-use super::TerminalSession;
+use super::SessionDriver;
 
 /// More are left for the model to read.
 const MOST: usize = 10;
 const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
-impl TerminalSession {
+impl SessionDriver {
     /// A file that cannot be read is named, and the prompt is sent without it.
     pub(super) async fn with_attachments(&mut self, text: String) -> Message {
         let paths = named(&text, &self.project.dir.cwd);
@@ -21,7 +21,7 @@ impl TerminalSession {
             let Some(agent) = &mut self.agent else { break };
             match agent.read_for_user(&path, &cancel).await {
                 Ok(blocks) => content.extend(blocks),
-                Err(error) => self.tui.notice(
+                Err(error) => self.view.notice(
                     NoticeLevel::Warning,
                     format!("{path} was not attached: {error}"),
                 ),

@@ -6,13 +6,15 @@ use codespar_agent::ContextUsage;
 use codespar_policy::Mode;
 use codespar_protocol::{Cost, Event, TaskId};
 use codespar_runtime::Project;
-use codespar_tui::{Status, Tui};
+use codespar_tui::Status;
 use parking_lot::Mutex;
+
+use super::view::SessionView;
 
 /// Shared with the sink of the agent's events.
 #[derive(Clone)]
 pub(super) struct StatusKeeper {
-    tui: Tui,
+    view: Arc<dyn SessionView>,
     state: Arc<Mutex<State>>,
 }
 
@@ -23,9 +25,9 @@ struct State {
 }
 
 impl StatusKeeper {
-    pub(super) fn new(tui: Tui, project: &Project) -> Self {
+    pub(super) fn new(view: Arc<dyn SessionView>, project: &Project) -> Self {
         let keeper = Self {
-            tui,
+            view,
             state: Arc::new(Mutex::new(State {
                 status: Status {
                     model: project.provider.choice.id.clone(),
@@ -37,7 +39,7 @@ impl StatusKeeper {
                 window: project.provider.choice.context_window,
             })),
         };
-        keeper.tui.status(keeper.state.lock().status.clone());
+        keeper.view.status(keeper.state.lock().status.clone());
         keeper
     }
 
@@ -47,7 +49,7 @@ impl StatusKeeper {
         change(&mut state);
         state.status.running_tasks = state.running.len();
         if state.status != before {
-            self.tui.status(state.status.clone());
+            self.view.status(state.status.clone());
         }
     }
 

@@ -7,20 +7,19 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// A question on its way to the user.
-pub(crate) struct PendingQuestion {
-    pub(crate) request: QuestionRequest,
+pub(super) struct PendingQuestion {
+    pub(super) request: QuestionRequest,
     /// The task whose agent asks; none for the agent of the session.
-    pub(crate) from: Option<TaskId>,
-    /// Where the answer goes; none for questions of the session itself.
-    answer: Option<oneshot::Sender<Answer>>,
+    pub(super) from: Option<TaskId>,
+    answer: oneshot::Sender<Answer>,
 }
 
 /// The user at the terminal. Questions of several agents wait in line; none is dropped.
 #[derive(Clone)]
-pub(crate) struct Person {
-    pub(crate) questions: mpsc::Sender<PendingQuestion>,
+pub(super) struct Person {
+    pub(super) questions: mpsc::Sender<PendingQuestion>,
     /// The session is being ended.
-    pub(crate) ending: CancellationToken,
+    pub(super) ending: CancellationToken,
 }
 
 /// Waits for its turn if 64 questions are in the queue already.
@@ -31,7 +30,7 @@ impl Respondent for Person {
         let pending = PendingQuestion {
             request: question.request,
             from: question.task_id,
-            answer: Some(answer),
+            answer,
         };
         let answer = match self.questions.send(pending).await {
             Ok(()) => answered.await.ok(),
@@ -51,27 +50,13 @@ impl Respondent for Person {
 }
 
 impl PendingQuestion {
-    /// A question of our own, whose answer we take ourselves.
-    pub(super) fn by_us(request: QuestionRequest) -> Self {
-        Self {
-            request,
-            from: None,
-            answer: None,
-        }
-    }
-
     /// Nobody waits for the answer any more: it was given elsewhere, or the agent was stopped.
-    pub(crate) async fn is_settled(&mut self) {
-        match &mut self.answer {
-            Some(answer) => answer.closed().await,
-            None => std::future::pending().await,
-        }
+    pub(super) async fn is_settled(&mut self) {
+        self.answer.closed().await;
     }
 
     /// Passes the answer on. Whoever asked may have been interrupted meanwhile.
-    pub(crate) fn give(self, answer: Answer) {
-        if let Some(waiting) = self.answer {
-            let _ = waiting.send(answer);
-        }
+    pub(super) fn give(self, answer: Answer) {
+        let _ = self.answer.send(answer);
     }
 }

@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use codespar_protocol::{Answer, QuestionRequest};
 use codespar_runtime::Project;
-use codespar_tui::{QuestionReply, Tui};
+use codespar_tui::QuestionReply;
 use parking_lot::Mutex;
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use crate::{plain_session::PendingQuestion, session_parts};
-
-use super::diverted;
+use super::{parts, person::PendingQuestion, view::SessionView};
 
 /// The turn under way. A question that is answered with an interruption stops it.
 #[derive(Clone, Default)]
@@ -36,23 +34,28 @@ impl Turns {
 /// Hands all of them to the surface, which shows them one after the other.
 pub(super) fn answer_all(
     mut asked: mpsc::Receiver<PendingQuestion>,
-    tui: Tui,
+    view: Arc<dyn SessionView>,
     project: Arc<Project>,
     turns: Turns,
 ) -> JoinHandle<()> {
     tokio::spawn(async move {
         while let Some(pending) = asked.recv().await {
-            let (tui, project, turns) = (tui.clone(), project.clone(), turns.clone());
-            tokio::spawn(async move { answer(pending, &tui, &project, &turns).await });
+            let (view, project, turns) = (view.clone(), project.clone(), turns.clone());
+            tokio::spawn(async move { answer(pending, &*view, &project, &turns).await });
         }
     })
 }
 
-async fn answer(mut pending: PendingQuestion, tui: &Tui, project: &Project, turns: &Turns) {
+async fn answer(
+    mut pending: PendingQuestion,
+    view: &dyn SessionView,
+    project: &Project,
+    turns: &Turns,
+) {
     let from = pending.from.as_ref().map(ToString::to_string);
     let request = pending.request.clone();
     let reply = tokio::select! {
-        reply = tui.ask(request, from) => reply,
+        reply = view.ask(request, from) => reply,
         () = pending.is_settled() => return,
     };
     match reply {
@@ -60,8 +63,7 @@ async fn answer(mut pending: PendingQuestion, tui: &Tui, project: &Project, turn
             if let (Answer::Always, QuestionRequest::Permission(asked)) =
                 (&answer, &pending.request)
             {
-                let kept = session_parts::keep_rules(project, asked);
-                tui.output(diverted::lines(&kept));
+                view.say(&parts::keep_rules(project, asked));
             }
             pending.give(answer);
         }

@@ -1,12 +1,12 @@
-//! What the session at a terminal and the plain one say and do alike.
+//! What is said at the beginning, and rules that are kept.
 
 use codespar_protocol::PermissionRequest;
 use codespar_runtime::{Project, local_file, remember_rules};
 
 use crate::style;
 
-/// Which model, which directory, and what is wrong with the settings; `hint` says what to type.
-pub(crate) fn banner(project: &Project, hint: &str) -> String {
+/// Which model, which directory, and what is wrong with the settings.
+pub(super) fn banner(project: &Project) -> String {
     let mut lines = vec![
         format!(
             "{} {}  {} · {}",
@@ -15,7 +15,7 @@ pub(crate) fn banner(project: &Project, hint: &str) -> String {
             project.provider.choice.id,
             project.dir.cwd.display(),
         ),
-        style::faint(hint),
+        style::faint("/help shows commands and keys, Ctrl-D leaves"),
     ];
     if project.provider.is_simulated() {
         let why = &project.provider.why;
@@ -32,7 +32,7 @@ pub(crate) fn banner(project: &Project, hint: &str) -> String {
 /// The sandbox protects the file: a command that runs now may put an older version back at its
 /// end. With `vouch_for` the new text is then written again. A rule that cannot be kept holds for
 /// this session.
-pub(crate) fn keep_rules(project: &Project, asked: &PermissionRequest) -> String {
+pub(super) fn keep_rules(project: &Project, asked: &PermissionRequest) -> String {
     let file = local_file(&project.dir);
     match remember_rules(&project.dir, &asked.suggested_rules) {
         Ok(text) => {

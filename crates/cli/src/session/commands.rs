@@ -4,13 +4,12 @@ use codespar_agent::Agent;
 use codespar_protocol::{NoticeLevel, Role};
 use codespar_runtime::{WhichSession, find_session};
 use codespar_store::SessionFilter;
-use codespar_tui::{Choice, OutputLine};
+use codespar_tui::Choice;
 use tokio_util::sync::CancellationToken;
 
-use super::TerminalSession;
+use super::{SessionDriver, tasks};
 use crate::{
     error::CommandError,
-    plain_session::tasks,
     slash::{self, Typed},
     style,
 };
@@ -18,16 +17,7 @@ use crate::{
 /// Sessions to choose from.
 const SESSIONS: u32 = 50;
 
-const KEYS: &str = "\
-!COMMAND             run a command and let the model see it     #TEXT  keep a note in AGENTS.md
-@PATH                attach a file                              Tab    complete, or queue for after the turn
-Enter                send; while the agent works: at its next step
-Shift-Enter, Alt-Enter, \\ Enter   a new line                   Esc    interrupt; the text stays
-Ctrl-R               search what you typed                      Ctrl-G edit in $EDITOR
-Shift-Tab            next permission mode                       Ctrl-T the whole transcript
-Ctrl-C               clear the text, interrupt, twice: leave    Ctrl-D leave";
-
-impl TerminalSession {
+impl SessionDriver {
     pub(super) fn is_quit(&self, text: &str) -> bool {
         matches!(slash::read(text, &self.project_commands), Typed::Quit)
     }
@@ -94,7 +84,7 @@ impl TerminalSession {
             | Typed::Export(_)
             | Typed::Project(..) => {
                 self.notice("that waits for the end of the turn: Esc interrupts it");
-                self.tui.suggest(text);
+                self.view.suggest(text);
                 Ok(())
             }
             typed => self.small_command(typed).await,
@@ -109,7 +99,7 @@ impl TerminalSession {
         let dir = self.project.dir.clone();
         match typed {
             Typed::Help => {
-                self.say(&slash::help(KEYS));
+                self.say(&slash::help(self.view.keys()));
                 for (name, one) in self.project_commands.iter() {
                     self.say(&format!("/{name:<19} {}", one.description));
                 }
@@ -140,12 +130,12 @@ impl TerminalSession {
                 let text = slash::diff(&self.project).await?;
                 match text.trim().is_empty() {
                     true => self.notice("no uncommitted changes"),
-                    false => self.tui.output(codespar_tui::code(&text, "diff")),
+                    false => self.view.diff(&text),
                 }
             }
             Typed::Unknown(word, nearest) => {
                 let text = slash::unknown(&word, nearest.as_deref());
-                self.tui.notice(NoticeLevel::Warning, text);
+                self.view.notice(NoticeLevel::Warning, text);
             }
             _ => {}
         }
@@ -187,7 +177,7 @@ impl TerminalSession {
             return Ok(());
         };
         let cancel = self.signals.token().child_token();
-        self.tui.turn_started();
+        self.view.turn_started();
         let (command, stop) = (command.to_owned(), cancel.clone());
         let run = async move {
             let done = agent.run_for_user(&command, &stop).await;
@@ -195,7 +185,7 @@ impl TerminalSession {
         };
         let (agent, done) = self.attend(run, &cancel).await;
         self.agent = Some(agent);
-        self.tui.turn_ended();
+        self.view.turn_ended(None);
         done.map(|_| ())
             .map_err(|error| CommandError::Failed(error.to_string()))
     }
@@ -206,7 +196,7 @@ impl TerminalSession {
             return Ok(());
         };
         let cancel = self.signals.token().child_token();
-        self.tui.turn_started();
+        self.view.turn_started();
         let stop = cancel.clone();
         let run = async move {
             let done = agent.compact_now(&stop).await;
@@ -215,7 +205,7 @@ impl TerminalSession {
         let (agent, done) = self.attend(run, &cancel).await;
         self.status.context(&agent.context_usage());
         self.agent = Some(agent);
-        self.tui.turn_ended();
+        self.view.turn_ended(None);
         match done {
             Ok(true) => {}
             Ok(false) => self.notice("the conversation is too short to summarise"),
@@ -319,9 +309,9 @@ impl TerminalSession {
         let mut texts = answers.map(|message| message.text());
         let mut found = texts.by_ref().filter(|text| !text.trim().is_empty());
         match found.nth(place - 1) {
-            Some(text) => match self.tui.copy(text) {
+            Some(text) => match self.view.copy(text) {
                 Ok(()) => self.notice("copied"),
-                Err(why) => self.tui.notice(NoticeLevel::Warning, why),
+                Err(why) => self.view.notice(NoticeLevel::Warning, why),
             },
             None => self.notice("there is no such answer"),
         }
@@ -333,13 +323,7 @@ impl TerminalSession {
             self.notice("the transcript is there when the turn is over");
             return;
         };
-        let mut lines: Vec<OutputLine> = Vec::new();
-        for message in agent.transcript().messages() {
-            lines.extend(codespar_tui::transcript_lines(
-                message,
-                &self.project.redactor,
-            ));
-        }
-        self.tui.page("Transcript", lines);
+        let messages = agent.transcript().messages();
+        self.view.transcript(messages, &self.project.redactor);
     }
 }

@@ -21,7 +21,7 @@ const TAIL: usize = 4_000;
 
 /// The newest tasks. Filtered here and not by the store, since a session and a project are
 /// alternatives.
-pub(crate) async fn list(
+pub(super) async fn list(
     project: &Arc<Project>,
     session: Option<SessionId>,
     which: Which,
@@ -51,7 +51,7 @@ pub(crate) async fn list(
 }
 
 /// One task and the end of its output. Tasks of other projects can be shown as well.
-pub(crate) async fn status(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
+pub(super) async fn status(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
     let record = project
         .store
         .task(&task::find(&*project.store, id).await?)
@@ -70,7 +70,7 @@ pub(crate) async fn status(project: &Arc<Project>, id: &str) -> Result<String, C
     Ok(text)
 }
 
-pub(crate) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
+pub(super) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
     let id = task::find(&*project.store, id).await?;
     let record = project
         .hub
@@ -82,7 +82,7 @@ pub(crate) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, Com
 
 /// Returns when a notification waits for the session. Never returns while there is no session.
 /// Nothing is consumed: the notification is delivered in the turn that follows.
-pub(crate) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
+pub(super) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
     let Some(session) = session else {
         return std::future::pending().await;
     };

@@ -1,13 +1,11 @@
-//! `@codespar …` in a session: commands, not prompts.
-//!
-//! Runs of the dev agent belong to this session's project, so that their questions come to its
-//! prompt. The other commands are those of the command line.
+//! `@codespar …` in a session, and waiting for work that the user may stop.
 
-use codespar_protocol::{Message, TaskStatus};
+use codespar_protocol::TaskStatus;
 use codespar_tasks::Waited;
+use codespar_tui::{Choice, UserAction};
 use tokio_util::sync::CancellationToken;
 
-use super::Conversation;
+use super::SessionDriver;
 use crate::{
     args::{Command, OutputFormat},
     commands::{ask, dev, pr, review, task},
@@ -17,21 +15,23 @@ use crate::{
     style,
 };
 
-impl Conversation {
+impl SessionDriver {
     /// Text that is not a command goes to the agent, without the mention.
     pub(super) async fn carry_out(&mut self, text: &str) -> Result<(), CommandError> {
         let project_dir = self.project.dir.clone();
         match understand(text, &project_dir, OutputFormat::Text)? {
             Understood::Command(command) => {
-                self.screen.go_on();
-                self.run_command(*command).await
+                self.view.turn_started();
+                let done = self.run_command(*command).await;
+                self.view.turn_ended(None);
+                done
             }
             Understood::Message(text) => {
-                self.screen.say(&text);
+                self.say(&text);
                 Ok(())
             }
             Understood::Whoami => {
-                self.screen.say(&whoami(&project_dir).await?);
+                self.say(&whoami(&project_dir).await?);
                 Ok(())
             }
             Understood::SessionCost => {
@@ -41,10 +41,13 @@ impl Conversation {
             Understood::Cost { id } => {
                 let store = &*self.project.store;
                 let record = store.task(&task::find(store, &id).await?).await?;
-                self.screen.say(&cost_line(&record));
+                self.say(&cost_line(&record));
                 Ok(())
             }
-            Understood::Prompt(text) => self.turn(Some(Message::user(text))).await,
+            Understood::Prompt(text) => {
+                let message = codespar_protocol::Message::user(text);
+                self.turn(Some(message)).await
+            }
         }
     }
 
@@ -62,7 +65,7 @@ impl Conversation {
             Command::Ask(args) => {
                 let work = async move { ask::answer(&args, &project_dir, &stop).await };
                 let reply = self.attend(work, &cancel).await?;
-                self.screen.say(reply.text.trim_end());
+                self.view.markdown(reply.text.trim_end());
                 self.usage += reply.usage;
                 self.cost += reply.cost;
             }
@@ -84,23 +87,46 @@ impl Conversation {
         Ok(())
     }
 
-    /// Waits for work that `cancel` stops; Ctrl-C cancels it.
+    /// Waits for work that `cancel` stops; Esc and Ctrl-C cancel it.
     pub(super) async fn attend<T>(
         &mut self,
-        work: impl Future<Output = Result<T, CommandError>>,
+        work: impl Future<Output = T>,
         cancel: &CancellationToken,
-    ) -> Result<T, CommandError> {
+    ) -> T {
+        self.turns.begin(cancel.clone());
         let mut work = std::pin::pin!(work);
-        loop {
+        let done = loop {
             tokio::select! {
-                done = &mut work => return done,
-                Some(asked) = self.questions.recv() => self.put(asked, cancel).await,
-                _ = self.interrupt.recv() => cancel.cancel(),
+                done = &mut work => break done,
+                action = self.actions.recv() => match action {
+                    Some(UserAction::Interrupt) => cancel.cancel(),
+                    Some(UserAction::Leave) | None => self.signals.token().cancel(),
+                    Some(UserAction::Submit(text) | UserAction::Steer(text)) => {
+                        self.steering.push(text);
+                    }
+                    Some(action) => self.small_action(&action),
+                },
             }
-        }
+        };
+        self.turns.end();
+        done
     }
 
-    /// A run of the dev agent, followed to its end. Ctrl-C stops it; it can be resumed.
+    /// A list to choose from; a signal that ends the session is not waited for.
+    pub(super) async fn choose(&mut self, title: &str, choices: Vec<Choice>) -> Option<usize> {
+        let view = self.view.clone();
+        let cancel = self.signals.token().clone();
+        let work = async move {
+            tokio::select! {
+                chosen = view.pick(title.to_owned(), choices) => chosen,
+                () = cancel.cancelled() => None,
+            }
+        };
+        let nothing = CancellationToken::new();
+        self.attend(work, &nothing).await
+    }
+
+    /// A run of the dev agent, followed to its end. Esc stops it; it can be resumed.
     async fn develop(&mut self, args: &dev::DevArgs) -> Result<(), CommandError> {
         let progress = Progress::for_people();
         let project = self.project.clone();
@@ -119,15 +145,13 @@ impl Conversation {
         let record = record?;
         self.usage += record.usage;
         self.cost += record.cost_usd;
-        match record.status {
-            TaskStatus::Completed => Ok(()),
-            _ => {
-                let why = record.error.unwrap_or_else(|| record.status.to_string());
-                let resume = format!("@codespar retry {}", record.task_id);
-                let hint = style::faint(format!("Resume with: {resume}"));
-                self.screen.say(&format!("{}\n{hint}", style::error(why)));
-                Ok(())
-            }
+        self.status.cost(&self.cost);
+        if record.status != TaskStatus::Completed {
+            let why = record.error.unwrap_or_else(|| record.status.to_string());
+            let resume = format!("@codespar retry {}", record.task_id);
+            let hint = style::faint(format!("Resume with: {resume}"));
+            self.say(&format!("{}\n{hint}", style::error(why)));
         }
+        Ok(())
     }
 }

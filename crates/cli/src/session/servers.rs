@@ -6,14 +6,16 @@
 
 use codespar_agent::mcp::{Endpoint, ServerConfig};
 use codespar_protocol::{Answer, PermissionRequest, QuestionRequest, ToolUseId};
-
-use super::{Conversation, Heard, PendingQuestion};
-use crate::style;
 use codespar_runtime::{mcp::remember, trust::ProjectFileKind};
+use codespar_tui::QuestionReply;
+use tokio_util::sync::CancellationToken;
 
-impl Conversation {
-    /// Each once; a no holds for this session. `always` is kept by definition: a server that is
-    /// changed later is asked about again. Ctrl-C and end of input are a no.
+use super::SessionDriver;
+use crate::style;
+
+impl SessionDriver {
+    /// Each MCP server that comes with the repository, once; a no holds for this session. `always`
+    /// is kept by definition: a server that is changed later is asked about again.
     pub(super) async fn ask_about_servers(&mut self) {
         // What an untrusted project brings is not even offered; the user was told.
         if !self.project.dir.trust.trusts_kind(ProjectFileKind::Servers) {
@@ -22,21 +24,30 @@ impl Conversation {
         let mcp = self.project.mcp.clone();
         for server in mcp.unapproved() {
             let request = QuestionRequest::Permission(question(server.config()));
-            let mut pending = PendingQuestion::by_us(request);
-            let Heard::Answer(answer @ (Answer::Once | Answer::Always)) =
-                self.hear(&mut pending).await
-            else {
-                continue;
+            let view = self.view.clone();
+            let nothing = CancellationToken::new();
+            let ending = self.signals.token().clone();
+            let asked = async move {
+                tokio::select! {
+                    reply = view.ask(request, None) => reply,
+                    () = ending.cancelled() => QuestionReply::Interrupted,
+                }
             };
+            let reply = self.attend(asked, &nothing).await;
+            if !matches!(
+                reply,
+                QuestionReply::ForSession | QuestionReply::Answer(Answer::Once | Answer::Always)
+            ) {
+                continue;
+            }
             server.approve();
             server.begin();
-            let project_dir = &self.project.dir;
-            if answer == Answer::Always
-                && let Err(error) =
-                    remember(project_dir.state(), &project_dir.root, server.config())
+            let dir = &self.project.dir;
+            if reply == QuestionReply::Answer(Answer::Always)
+                && let Err(error) = remember(dir.state(), &dir.root, server.config())
             {
                 let message = format!("allowed for this session only: {error}");
-                self.screen.say(&style::warning(message));
+                self.say(&style::warning(message));
             }
         }
     }
@@ -44,7 +55,7 @@ impl Conversation {
 
 /// It has the form of a permission, so that it is shown and answered like one; no tool call is
 /// behind it.
-pub(crate) fn question(config: &ServerConfig) -> PermissionRequest {
+fn question(config: &ServerConfig) -> PermissionRequest {
     let reason = match config.endpoint {
         Endpoint::Program { .. } => {
             "the repository brings this server; the program runs outside of the sandbox, with your \

@@ -1,0 +1,59 @@
+//! What a session needs of the surface that it is shown on.
+//!
+//! Two surfaces have it: the one that draws at a terminal ([`super::terminal`]) and the one of plain
+//! lines ([`super::plain`]). The driver knows no other difference between them. What the user does
+//! comes back as `UserAction`s.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_policy::Redactor;
+use codespar_protocol::{Event, Message, NoticeLevel, QuestionRequest, RunResult};
+use codespar_tui::{Choice, QuestionReply, Status};
+
+#[async_trait]
+pub(super) trait SessionView: Send + Sync {
+    /// Of the agent of the session, and of those it started. Called from their threads.
+    fn event(&self, event: Event);
+
+    /// Whole lines, with styles as marks.
+    fn say(&self, text: &str);
+
+    fn notice(&self, level: NoticeLevel, text: String);
+
+    fn markdown(&self, text: &str);
+
+    /// A change as git shows it.
+    fn diff(&self, text: &str);
+
+    /// Nothing is under way: the next line is for the session.
+    fn at_prompt(&self) {}
+
+    fn turn_started(&self);
+
+    /// Without a result where the turn was not one of the agent.
+    fn turn_ended(&self, result: Option<&RunResult>);
+
+    fn status(&self, _status: Status) {}
+
+    /// Puts a text before the user, to change and send.
+    fn suggest(&self, _text: &str) {}
+
+    /// The whole conversation, to look around in.
+    fn transcript(&self, _messages: &[Arc<Message>], _redactor: &Redactor) {}
+
+    /// Puts a text on the clipboard. An error says why it cannot be.
+    fn copy(&self, text: String) -> Result<(), String>;
+
+    /// Shows a question and waits for its answer. It disappears when the future is dropped.
+    async fn ask(&self, request: QuestionRequest, from: Option<String>) -> QuestionReply;
+
+    /// A list to choose from; `None` if the user chose nothing.
+    async fn pick(&self, title: String, choices: Vec<Choice>) -> Option<usize>;
+
+    /// What `/help` says of keys.
+    fn keys(&self) -> &'static str;
+
+    /// Gives the terminal back.
+    async fn stop(&self) {}
+}

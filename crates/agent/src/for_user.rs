@@ -13,7 +13,7 @@ use codespar_tools::sandbox::Approval;
 use serde_json::{json, value::to_raw_value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentError, permit::Permitted, stop::Stop};
+use crate::{Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally};
 
 /// Why a call of the user was not made.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +22,25 @@ pub enum UserCallError {
     Refused(String),
     #[error(transparent)]
     Agent(#[from] AgentError),
+}
+
+/// Who named a file that goes with a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The user, just now.
+    User,
+    /// The file of a command.
+    File,
+}
+
+fn call_of_user(name: &str, input: &serde_json::Value) -> Result<ToolUse, UserCallError> {
+    let input = to_raw_value(input).map_err(|error| UserCallError::Refused(error.to_string()))?;
+    Ok(ToolUse {
+        id: ToolUseId(format!("user-{}", EntryId::new())),
+        name: name.to_owned(),
+        input,
+        extra: RawObject::default(),
+    })
 }
 
 impl Agent {
@@ -49,14 +68,31 @@ impl Agent {
         Ok(succeeded)
     }
 
+    /// What a command prints that a file of the user or the project names, not the user: the
+    /// permission rules decide, and ask, as for a call of the model.
+    pub async fn run_by_rules(
+        &mut self,
+        command: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, UserCallError> {
+        let input = json!({"command": command});
+        let (content, _) = self.call_by_rules("Bash", &input, cancel).await?;
+        Ok(content.text())
+    }
+
     /// A file as the model would read it, to go with a message of the user. It counts as read.
+    /// Where the user did not name it, the rules decide.
     pub async fn read_for_user(
         &mut self,
         path: &str,
+        named_by: NamedBy,
         cancel: &CancellationToken,
     ) -> Result<Vec<ContentBlock>, UserCallError> {
         let input = json!({"file_path": path});
-        let (content, succeeded) = self.call_for_user("Read", &input, cancel).await?;
+        let (content, succeeded) = match named_by {
+            NamedBy::User => self.call_for_user("Read", &input, cancel).await?,
+            NamedBy::File => self.call_by_rules("Read", &input, cancel).await?,
+        };
         if !succeeded {
             return Err(UserCallError::Refused(content.text()));
         }
@@ -68,6 +104,21 @@ impl Agent {
         })
     }
 
+    async fn call_by_rules(
+        &mut self,
+        name: &str,
+        input: &serde_json::Value,
+        cancel: &CancellationToken,
+    ) -> Result<(ToolResultContent, bool), UserCallError> {
+        let call = call_of_user(name, input)?;
+        let stop = Stop::new(cancel, self.parts.limits.max_wall);
+        let tool = self.parts.tools.get(name);
+        match self.permit(call, tool, &mut Tally::default(), &stop).await {
+            Ok(permitted) => Ok(self.make(permitted, &stop).await),
+            Err((_, output)) => Err(UserCallError::Refused(output.content.text())),
+        }
+    }
+
     async fn call_for_user(
         &mut self,
         name: &str,
@@ -77,27 +128,27 @@ impl Agent {
         let refused = |reason: String| UserCallError::Refused(reason);
         let tool = self.parts.tools.get(name);
         let tool = tool.ok_or_else(|| refused(format!("{name} is not available here")))?;
-        let input = to_raw_value(input).map_err(|error| refused(error.to_string()))?;
+        let call = call_of_user(name, input)?;
         let intent = tool
-            .inspect(&input, &self.parts.context)
+            .inspect(&call.input, &self.parts.context)
             .map_err(|error| refused(error.to_string()))?;
         if let Decision::Deny { reason } = self.decide(name, &*tool, &intent) {
             return Err(refused(reason));
         }
         let stop = Stop::new(cancel, self.parts.limits.max_wall);
         let permitted = Permitted {
-            call: ToolUse {
-                id: ToolUseId(format!("user-{}", EntryId::new())),
-                name: name.to_owned(),
-                input,
-                extra: RawObject::default(),
-            },
+            call,
             tool,
             access: intent.access,
             approval: Approval::Person,
             summary: intent.summary,
         };
-        let ran = self.start(permitted, &stop).await;
+        Ok(self.make(permitted, &stop).await)
+    }
+
+    /// Makes a call that is permitted, and tells of its end.
+    async fn make(&mut self, permitted: Permitted, stop: &Stop) -> (ToolResultContent, bool) {
+        let ran = self.start(permitted, stop).await;
         let content = self.redacted(ran.output.content);
         self.emit(Event::ToolFinished {
             tool_use_id: ran.call.id,
@@ -108,6 +159,6 @@ impl Agent {
             }),
             result: content.clone(),
         });
-        Ok((content, !ran.output.is_error))
+        (content, !ran.output.is_error)
     }
 }

@@ -60,7 +60,7 @@ pub use definition::{
 };
 pub use error::AgentError;
 pub use events::{AgentEvent, EventBus, EventListener, Subscription};
-pub use for_user::UserCallError;
+pub use for_user::{NamedBy, UserCallError};
 pub use gate::WriteGate;
 pub use hand_over::HandOver;
 pub use inbox::{Inbox, NoInbox};

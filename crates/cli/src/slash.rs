@@ -3,13 +3,12 @@
 //! A line that begins with `/` and a word is a command if the word is one; with further words only
 //! if the command takes them. A path at the beginning of a line is part of a prompt.
 
-mod project_commands;
 mod show;
 
-pub(crate) use self::{
-    project_commands::ProjectCommands,
-    show::{context, diff, export, memory, memory_note, mode, permissions, run_line},
+pub(crate) use self::show::{
+    context, diff, export, memory, memory_note, mode, permissions, run_line,
 };
+use codespar_runtime::ProjectCommands;
 
 /// A command, its arguments, and what it does.
 pub(crate) struct SlashCommand {

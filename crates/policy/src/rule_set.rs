@@ -84,6 +84,11 @@ impl RuleSet {
         self.entries.push(Entry { kind, rule, source });
     }
 
+    /// Takes back what was added from this source.
+    pub fn remove(&mut self, source: &RuleSource) {
+        self.entries.retain(|entry| *entry.source != *source);
+    }
+
     /// Reads what a command-line option was given: rules separated by commas or blanks, such as
     /// `Bash(git log *),Read Edit`.
     ///

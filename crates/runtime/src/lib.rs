@@ -20,6 +20,7 @@ mod agent_setup;
 mod agents;
 mod authority;
 mod budgets;
+mod command_files;
 mod configuration;
 mod dev;
 mod environment;
@@ -41,6 +42,7 @@ mod tools;
 pub mod trust;
 
 pub use agent_setup::Surface;
+pub use command_files::{ProjectCommand, ProjectCommands, PromptPart};
 pub use configuration::{definitions, extra_dirs, rules, sandbox};
 pub use dev::{
     CheckedOut, DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_server,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use codespar_agent::NamedBy;
 use codespar_protocol::{ContentBlock, Message, NoticeLevel, Role};
 use tokio_util::sync::CancellationToken;
 
@@ -13,13 +14,13 @@ const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 impl SessionDriver {
     /// A file that cannot be read is named, and the prompt is sent without it.
-    pub(super) async fn with_attachments(&mut self, text: String) -> Message {
+    pub(super) async fn with_attachments(&mut self, text: String, named_by: NamedBy) -> Message {
         let paths = named(&text, &self.project.dir.cwd);
         let mut content = vec![ContentBlock::text(text)];
         let cancel = CancellationToken::new();
         for path in paths.into_iter().take(MOST) {
             let Some(agent) = &mut self.agent else { break };
-            match agent.read_for_user(&path, &cancel).await {
+            match agent.read_for_user(&path, named_by, &cancel).await {
                 Ok(blocks) => content.extend(blocks),
                 Err(error) => self.view.notice(
                     NoticeLevel::Warning,

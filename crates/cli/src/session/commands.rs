@@ -1,7 +1,7 @@
 //! Lines that the user sends: prompts and slash commands.
 
-use codespar_agent::Agent;
-use codespar_protocol::{NoticeLevel, Role};
+use codespar_agent::{Agent, NamedBy};
+use codespar_protocol::{Message, NoticeLevel, Role};
 use codespar_runtime::{WhichSession, find_session};
 use codespar_store::SessionFilter;
 use codespar_tui::Choice;
@@ -26,7 +26,7 @@ impl SessionDriver {
     pub(super) async fn obey(&mut self, text: &str) -> Result<(), CommandError> {
         match slash::read(text, &self.project_commands) {
             Typed::Nothing | Typed::Quit => {}
-            Typed::Prompt(prompt) => self.prompt(prompt).await?,
+            Typed::Prompt(prompt) => self.prompt(prompt, NamedBy::User).await?,
             Typed::Mention(text) => self.carry_out(&text).await?,
             Typed::Shell(command) => self.shell(&command).await?,
             Typed::Compact => self.compact().await?,
@@ -34,8 +34,8 @@ impl SessionDriver {
                 self.leave().await;
                 self.notice("a new session begins with your next prompt");
             }
-            Typed::Init => self.prompt(slash::INIT_PROMPT.to_owned()).await?,
-            Typed::Review(None) => self.prompt(slash::REVIEW_PROMPT.to_owned()).await?,
+            Typed::Init => self.own_prompt(slash::INIT_PROMPT).await?,
+            Typed::Review(None) => self.own_prompt(slash::REVIEW_PROMPT).await?,
             Typed::Review(Some(which)) => self.carry_out(&format!("review {which}")).await?,
             Typed::Resume(id) => self.resume(id).await?,
             Typed::Model(name) => self.model(name)?,
@@ -142,32 +142,19 @@ impl SessionDriver {
         Ok(())
     }
 
-    async fn prompt(&mut self, text: String) -> Result<(), CommandError> {
+    pub(super) async fn prompt(
+        &mut self,
+        text: String,
+        named_by: NamedBy,
+    ) -> Result<(), CommandError> {
         self.open().await?;
-        let message = self.with_attachments(text).await;
+        let message = self.with_attachments(text, named_by).await;
         self.turn(Some(message)).await
     }
 
-    async fn project_command(&mut self, name: &str, arguments: &str) -> Result<(), CommandError> {
-        let Some(command) = self.project_commands.find(name) else {
-            return Ok(());
-        };
-        let (prompt, model) = (command.prompt(arguments), command.model.clone());
-        self.open().await?;
-        let usual = self.choice.clone();
-        if let (Some(model), Some(agent)) = (&model, &mut self.agent) {
-            let project = &self.project;
-            agent.set_choice(project.provider.choice_for(Some(model), &project.settings));
-        }
-        let done = self.prompt(prompt).await;
-        if let (Some(_), Some(agent)) = (&model, &mut self.agent) {
-            let project = &self.project;
-            let choice = project
-                .provider
-                .choice_for(usual.as_deref(), &project.settings);
-            agent.set_choice(choice);
-        }
-        done
+    /// A text of ours names no files.
+    async fn own_prompt(&mut self, text: &str) -> Result<(), CommandError> {
+        self.turn(Some(Message::user(text))).await
     }
 
     /// Esc and Ctrl-C stop it.

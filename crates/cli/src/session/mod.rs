@@ -16,6 +16,7 @@ mod open;
 mod parts;
 mod person;
 mod plain;
+mod project_command;
 mod questions;
 mod requests;
 mod servers;
@@ -30,7 +31,8 @@ use codespar_agent::{Agent, Steering};
 use codespar_policy::Mode;
 use codespar_protocol::{Cost, Message, NoticeLevel, SessionMode, Usage};
 use codespar_runtime::{
-    ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, SessionDirs, WhichSession,
+    ProcessRole, Project, ProjectCommands, ProjectConfig, ProjectDir, Runtime, SessionDirs,
+    WhichSession,
 };
 use codespar_tasks::Attendance;
 use codespar_tui::UserAction;
@@ -41,9 +43,7 @@ use self::{
     person::Person, plain::PlainView, questions::Turns, status::StatusKeeper, tasks::news,
     terminal::TerminalView, view::SessionView,
 };
-use crate::{
-    args::Cli, commands::gc, error::CommandError, signals::Signals, slash::ProjectCommands, style,
-};
+use crate::{args::Cli, commands::gc, error::CommandError, signals::Signals, style};
 
 /// Runs it until the user leaves.
 ///

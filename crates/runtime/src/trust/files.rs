@@ -14,6 +14,8 @@ use codespar_files::OpenError;
 use codespar_tasks::MAX_WORKFLOW_BYTES;
 use codespar_tools::sandbox::is_placeholder;
 
+use crate::command_files::{COMMAND_DIRS, MAX_COMMAND_BYTES};
+
 /// A settings file is small; anything larger is something else.
 pub const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 /// More files than this are not looked at; nobody could judge them.
@@ -32,6 +34,8 @@ pub enum ProjectFileKind {
     /// A custom agent.
     Agent,
     Workflow,
+    /// A prompt of its own; it may bring permission rules.
+    Command,
 }
 
 /// A file as it was read.
@@ -97,12 +101,14 @@ const IN_DIRS: [(&str, &str, ProjectFileKind, u64); 3] = [
 pub(super) struct Own {
     pub(super) files: Vec<PathBuf>,
     pub(super) agent_dirs: Vec<PathBuf>,
+    pub(super) command_dirs: Vec<PathBuf>,
 }
 
 impl Own {
     fn has(&self, path: &Path) -> bool {
         self.files.iter().any(|file| file == path)
             || self.agent_dirs.iter().any(|dir| path.parent() == Some(dir))
+            || self.command_dirs.iter().any(|dir| path.starts_with(dir))
     }
 }
 
@@ -125,7 +131,47 @@ pub(super) fn find(root: &Path, cwd: &Path, own: &Own) -> Vec<Found> {
             }
         }
     }
+    for dir in COMMAND_DIRS {
+        for path in nested_files(&root.join(dir), "md") {
+            reader.add(&path, ProjectFileKind::Command, MAX_COMMAND_BYTES);
+        }
+    }
     reader.found
+}
+
+/// Directories below a directory of commands.
+const DEEPEST: usize = 4;
+
+/// Files with this ending in a directory and those below it, in order of name. Links are not
+/// followed: a repository must not bring files from elsewhere.
+pub(crate) fn nested_files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(dir, extension, 0, &mut found);
+    found
+}
+
+fn collect(dir: &Path, extension: &str, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .take(MAX_FILES)
+        .collect();
+    paths.sort();
+    for path in paths {
+        let Ok(kind) = std::fs::symlink_metadata(&path) else {
+            continue;
+        };
+        if kind.is_dir() && depth < DEEPEST {
+            collect(&path, extension, depth + 1, found);
+        } else if kind.is_file()
+            && found.len() < MAX_FILES
+            && path.extension().is_some_and(|end| end == extension)
+        {
+            found.push(path);
+        }
+    }
 }
 
 struct Reader<'a> {

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value};
 
 use super::files::ProjectFileKind;
+use crate::command_files::granted_by;
 use codespar_policy::printable;
 
 /// What the file would grant, one line each, in full: what is not shown cannot be judged.
@@ -18,6 +19,10 @@ pub(super) fn of(kind: ProjectFileKind, text: &str) -> Vec<String> {
         ProjectFileKind::Servers => json(text, of_servers),
         ProjectFileKind::Agent => of_agent(text),
         ProjectFileKind::Workflow => vec!["a workflow".to_owned()],
+        ProjectFileKind::Command => granted_by(text)
+            .map(|tools| one_line(&format!("a command that allows {tools}")))
+            .into_iter()
+            .collect(),
     }
 }
 

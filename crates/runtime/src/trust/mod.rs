@@ -21,6 +21,7 @@ use std::{
 
 use codespar_agent::DefinitionFile;
 
+pub(crate) use self::files::nested_files;
 use self::{
     files::Own,
     record::Decided,
@@ -87,11 +88,13 @@ impl ProjectTrust {
         let mut own = Own {
             files: vec![person.state.join("settings.json")],
             agent_dirs: vec![person.state.join("agents")],
+            command_dirs: vec![person.state.join("commands")],
         };
         if let Some(home) = &person.home {
             own.files.push(home.join(".claude/settings.json"));
             let dirs = [".codespar/agents", ".claude/agents"].map(|dir| home.join(dir));
             own.agent_dirs.extend(dirs);
+            own.command_dirs.push(home.join(".claude/commands"));
         }
         let records = decisions(&person.state, root);
         let is_trusted = records.iter().any(|record| record.project);

@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use codespar_runtime::Project;
+use codespar_runtime::{Project, ProjectCommands};
 use codespar_tui::{CompletionSource, Suggestion};
 use parking_lot::Mutex;
 
-use crate::slash::{COMMANDS, ProjectCommands};
+use crate::slash::COMMANDS;
 
 /// More paths than this are not offered.
 const MOST: usize = 100_000;

@@ -9,7 +9,7 @@ use std::{io::IsTerminal, sync::Arc};
 use async_trait::async_trait;
 use codespar_policy::Redactor;
 use codespar_protocol::{Event, Message, NoticeLevel, QuestionRequest, RunResult};
-use codespar_runtime::Project;
+use codespar_runtime::{Project, ProjectCommands};
 use codespar_tui::{Choice, QuestionReply, Status, Tui, UserAction};
 use parking_lot::Mutex;
 use tokio::{
@@ -23,7 +23,6 @@ use crate::{
     args::Cli,
     error::CommandError,
     printer::{self, Diversion},
-    slash::ProjectCommands,
 };
 
 const KEYS: &str = "\

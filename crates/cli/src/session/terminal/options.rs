@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use codespar_runtime::Project;
+use codespar_runtime::{Project, ProjectCommands};
 use codespar_tui::{
     Keymap, Motion, TuiOptions,
     theme::{Background, Colours},
 };
 
 use super::completion::Completions;
-use crate::{error::CommandError, slash::ProjectCommands};
+use crate::error::CommandError;
 
 pub(super) fn options(
     project: &Arc<Project>,

@@ -1,0 +1,18 @@
+//! The session at a terminal: the binary in a pseudo-terminal, its screen on an emulator.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod commands;
+mod harness;
+mod input;
+mod questions;
+mod session;
+mod signals;

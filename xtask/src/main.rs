@@ -23,6 +23,7 @@ mod layers;
 mod licences;
 mod metadata;
 mod npm;
+mod pty;
 mod redteam;
 mod screenshots;
 mod steps;

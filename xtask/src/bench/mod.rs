@@ -17,6 +17,7 @@ mod search;
 mod stage;
 mod start;
 mod tasks;
+mod terminal;
 mod tree;
 mod turns;
 
@@ -71,6 +72,8 @@ enum Subject {
     Agents,
     /// A thousand background commands
     Tasks,
+    /// The session at a terminal
+    Terminal,
     /// A build of the binary from nothing; minutes long, only when named
     Build,
 }
@@ -152,6 +155,7 @@ fn measure(subject: Subject, bench: &Bench, root: &Path) -> Result<Section> {
         Subject::Locate => locate::measure(bench),
         Subject::Agents => agents::measure(bench),
         Subject::Tasks => tasks::measure(bench),
+        Subject::Terminal => terminal::measure(bench),
         Subject::Build => cold_build::measure(bench, root),
     };
     section.with_context(|| format!("cannot measure {subject:?}"))

@@ -20,6 +20,8 @@ pub(super) enum Unit {
     Kilobytes,
     #[serde(rename = "x")]
     Times,
+    #[serde(rename = "count")]
+    Count,
 }
 
 impl Unit {
@@ -32,6 +34,7 @@ impl Unit {
             Self::Megabytes => format!("{digits} MB"),
             Self::Kilobytes => format!("{digits} KB"),
             Self::Times => format!("{digits}×"),
+            Self::Count => digits,
         }
     }
 
@@ -39,6 +42,7 @@ impl Unit {
     fn digits(self, value: f64) -> String {
         match value.abs() {
             _ if self == Self::Times => format!("{value:.2}"),
+            _ if self == Self::Count => format!("{value:.0}"),
             ..10.0 => format!("{value:.2}"),
             10.0..100.0 => format!("{value:.1}"),
             _ => format!("{value:.0}"),

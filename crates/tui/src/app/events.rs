@@ -50,6 +50,8 @@ impl App {
                 choices,
                 reply,
             } => self.picker = Some(Picker::new(title, choices, reply)),
+            Message::ShowTasks(rows) => self.show_tasks(rows, now),
+            Message::UpdateTasks(rows) => self.update_tasks(rows, now),
             Message::TurnStarted => self.activity = Some(Activity::new(now)),
             Message::TurnEnded => self.turn_ended(now),
             Message::Status(status) => self.status = *status,

@@ -25,11 +25,12 @@ impl App {
     }
 
     fn paste(&mut self, text: &str, now: Instant) {
-        if self.picker.is_some() {
+        if self.picker.is_some() || self.pane_paste(text) {
             return;
         }
         let moment = self.moment(now);
-        if let Some(question) = &mut self.question
+        if self.task_pane.is_none()
+            && let Some(question) = &mut self.question
             && question.paste(text, &moment) != Answered::NotForUs
         {
             return;
@@ -44,13 +45,18 @@ impl App {
             }
             return;
         }
+        if self.pane_key(key, now) {
+            return;
+        }
         let action = self.keymap.action(key);
         if action != Some(KeyAction::Cancel) {
             self.asked_to_leave = None;
         }
         let is_completing = self.composer.is_completing();
         let moment = self.moment(now);
-        if let Some(question) = &mut self.question
+        // The choices of a question are not on the screen while the list of tasks is.
+        if self.task_pane.is_none()
+            && let Some(question) = &mut self.question
             && !(is_completing && key.code == KeyCode::Tab)
         {
             match question.key(key, &moment) {

@@ -1,6 +1,7 @@
 //! The main screens, and what keys do, on an emulator.
 
 mod screens;
+mod tasks;
 
 use std::{
     cell::RefCell,

@@ -156,7 +156,8 @@ impl App {
         Moment {
             now,
             last_key: self.last_key,
-            composer_is_empty: self.composer.is_empty(),
+            // Keys that edit the queue are no answers either.
+            composer_is_empty: self.composer.is_empty() && !self.queue.is_selecting(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 
 use codespar_terminal::{
     Line, Position, Span,
-    editor::{Edited, Editor},
+    editor::{Edited, Editor, EditorDraft},
     history::History,
     keys::{Key, KeyCode, Modifiers},
     theme::Theme,
@@ -81,6 +81,16 @@ impl Composer {
         self.changed_at = Some(now);
         self.save_draft();
         text
+    }
+
+    /// The text as it is typed, long pastes as chips.
+    pub(crate) fn draft(&self) -> EditorDraft {
+        self.editor.draft()
+    }
+
+    pub(crate) fn load(&mut self, draft: &EditorDraft, now: Instant) {
+        self.editor.load(draft);
+        self.changed(now);
     }
 
     pub(crate) fn set_text(&mut self, text: &str, now: Instant) {

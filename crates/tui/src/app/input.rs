@@ -5,7 +5,7 @@ use std::time::Instant;
 use codespar_terminal::keys::{Input, Key, KeyCode, Modifiers};
 
 use super::{App, Effect};
-use crate::{UserAction, keymap::KeyAction, picker::Picked, question::Answered};
+use crate::{UserAction, keymap::KeyAction, picker::Picked, question::Answered, queue::QueueKey};
 
 impl App {
     pub(crate) fn input(&mut self, input: Input, now: Instant) {
@@ -35,6 +35,7 @@ impl App {
         {
             return;
         }
+        self.queue.select_nothing();
         self.composer.paste(text, now);
     }
 
@@ -80,9 +81,14 @@ impl App {
             self.composer.key(key, now);
             return;
         }
+        if self.queue_key(key, now) {
+            return;
+        }
         match action {
             Some(action) => self.act(action, key, now),
-            None => self.type_key(key, now),
+            None => {
+                self.composer.key(key, now);
+            }
         }
     }
 
@@ -95,16 +101,20 @@ impl App {
             )
     }
 
-    /// Up on an empty composer takes back the last message of the queue, to be edited or dropped.
-    fn type_key(&mut self, key: &Key, now: Instant) {
-        if key.code == KeyCode::Up
-            && self.composer.is_empty()
-            && let Some(text) = self.queue.take_last()
-        {
-            self.composer.set_text(&text, now);
-            return;
+    /// Whether the key was for the messages that wait, which it can be while nothing is typed.
+    fn queue_key(&mut self, key: &Key, now: Instant) -> bool {
+        if !self.composer.is_empty() {
+            return false;
         }
-        self.composer.key(key, now);
+        self.queue.forget_place();
+        match self.queue.key(key) {
+            QueueKey::Done => true,
+            QueueKey::Edit(message) => {
+                self.composer.load(&message, now);
+                true
+            }
+            QueueKey::NotForUs => false,
+        }
     }
 
     fn act(&mut self, action: KeyAction, key: &Key, now: Instant) {
@@ -112,10 +122,13 @@ impl App {
             KeyAction::Submit => self.submit(key, now),
             KeyAction::Queue => match self.activity.is_some() && !self.composer.is_empty() {
                 true => {
-                    let text = self.composer.take(now);
-                    self.queue.push(text);
+                    let message = self.composer.draft();
+                    self.composer.take(now);
+                    self.queue.push(message);
                 }
-                false => self.type_key(key, now),
+                false => {
+                    self.composer.key(key, now);
+                }
             },
             // Never clears text. Without a turn it does nothing.
             KeyAction::Interrupt => {
@@ -126,7 +139,9 @@ impl App {
             KeyAction::Cancel => self.cancel(now),
             KeyAction::Leave => match self.composer.is_empty() {
                 true => self.effects.push(Effect::Action(UserAction::Leave)),
-                false => self.type_key(key, now),
+                false => {
+                    self.composer.key(key, now);
+                }
             },
             KeyAction::NextMode => self.effects.push(Effect::Action(UserAction::NextMode)),
             KeyAction::Search => {

@@ -184,3 +184,15 @@ fn error_and_interrupted_turn() {
     stage.message(Message::TurnEnded);
     insta::assert_snapshot!(stage.shown());
 }
+
+#[test]
+fn queue_with_a_selected_message() {
+    let mut stage = Stage::new(80, 30);
+    stage.message(Message::TurnStarted);
+    for number in 1..=8 {
+        stage.typed(&format!("message number {number}"));
+        stage.keys(&["tab"]);
+    }
+    stage.keys(&["up", "up", "up", "alt-up"]);
+    insta::assert_snapshot!(stage.shown());
+}

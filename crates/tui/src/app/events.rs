@@ -267,6 +267,9 @@ impl App {
                 tool_use_id,
                 ..
             } => {
+                if let (Some(id), Some(activity)) = (&tool_use_id, &mut self.activity) {
+                    activity.call_boxed(id);
+                }
                 self.boxed.extend(tool_use_id);
                 let kind = kind.as_deref().unwrap_or("task");
                 let title = self.cleaner.line(&format!("{kind} · {subject}"), 400);

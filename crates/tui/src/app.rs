@@ -278,7 +278,10 @@ impl App {
                 let key = self.keymap.key_of(KeyAction::Cancel);
                 Line::styled(format!("  {key} again leaves"), self.theme.warning())
             }
-            None => self.status.line(columns, self.theme),
+            None => {
+                let vim = self.composer.vim_state();
+                self.status.line_with(vim, columns, self.theme)
+            }
         }
     }
 

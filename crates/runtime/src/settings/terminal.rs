@@ -15,6 +15,8 @@ pub struct TerminalSettings {
     pub reduced_motion: Option<bool>,
     /// The plain session, as with `--plain`.
     pub plain: Option<bool>,
+    /// The keys of vim where text is typed.
+    pub vim: Option<bool>,
 }
 
 impl TerminalSettings {
@@ -23,5 +25,6 @@ impl TerminalSettings {
         self.keys.extend(other.keys);
         self.reduced_motion = other.reduced_motion.or(self.reduced_motion);
         self.plain = other.plain.or(self.plain);
+        self.vim = other.vim.or(self.vim);
     }
 }

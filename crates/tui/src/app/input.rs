@@ -132,6 +132,9 @@ impl App {
             },
             // Never clears text. Without a turn it does nothing.
             KeyAction::Interrupt => {
+                if self.is_for_vim(key) && self.composer.key(key, now) {
+                    return;
+                }
                 if self.activity.is_some() {
                     self.effects.push(Effect::Action(UserAction::Interrupt));
                 }
@@ -156,6 +159,12 @@ impl App {
             KeyAction::Suspend => self.effects.push(Effect::Suspend),
             KeyAction::Repaint => self.effects.push(Effect::Repaint),
         }
+    }
+
+    /// Esc leads to the normal state first. With nothing to edit it interrupts at once.
+    fn is_for_vim(&self, key: &Key) -> bool {
+        let is_free = self.activity.is_none() || !self.composer.is_empty();
+        is_free && self.composer.vim_state().is_some() && *key == Key::plain(KeyCode::Esc)
     }
 
     /// With text: the text goes to the history. Without: the turn is stopped. Twice: leaves.

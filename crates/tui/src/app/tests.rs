@@ -2,6 +2,7 @@
 
 mod screens;
 mod tasks;
+mod vim;
 
 use std::{
     cell::RefCell,

@@ -27,6 +27,8 @@ mod resources;
 mod session_parts;
 mod signals;
 mod slash;
+#[expect(dead_code, reason = "the session at a terminal does not start it yet")]
+mod status_command;
 mod stdin;
 mod style;
 mod terminal_session;

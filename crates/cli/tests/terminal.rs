@@ -364,6 +364,25 @@ fn a_draft_is_back_after_a_kill() {
 }
 
 #[test]
+fn vim_mode_is_the_users_choice() {
+    let bench = Bench::new(Script::new().turn(Turn::text("hi")));
+    let home = bench.room.codespar_home();
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("settings.json"), r#"{"terminal": {"vim": true}}"#).unwrap();
+    let mut terminal = Terminal::start(&bench, "");
+    terminal.types("hello old world");
+    terminal.shows("INSERT");
+    terminal.types("\x1b");
+    terminal.shows("NORMAL");
+    terminal.types("bbdw");
+    terminal.shows("› hello world");
+    terminal.types("\r");
+    terminal.shows("1 turn");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
 fn commands_of_the_session_work() {
     let bench = Bench::new(Script::new().turn(Turn::text("ran it")));
     bench.file(".codespar/commands/git/tidy.md", "Tidy up $ARGUMENTS");

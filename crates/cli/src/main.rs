@@ -26,6 +26,7 @@ mod resources;
 mod session;
 mod signals;
 mod slash;
+mod status_command;
 mod stdin;
 mod style;
 mod trust_question;

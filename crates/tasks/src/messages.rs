@@ -33,6 +33,18 @@ impl TaskHub {
         self.resume(caller, to, resumption, call).await
     }
 
+    /// A message of the user, who sees all tasks, to an agent.
+    pub async fn send_by_user(&self, id: &TaskId, message: &str) -> Result<TaskRecord, HubError> {
+        let record = self.store.task(id).await?;
+        self.refuse_if_elsewhere(id, record).await?;
+        let options = AttemptOptions::default();
+        let sent = self.store.continue_with(id, "the user", message, &options);
+        let record = sent.await?;
+        self.scheduler.wake_for_mail(id);
+        self.wake();
+        Ok(record)
+    }
+
     /// The same, with what the next attempt is to use. All is checked before anything is recorded.
     pub async fn resume(
         &self,

@@ -40,6 +40,8 @@ struct RunningCall {
     tool: String,
     summary: String,
     since: Instant,
+    /// A box shows what becomes of it.
+    is_boxed: bool,
 }
 
 /// A turn under way.
@@ -104,7 +106,20 @@ impl Activity {
             tool,
             summary,
             since: now,
+            is_boxed: false,
         });
+    }
+
+    /// The call has a box from now on and needs no line.
+    pub(crate) fn call_boxed(&mut self, id: &ToolUseId) {
+        for call in self.calls.iter_mut().filter(|call| call.id == *id) {
+            call.is_boxed = true;
+        }
+    }
+
+    /// Those that have a line.
+    fn lone_calls(&self) -> Vec<&RunningCall> {
+        self.calls.iter().filter(|call| !call.is_boxed).collect()
     }
 
     pub(crate) fn call_ended(&mut self, id: &ToolUseId) {
@@ -137,8 +152,9 @@ impl Activity {
     ) -> Vec<Line<'static>> {
         let frame = self.frame(now, motion);
         let columns = usize::from(columns);
-        let hidden = self.calls.len().saturating_sub(SHOWN_CALLS);
-        let mut lines: Vec<Line<'static>> = self.calls[hidden..]
+        let calls = self.lone_calls();
+        let hidden = calls.len().saturating_sub(SHOWN_CALLS);
+        let mut lines: Vec<Line<'static>> = calls[hidden..]
             .iter()
             .map(|call| call_line(call, frame, now, columns, theme))
             .collect();
@@ -184,8 +200,11 @@ impl Activity {
             Phase::Thinking => "Thinking".to_owned(),
             Phase::Answering => "Answering".to_owned(),
             Phase::Retrying(text) => format!("Retrying: {text}"),
-            Phase::Tools if self.calls.len() == 1 => "Running a tool".to_owned(),
-            Phase::Tools => format!("Running {} tools", self.calls.len()),
+            Phase::Tools => match self.lone_calls().len() {
+                0 => "Waiting for subagents".to_owned(),
+                1 => "Running a tool".to_owned(),
+                calls => format!("Running {calls} tools"),
+            },
             Phase::Person => "Waiting for your answer".to_owned(),
         }
     }

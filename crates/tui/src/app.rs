@@ -3,6 +3,7 @@
 
 mod events;
 mod input;
+mod pane;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::{
     picker::Picker,
     question::{Moment, OpenQuestion},
     queue::Queue,
+    task_pane::TaskPane,
     text::Cleaner,
     tool_calls::ToolCalls,
 };
@@ -69,6 +71,7 @@ pub(crate) struct App {
     /// Questions that wait until the shown one is answered.
     questions: VecDeque<Message>,
     picker: Option<Picker>,
+    task_pane: Option<TaskPane>,
     last_key: Option<Instant>,
     /// When Ctrl-C was pressed with nothing to cancel.
     asked_to_leave: Option<Instant>,
@@ -108,6 +111,7 @@ impl App {
             question: None,
             questions: VecDeque::new(),
             picker: None,
+            task_pane: None,
             last_key: None,
             asked_to_leave: None,
             is_focused: true,
@@ -152,7 +156,8 @@ impl App {
         Moment {
             now,
             last_key: self.last_key,
-            composer_is_empty: self.composer.is_empty(),
+            // Keys that edit the queue are no answers either.
+            composer_is_empty: self.composer.is_empty() && !self.queue.is_selecting(),
         }
     }
 
@@ -182,6 +187,9 @@ impl App {
                 .as_ref()
                 .and_then(|question| question.next_look(&self.moment(now))),
             self.asked_to_leave.map(left),
+            self.task_pane
+                .as_ref()
+                .and_then(|pane| pane.next_change(now, self.last_key)),
         ]
         .into_iter()
         .flatten()
@@ -190,18 +198,15 @@ impl App {
 
     /// The live region, in at most half of the screen.
     pub(crate) fn frame(&mut self, size: Size, now: Instant) -> Frame {
-        let rows = (size.height / 2).max(3).min(size.height);
+        if self.picker.is_none()
+            && let Some(frame) = self.pane_frame(size, now)
+        {
+            return frame;
+        }
+        let rows = live_rows(size);
         let columns = size.width;
         let theme = self.theme;
-        let mut parts = Vec::new();
-        if let Some(answer) = &self.answer {
-            let tail = answer.tail(columns);
-            let lines = tail.iter().flat_map(|line| wrap::rows(line, columns));
-            parts.push(Part {
-                lines: lines.collect(),
-                ..Part::default()
-            });
-        }
+        let mut parts: Vec<Part> = self.answer_part(columns).into_iter().collect();
         let spinner = match self.motion {
             Motion::Full => "⠹",
             Motion::Reduced => "•",
@@ -259,19 +264,35 @@ impl App {
             composer.iter_mut().for_each(|part| part.cursor = None);
         }
         parts.extend(composer);
-        let status = match self.asked_to_leave {
-            Some(_) => {
-                let key = self.keymap.key_of(KeyAction::Cancel);
-                Line::styled(format!("  {key} again leaves"), theme.warning())
-            }
-            None => self.status.line(columns, theme),
-        };
         parts.push(Part {
-            lines: vec![status],
+            lines: vec![self.status_line(columns)],
             cursor: None,
             keep: Keep::All,
         });
         parts
+    }
+
+    fn status_line(&self, columns: u16) -> Line<'static> {
+        match self.asked_to_leave {
+            Some(_) => {
+                let key = self.keymap.key_of(KeyAction::Cancel);
+                Line::styled(format!("  {key} again leaves"), self.theme.warning())
+            }
+            None => {
+                let vim = self.composer.vim_state();
+                self.status.line_with(vim, columns, self.theme)
+            }
+        }
+    }
+
+    /// What of the answer is not final yet.
+    fn answer_part(&self, columns: u16) -> Option<Part> {
+        let tail = self.answer.as_ref()?.tail(columns);
+        let lines = tail.iter().flat_map(|line| wrap::rows(line, columns));
+        Some(Part {
+            lines: lines.collect(),
+            ..Part::default()
+        })
     }
 
     /// The steps around the one in progress; nothing once all are done.
@@ -361,4 +382,9 @@ impl App {
             self.output.extend(rest);
         }
     }
+}
+
+/// At most half of the screen.
+fn live_rows(size: Size) -> u16 {
+    (size.height / 2).max(3).min(size.height)
 }

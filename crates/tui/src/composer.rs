@@ -7,7 +7,7 @@ use std::{
 
 use codespar_terminal::{
     Line, Position, Span,
-    editor::{Edited, Editor},
+    editor::{EditCommand, EditMode, Edited, Editor, EditorDraft, VimState},
     history::History,
     keys::{Key, KeyCode, Modifiers},
     theme::Theme,
@@ -27,6 +27,7 @@ const DRAFT_DELAY: Duration = Duration::from_millis(300);
 /// The editor with what belongs to it.
 pub(crate) struct Composer {
     editor: Editor,
+    mode: EditMode,
     history: History,
     search: Option<Search>,
     completion: Option<Completion>,
@@ -54,6 +55,7 @@ impl Composer {
         let left = draft.as_ref().and_then(DraftFile::load);
         Self {
             editor: left.as_ref().map(Editor::from_draft).unwrap_or_default(),
+            mode: EditMode::default(),
             history,
             search: None,
             completion: None,
@@ -61,6 +63,17 @@ impl Composer {
             draft,
             changed_at: None,
         }
+    }
+
+    pub(crate) fn with_mode(mut self, mode: EditMode) -> Self {
+        self.mode = mode;
+        self.editor.set_mode(mode);
+        self
+    }
+
+    /// `None` outside of vim mode.
+    pub(crate) fn vim_state(&self) -> Option<VimState> {
+        self.editor.vim_state()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -76,11 +89,23 @@ impl Composer {
         let text = self.editor.text();
         self.history.push(&text);
         self.editor.clear();
+        // The next text begins in insert state.
+        self.editor.set_mode(self.mode);
         self.completion = None;
         self.search = None;
         self.changed_at = Some(now);
         self.save_draft();
         text
+    }
+
+    /// The text as it is typed, long pastes as chips.
+    pub(crate) fn draft(&self) -> EditorDraft {
+        self.editor.draft()
+    }
+
+    pub(crate) fn load(&mut self, draft: &EditorDraft, now: Instant) {
+        self.editor.load(draft);
+        self.changed(now);
     }
 
     pub(crate) fn set_text(&mut self, text: &str, now: Instant) {
@@ -257,10 +282,17 @@ impl Composer {
         }
     }
 
+    /// For keys that the editor has no use for: on the first and last row, those that move up and
+    /// down.
     fn history_key(&mut self, key: &Key) -> bool {
-        let draft = match key.code {
-            KeyCode::Up => self.history.previous(&self.editor.draft()),
-            KeyCode::Down => self.history.next(),
+        let command = match (key.code, self.vim_state()) {
+            (KeyCode::Char('k'), Some(VimState::Normal)) => Some(EditCommand::Up),
+            (KeyCode::Char('j'), Some(VimState::Normal)) => Some(EditCommand::Down),
+            _ => EditCommand::of(key),
+        };
+        let draft = match command {
+            Some(EditCommand::Up) => self.history.previous(&self.editor.draft()),
+            Some(EditCommand::Down) => self.history.next(),
             _ => return false,
         };
         if let Some(draft) = draft {

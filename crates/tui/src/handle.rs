@@ -5,13 +5,13 @@ use std::sync::{
     mpsc::{Receiver, Sender},
 };
 
-use codespar_protocol::{Answer, Event, NoticeLevel, QuestionRequest};
+use codespar_protocol::{Answer, Event, NoticeLevel, QuestionRequest, TaskId};
 use codespar_terminal::wrap::OutputLine;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
-    Status,
+    Status, TaskRow,
     question::QuestionNumber,
     ui_thread::{LARGEST_COPY, Waker},
 };
@@ -29,6 +29,14 @@ pub enum UserAction {
     NextMode,
     /// Show the whole transcript.
     Transcript,
+    /// Stop a task; the user has confirmed it.
+    StopTask(TaskId),
+    /// A message for a task.
+    MessageTask(TaskId, String),
+    /// Show the transcript of a task.
+    OpenTask(TaskId),
+    /// The list of tasks needs no more updates.
+    TasksClosed,
     /// Leave the session.
     Leave,
 }
@@ -65,6 +73,9 @@ pub(crate) enum Message {
         title: String,
         lines: Vec<OutputLine>,
     },
+    /// Opens the list of tasks if it is closed.
+    ShowTasks(Vec<TaskRow>),
+    UpdateTasks(Vec<TaskRow>),
     TurnStarted,
     TurnEnded,
     Status(Box<Status>),
@@ -141,6 +152,18 @@ impl Tui {
 
     pub fn status(&self, status: Status) {
         self.send(Message::Status(Box::new(status)));
+    }
+
+    /// Opens the list of tasks, or updates it. It has the keys until the user closes it, which is
+    /// told by [`UserAction::TasksClosed`].
+    pub fn tasks(&self, rows: Vec<TaskRow>) {
+        self.send(Message::ShowTasks(rows));
+    }
+
+    /// Updates the list of tasks if it is open. For everything after [`Tui::tasks`]: rows that are
+    /// on their way when the user closes the list must not open it again.
+    pub fn update_tasks(&self, rows: Vec<TaskRow>) {
+        self.send(Message::UpdateTasks(rows));
     }
 
     pub fn resized(&self) {

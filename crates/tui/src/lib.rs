@@ -15,6 +15,7 @@
 //! boxes       subagents, side by side
 //! tool_calls  finished calls, edits as diffs
 //! picker      a list to choose from
+//! task_pane   the list of tasks: output, stop, message, transcript
 //! ```
 
 mod activity;
@@ -31,6 +32,7 @@ mod picker;
 mod question;
 mod queue;
 mod status;
+mod task_pane;
 mod text;
 mod tool_calls;
 mod ui_thread;
@@ -47,5 +49,6 @@ pub use handle::{Choice, QuestionReply, Tui, UserAction};
 pub use keymap::{KeyAction, Keymap, KeymapError};
 pub use render::{code, markdown, transcript_lines};
 pub use status::Status;
+pub use task_pane::TaskRow;
 pub use ui_thread::THREAD_NAME;
 pub use ui_thread::{TuiError, TuiOptions};

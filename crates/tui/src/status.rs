@@ -1,6 +1,6 @@
 //! The status line: model, mode, branch, context, cost, tasks.
 
-use codespar_terminal::{Line, Span, theme::Theme, width};
+use codespar_terminal::{Line, Span, editor::VimState, theme::Theme, width};
 
 use crate::text::count;
 
@@ -20,8 +20,32 @@ pub struct Status {
 }
 
 impl Status {
+    /// The line, after the state of the editor in vim mode.
+    pub(crate) fn line_with(
+        &self,
+        vim: Option<VimState>,
+        columns: u16,
+        theme: Theme,
+    ) -> Line<'static> {
+        let (state, style) = match vim {
+            None => return self.line(columns, theme),
+            Some(VimState::Insert) => ("INSERT", theme.faint()),
+            Some(VimState::Normal) => ("NORMAL", theme.accent()),
+        };
+        let gap = self.custom.as_ref().map_or("", |_| "  ");
+        let state = format!("  {state}{gap}");
+        let rest = self.line(columns.saturating_sub(state.len() as u16), theme);
+        let mut spans = vec![Span::styled(state, style)];
+        let rest_style = rest.style;
+        spans.extend(rest.spans.into_iter().map(|span| {
+            let style = rest_style.patch(span.style);
+            Span::styled(span.content, style)
+        }));
+        Line::from(spans)
+    }
+
     /// What does not fit is left out from the end.
-    pub(crate) fn line(&self, columns: u16, theme: Theme) -> Line<'static> {
+    fn line(&self, columns: u16, theme: Theme) -> Line<'static> {
         let columns = usize::from(columns);
         if let Some(custom) = &self.custom {
             return Line::styled(width::shortened(custom, columns), theme.faint());
@@ -74,6 +98,17 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_state_of_vim_mode_is_before_the_users_own_line() {
+        let status = Status {
+            custom: Some("main | 12 files".into()),
+            ..Status::default()
+        };
+        let theme = Theme::default();
+        let line = status.line_with(Some(VimState::Normal), 20, theme);
+        assert_eq!(line.to_string(), "  NORMAL  main | 12…");
+    }
 
     #[test]
     fn what_does_not_fit_is_left_out_from_the_end() {

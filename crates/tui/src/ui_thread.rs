@@ -22,6 +22,7 @@ use codespar_policy::Redactor;
 use codespar_terminal::{
     Size,
     burst::Burst,
+    editor::EditMode,
     history::History,
     keys::KeyParser,
     modes::{self, Modes, ModifyOtherKeys},
@@ -56,6 +57,8 @@ pub struct TuiOptions {
     pub background: Option<Background>,
     pub motion: Motion,
     pub keymap: Keymap,
+    /// The composer has the keys of vim.
+    pub vim: bool,
     /// Secrets that are never shown.
     pub redactor: Arc<Redactor>,
     pub history: PathBuf,
@@ -185,6 +188,10 @@ impl Ui {
             Some(DraftFile::new(options.draft)),
             options.completion,
         );
+        let composer = composer.with_mode(match options.vim {
+            true => EditMode::Vim,
+            false => EditMode::Emacs,
+        });
         let mut app = App::new(AppParts {
             theme,
             motion: options.motion,

@@ -105,11 +105,7 @@ impl SessionDriver {
                 }
             }
             Typed::Cost => self.show_cost(),
-            Typed::Tasks(which) => {
-                let session = self.agent.as_ref().map(Agent::session);
-                let text = tasks::list(&self.project, session, which).await?;
-                self.say(&text);
-            }
+            Typed::Tasks(which) => self.show_tasks(which).await?,
             Typed::TaskStatus(id) => self.say(&tasks::status(&self.project, &id).await?),
             Typed::Stop(id) => self.say(&tasks::stop(&self.project, &id).await?),
             Typed::Mode(name) => {

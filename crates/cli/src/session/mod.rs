@@ -21,6 +21,7 @@ mod questions;
 mod requests;
 mod servers;
 mod status;
+mod task_pane;
 mod tasks;
 mod terminal;
 mod view;
@@ -29,7 +30,7 @@ use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use codespar_agent::{Agent, Steering};
 use codespar_policy::Mode;
-use codespar_protocol::{Cost, Message, NoticeLevel, SessionMode, Usage};
+use codespar_protocol::{Cost, Message, NoticeLevel, SessionId, SessionMode, Usage};
 use codespar_runtime::{
     ProcessRole, Project, ProjectCommands, ProjectConfig, ProjectDir, Runtime, SessionDirs,
     WhichSession,
@@ -40,8 +41,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::{
-    person::Person, plain::PlainView, questions::Turns, status::StatusKeeper, tasks::news,
-    terminal::TerminalView, view::SessionView,
+    person::Person, plain::PlainView, questions::Turns, status::StatusKeeper,
+    task_pane::TaskFollower, tasks::news, terminal::TerminalView, view::SessionView,
 };
 use crate::{args::Cli, commands::gc, error::CommandError, signals::Signals, style};
 
@@ -79,9 +80,11 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         project,
         project_commands,
         agent: None,
+        open_session: None,
         mode: SessionMode::Normal,
         choice: None,
         turns,
+        task_list: None,
         steering: Arc::default(),
         usage: Usage::default(),
         cost: Cost::default(),
@@ -126,6 +129,8 @@ struct SessionDriver {
     project_commands: Arc<ProjectCommands>,
     /// None before the first prompt, after `/clear`, and while a turn has it.
     agent: Option<Agent>,
+    /// None where there is no agent, and it stays while a turn has the agent.
+    open_session: Option<SessionId>,
     /// Of the session, once it is open.
     mode: SessionMode,
     /// The model that `/model` chose.
@@ -135,6 +140,8 @@ struct SessionDriver {
     status: StatusKeeper,
     /// The turn under way, for those who may stop it.
     turns: Turns,
+    /// Keeps the list of tasks up to date while it is open.
+    task_list: Option<TaskFollower>,
     steering: Arc<Steering>,
     /// Of this sitting, over all its sessions.
     usage: Usage,
@@ -181,10 +188,7 @@ impl SessionDriver {
                     self.obey(&text).await
                 }
                 Happened::News => self.turn(None).await,
-                Happened::Action(action) => {
-                    self.small_action(&action);
-                    Ok(())
-                }
+                Happened::Action(action) => self.small_action(&action).await,
             };
             if let Err(error) = done {
                 self.say(&style::error(error));
@@ -236,7 +240,7 @@ impl SessionDriver {
                     Some(UserAction::Leave) | None => {
                         self.signals.token().cancel();
                     }
-                    Some(action) => self.small_action(&action),
+                    Some(action) => self.small_action_beside(&action).await,
                 },
             }
         };
@@ -257,8 +261,11 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// What takes no time and may be done at any time.
-    fn small_action(&mut self, action: &UserAction) {
+    /// What takes no long time and may be done at any time.
+    async fn small_action(&mut self, action: &UserAction) -> Result<(), CommandError> {
+        if let Some(done) = self.task_action(action).await {
+            return done;
+        }
         match action {
             UserAction::NextMode => {
                 let next = match self.project.mode.get() {
@@ -271,6 +278,24 @@ impl SessionDriver {
             UserAction::Transcript => self.show_transcript(),
             _ => {}
         }
+        Ok(())
+    }
+
+    /// The same beside other work, which an error does not end.
+    async fn small_action_beside(&mut self, action: &UserAction) {
+        if let Err(error) = self.small_action(action).await {
+            self.say(&style::error(error));
+        }
+    }
+
+    /// The one that is open. While a turn has the agent, the one it works on.
+    fn session(&self) -> Option<SessionId> {
+        self.open_session
+    }
+
+    fn set_session(&mut self, session: Option<SessionId>) {
+        self.open_session = session;
+        self.status.session(session);
     }
 
     fn set_mode(&mut self, mode: Mode) {
@@ -292,6 +317,7 @@ impl SessionDriver {
     async fn leave(&mut self) {
         if let Some(agent) = self.agent.take() {
             let id = agent.session();
+            self.set_session(None);
             drop(agent);
             SessionDirs::of(self.project.dir.state(), id).clean();
             let text = format!("Resume with: codespar --resume {id}");

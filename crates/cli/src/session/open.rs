@@ -58,6 +58,7 @@ impl SessionDriver {
             agent.set_choice(choice);
         }
         self.status.context(&agent.context_usage());
+        self.set_session(Some(agent.session()));
         self.agent = Some(agent);
         Ok(())
     }

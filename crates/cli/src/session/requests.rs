@@ -104,7 +104,7 @@ impl SessionDriver {
                     Some(UserAction::Submit(text) | UserAction::Steer(text)) => {
                         self.steering.push(text);
                     }
-                    Some(action) => self.small_action(&action),
+                    Some(action) => self.small_action_beside(&action).await,
                 },
             }
         };

@@ -1,46 +1,74 @@
 //! Keeps the status line up to date.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
 use codespar_agent::ContextUsage;
 use codespar_policy::Mode;
-use codespar_protocol::{Cost, Event, TaskId};
+use codespar_protocol::{Cost, Event, NoticeLevel, SessionId, TaskId};
 use codespar_runtime::Project;
 use codespar_tui::Status;
 use parking_lot::Mutex;
 
 use super::view::SessionView;
+use crate::status_command::{StatusCommand, StatusFeed, StatusInput, StatusLine};
 
 /// Shared with the sink of the agent's events.
 #[derive(Clone)]
 pub(super) struct StatusKeeper {
     view: Arc<dyn SessionView>,
     state: Arc<Mutex<State>>,
+    /// The user's own line, if there is a command for it.
+    custom: Option<Arc<StatusFeed>>,
+    cwd: PathBuf,
 }
 
 struct State {
     status: Status,
+    session: Option<SessionId>,
     running: HashSet<TaskId>,
     window: u64,
 }
 
 impl StatusKeeper {
     pub(super) fn new(view: Arc<dyn SessionView>, project: &Project) -> Self {
+        let state = Arc::new(Mutex::new(State {
+            status: Status {
+                model: project.provider.choice.id.clone(),
+                mode: project.mode.get().to_string(),
+                branch: branch(project),
+                ..Status::default()
+            },
+            session: None,
+            running: HashSet::new(),
+            window: project.provider.choice.context_window,
+        }));
+        let command = StatusCommand::of(project).filter(|_| view.has_status_line());
+        let custom = command.map(|command| {
+            let (view, state) = (view.clone(), state.clone());
+            Arc::new(command.follow(move |line| show(&*view, &state, line)))
+        });
         let keeper = Self {
             view,
-            state: Arc::new(Mutex::new(State {
-                status: Status {
-                    model: project.provider.choice.id.clone(),
-                    mode: project.mode.get().to_string(),
-                    branch: branch(project),
-                    ..Status::default()
-                },
-                running: HashSet::new(),
-                window: project.provider.choice.context_window,
-            })),
+            state,
+            custom,
+            cwd: project.dir.cwd.clone(),
         };
-        keeper.view.status(keeper.state.lock().status.clone());
+        keeper.tell(&keeper.state.lock());
         keeper
+    }
+
+    fn tell(&self, state: &State) {
+        self.view.status(state.status.clone());
+        if let Some(custom) = &self.custom {
+            let session = state.session.map(|session| session.to_string());
+            custom.send(StatusInput::new(&state.status, &self.cwd, session));
+        }
+    }
+
+    pub(super) fn session(&self, session: Option<SessionId>) {
+        let mut state = self.state.lock();
+        state.session = session;
+        self.tell(&state);
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
@@ -49,7 +77,7 @@ impl StatusKeeper {
         change(&mut state);
         state.status.running_tasks = state.running.len();
         if state.status != before {
-            self.view.status(state.status.clone());
+            self.tell(&state);
         }
     }
 
@@ -88,6 +116,20 @@ impl StatusKeeper {
             _ => {}
         }
     }
+}
+
+/// The line stays until the next one, while the command works on a newer state.
+fn show(view: &dyn SessionView, state: &Mutex<State>, line: StatusLine) {
+    let mut state = state.lock();
+    state.status.custom = match line {
+        StatusLine::Custom(line) => Some(line),
+        StatusLine::Usual => None,
+        StatusLine::Failed(why) => {
+            view.notice(NoticeLevel::Warning, why);
+            None
+        }
+    };
+    view.status(state.status.clone());
 }
 
 /// Read from the file rather than asked of git: start-up time is a feature.

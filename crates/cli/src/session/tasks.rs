@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use codespar_protocol::SessionId;
+use codespar_protocol::{SessionId, TaskRecord};
 use codespar_store::{ChangeKind, StoreChange, TaskFilter};
 use codespar_tasks::TaskHub;
 
@@ -19,13 +19,12 @@ const SHOWN: usize = 30;
 /// In bytes.
 const TAIL: usize = 4_000;
 
-/// The newest tasks. Filtered here and not by the store, since a session and a project are
-/// alternatives.
-pub(super) async fn list(
+/// Filtered here and not by the store, since a session and a project are alternatives.
+pub(super) async fn chosen(
     project: &Arc<Project>,
     session: Option<SessionId>,
     which: Which,
-) -> Result<String, CommandError> {
+) -> Result<Vec<TaskRecord>, CommandError> {
     let mut tasks = project.store.tasks(TaskFilter::default()).await?;
     let root = &project.dir.root;
     tasks.retain(|task| {
@@ -34,6 +33,16 @@ pub(super) async fn list(
             || (session.is_some() && task.session_id == session)
             || authority.is_some_and(|authority| authority.project_root == *root)
     });
+    Ok(tasks)
+}
+
+/// The newest tasks.
+pub(super) async fn list(
+    project: &Arc<Project>,
+    session: Option<SessionId>,
+    which: Which,
+) -> Result<String, CommandError> {
+    let tasks = chosen(project, session, which).await?;
     if tasks.is_empty() {
         let text = match which {
             Which::Here => "no tasks here yet; /tasks all shows those of other directories",

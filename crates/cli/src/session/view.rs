@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use codespar_policy::Redactor;
 use codespar_protocol::{Event, Message, NoticeLevel, QuestionRequest, RunResult};
-use codespar_tui::{Choice, QuestionReply, Status};
+use codespar_tui::{Choice, QuestionReply, Status, TaskRow};
 
 #[async_trait]
 pub(super) trait SessionView: Send + Sync {
@@ -34,6 +34,11 @@ pub(super) trait SessionView: Send + Sync {
     /// Without a result where the turn was not one of the agent.
     fn turn_ended(&self, result: Option<&RunResult>);
 
+    /// Whether [`SessionView::status`] does something.
+    fn has_status_line(&self) -> bool {
+        false
+    }
+
     fn status(&self, _status: Status) {}
 
     /// Puts a text before the user, to change and send.
@@ -41,6 +46,17 @@ pub(super) trait SessionView: Send + Sync {
 
     /// The whole conversation, to look around in.
     fn transcript(&self, _messages: &[Arc<Message>], _redactor: &Redactor) {}
+
+    /// Whether [`SessionView::show_tasks`] does something.
+    fn has_task_list(&self) -> bool {
+        false
+    }
+
+    /// Opens the list of tasks.
+    fn show_tasks(&self, _rows: Vec<TaskRow>) {}
+
+    /// Updates it if it is open.
+    fn update_tasks(&self, _rows: Vec<TaskRow>) {}
 
     /// Puts a text on the clipboard. An error says why it cannot be.
     fn copy(&self, text: String) -> Result<(), String>;

@@ -1,14 +1,20 @@
 //! Prompts, answers and leaving.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
-use codespar_testkit::{Script, Turn};
+use codespar_testkit::{Conversation, Matcher, Script, Turn};
 use serde_json::json;
 
 use crate::{
     common::{self, Bench},
     harness::{COLUMNS, PROGRAM, ROWS, Terminal, pid_of_session, signal},
 };
+
+fn settings(bench: &Bench, json: &str) {
+    let home = bench.room.codespar_home();
+    fs::create_dir_all(&home).unwrap();
+    fs::write(home.join("settings.json"), json).unwrap();
+}
 
 #[test]
 fn a_prompt_is_answered_and_leaving_says_how_to_resume() {
@@ -88,6 +94,72 @@ fn every_line_of_a_long_answer_is_in_the_scrollback_once() {
         .filter(|row| row.starts_with("    row "))
         .collect();
     assert_eq!(answer, lines.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn vim_mode_is_the_users_choice() {
+    let bench = Bench::new(Script::new().turn(Turn::text("hi")));
+    settings(&bench, r#"{"terminal": {"vim": true}}"#);
+    let mut terminal = Terminal::start(&bench, "");
+    terminal.types("hello old world");
+    terminal.shows("INSERT");
+    terminal.types("\x1b");
+    terminal.shows("NORMAL");
+    terminal.types("bbdw");
+    terminal.shows("› hello world");
+    terminal.types("\r");
+    terminal.shows("1 turn");
+    terminal.types("\x04");
+    assert_eq!(terminal.exit_code(), Some(0));
+}
+
+#[test]
+fn the_status_line_is_what_a_command_of_the_user_prints() {
+    let bench = Bench::new(Script::new().turn(Turn::text("hi")));
+    let command = "sed 's/.*\\\"mode\\\":\\\"\\\\([a-zA-Z]*\\\\).*/in mode \\\\1 now/'";
+    settings(
+        &bench,
+        &format!(r#"{{"terminal": {{"statusCommand": "{command}"}}}}"#),
+    );
+    let mut terminal = Terminal::start(&bench, "");
+    terminal.shows("in mode default now");
+    terminal.types("\x1b[Z");
+    terminal.shows("in mode acceptEdits now");
+}
+
+#[test]
+fn the_list_of_tasks_shows_stops_and_opens_them() {
+    let start = json!({
+        "description": "count things", "prompt": "look", "subagent_type": "Explore",
+        "run_in_background": true,
+    });
+    let script = Script::new()
+        .conversation(
+            Conversation::new("main", Matcher::first_user_contains("begin"))
+                .turn(Turn::tool("Task", &start))
+                .turn(Turn::text("started"))
+                .turn(Turn::text("heard of it")),
+        )
+        .conversation(
+            Conversation::new("look", Matcher::first_user_contains("look"))
+                .turn(Turn::tool("Bash", &json!({"command": "sleep 1000"}))),
+        );
+    let bench = Bench::new(script);
+    let mut terminal = Terminal::start(&bench, "--allowedTools 'Bash(sleep *)'");
+    terminal.types("begin\r");
+    terminal.shows("started");
+    terminal.types("/tasks\r");
+    terminal.shows("count things");
+    terminal.shows("Explore");
+    terminal.types("o");
+    terminal.shows("sleep 1000");
+    terminal.types("q");
+    terminal.types("s");
+    terminal.shows("y/n");
+    terminal.types("y");
+    terminal.shows("killed");
+    terminal.types("\x1b");
+    terminal.shows("heard of it");
 }
 
 #[test]

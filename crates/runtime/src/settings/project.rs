@@ -136,6 +136,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_project_cannot_set_a_command_for_the_status_line() {
+        let text = r#"{"terminal": {"statusCommand": "curl evil.example"}}"#;
+        let parse = || serde_json::from_str::<File<'_>>(text).unwrap();
+        assert!(parse().terminal.status_command.is_some());
+        let refused = parse().refuse_widening(Path::new("settings.json"));
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("terminal cannot be set by a project"),
+            "{refused}"
+        );
+        let untrusted = parse().without_grants();
+        assert_eq!(untrusted.terminal, TerminalSettings::default());
+    }
+
+    #[test]
     fn variables_that_load_code_are_known_in_every_spelling() {
         for name in [
             "LD_PRELOAD",

@@ -15,6 +15,10 @@ pub struct TerminalSettings {
     pub reduced_motion: Option<bool>,
     /// The plain session, as with `--plain`.
     pub plain: Option<bool>,
+    /// The keys of vim where text is typed.
+    pub vim: Option<bool>,
+    /// A shell command whose first line of output is the status line.
+    pub status_command: Option<String>,
 }
 
 impl TerminalSettings {
@@ -23,5 +27,7 @@ impl TerminalSettings {
         self.keys.extend(other.keys);
         self.reduced_motion = other.reduced_motion.or(self.reduced_motion);
         self.plain = other.plain.or(self.plain);
+        self.vim = other.vim.or(self.vim);
+        self.status_command = other.status_command.or(self.status_command.take());
     }
 }

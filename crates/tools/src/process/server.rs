@@ -162,6 +162,11 @@ impl ServerHold {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// The code it ended with. `None` while it runs, and if a signal ended it.
+    pub fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().ok().flatten()?.code()
+    }
+
     /// Waits a little for its own end (its input must be closed), then kills what is left. Takes
     /// four seconds at most. Unless it had to be killed, what the server said last is in
     /// [`ServerHold::stderr_tail`] afterwards.

@@ -50,6 +50,8 @@ impl App {
                 choices,
                 reply,
             } => self.picker = Some(Picker::new(title, choices, reply)),
+            Message::ShowTasks(rows) => self.show_tasks(rows, now),
+            Message::UpdateTasks(rows) => self.update_tasks(rows, now),
             Message::TurnStarted => self.activity = Some(Activity::new(now)),
             Message::TurnEnded => self.turn_ended(now),
             Message::Status(status) => self.status = *status,
@@ -265,6 +267,9 @@ impl App {
                 tool_use_id,
                 ..
             } => {
+                if let (Some(id), Some(activity)) = (&tool_use_id, &mut self.activity) {
+                    activity.call_boxed(id);
+                }
                 self.boxed.extend(tool_use_id);
                 let kind = kind.as_deref().unwrap_or("task");
                 let title = self.cleaner.line(&format!("{kind} · {subject}"), 400);

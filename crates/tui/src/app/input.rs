@@ -5,7 +5,7 @@ use std::time::Instant;
 use codespar_terminal::keys::{Input, Key, KeyCode, Modifiers};
 
 use super::{App, Effect};
-use crate::{UserAction, keymap::KeyAction, picker::Picked, question::Answered};
+use crate::{UserAction, keymap::KeyAction, picker::Picked, question::Answered, queue::QueueKey};
 
 impl App {
     pub(crate) fn input(&mut self, input: Input, now: Instant) {
@@ -25,15 +25,17 @@ impl App {
     }
 
     fn paste(&mut self, text: &str, now: Instant) {
-        if self.picker.is_some() {
+        if self.picker.is_some() || self.pane_paste(text) {
             return;
         }
         let moment = self.moment(now);
-        if let Some(question) = &mut self.question
+        if self.task_pane.is_none()
+            && let Some(question) = &mut self.question
             && question.paste(text, &moment) != Answered::NotForUs
         {
             return;
         }
+        self.queue.select_nothing();
         self.composer.paste(text, now);
     }
 
@@ -44,13 +46,18 @@ impl App {
             }
             return;
         }
+        if self.pane_key(key, now) {
+            return;
+        }
         let action = self.keymap.action(key);
         if action != Some(KeyAction::Cancel) {
             self.asked_to_leave = None;
         }
         let is_completing = self.composer.is_completing();
         let moment = self.moment(now);
-        if let Some(question) = &mut self.question
+        // The choices of a question are not on the screen while the list of tasks is.
+        if self.task_pane.is_none()
+            && let Some(question) = &mut self.question
             && !(is_completing && key.code == KeyCode::Tab)
         {
             match question.key(key, &moment) {
@@ -74,9 +81,14 @@ impl App {
             self.composer.key(key, now);
             return;
         }
+        if self.queue_key(key, now) {
+            return;
+        }
         match action {
             Some(action) => self.act(action, key, now),
-            None => self.type_key(key, now),
+            None => {
+                self.composer.key(key, now);
+            }
         }
     }
 
@@ -89,16 +101,20 @@ impl App {
             )
     }
 
-    /// Up on an empty composer takes back the last message of the queue, to be edited or dropped.
-    fn type_key(&mut self, key: &Key, now: Instant) {
-        if key.code == KeyCode::Up
-            && self.composer.is_empty()
-            && let Some(text) = self.queue.take_last()
-        {
-            self.composer.set_text(&text, now);
-            return;
+    /// Whether the key was for the messages that wait, which it can be while nothing is typed.
+    fn queue_key(&mut self, key: &Key, now: Instant) -> bool {
+        if !self.composer.is_empty() {
+            return false;
         }
-        self.composer.key(key, now);
+        self.queue.forget_place();
+        match self.queue.key(key) {
+            QueueKey::Done => true,
+            QueueKey::Edit(message) => {
+                self.composer.load(&message, now);
+                true
+            }
+            QueueKey::NotForUs => false,
+        }
     }
 
     fn act(&mut self, action: KeyAction, key: &Key, now: Instant) {
@@ -106,13 +122,19 @@ impl App {
             KeyAction::Submit => self.submit(key, now),
             KeyAction::Queue => match self.activity.is_some() && !self.composer.is_empty() {
                 true => {
-                    let text = self.composer.take(now);
-                    self.queue.push(text);
+                    let message = self.composer.draft();
+                    self.composer.take(now);
+                    self.queue.push(message);
                 }
-                false => self.type_key(key, now),
+                false => {
+                    self.composer.key(key, now);
+                }
             },
             // Never clears text. Without a turn it does nothing.
             KeyAction::Interrupt => {
+                if self.is_for_vim(key) && self.composer.key(key, now) {
+                    return;
+                }
                 if self.activity.is_some() {
                     self.effects.push(Effect::Action(UserAction::Interrupt));
                 }
@@ -120,7 +142,9 @@ impl App {
             KeyAction::Cancel => self.cancel(now),
             KeyAction::Leave => match self.composer.is_empty() {
                 true => self.effects.push(Effect::Action(UserAction::Leave)),
-                false => self.type_key(key, now),
+                false => {
+                    self.composer.key(key, now);
+                }
             },
             KeyAction::NextMode => self.effects.push(Effect::Action(UserAction::NextMode)),
             KeyAction::Search => {
@@ -135,6 +159,12 @@ impl App {
             KeyAction::Suspend => self.effects.push(Effect::Suspend),
             KeyAction::Repaint => self.effects.push(Effect::Repaint),
         }
+    }
+
+    /// Esc leads to the normal state first. With nothing to edit it interrupts at once.
+    fn is_for_vim(&self, key: &Key) -> bool {
+        let is_free = self.activity.is_none() || !self.composer.is_empty();
+        is_free && self.composer.vim_state().is_some() && *key == Key::plain(KeyCode::Esc)
     }
 
     /// With text: the text goes to the history. Without: the turn is stopped. Twice: leaves.

@@ -1,6 +1,8 @@
 //! The main screens, and what keys do, on an emulator.
 
 mod screens;
+mod tasks;
+mod vim;
 
 use std::{
     cell::RefCell,
@@ -245,17 +247,76 @@ fn enter_sends_a_prompt_and_steers_while_the_agent_works() {
 }
 
 #[test]
-fn tab_queues_for_after_the_turn_and_up_takes_it_back() {
+fn tab_queues_for_after_the_turn() {
     let mut stage = Stage::new(60, 20);
     stage.message(Message::TurnStarted);
     stage.typed("then test");
     stage.keys(&["tab"]);
-    assert!(stage.shown().contains("queued: then test"));
-    stage.keys(&["up"]);
-    assert!(!stage.shown().contains("queued"));
-    stage.keys(&["tab"]);
+    assert!(stage.shown().contains("queued 1: then test"));
     stage.message(Message::TurnEnded);
     assert_eq!(stage.actions(), [UserAction::Submit("then test".into())]);
+}
+
+/// A turn under way and three messages that wait for its end.
+fn three_queued() -> Stage {
+    let mut stage = Stage::new(60, 30);
+    stage.message(Message::TurnStarted);
+    for text in ["one", "two", "three"] {
+        stage.typed(text);
+        stage.keys(&["tab"]);
+    }
+    stage
+}
+
+#[test]
+fn a_queued_message_is_edited_in_the_composer_and_goes_back_to_its_place() {
+    let mut stage = three_queued();
+    stage.keys(&["up", "up", "enter"]);
+    let shown = stage.shown();
+    assert!(shown.contains("› two"), "{shown}");
+    assert!(shown.contains("queued 2: three"), "{shown}");
+    stage.typed(" words");
+    stage.keys(&["tab"]);
+    assert!(stage.shown().contains("queued 2: two words"));
+    stage.message(Message::TurnEnded);
+    stage.message(Message::TurnEnded);
+    let sent = ["one", "two words"].map(|text| UserAction::Submit(text.into()));
+    assert_eq!(stage.actions(), sent);
+}
+
+#[test]
+fn a_message_that_was_edited_and_sent_leaves_no_place_behind() {
+    let mut stage = three_queued();
+    stage.keys(&["up", "up", "up", "enter", "enter"]);
+    assert_eq!(stage.actions(), [UserAction::Steer("one".into())]);
+    stage.typed("four");
+    stage.keys(&["tab"]);
+    assert!(stage.shown().contains("queued 3: four"));
+}
+
+#[test]
+fn keys_for_the_queue_neither_interrupt_nor_answer() {
+    let mut stage = three_queued();
+    stage.keys(&["up"]);
+    let mut answer = stage.ask(command("rm -rf build"));
+    stage.wait(5_000);
+    assert!(stage.shown().contains("› queued 3: three"));
+    stage.keys(&["esc"]);
+    assert!(answer.try_recv().is_err());
+    assert_eq!(stage.actions(), []);
+    assert!(stage.shown().contains("  queued 3: three"));
+}
+
+#[test]
+fn a_long_paste_in_a_queued_message_is_a_chip_when_it_is_edited() {
+    let mut stage = Stage::new(60, 20);
+    stage.message(Message::TurnStarted);
+    let long = "x".repeat(5_000);
+    stage.app.input(Input::Paste(long.clone()), stage.now);
+    stage.keys(&["tab", "up", "enter"]);
+    assert!(stage.shown().contains("› [pasted 5000 characters]"));
+    stage.keys(&["enter"]);
+    assert_eq!(stage.actions(), [UserAction::Steer(long)]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use codespar_policy::Redactor;
 use codespar_protocol::{Event, Message, NoticeLevel, QuestionRequest, RunResult};
 use codespar_runtime::{Project, ProjectCommands};
-use codespar_tui::{Choice, QuestionReply, Status, Tui, UserAction};
+use codespar_tui::{Choice, QuestionReply, Status, TaskRow, Tui, UserAction};
 use parking_lot::Mutex;
 use tokio::{
     signal::unix::{SignalKind, signal},
@@ -32,7 +32,8 @@ Enter                send; while the agent works: at its next step
 Shift-Enter, Alt-Enter, \\ Enter   a new line                   Esc    interrupt; the text stays
 Ctrl-R               search what you typed                      Ctrl-G edit in $EDITOR
 Shift-Tab            next permission mode                       Ctrl-T the whole transcript
-Ctrl-C               clear the text, interrupt, twice: leave    Ctrl-D leave";
+Ctrl-C               clear the text, interrupt, twice: leave    Ctrl-D leave
+Up, then Enter, Delete, Alt-Up, Alt-Down   edit, drop or move queued messages";
 
 /// Whether the terminal can show it and nobody asked for the plain one.
 pub(super) fn is_possible(cli: &Cli) -> bool {
@@ -95,6 +96,10 @@ impl SessionView for TerminalView {
         self.tui.turn_ended();
     }
 
+    fn has_status_line(&self) -> bool {
+        true
+    }
+
     fn status(&self, status: Status) {
         self.tui.status(status);
     }
@@ -108,6 +113,18 @@ impl SessionView for TerminalView {
             .iter()
             .flat_map(|message| codespar_tui::transcript_lines(message, redactor));
         self.tui.page("Transcript", lines.collect());
+    }
+
+    fn has_task_list(&self) -> bool {
+        true
+    }
+
+    fn show_tasks(&self, rows: Vec<TaskRow>) {
+        self.tui.tasks(rows);
+    }
+
+    fn update_tasks(&self, rows: Vec<TaskRow>) {
+        self.tui.update_tasks(rows);
     }
 
     fn copy(&self, text: String) -> Result<(), String> {

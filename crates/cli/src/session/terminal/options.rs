@@ -33,6 +33,7 @@ pub(super) fn options(
         background: variable("COLORFGBG").and_then(|value| background(&value)),
         motion,
         keymap,
+        vim: project.settings.terminal.vim == Some(true),
         redactor: project.redactor.clone(),
         history: kept.join("history.jsonl"),
         draft: kept.join("draft.json"),

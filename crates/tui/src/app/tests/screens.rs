@@ -9,11 +9,13 @@ fn task(n: u32) -> TaskId {
 }
 
 fn begin_task(stage: &mut Stage, n: u32, subject: &str) {
+    let id = format!("t{n}");
+    stage.call(&id, "Task", subject, json!({}));
     stage.event(Event::TaskStarted {
         task_id: task(n),
         task_type: TaskType::LocalAgent,
         subject: subject.to_owned(),
-        tool_use_id: None,
+        tool_use_id: Some(serde_json::from_value(json!(id)).unwrap()),
         kind: Some("Explore · haiku".to_owned()),
     });
 }
@@ -140,6 +142,35 @@ fn two_boxes_stacked_at_60_columns() {
 }
 
 #[test]
+fn a_call_with_a_box_has_no_line_beside_it() {
+    let mut stage = Stage::new(80, 30);
+    stage.message(Message::TurnStarted);
+    begin_task(&mut stage, 1, "Map session storage");
+    let shown = stage.shown();
+    assert_eq!(shown.matches("Map session storage").count(), 1, "{shown}");
+    assert!(shown.contains("• Waiting for subagents"), "{shown}");
+    stage.call("t9", "Bash", "cargo test", json!({"command": "cargo test"}));
+    let shown = stage.shown();
+    assert!(shown.contains("• Bash cargo test"), "{shown}");
+    assert!(shown.contains("• Running a tool"), "{shown}");
+    stage.result("t9", "Bash", false, "");
+    stage.result("t1", "Task", false, "done");
+    assert!(stage.shown().contains("• Waiting for the model"));
+}
+
+#[test]
+fn twenty_boxes_in_half_of_the_screen() {
+    let mut stage = Stage::new(100, 40);
+    stage.message(Message::TurnStarted);
+    for number in 1..=20 {
+        begin_task(&mut stage, number, &format!("Read part {number}"));
+    }
+    let shown = stage.shown();
+    assert_eq!(shown.lines().count(), 16, "{shown}");
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
 fn completion_of_commands() {
     let mut stage = Stage::new(60, 16);
     stage.typed("/mo");
@@ -182,5 +213,17 @@ fn error_and_interrupted_turn() {
     stage.text("An answer that was");
     stage.event(result(true, ""));
     stage.message(Message::TurnEnded);
+    insta::assert_snapshot!(stage.shown());
+}
+
+#[test]
+fn queue_with_a_selected_message() {
+    let mut stage = Stage::new(80, 30);
+    stage.message(Message::TurnStarted);
+    for number in 1..=8 {
+        stage.typed(&format!("message number {number}"));
+        stage.keys(&["tab"]);
+    }
+    stage.keys(&["up", "up", "up", "alt-up"]);
     insta::assert_snapshot!(stage.shown());
 }

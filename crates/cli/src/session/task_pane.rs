@@ -1,0 +1,183 @@
+//! The list of tasks that the surface shows: its rows, kept up to date while it is open, and what
+//! the user does there.
+
+use std::{
+    io::{Read, Seek, SeekFrom},
+    sync::Arc,
+    time::Duration,
+};
+
+use codespar_protocol::{EntryBody, Message, Role, SessionId, TaskId, TaskRecord, TaskSpec};
+use codespar_runtime::Project;
+use codespar_store::ChangeKind;
+use codespar_tui::{TaskRow, UserAction};
+use tokio::task::JoinHandle;
+
+use super::{SessionDriver, tasks, view::SessionView};
+use crate::{error::CommandError, slash::Which, style};
+
+/// Of a task's output, in bytes.
+const TAIL: u64 = 4_000;
+/// Rows are read again at most so often.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Output of tasks grows without a change in the store.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Updates the list until it is dropped.
+pub(super) struct TaskFollower(JoinHandle<()>);
+
+impl Drop for TaskFollower {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl SessionDriver {
+    pub(super) async fn show_tasks(&mut self, which: Which) -> Result<(), CommandError> {
+        let session = self.session();
+        if !self.view.has_task_list() {
+            let text = tasks::list(&self.project, session, which).await?;
+            self.say(&text);
+            return Ok(());
+        }
+        self.view
+            .show_tasks(rows(&self.project, session, which).await?);
+        let (view, project) = (self.view.clone(), self.project.clone());
+        let follow = tokio::spawn(async move { update(&*view, &project, session, which).await });
+        self.task_list = Some(TaskFollower(follow));
+        Ok(())
+    }
+
+    /// What the user did in the list. `None` if the action is another.
+    pub(super) async fn task_action(
+        &mut self,
+        action: &UserAction,
+    ) -> Option<Result<(), CommandError>> {
+        let done = match action {
+            UserAction::StopTask(id) => tasks::stop(&self.project, id.as_str()).await.map(drop),
+            UserAction::MessageTask(id, text) => {
+                let sent = self.project.hub.send_by_user(id, text).await;
+                sent.map(drop)
+                    .map_err(|error| CommandError::Failed(error.to_string()))
+            }
+            UserAction::OpenTask(id) => self.open_task(id).await,
+            UserAction::TasksClosed => {
+                self.task_list = None;
+                Ok(())
+            }
+            _ => return None,
+        };
+        Some(done)
+    }
+
+    /// The conversation of its agent, or its output.
+    async fn open_task(&mut self, id: &TaskId) -> Result<(), CommandError> {
+        let record = self.project.store.task(id).await?;
+        let messages = match record.agent() {
+            Some(agent) => conversation(&self.project, agent.agent_session).await?,
+            None => vec![Arc::new(Message::user(
+                tasks::status(&self.project, id.as_str()).await?,
+            ))],
+        };
+        self.view.transcript(&messages, &self.project.redactor);
+        Ok(())
+    }
+}
+
+async fn conversation(
+    project: &Project,
+    session: SessionId,
+) -> Result<Vec<Arc<Message>>, CommandError> {
+    let entries = project.store.entries(session, 0).await?;
+    let messages = entries.into_iter().filter_map(|entry| match entry.body {
+        EntryBody::User { message, .. } | EntryBody::Assistant { message, .. } => Some(message),
+        EntryBody::ToolResult { result, .. } => Some(Message {
+            role: Role::User,
+            content: vec![result],
+        }),
+        _ => None,
+    });
+    Ok(messages.map(Arc::new).collect())
+}
+
+/// While no task runs, nothing is read until one changes.
+async fn update(
+    view: &dyn SessionView,
+    project: &Arc<Project>,
+    session: Option<SessionId>,
+    which: Which,
+) {
+    let Ok(mut changes) = project.hub.changes().follow().await else {
+        return;
+    };
+    let mut is_running = true;
+    loop {
+        let change = changes.until(|change| matches!(change.kind, ChangeKind::Task { .. }));
+        match is_running {
+            true => drop(tokio::time::timeout(LOOK, change).await),
+            false => change.await,
+        }
+        tokio::time::sleep(PAUSE).await;
+        // A store that fails is read again with the next change.
+        if let Ok(rows) = rows(project, session, which).await {
+            is_running = rows.iter().any(|row| !row.state.is_final());
+            view.update_tasks(rows);
+        }
+    }
+}
+
+async fn rows(
+    project: &Arc<Project>,
+    session: Option<SessionId>,
+    which: Which,
+) -> Result<Vec<TaskRow>, CommandError> {
+    let tasks = tasks::chosen(project, session, which).await?;
+    let read = move || tasks.iter().map(row).collect();
+    tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|error| CommandError::Failed(style::error(error)))
+}
+
+fn row(task: &TaskRecord) -> TaskRow {
+    let end = task.ended_at.unwrap_or_else(jiff::Timestamp::now);
+    let elapsed = task
+        .started_at
+        .and_then(|start| end.duration_since(start).try_into().ok());
+    TaskRow {
+        id: task.task_id.clone(),
+        parent: task.parent_task_id.clone(),
+        subject: task.subject.clone(),
+        kind: kind(task),
+        state: task.status,
+        model: task.agent().and_then(|agent| agent.model.clone()),
+        elapsed: elapsed.unwrap_or_default(),
+        tokens: task.usage.total_tokens(),
+        cost: task.cost_usd,
+        output: tail(task),
+        accepts_messages: task.runs_agent(),
+    }
+}
+
+fn kind(task: &TaskRecord) -> String {
+    match (&task.spec, task.agent()) {
+        (_, Some(agent)) => agent.subagent_type.clone(),
+        (Some(TaskSpec::Shell(_)), None) => "shell".to_owned(),
+        _ => task.task_type.to_string(),
+    }
+}
+
+/// The last lines of its output; the first of them may be cut.
+fn tail(task: &TaskRecord) -> Vec<String> {
+    let read = |path: &str| -> std::io::Result<Vec<u8>> {
+        let mut file = std::fs::File::open(path)?;
+        let size = file.metadata()?.len();
+        file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
+        let mut bytes = Vec::new();
+        file.take(TAIL).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = task.output_file.as_deref().map(read);
+    let bytes = bytes.and_then(Result::ok).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    text.lines().map(str::to_owned).collect()
+}

@@ -31,7 +31,7 @@ pub enum UserAction {
     Transcript,
     /// Stop a task; the user has confirmed it.
     StopTask(TaskId),
-    /// A message for a task.
+    /// For the agent of a task, delivered at its next step.
     MessageTask(TaskId, String),
     /// Show the transcript of a task.
     OpenTask(TaskId),

@@ -130,7 +130,7 @@ fn the_status_line_is_what_a_command_of_the_user_prints() {
 #[test]
 fn the_list_of_tasks_shows_stops_and_opens_them() {
     let start = json!({
-        "description": "count things", "prompt": "look", "subagent_type": "Explore",
+        "description": "count things", "prompt": "look", "subagent_type": "general-purpose",
         "run_in_background": true,
     });
     let script = Script::new()
@@ -148,16 +148,18 @@ fn the_list_of_tasks_shows_stops_and_opens_them() {
     let mut terminal = Terminal::start(&bench, "--allowedTools 'Bash(sleep *)'");
     terminal.types("begin\r");
     terminal.shows("started");
+    terminal.shows("sleep 1000");
     terminal.types("/tasks\r");
-    terminal.shows("count things");
-    terminal.shows("Explore");
+    terminal.shows("1 running · 1 in all");
     terminal.types("o");
+    terminal.shows("Transcript");
     terminal.shows("sleep 1000");
     terminal.types("q");
+    terminal.shows("1 running · 1 in all");
     terminal.types("s");
-    terminal.shows("y/n");
+    terminal.shows("y stops");
     terminal.types("y");
-    terminal.shows("killed");
+    terminal.shows("0 running · 1 in all");
     terminal.types("\x1b");
     terminal.shows("heard of it");
 }

@@ -3,10 +3,12 @@
 
 use ratatui_core::{
     buffer::{Buffer, Cell},
-    layout::Size,
+    layout::{Rect, Size},
     style::{Color, Modifier},
+    text::Line,
 };
-use unicode_width::UnicodeWidthStr;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{
     Reflow,
@@ -25,11 +27,11 @@ const GAP: usize = 4;
 /// a cursor goes on a resize that has nothing before it.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Region {
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
 }
 
-#[derive(Debug, Default, PartialEq)]
-struct Row {
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Row {
     cells: Vec<Cell>,
 }
 
@@ -67,13 +69,9 @@ impl Region {
         for (y, row) in (0..).zip(&self.rows) {
             let old = old.rows.get(usize::from(y)).unwrap_or(&blank);
             if row != old {
-                // A terminal that is narrower by now must not wrap it.
-                pen.autowrap(Autowrap::Off);
                 row.paint(old, y, pen);
-                pen.look(Look::default());
             }
         }
-        pen.autowrap(Autowrap::On);
     }
 
     /// How many rows above that of the cursor the region begins, after a terminal was resized with
@@ -139,29 +137,85 @@ impl Row {
         Self { cells }
     }
 
-    fn paint(&self, old: &Self, y: u16, pen: &mut Pen) {
-        let width_is_disputed = |row: &Self| row.cells.iter().any(is_disputed);
-        if width_is_disputed(self) || width_is_disputed(old) {
-            // What is where is known only of a row that was written from its beginning.
-            pen.go(y, 0);
-            pen.erase_rest_of_row();
-            self.write(0, self.cells.len(), pen);
+    pub(super) fn of_line(line: &Line<'_>, columns: usize) -> Self {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, as_column(columns), 1));
+        buffer.set_line(0, 0, line, as_column(columns));
+        Self::of(buffer.content().iter(), 0)
+    }
+
+    pub(super) fn paint(&self, old: &Self, y: u16, pen: &mut Pen) {
+        if self == old {
             return;
         }
+        // A terminal that is narrower by now must not wrap it.
+        pen.autowrap(Autowrap::Off);
+        self.paint_changes(old, y, pen);
+        pen.look(Look::default());
+    }
+
+    fn width_is_disputed(&self) -> bool {
+        self.cells.iter().any(is_disputed)
+    }
+
+    /// The first cell after which a terminal may show the cells in other columns.
+    fn first_ambiguous(&self) -> usize {
+        let first = self.cells.iter().position(is_ambiguous);
+        first.unwrap_or(usize::MAX)
+    }
+
+    /// About how many bytes it takes to paint it where `old` is.
+    pub(super) fn cost_over(&self, old: &Self) -> usize {
+        const MOVE: usize = 6;
+        if self == old {
+            return 0;
+        }
+        if self.width_is_disputed() || old.width_is_disputed() {
+            return self.cells.len() + 2 * MOVE;
+        }
+        let changed = (0..self.cells.len()).filter(|x| !self.is_same_at(*x, old));
+        let erased = match old.cells.len() > self.cells.len() {
+            true => MOVE,
+            false => 0,
+        };
+        changed.count() + erased + MOVE
+    }
+
+    fn paint_changes(&self, old: &Self, y: u16, pen: &mut Pen) {
+        // What is where is known only of what was written from here on in one piece.
+        let loose = match self.width_is_disputed() || old.width_is_disputed() {
+            true => 0,
+            false => self.first_ambiguous().min(old.first_ambiguous()),
+        };
+        let is_changed = |x: &usize| !self.is_same_at(*x, old);
+        let longer = self.cells.len().max(old.cells.len());
+        if loose < longer && (loose..longer).any(|x| is_changed(&x)) {
+            self.paint_cells(old, loose.min(self.cells.len()), y, pen);
+            pen.go(y, as_column(loose));
+            if old.cells.len() > loose {
+                pen.erase_rest_of_row();
+            }
+            self.write(loose.min(self.cells.len()), self.cells.len(), pen);
+            return;
+        }
+        self.paint_cells(old, self.cells.len(), y, pen);
+        if old.cells.len() > self.cells.len() {
+            pen.go(y, as_column(self.cells.len()));
+            pen.erase_rest_of_row();
+        }
+    }
+
+    /// Runs of changed cells before a column.
+    fn paint_cells(&self, old: &Self, end: usize, y: u16, pen: &mut Pen) {
         let mut x = 0;
-        while x < self.cells.len() {
+        while x < end {
             if self.is_same_at(x, old) {
                 x += 1;
                 continue;
             }
-            let end = self.end_of_run(x, old);
+            let run = self.end_of_run(x, old).min(end);
             pen.go(y, as_column(x));
-            self.write(x, end, pen);
-            x = end;
-        }
-        if old.cells.len() > self.cells.len() {
-            pen.go(y, as_column(self.cells.len()));
-            pen.erase_rest_of_row();
+            self.write(x, run, pen);
+            x = run;
         }
     }
 
@@ -196,7 +250,7 @@ impl Row {
         while x < to {
             let cell = &self.cells[x];
             let width = self.width_at(x);
-            pen.look(Look::of_cell(cell));
+            pen.look_for(cell.symbol(), Look::of_cell(cell));
             pen.cell(cell.symbol(), as_column(width));
             x += width;
             if is_disputed(cell) && x < self.cells.len() {
@@ -269,6 +323,28 @@ fn is_disputed(cell: &Cell) -> bool {
     chars.next().is_some_and(|first| first >= '\u{1f000}') || chars.next().is_some()
 }
 
+/// Whether some terminals show it as wide. What boxes and the status line are made of is left out:
+/// they are in disorder there in any case, and would be written as a whole for each change.
+fn is_ambiguous(cell: &Cell) -> bool {
+    let first = cell.symbol().chars().next();
+    first.is_some_and(|c| !c.is_ascii() && !is_ornament(c) && c.width() != c.width_cjk())
+}
+
+fn is_ornament(c: char) -> bool {
+    c == '·' || ('\u{2500}'..='\u{259f}').contains(&c)
+}
+
+/// Whether a row that was painted piece by piece is the same as one that was written at once.
+pub(super) fn is_the_same_painted(row: &Line<'_>) -> bool {
+    let is_plain =
+        |c: char| c < '\u{1f000}' && !is_ornament(c) && c.width().is_some_and(|width| width > 0);
+    row.spans.iter().all(|span| {
+        let mut graphemes = span.content.graphemes(true);
+        span.content.is_ascii()
+            || graphemes.all(|one| one.chars().nth(1).is_none() && one.chars().all(is_plain))
+    })
+}
+
 fn as_column(x: usize) -> u16 {
     u16::try_from(x).unwrap_or(u16::MAX)
 }
@@ -284,7 +360,7 @@ mod tests {
     }
 
     fn painted(old: &str, new: &str) -> String {
-        let mut pen = Pen::at(20, 0, 0);
+        let mut pen = Pen::at(20, 0, 0, Autowrap::Off);
         row(new).paint(&row(old), 0, &mut pen);
         String::from_utf8(pen.bytes).unwrap().replace('\u{1b}', "^")
     }
@@ -312,6 +388,16 @@ mod tests {
         let woman = "👩\u{200d}💻";
         let new = format!("a{woman}b");
         assert_eq!(painted("axxc", &new), format!("^[Ka{woman}^[4Gb"));
+    }
+
+    #[test]
+    fn after_an_ambiguous_character_the_rest_is_written_in_one_piece() {
+        assert_eq!(painted("a b’c", "a b’c d"), "^[3C^[K’c d");
+        assert_eq!(painted("a b’c", "x b’c"), "x");
+        assert_eq!(painted("a b c", "a b’c"), "^[3C^[K’c");
+        assert_eq!(painted("a b", "a b’c"), "^[3C’c");
+        assert_eq!(painted("a b’c", "a b"), "^[3C^[K");
+        assert_eq!(painted("a │ b", "a │ c"), "^[4Cc");
     }
 
     #[test]

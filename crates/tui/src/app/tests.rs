@@ -1,6 +1,7 @@
 //! The main screens, and what keys do, on an emulator.
 
 mod screens;
+mod streaming;
 
 use std::{
     cell::RefCell,
@@ -87,6 +88,11 @@ struct Stage {
 impl Stage {
     fn new(columns: u16, rows: u16) -> Self {
         Self::in_directory(columns, rows, tempfile::tempdir().unwrap())
+    }
+
+    fn moving(mut self) -> Self {
+        self.app.motion = Motion::Full;
+        self
     }
 
     fn in_directory(columns: u16, rows: u16, directory: tempfile::TempDir) -> Self {

@@ -141,6 +141,11 @@ impl Pen {
         self.column = Some(column);
     }
 
+    /// Terminals differ in where the cursor is after what was written.
+    pub(super) fn forget_column(&mut self) {
+        self.column = None;
+    }
+
     /// The cursor is at the beginning of the live region, by what was written.
     pub(super) fn is_at_origin(&mut self) {
         self.row = 0;

@@ -87,11 +87,11 @@ impl Region {
     ) -> usize {
         let row = usize::from(row);
         let columns = usize::from(new.width.max(1));
-        let added = |row: &Row| row.wrapped_before(None, columns);
+        let added = |row: &Row| row.wrapped(columns);
         match (reflow, self.rows.get(row)) {
             (Reflow::Yes, Some(cursor)) => {
                 let above: usize = self.rows.iter().take(row).map(added).sum();
-                row + above + cursor.wrapped_before(Some(usize::from(column)), columns)
+                row + above + cursor.wrapped_before(usize::from(column), columns)
             }
             (Reflow::XtermJs, Some(_)) => {
                 // It drops rows below the cursor first. Then it goes through them from the last to
@@ -182,19 +182,23 @@ impl Row {
 
     fn paint_changes(&self, old: &Self, y: u16, pen: &mut Pen) {
         // What is where is known only of what was written from here on in one piece.
-        let loose = match self.width_is_disputed() || old.width_is_disputed() {
+        let mut loose = match self.width_is_disputed() || old.width_is_disputed() {
             true => 0,
             false => self.first_ambiguous().min(old.first_ambiguous()),
         };
+        while self.is_continuation(loose) {
+            loose -= 1;
+        }
         let is_changed = |x: &usize| !self.is_same_at(*x, old);
         let longer = self.cells.len().max(old.cells.len());
         if loose < longer && (loose..longer).any(|x| is_changed(&x)) {
-            self.paint_cells(old, loose.min(self.cells.len()), y, pen);
-            pen.go(y, as_column(loose));
-            if old.cells.len() > loose {
+            let from = loose.min(self.cells.len());
+            self.paint_cells(old, from, y, pen);
+            pen.go(y, as_column(from));
+            if old.cells.len() > from {
                 pen.erase_rest_of_row();
             }
-            self.write(loose.min(self.cells.len()), self.cells.len(), pen);
+            self.write(from, self.cells.len(), pen);
             return;
         }
         self.paint_cells(old, self.cells.len(), y, pen);
@@ -235,14 +239,15 @@ impl Row {
             }
         }
         // Both halves of a wide character are written or none.
-        while self
-            .cells
-            .get(end)
-            .is_some_and(|cell| cell.symbol() == CONTINUATION)
-        {
+        while self.is_continuation(end) {
             end += 1;
         }
         end
+    }
+
+    fn is_continuation(&self, x: usize) -> bool {
+        let cell = self.cells.get(x);
+        cell.is_some_and(|cell| cell.symbol() == CONTINUATION)
     }
 
     fn write(&self, from: usize, to: usize, pen: &mut Pen) {
@@ -257,6 +262,10 @@ impl Row {
                 pen.go_to_column_for_sure(as_column(x));
             }
         }
+        let is_loose = |cell: &Cell| is_disputed(cell) || is_ambiguous(cell);
+        if self.cells[from..to].iter().any(is_loose) {
+            pen.forget_column();
+        }
     }
 
     fn width_at(&self, x: usize) -> usize {
@@ -266,35 +275,31 @@ impl Row {
             .count()
     }
 
-    /// How many rows a narrower terminal has before the cell at `column`, or with `None` before
-    /// the last one.
-    fn wrapped_before(&self, column: Option<usize>, columns: usize) -> usize {
+    /// How many rows a narrower terminal has before its last one.
+    fn wrapped(&self, columns: usize) -> usize {
         let (mut rows, mut used, mut x) = (0, 0, 0);
         while x < self.cells.len() {
             let width = self.width_at(x);
-            let is_at = column.is_some_and(|column| column < x + width);
             if used + width > columns {
-                // A wide character that no longer fits at the edge: some terminals leave the cursor
-                // where it was. Too few rows up leave a piece of the region, too many erase a line.
-                if is_at && used < columns {
-                    return rows;
-                }
                 rows += 1;
                 used = 0;
-            }
-            if is_at {
-                return rows;
             }
             used += width;
             x += width;
         }
-        match column {
-            None => rows,
+        rows
+    }
+
+    /// How many rows it has before that of a cursor.
+    ///
+    /// A wide character that no longer fits at the edge goes to the next row. Some terminals let
+    /// the cursor follow the characters, others only count columns (Alacritty): they have fewer
+    /// rows before it. Too few rows up leave a piece of the region, too many erase a line.
+    fn wrapped_before(&self, column: usize, columns: usize) -> usize {
+        match column < self.cells.len() {
+            true => column / columns,
             // Beyond the text: a cursor just after a full row stays in it.
-            Some(column) => {
-                let offset = rows * columns + used + (column - x);
-                offset.saturating_sub(1) / columns
-            }
+            false => column.saturating_sub(1) / columns,
         }
     }
 }
@@ -391,6 +396,16 @@ mod tests {
     }
 
     #[test]
+    fn after_a_cluster_the_column_is_not_known() {
+        let (first, second) = (row("a👩\u{200d}💻"), row("漢b"));
+        let mut pen = Pen::at(20, 0, 0, Autowrap::Off);
+        first.paint(&row(""), 0, &mut pen);
+        pen.bytes.clear();
+        second.paint(&row("漢"), 1, &mut pen);
+        assert_eq!(pen.bytes, b"\r\n\x1b[2Cb");
+    }
+
+    #[test]
     fn after_an_ambiguous_character_the_rest_is_written_in_one_piece() {
         assert_eq!(painted("a b’c", "a b’c d"), "^[3C^[K’c d");
         assert_eq!(painted("a b’c", "x b’c"), "x");
@@ -398,19 +413,22 @@ mod tests {
         assert_eq!(painted("a b", "a b’c"), "^[3C’c");
         assert_eq!(painted("a b’c", "a b"), "^[3C^[K");
         assert_eq!(painted("a │ b", "a │ c"), "^[4Cc");
+        assert_eq!(painted(" …", "漢"), "^[K漢");
+        assert_eq!(painted("dbcd…", "bcd"), "bcd^[K");
     }
 
     #[test]
     fn a_narrower_terminal_wraps_rows_and_the_cursor_goes_along() {
         let text = row("0123456789");
-        assert_eq!(text.wrapped_before(None, 10), 0);
-        assert_eq!(text.wrapped_before(None, 5), 1);
-        assert_eq!(text.wrapped_before(None, 4), 2);
-        assert_eq!(text.wrapped_before(Some(5), 5), 1);
-        assert_eq!(text.wrapped_before(Some(4), 5), 0);
-        assert_eq!(text.wrapped_before(Some(10), 5), 1);
-        assert_eq!(text.wrapped_before(Some(11), 5), 2);
-        assert_eq!(row("漢字漢字").wrapped_before(None, 3), 3);
-        assert_eq!(row("").wrapped_before(None, 3), 0);
+        assert_eq!(text.wrapped(10), 0);
+        assert_eq!(text.wrapped(5), 1);
+        assert_eq!(text.wrapped(4), 2);
+        assert_eq!(text.wrapped_before(5, 5), 1);
+        assert_eq!(text.wrapped_before(4, 5), 0);
+        assert_eq!(text.wrapped_before(10, 5), 1);
+        assert_eq!(text.wrapped_before(11, 5), 2);
+        assert_eq!(row("漢字漢字").wrapped(3), 3);
+        assert_eq!(row("漢字漢字").wrapped_before(7, 3), 2);
+        assert_eq!(row("").wrapped(3), 0);
     }
 }

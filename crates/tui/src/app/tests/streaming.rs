@@ -1,6 +1,6 @@
 //! What it costs to show an answer while it comes: bytes, memory, and wake-ups.
 
-use super::*;
+use super::{allocated::Allocated, *};
 use crate::pace::{Pace, Urgency};
 
 /// Sentences, code and tables as models write them, the same each time.
@@ -138,7 +138,7 @@ fn stream(stage: &mut Stage, text: &str, pieces_per_second: u64) -> u64 {
             pace.changed(Urgency::Streamed);
         }
         if pace.is_due(stage.now) {
-            stage.paint();
+            stage.paint_unseen();
             pace.painted(stage.now);
         }
         let next = stage.app.next_time(stage.now).unwrap();
@@ -161,4 +161,147 @@ fn an_answer_costs_at_most_twice_its_bytes() {
             assert!(ratio <= 2.0, "{written} bytes for {}", text.len());
         }
     }
+}
+
+#[test]
+fn a_hundred_thousand_lines_are_shown_in_constant_memory() {
+    let code = format!("```rust\n{}```\n", "let x = f(1);\n".repeat(400));
+    let part = "Two words.\n\n".repeat(50) + "- an **item**\n".repeat(100).as_str() + "\n" + &code;
+    let lines = part.lines().count();
+    let mut stage = Stage::new(80, 24).moving();
+    stage.message(Message::TurnStarted);
+    let mut shown = 0;
+    let mut first = None;
+    while shown < 100_000 {
+        let held = Allocated::now();
+        Allocated::forget_most();
+        for piece in pieces(&part, 1_000) {
+            stage.text(piece);
+            stage.wait(16);
+            stage.paint_unseen();
+        }
+        let most = Allocated::most() - held;
+        shown += lines;
+        // While the first parts come, buffers get their size.
+        if shown > 2 * lines {
+            let (held_before, most_before) = *first.get_or_insert((held, most));
+            let (held, most) = (held - held_before, most - most_before);
+            assert!(held < 4_096, "{held} bytes more are held at line {shown}");
+            assert!(most < 4_096, "{most} bytes more are needed at line {shown}");
+        }
+    }
+}
+
+/// How many bytes are written for a key after so many prompts, calls and answers.
+fn bytes_of_a_key(entries: usize) -> u64 {
+    let mut stage = Stage::new(80, 24);
+    for number in 0..entries {
+        stage.message(Message::TurnStarted);
+        stage.text("A short answer with `code`.\n\n");
+        let id = format!("t{number}");
+        stage.call(&id, "Bash", "cargo test", json!({"command": "cargo test"}));
+        stage.result(&id, "Bash", false, "ok\n");
+        stage.message(Message::TurnEnded);
+        if number % 50 == 9 {
+            stage.paint_unseen();
+        }
+    }
+    stage.paint_unseen();
+    let before = stage.painter.bytes_written();
+    stage.typed("x");
+    stage.paint_unseen();
+    stage.painter.bytes_written() - before
+}
+
+#[test]
+fn a_key_costs_the_same_after_ten_thousand_entries() {
+    let few = bytes_of_a_key(10);
+    assert!(few > 0);
+    assert_eq!(bytes_of_a_key(10_000), few);
+}
+
+type IdleState = (&'static str, fn(&mut Stage));
+
+/// Where nobody but the user can go on.
+fn idle_states() -> Vec<IdleState> {
+    vec![
+        ("first prompt", |_| {}),
+        ("after a turn", |stage| {
+            stage.message(Message::TurnStarted);
+            stage.text("An answer.");
+            stage.message(Message::TurnEnded);
+        }),
+        ("a draft", |stage| stage.typed("half a thought")),
+        ("a notice", |stage| {
+            let level = codespar_protocol::NoticeLevel::Warning;
+            stage.message(Message::Notice(level, "the key is old".into()));
+        }),
+        ("a list of commands", |stage| stage.typed("/m")),
+        ("a search", |stage| stage.keys(&["ctrl-r"])),
+        ("ctrl-c was pressed once", |stage| stage.keys(&["ctrl-c"])),
+        ("a list to choose from", |stage| {
+            let (reply, _) = oneshot::channel();
+            stage.message(Message::Pick {
+                title: "Sessions".into(),
+                choices: Vec::new(),
+                reply,
+            });
+        }),
+        ("a question without a turn", |stage| {
+            std::mem::forget(stage.ask(command("ls")));
+        }),
+        ("a question in a turn", |stage| {
+            stage.message(Message::TurnStarted);
+            std::mem::forget(stage.ask(command("ls")));
+        }),
+        ("a question that was given the focus", |stage| {
+            stage.message(Message::TurnStarted);
+            stage.typed("text");
+            std::mem::forget(stage.ask(command("ls")));
+            stage.keys(&["tab"]);
+        }),
+        ("a question behind a draft", |stage| {
+            stage.message(Message::TurnStarted);
+            stage.typed("text");
+            std::mem::forget(stage.ask(command("ls")));
+        }),
+        ("the reason of a no", |stage| {
+            stage.message(Message::TurnStarted);
+            std::mem::forget(stage.ask(command("ls")));
+            stage.wait(2_000);
+            stage.typed("n");
+        }),
+    ]
+}
+
+#[test]
+fn nothing_wakes_up_while_only_the_user_can_go_on() {
+    for motion in [Motion::Full, Motion::Reduced] {
+        for (name, prepare) in idle_states() {
+            let mut stage = Stage::new(60, 20);
+            stage.app.motion = motion;
+            prepare(&mut stage);
+            // What is due soon: drafts are saved, questions get the focus.
+            for _ in 0..4 {
+                stage.wait(1_000);
+                stage.paint_unseen();
+            }
+            assert_eq!(stage.app.next_time(stage.now), None, "{name}");
+            let before = stage.painter.bytes_written();
+            stage.wait(3_600_000);
+            stage.paint_unseen();
+            assert_eq!(stage.painter.bytes_written(), before, "{name}");
+        }
+    }
+}
+
+#[test]
+fn something_wakes_up_while_something_is_under_way() {
+    let mut stage = Stage::new(60, 20).moving();
+    stage.message(Message::TurnStarted);
+    assert!(stage.app.next_time(stage.now).is_some());
+    std::mem::forget(stage.ask(command("ls")));
+    stage.call("t2", "Bash", "sleep 9", json!({}));
+    stage.wait(5_000);
+    assert!(stage.app.next_time(stage.now).is_some());
 }

@@ -93,7 +93,7 @@ impl MarkdownStream {
         lines
     }
 
-    /// What was not taken yet, as it would look if nothing more came.
+    /// What was not taken yet, as it would look if nothing more came; but of a table the source.
     pub fn tail(&self, columns: u16) -> Vec<OutputLine> {
         let mut copy = Self {
             parser: self.parser.clone(),
@@ -102,14 +102,14 @@ impl MarkdownStream {
             line: self.end_of_line(),
             ..*self
         };
+        copy.end_last_line();
+        copy.parser.show_open_table(&mut copy.blocks);
         copy.finish(columns)
     }
 
     /// Everything that is left; afterwards a new answer can begin.
     pub fn finish(&mut self, columns: u16) -> Vec<OutputLine> {
-        if !self.line.is_empty() {
-            self.end_line();
-        }
+        self.end_last_line();
         self.parser.finish(&mut self.blocks);
         let lines = self.take_stable(columns);
         *self = Self::new(self.theme);
@@ -132,6 +132,12 @@ impl MarkdownStream {
             self.line.truncate(self.line.trim_end().len());
             self.end_line();
             (self.line, self.is_part, searched) = (rest, true, 0);
+        }
+    }
+
+    fn end_last_line(&mut self) {
+        if !self.line.is_empty() {
+            self.end_line();
         }
     }
 

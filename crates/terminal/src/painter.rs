@@ -12,14 +12,19 @@
 //! └────────┘   last row make room    ┌ region ┐     the region is moved, not redrawn
 //!              below the region      └────────┘
 //! ```
+//!
+//! A line that the region showed in the same cells is not written again when it is committed: the
+//! region ends above it from then on.
 
 mod committed;
 mod links;
 mod pen;
+mod plan;
 mod region;
 mod sgr;
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     time::{Duration, Instant},
 };
@@ -29,11 +34,20 @@ use ratatui_core::{
     layout::{Position, Rect, Size},
 };
 
-use self::{committed::Prepared, pen::Pen, region::Region};
+use self::{
+    committed::Prepared,
+    pen::{Autowrap, Pen},
+    plan::{FirstRow, Goal, Plan},
+    region::Region,
+};
 use crate::wrap::OutputLine;
 
 const SYNCHRONISED: &str = "\x1b[?2026h";
 const SYNCHRONISED_END: &str = "\x1b[?2026l";
+
+/// A draw of so few bytes reaches the terminal in one piece: nothing would be seen half done, and
+/// the marks would be most of it.
+const SMALL_WRITE: usize = 256;
 
 /// A draw of many lines is written in parts of about this size, so that its memory is bounded.
 const LARGEST_WRITE: usize = 1 << 20;
@@ -114,6 +128,10 @@ pub struct Painter<W: Write> {
     /// Of the terminal's cursor in the region: row and column.
     cursor: (u16, u16),
     is_cursor_shown: bool,
+    /// Off while there is a live region.
+    autowrap: Autowrap,
+    /// Rows of committed lines that are known to be on the screen, directly above the region.
+    above: usize,
     bytes_written: u64,
 }
 
@@ -133,6 +151,8 @@ impl<W: Write> Painter<W> {
             region: Region::default(),
             cursor: (0, 0),
             is_cursor_shown: true,
+            autowrap: Autowrap::On,
+            above: 0,
             bytes_written: 0,
         }
     }
@@ -190,29 +210,102 @@ impl<W: Write> Painter<W> {
         };
         let region = Region::of(frame, self.size, cursor);
         let before = self.bytes_written;
-        let mut pen = Pen::at(self.size.width, self.cursor.0, self.cursor.1);
+        let mut pen = Pen::at(self.size.width, self.cursor.0, self.cursor.1, self.autowrap);
         pen.sequence(SYNCHRONISED);
         self.begin(&region, &mut pen);
-        self.shrink(region.height(), &mut pen);
-        self.write_committed(&mut pen)?;
-        self.grow(region.height(), &mut pen);
-        region.paint(&self.region, &mut pen);
-        pen.go(cursor.0, cursor.1);
+        let lines = std::mem::take(&mut self.queue);
+        let (columns, options) = (self.size.width, self.options);
+        let lines = lines
+            .iter()
+            .map(|line| Prepared::of(line, columns, options));
+        self.paint(&region, cursor, lines, &mut pen)?;
         if self.is_cursor_shown != is_shown {
             pen.sequence(if is_shown { "\x1b[?25h" } else { "\x1b[?25l" });
+        }
+        if region.height() == 0 {
+            pen.autowrap(Autowrap::On);
         }
         self.region = region;
         self.drawn = self.size;
         self.cursor = cursor;
         self.is_cursor_shown = is_shown;
-        let has_changed = pen.bytes.len() > SYNCHRONISED.len() || self.bytes_written > before;
-        if !has_changed {
+        self.autowrap = pen.autowrap_now();
+        let is_first = self.bytes_written == before;
+        if is_first && pen.bytes.len() == SYNCHRONISED.len() {
             return Ok(());
         }
         self.drawn_at = Some(Instant::now());
-        pen.sequence(SYNCHRONISED_END);
-        self.write(&pen.bytes)?;
+        match is_first && pen.bytes.len() <= SYNCHRONISED.len() + SMALL_WRITE {
+            true => self.write(&pen.bytes[SYNCHRONISED.len()..])?,
+            false => {
+                pen.sequence(SYNCHRONISED_END);
+                self.write(&pen.bytes)?;
+            }
+        }
         self.out.flush()
+    }
+
+    /// The committed lines and the region, with the cursor in it.
+    fn paint(
+        &mut self,
+        region: &Region,
+        cursor: (u16, u16),
+        mut lines: impl Iterator<Item = Prepared>,
+        pen: &mut Pen,
+    ) -> io::Result<()> {
+        let screen = usize::from(self.size.height);
+        let rows = usize::from(region.height());
+        // As many as fit on the screen with the region.
+        let mut first = Vec::new();
+        let mut above = 0;
+        while above + rows <= screen
+            && let Some(line) = lines.next()
+        {
+            above += line.height();
+            first.push(line);
+        }
+        if above + rows > screen || !self.paint_over(region, cursor, &first, pen) {
+            self.shrink(region.height(), pen);
+            above = self.write_committed(first.into_iter().chain(lines), pen)?;
+            self.grow(region.height(), pen);
+            region.paint(&self.region, pen);
+            pen.go(cursor.0, cursor.1);
+        }
+        self.above = (self.above + above).min(screen - rows.min(screen));
+        Ok(())
+    }
+
+    /// All in one, with as much as possible of what the terminal shows. `false` if that cannot be.
+    fn paint_over(
+        &self,
+        region: &Region,
+        cursor: (u16, u16),
+        lines: &[Prepared],
+        pen: &mut Pen,
+    ) -> bool {
+        let is_late = self.size_news == SizeNews::Late && !lines.is_empty();
+        if self.region.height() == 0 || region.height() == 0 || is_late {
+            return false;
+        }
+        let mut goals: Vec<Goal<'_>> = lines.iter().flat_map(Prepared::goals).collect();
+        let above = goals.len();
+        goals.extend(
+            region
+                .rows
+                .iter()
+                .map(|row| Goal::Cells(Cow::Borrowed(row))),
+        );
+        let first_row = match self.above {
+            0 => FirstRow::Stays,
+            _ => FirstRow::MayGo,
+        };
+        let Some(plan) = Plan::of(&self.region.rows, &goals, first_row) else {
+            return false;
+        };
+        plan.paint(&self.region.rows, &goals, pen);
+        let above = u16::try_from(above).unwrap_or(u16::MAX);
+        pen.go(above.saturating_add(cursor.0), cursor.1);
+        true
     }
 
     /// The terminal was resized. What it did to the live region is put right by the next draw,
@@ -256,6 +349,9 @@ impl<W: Write> Painter<W> {
         if is_nothing_there && next.height() == 0 && self.queue.is_empty() {
             return;
         }
+        if self.state != State::Drawn {
+            self.above = 0;
+        }
         match self.state {
             State::Drawn | State::Suspended => return,
             State::Fresh => pen.erase_from_here(),
@@ -298,64 +394,32 @@ impl<W: Write> Painter<W> {
         self.region.truncate(height);
     }
 
-    fn write_committed(&mut self, pen: &mut Pen) -> io::Result<()> {
-        if self.queue.is_empty() {
-            return Ok(());
-        }
-        let queue = std::mem::take(&mut self.queue);
-        let (columns, options) = (self.size.width, self.options);
-        let mut lines = queue
-            .iter()
-            .map(|line| Prepared::of(line, columns, options));
-        let height = usize::from(self.region.height());
-        if height == 0 || self.size_news == SizeNews::Late {
-            pen.go(0, 0);
-            if height > 0 {
-                pen.erase_from_here();
-                self.region.truncate(0);
-            }
-            return self.write_plainly(lines, pen);
-        }
-        // As many as can be inserted without losing rows of the region or of themselves.
-        let room = usize::from(self.size.height).saturating_sub(height);
-        let mut rows = 0;
-        let mut first = Vec::new();
-        for line in lines.by_ref() {
-            rows += line.height();
-            first.push(line);
-            if rows > room {
-                pen.go(0, 0);
-                pen.erase_from_here();
-                self.region.truncate(0);
-                return self.write_plainly(first.into_iter().chain(lines), pen);
-            }
-        }
-        pen.go(self.region.height() - 1, 0);
-        pen.down_scrolling(rows);
-        pen.go(0, 0);
-        pen.control(rows, 'L');
-        for line in first {
-            line.write(pen);
-        }
-        pen.is_at_origin();
-        Ok(())
-    }
-
-    /// There is no live region: the terminal scrolls as for any program.
-    fn write_plainly(
+    /// In place of the region: the terminal scrolls as for any program. Returns how many rows.
+    fn write_committed(
         &mut self,
         lines: impl Iterator<Item = Prepared>,
         pen: &mut Pen,
-    ) -> io::Result<()> {
+    ) -> io::Result<usize> {
+        let mut lines = lines.peekable();
+        if lines.peek().is_none() {
+            return Ok(0);
+        }
+        pen.go(0, 0);
+        if self.region.height() > 0 {
+            pen.erase_from_here();
+            self.region.truncate(0);
+        }
+        let mut rows = 0;
         for line in lines {
             line.write(pen);
+            rows += line.height();
             if pen.bytes.len() >= LARGEST_WRITE {
                 self.write(&pen.bytes)?;
                 pen.bytes.clear();
             }
         }
         pen.is_at_origin();
-        Ok(())
+        Ok(rows)
     }
 
     /// Makes rows below the region until there are as many as the next frame has.

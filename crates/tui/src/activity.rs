@@ -9,7 +9,11 @@ use crate::text::{count, duration};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long a frame of the spinner is shown.
-const FRAME: Duration = Duration::from_millis(100);
+const FRAME: Duration = Duration::from_millis(125);
+/// The same while an answer comes: that moves enough.
+const SLOW_FRAME: Duration = Duration::from_millis(250);
+/// Between two changes of the numbers.
+const SECOND: Duration = Duration::from_secs(1);
 /// Running calls that are shown, the newest.
 const SHOWN_CALLS: usize = 6;
 
@@ -53,6 +57,8 @@ pub(crate) struct Activity {
     /// Characters of the answer that comes, until its tokens are known.
     characters: usize,
     calls: Vec<RunningCall>,
+    /// Seconds and tokens as they are shown.
+    shown: (u64, u64),
 }
 
 impl Activity {
@@ -63,6 +69,15 @@ impl Activity {
             tokens: 0,
             characters: 0,
             calls: Vec::new(),
+            shown: (0, 0),
+        }
+    }
+
+    /// The numbers change once a second: each change is painted.
+    fn count(&mut self, now: Instant) {
+        let seconds = self.elapsed(now).as_secs();
+        if seconds != self.shown.0 || self.shown.1 == 0 {
+            self.shown = (seconds, self.tokens + self.characters as u64 / 4);
         }
     }
 
@@ -133,23 +148,39 @@ impl Activity {
         now.duration_since(self.since)
     }
 
-    /// When something shown changes by itself.
-    pub(crate) fn next_change(&self, motion: Motion) -> Duration {
-        match motion {
-            Motion::Full => FRAME,
-            Motion::Reduced => Duration::from_secs(1),
+    /// Nothing runs until the user has answered.
+    fn is_waiting_for_person(&self) -> bool {
+        self.phase == Phase::Person && self.calls.is_empty()
+    }
+
+    fn spin(&self) -> Duration {
+        match self.phase {
+            Phase::Answering => SLOW_FRAME,
+            _ => FRAME,
         }
+    }
+
+    /// When something shown changes by itself.
+    pub(crate) fn next_change(&self, now: Instant, motion: Motion) -> Option<Duration> {
+        let step = match motion {
+            _ if self.is_waiting_for_person() => return None,
+            Motion::Full => self.spin(),
+            Motion::Reduced => SECOND,
+        };
+        let over = self.elapsed(now).as_millis() % step.as_millis();
+        Some(step - Duration::from_millis(over as u64))
     }
 
     /// Running calls, then the line with the spinner.
     pub(crate) fn lines(
-        &self,
+        &mut self,
         now: Instant,
         columns: u16,
         theme: Theme,
         motion: Motion,
         interrupt_key: &str,
     ) -> Vec<Line<'static>> {
+        self.count(now);
         let frame = self.frame(now, motion);
         let columns = usize::from(columns);
         let calls = self.lone_calls();
@@ -162,9 +193,11 @@ impl Activity {
             let text = format!("  +{hidden} more calls");
             lines.insert(0, Line::styled(text, theme.faint()));
         }
-        let elapsed = duration(now.duration_since(self.since).as_secs());
-        let tokens = self.tokens + self.characters as u64 / 4;
-        let mut detail = format!(" {elapsed}");
+        let (seconds, tokens) = self.shown;
+        let mut detail = match self.is_waiting_for_person() {
+            true => String::new(),
+            false => format!(" {}", duration(seconds)),
+        };
         if tokens > 0 {
             detail.push_str(&format!(" · {} tokens", count(tokens)));
         }
@@ -186,11 +219,11 @@ impl Activity {
 
     fn frame(&self, now: Instant, motion: Motion) -> &'static str {
         match motion {
-            Motion::Full => {
+            Motion::Full if !self.is_waiting_for_person() => {
                 let elapsed = now.duration_since(self.since).as_millis();
-                FRAMES[(elapsed / FRAME.as_millis()) as usize % FRAMES.len()]
+                FRAMES[(elapsed / self.spin().as_millis()) as usize % FRAMES.len()]
             }
-            Motion::Reduced => "•",
+            _ => "•",
         }
     }
 
@@ -242,20 +275,20 @@ mod tests {
         let theme = Theme::default();
         let mut activity = Activity::new(begin);
         let later = begin + Duration::from_secs(75);
-        let texts = |activity: &Activity| -> Vec<String> {
+        let texts = |activity: &mut Activity| -> Vec<String> {
             let lines = activity.lines(later, 60, theme, Motion::Reduced, "esc");
             lines.iter().map(ToString::to_string).collect()
         };
         assert_eq!(
-            texts(&activity),
+            texts(&mut activity),
             ["• Waiting for the model 1 m 15 s · esc interrupts"]
         );
         activity.retries("try 2 failed (overloaded); next in 4.0 s".to_owned());
-        assert!(texts(&activity)[0].starts_with("• Retrying: try 2 failed (overloaded)"));
+        assert!(texts(&mut activity)[0].starts_with("• Retrying: try 2 failed (overloaded)"));
         let id: ToolUseId = serde_json::from_str("\"t1\"").unwrap();
         activity.call_started(id.clone(), "Bash".into(), "cargo test".into(), begin);
-        assert_eq!(texts(&activity)[0], "• Bash cargo test 1 m 15 s");
+        assert_eq!(texts(&mut activity)[0], "• Bash cargo test 1 m 15 s");
         activity.call_ended(&id);
-        assert_eq!(texts(&activity).len(), 1);
+        assert_eq!(texts(&mut activity).len(), 1);
     }
 }

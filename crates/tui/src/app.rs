@@ -180,7 +180,7 @@ impl App {
         [
             self.activity
                 .as_ref()
-                .map(|activity| activity.next_change(self.motion)),
+                .and_then(|activity| activity.next_change(now, self.motion)),
             boxes,
             self.composer.next_save(now),
             self.question
@@ -222,7 +222,7 @@ impl App {
             cursor: None,
             keep: Keep::Beginning,
         });
-        if let Some(activity) = &self.activity {
+        if let Some(activity) = &mut self.activity {
             let key = self.keymap.key_of(KeyAction::Interrupt);
             parts.push(Part {
                 lines: activity.lines(now, columns, theme, self.motion, &key),

@@ -8,6 +8,7 @@
 //! ```text
 //! handle      the two directions: messages in, actions out
 //! ui_thread   waits for the terminal and for messages; paints at most 60 times a second
+//! pace        when it paints: what streams in waits a little longer than what was typed
 //! app         the state: pure, from inputs, events and the time to a frame
 //! composer    the text being typed, its history, search and completion
 //! question    a question of an agent: never takes a key that was meant for the composer
@@ -27,6 +28,7 @@ mod draft;
 mod handle;
 mod keymap;
 mod layout;
+mod pace;
 mod pager;
 mod picker;
 mod question;

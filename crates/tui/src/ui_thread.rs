@@ -15,7 +15,7 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     sync::{Arc, mpsc},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use codespar_policy::Redactor;
@@ -41,12 +41,11 @@ use crate::{
     composer::Composer,
     draft::DraftFile,
     handle::{Message, Messages},
+    pace::{Pace, Urgency},
     pager::Pager,
     text::Cleaner,
 };
 
-/// Between two frames.
-const FRAME: Duration = Duration::from_millis(16);
 /// The thread that has the terminal.
 pub const THREAD_NAME: &str = "terminal";
 
@@ -159,8 +158,7 @@ struct Ui {
     term_program: Option<String>,
     editor: Option<String>,
     pager: Option<Pager>,
-    painted: Option<Instant>,
-    is_stale: bool,
+    pace: Pace,
 }
 
 impl Ui {
@@ -207,6 +205,8 @@ impl Ui {
             );
         }
         ask_terminal()?;
+        let mut pace = Pace::default();
+        pace.changed(Urgency::Next);
         Ok(Self {
             app,
             painter,
@@ -225,8 +225,7 @@ impl Ui {
             term_program: options.term_program,
             editor: options.editor,
             pager: None,
-            painted: None,
-            is_stale: true,
+            pace,
         })
     }
 
@@ -250,7 +249,7 @@ impl Ui {
             let now = Instant::now();
             self.app.on_time(now);
             self.flush_keys(now);
-            if self.is_stale {
+            if self.pace.is_due(now) {
                 self.paint(now)?;
             }
             self.wait(Instant::now())?;
@@ -261,7 +260,7 @@ impl Ui {
             self.woken_by_messages();
             while let Some(message) = self.next_message() {
                 if let Message::Stop(done) = message {
-                    self.paint_now(Instant::now())?;
+                    self.paint(Instant::now())?;
                     return Ok(Some(done));
                 }
                 self.message(message, now)?;
@@ -287,9 +286,10 @@ impl Ui {
     }
 
     fn message(&mut self, message: Message, now: Instant) -> Result<(), TuiError> {
+        let urgency = Urgency::of(&message);
         match message {
             Message::Suspend(done) => {
-                self.paint_now(now)?;
+                self.paint(now)?;
                 self.give_away()?;
                 let _ = done.send(());
             }
@@ -307,12 +307,12 @@ impl Ui {
                 out.flush()?;
             }
             Message::Page { title, lines } => {
-                self.paint_now(now)?;
+                self.paint(now)?;
                 self.pager = Some(Pager::open(title, lines, self.theme, self.size)?);
             }
             message => self.app.message(message, now),
         }
-        self.is_stale = true;
+        self.pace.changed(urgency);
         Ok(())
     }
 
@@ -345,7 +345,7 @@ impl Ui {
 
     fn effects(&mut self) -> Result<(), TuiError> {
         for effect in self.app.take_effects() {
-            self.is_stale = true;
+            self.pace.changed(Urgency::Next);
             match effect {
                 Effect::Action(action) => {
                     let _ = self.actions.send(action);
@@ -383,20 +383,10 @@ impl Ui {
     }
 
     fn paint(&mut self, now: Instant) -> Result<(), TuiError> {
-        let is_early = self.painted.is_some_and(|at| now < at + FRAME);
-        match is_early {
-            true => Ok(()),
-            false => self.paint_now(now),
-        }
-    }
-
-    fn paint_now(&mut self, now: Instant) -> Result<(), TuiError> {
+        self.pace.painted(now);
         if self.modes.is_none() {
-            self.is_stale = false;
             return Ok(());
         }
-        self.is_stale = false;
-        self.painted = Some(now);
         // A frame for another width than the terminal's would leave pieces of itself behind.
         self.resized()?;
         if let Some(pager) = &mut self.pager {

@@ -18,6 +18,8 @@ pub(super) enum Content {
     Continued(String),
     Heading(usize, String),
     Table(String),
+    /// Of a table that is not complete.
+    Source(String),
     Html(String),
     Rule,
     /// A list item without content.

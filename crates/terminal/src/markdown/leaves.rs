@@ -99,6 +99,25 @@ impl BlockParser {
         }
     }
 
+    /// A table that is not complete, as it was written: drawn, its columns would move with every
+    /// word, and all of it would be painted each time.
+    pub(super) fn show_open_table(&mut self, out: &mut Vec<Block>) {
+        let Leaf::Table {
+            header,
+            rows,
+            drawn,
+            ..
+        } = &mut self.leaf
+        else {
+            return;
+        };
+        let header = std::mem::take(header);
+        let rows = std::mem::take(rows);
+        let source = if *drawn { rows } else { header + &rows };
+        self.leaf = Leaf::None;
+        self.emit(Content::Source(source), out);
+    }
+
     fn emit_text(&mut self, source: String, continued: bool, out: &mut Vec<Block>) {
         let content = match continued {
             true => Content::Continued(source),
@@ -124,7 +143,10 @@ impl BlockParser {
 
     pub(super) fn emit(&mut self, content: Content, out: &mut Vec<Block>) {
         let now = match content {
-            Content::CodeInfo(_) | Content::CodeLine(_) | Content::Table(_) => Last::Solid,
+            Content::CodeInfo(_)
+            | Content::CodeLine(_)
+            | Content::Table(_)
+            | Content::Source(_) => Last::Solid,
             _ => Last::Text,
         };
         let follows = matches!(content, Content::CodeLine(_));

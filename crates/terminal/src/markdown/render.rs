@@ -68,6 +68,12 @@ impl Renderer {
             Content::Heading(level, source) => {
                 inline::lines(&source, theme, heading_style(theme, level))
             }
+            Content::Source(source) => {
+                let lines = source.lines();
+                lines
+                    .map(|line| vec![Span::raw(width::shown(line))])
+                    .collect()
+            }
             Content::Html(line) => vec![vec![Span::raw(width::shown(&line))]],
             Content::Rule => {
                 let room = usize::from(columns).saturating_sub(prefix_width(&block.frames));

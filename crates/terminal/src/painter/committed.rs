@@ -1,6 +1,6 @@
 //! Finished lines as bytes: clean, in rows whose number is the terminal's, with links and marks.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use ratatui_core::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
@@ -9,6 +9,8 @@ use unicode_width::UnicodeWidthChar;
 use super::{
     Options, links,
     pen::{Autowrap, Pen},
+    plan::Goal,
+    region::{self, Row},
     sgr::Look,
 };
 use crate::{
@@ -71,8 +73,28 @@ impl Prepared {
         self.height
     }
 
+    /// What the rows of the terminal are to show, from the first to the last.
+    pub(super) fn goals(&self) -> Vec<Goal<'_>> {
+        let is_one_by_one = self.rows.len() == self.height;
+        if !is_one_by_one || self.mark.is_some() || !self.links.is_empty() {
+            let mut goals = vec![Goal::Text(self, 0..self.rows.len())];
+            goals.resize_with(self.height, || Goal::Rest);
+            return goals;
+        }
+        let goal = |(index, row): (usize, &Line<'_>)| match region::is_the_same_painted(row) {
+            true => Goal::Cells(Cow::Owned(Row::of_line(row, self.columns))),
+            false => Goal::Text(self, index..index + 1),
+        };
+        self.rows.iter().enumerate().map(goal).collect()
+    }
+
     /// From the beginning of a blank row to the beginning of the row after it.
     pub(super) fn write(&self, pen: &mut Pen) {
+        self.write_rows(0..self.rows.len(), pen);
+    }
+
+    /// Some of the rows. If there are links in the text it must be all.
+    pub(super) fn write_rows(&self, rows: Range<usize>, pen: &mut Pen) {
         match self.mark {
             // A terminal that thinks of it as the prompt of a shell must not erase it on a resize.
             Some(Mark::Prompt) => pen.sequence("\x1b]133;A;redraw=0\x1b\\"),
@@ -81,14 +103,14 @@ impl Prepared {
         }
         let mut at = 0;
         let last = self.rows.len() - 1;
-        for (index, row) in self.rows.iter().enumerate() {
+        for (index, row) in self.rows.iter().enumerate().take(rows.end).skip(rows.start) {
             let is_wrapped_by_us = self.rows.len() == self.height;
-            if is_wrapped_by_us && may_be_wider(row, self.columns) {
-                pen.autowrap(Autowrap::Off);
-            }
+            pen.autowrap(match is_wrapped_by_us && may_be_wider(row, self.columns) {
+                true => Autowrap::Off,
+                false => Autowrap::On,
+            });
             self.write_row(row, &mut at, pen);
             pen.look(Look::default());
-            pen.autowrap(Autowrap::On);
             if index == last && self.mark == Some(Mark::End) {
                 pen.sequence("\x1b]133;D\x1b\\");
             }
@@ -100,7 +122,7 @@ impl Prepared {
     fn write_row(&self, row: &Line<'_>, at: &mut usize, pen: &mut Pen) {
         let mut open = None;
         for span in &row.spans {
-            pen.look(Look::of_style(row.style, span.style));
+            pen.look_for(&span.content, Look::of_style(row.style, span.style));
             if self.links.is_empty() {
                 pen.text(&span.content);
                 continue;
@@ -240,7 +262,7 @@ mod tests {
     };
 
     fn written(output: &OutputLine, columns: u16) -> (String, usize) {
-        let mut pen = Pen::at(columns, 0, 0);
+        let mut pen = Pen::at(columns, 0, 0, Autowrap::On);
         let prepared = Prepared::of(output, columns, OPTIONS);
         prepared.write(&mut pen);
         let text = String::from_utf8(pen.bytes).unwrap();
@@ -294,7 +316,7 @@ mod tests {
     #[test]
     fn a_terminal_with_wide_ambiguous_characters_does_not_wrap_our_rows() {
         let line = OutputLine::words("…………");
-        assert_eq!(written(&line, 4).0, "^[?7l…………^[?7h\r\n");
+        assert_eq!(written(&line, 4).0, "^[?7l…………\r\n");
         assert_eq!(written(&line, 8).0, "…………\r\n");
     }
 }

@@ -23,14 +23,14 @@ pub(super) struct Pen {
 
 impl Pen {
     /// With the cursor in a row and column of the live region.
-    pub(super) fn at(columns: u16, row: u16, column: u16) -> Self {
+    pub(super) fn at(columns: u16, row: u16, column: u16, autowrap: Autowrap) -> Self {
         Self {
             bytes: Vec::new(),
             columns: columns.max(1),
             row,
             column: Some(column),
             look: Look::default(),
-            autowrap: Autowrap::On,
+            autowrap,
         }
     }
 
@@ -50,6 +50,19 @@ impl Pen {
     pub(super) fn look(&mut self, look: Look) {
         look.write_change(self.look, &mut self.bytes);
         self.look = look;
+    }
+
+    /// The look for this text. Blanks are written in whatever look there is, if it cannot be seen
+    /// on them: words in a style then need one change and not two for each.
+    pub(super) fn look_for(&mut self, text: &str, look: Look) {
+        let is_blank = text.bytes().all(|byte| byte == b' ');
+        if !is_blank || look.shows_on_blank() || self.look.shows_on_blank() {
+            self.look(look);
+        }
+    }
+
+    pub(super) fn autowrap_now(&self) -> Autowrap {
+        self.autowrap
     }
 
     pub(super) fn autowrap(&mut self, autowrap: Autowrap) {
@@ -96,21 +109,29 @@ impl Pen {
         if self.row != row && self.column.is_none() {
             self.home();
         }
+        let down = usize::from(row.saturating_sub(self.row));
+        if down > 0 && column == 0 {
+            self.home();
+        }
+        match (down, self.column) {
+            // Shorter, and the row is there: nothing scrolls.
+            (1..4, Some(0)) => self.bytes.resize(self.bytes.len() + down, b'\n'),
+            _ => self.control(down, 'B'),
+        }
         self.control(usize::from(self.row.saturating_sub(row)), 'A');
-        self.control(usize::from(row.saturating_sub(self.row)), 'B');
         self.row = row;
         self.go_to_column(column);
     }
 
     fn go_to_column(&mut self, column: u16) {
-        let from = match self.column {
-            Some(from) if from <= column => from,
-            _ => {
-                self.home();
-                0
+        match self.column {
+            Some(from) if from == column => {}
+            Some(from) if from < column && column - from < 10 => {
+                self.control(usize::from(column - from), 'C');
             }
-        };
-        self.control(usize::from(column - from), 'C');
+            _ if column == 0 => self.home(),
+            _ => self.go_to_column_for_sure(column),
+        }
         self.column = Some(column);
     }
 
@@ -120,9 +141,21 @@ impl Pen {
         self.column = Some(column);
     }
 
+    /// Terminals differ in where the cursor is after what was written.
+    pub(super) fn forget_column(&mut self) {
+        self.column = None;
+    }
+
     /// The cursor is at the beginning of the live region, by what was written.
     pub(super) fn is_at_origin(&mut self) {
         self.row = 0;
+        self.column = Some(0);
+    }
+
+    /// Rows were written from the beginning of this one to the beginning of the one after them.
+    pub(super) fn wrote_rows(&mut self, rows: usize) {
+        let rows = u16::try_from(rows).unwrap_or(u16::MAX);
+        self.row = self.row.saturating_add(rows);
         self.column = Some(0);
     }
 
@@ -155,13 +188,13 @@ mod tests {
 
     #[test]
     fn movement_takes_the_cursor_from_where_it_is() {
-        let mut pen = Pen::at(10, 2, 3);
+        let mut pen = Pen::at(10, 2, 3, Autowrap::On);
         pen.go(0, 5);
         assert_eq!(pen.bytes, b"\x1b[2A\x1b[2C");
         pen.bytes.clear();
         pen.cell("abcde", 5);
         pen.go(1, 9);
-        assert_eq!(pen.bytes, b"abcde\r\x1b[B\x1b[9C");
+        assert_eq!(pen.bytes, b"abcde\r\n\x1b[9C");
         pen.bytes.clear();
         pen.go(1, 9);
         assert_eq!(pen.bytes, b"");
@@ -169,7 +202,7 @@ mod tests {
 
     #[test]
     fn no_text_is_a_sequence() {
-        let mut pen = Pen::at(10, 0, 0);
+        let mut pen = Pen::at(10, 0, 0, Autowrap::On);
         pen.text("\x1b]0;x\x07\u{9b}2J");
         assert_eq!(pen.bytes, b"?]0;x??2J");
     }

@@ -3,10 +3,12 @@
 
 use ratatui_core::{
     buffer::{Buffer, Cell},
-    layout::Size,
+    layout::{Rect, Size},
     style::{Color, Modifier},
+    text::Line,
 };
-use unicode_width::UnicodeWidthStr;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{
     Reflow,
@@ -25,11 +27,11 @@ const GAP: usize = 4;
 /// a cursor goes on a resize that has nothing before it.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Region {
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
 }
 
-#[derive(Debug, Default, PartialEq)]
-struct Row {
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Row {
     cells: Vec<Cell>,
 }
 
@@ -67,13 +69,9 @@ impl Region {
         for (y, row) in (0..).zip(&self.rows) {
             let old = old.rows.get(usize::from(y)).unwrap_or(&blank);
             if row != old {
-                // A terminal that is narrower by now must not wrap it.
-                pen.autowrap(Autowrap::Off);
                 row.paint(old, y, pen);
-                pen.look(Look::default());
             }
         }
-        pen.autowrap(Autowrap::On);
     }
 
     /// How many rows above that of the cursor the region begins, after a terminal was resized with
@@ -89,11 +87,11 @@ impl Region {
     ) -> usize {
         let row = usize::from(row);
         let columns = usize::from(new.width.max(1));
-        let added = |row: &Row| row.wrapped_before(None, columns);
+        let added = |row: &Row| row.wrapped(columns);
         match (reflow, self.rows.get(row)) {
             (Reflow::Yes, Some(cursor)) => {
                 let above: usize = self.rows.iter().take(row).map(added).sum();
-                row + above + cursor.wrapped_before(Some(usize::from(column)), columns)
+                row + above + cursor.wrapped_before(usize::from(column), columns)
             }
             (Reflow::XtermJs, Some(_)) => {
                 // It drops rows below the cursor first. Then it goes through them from the last to
@@ -139,29 +137,89 @@ impl Row {
         Self { cells }
     }
 
-    fn paint(&self, old: &Self, y: u16, pen: &mut Pen) {
-        let width_is_disputed = |row: &Self| row.cells.iter().any(is_disputed);
-        if width_is_disputed(self) || width_is_disputed(old) {
-            // What is where is known only of a row that was written from its beginning.
-            pen.go(y, 0);
-            pen.erase_rest_of_row();
-            self.write(0, self.cells.len(), pen);
+    pub(super) fn of_line(line: &Line<'_>, columns: usize) -> Self {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, as_column(columns), 1));
+        buffer.set_line(0, 0, line, as_column(columns));
+        Self::of(buffer.content().iter(), 0)
+    }
+
+    pub(super) fn paint(&self, old: &Self, y: u16, pen: &mut Pen) {
+        if self == old {
             return;
         }
+        // A terminal that is narrower by now must not wrap it.
+        pen.autowrap(Autowrap::Off);
+        self.paint_changes(old, y, pen);
+        pen.look(Look::default());
+    }
+
+    fn width_is_disputed(&self) -> bool {
+        self.cells.iter().any(is_disputed)
+    }
+
+    /// The first cell after which a terminal may show the cells in other columns.
+    fn first_ambiguous(&self) -> usize {
+        let first = self.cells.iter().position(is_ambiguous);
+        first.unwrap_or(usize::MAX)
+    }
+
+    /// About how many bytes it takes to paint it where `old` is.
+    pub(super) fn cost_over(&self, old: &Self) -> usize {
+        const MOVE: usize = 6;
+        if self == old {
+            return 0;
+        }
+        if self.width_is_disputed() || old.width_is_disputed() {
+            return self.cells.len() + 2 * MOVE;
+        }
+        let changed = (0..self.cells.len()).filter(|x| !self.is_same_at(*x, old));
+        let erased = match old.cells.len() > self.cells.len() {
+            true => MOVE,
+            false => 0,
+        };
+        changed.count() + erased + MOVE
+    }
+
+    fn paint_changes(&self, old: &Self, y: u16, pen: &mut Pen) {
+        // What is where is known only of what was written from here on in one piece.
+        let mut loose = match self.width_is_disputed() || old.width_is_disputed() {
+            true => 0,
+            false => self.first_ambiguous().min(old.first_ambiguous()),
+        };
+        while self.is_continuation(loose) {
+            loose -= 1;
+        }
+        let is_changed = |x: &usize| !self.is_same_at(*x, old);
+        let longer = self.cells.len().max(old.cells.len());
+        if loose < longer && (loose..longer).any(|x| is_changed(&x)) {
+            let from = loose.min(self.cells.len());
+            self.paint_cells(old, from, y, pen);
+            pen.go(y, as_column(from));
+            if old.cells.len() > from {
+                pen.erase_rest_of_row();
+            }
+            self.write(from, self.cells.len(), pen);
+            return;
+        }
+        self.paint_cells(old, self.cells.len(), y, pen);
+        if old.cells.len() > self.cells.len() {
+            pen.go(y, as_column(self.cells.len()));
+            pen.erase_rest_of_row();
+        }
+    }
+
+    /// Runs of changed cells before a column.
+    fn paint_cells(&self, old: &Self, end: usize, y: u16, pen: &mut Pen) {
         let mut x = 0;
-        while x < self.cells.len() {
+        while x < end {
             if self.is_same_at(x, old) {
                 x += 1;
                 continue;
             }
-            let end = self.end_of_run(x, old);
+            let run = self.end_of_run(x, old).min(end);
             pen.go(y, as_column(x));
-            self.write(x, end, pen);
-            x = end;
-        }
-        if old.cells.len() > self.cells.len() {
-            pen.go(y, as_column(self.cells.len()));
-            pen.erase_rest_of_row();
+            self.write(x, run, pen);
+            x = run;
         }
     }
 
@@ -181,14 +239,15 @@ impl Row {
             }
         }
         // Both halves of a wide character are written or none.
-        while self
-            .cells
-            .get(end)
-            .is_some_and(|cell| cell.symbol() == CONTINUATION)
-        {
+        while self.is_continuation(end) {
             end += 1;
         }
         end
+    }
+
+    fn is_continuation(&self, x: usize) -> bool {
+        let cell = self.cells.get(x);
+        cell.is_some_and(|cell| cell.symbol() == CONTINUATION)
     }
 
     fn write(&self, from: usize, to: usize, pen: &mut Pen) {
@@ -196,12 +255,16 @@ impl Row {
         while x < to {
             let cell = &self.cells[x];
             let width = self.width_at(x);
-            pen.look(Look::of_cell(cell));
+            pen.look_for(cell.symbol(), Look::of_cell(cell));
             pen.cell(cell.symbol(), as_column(width));
             x += width;
             if is_disputed(cell) && x < self.cells.len() {
                 pen.go_to_column_for_sure(as_column(x));
             }
+        }
+        let is_loose = |cell: &Cell| is_disputed(cell) || is_ambiguous(cell);
+        if self.cells[from..to].iter().any(is_loose) {
+            pen.forget_column();
         }
     }
 
@@ -212,35 +275,31 @@ impl Row {
             .count()
     }
 
-    /// How many rows a narrower terminal has before the cell at `column`, or with `None` before
-    /// the last one.
-    fn wrapped_before(&self, column: Option<usize>, columns: usize) -> usize {
+    /// How many rows a narrower terminal has before its last one.
+    fn wrapped(&self, columns: usize) -> usize {
         let (mut rows, mut used, mut x) = (0, 0, 0);
         while x < self.cells.len() {
             let width = self.width_at(x);
-            let is_at = column.is_some_and(|column| column < x + width);
             if used + width > columns {
-                // A wide character that no longer fits at the edge: some terminals leave the cursor
-                // where it was. Too few rows up leave a piece of the region, too many erase a line.
-                if is_at && used < columns {
-                    return rows;
-                }
                 rows += 1;
                 used = 0;
-            }
-            if is_at {
-                return rows;
             }
             used += width;
             x += width;
         }
-        match column {
-            None => rows,
+        rows
+    }
+
+    /// How many rows it has before that of a cursor.
+    ///
+    /// A wide character that no longer fits at the edge goes to the next row. Some terminals let
+    /// the cursor follow the characters, others only count columns (Alacritty): they have fewer
+    /// rows before it. Too few rows up leave a piece of the region, too many erase a line.
+    fn wrapped_before(&self, column: usize, columns: usize) -> usize {
+        match column < self.cells.len() {
+            true => column / columns,
             // Beyond the text: a cursor just after a full row stays in it.
-            Some(column) => {
-                let offset = rows * columns + used + (column - x);
-                offset.saturating_sub(1) / columns
-            }
+            false => column.saturating_sub(1) / columns,
         }
     }
 }
@@ -269,6 +328,28 @@ fn is_disputed(cell: &Cell) -> bool {
     chars.next().is_some_and(|first| first >= '\u{1f000}') || chars.next().is_some()
 }
 
+/// Whether some terminals show it as wide. What boxes and the status line are made of is left out:
+/// they are in disorder there in any case, and would be written as a whole for each change.
+fn is_ambiguous(cell: &Cell) -> bool {
+    let first = cell.symbol().chars().next();
+    first.is_some_and(|c| !c.is_ascii() && !is_ornament(c) && c.width() != c.width_cjk())
+}
+
+fn is_ornament(c: char) -> bool {
+    c == '·' || ('\u{2500}'..='\u{259f}').contains(&c)
+}
+
+/// Whether a row that was painted piece by piece is the same as one that was written at once.
+pub(super) fn is_the_same_painted(row: &Line<'_>) -> bool {
+    let is_plain =
+        |c: char| c < '\u{1f000}' && !is_ornament(c) && c.width().is_some_and(|width| width > 0);
+    row.spans.iter().all(|span| {
+        let mut graphemes = span.content.graphemes(true);
+        span.content.is_ascii()
+            || graphemes.all(|one| one.chars().nth(1).is_none() && one.chars().all(is_plain))
+    })
+}
+
 fn as_column(x: usize) -> u16 {
     u16::try_from(x).unwrap_or(u16::MAX)
 }
@@ -284,7 +365,7 @@ mod tests {
     }
 
     fn painted(old: &str, new: &str) -> String {
-        let mut pen = Pen::at(20, 0, 0);
+        let mut pen = Pen::at(20, 0, 0, Autowrap::Off);
         row(new).paint(&row(old), 0, &mut pen);
         String::from_utf8(pen.bytes).unwrap().replace('\u{1b}', "^")
     }
@@ -315,16 +396,39 @@ mod tests {
     }
 
     #[test]
+    fn after_a_cluster_the_column_is_not_known() {
+        let (first, second) = (row("a👩\u{200d}💻"), row("漢b"));
+        let mut pen = Pen::at(20, 0, 0, Autowrap::Off);
+        first.paint(&row(""), 0, &mut pen);
+        pen.bytes.clear();
+        second.paint(&row("漢"), 1, &mut pen);
+        assert_eq!(pen.bytes, b"\r\n\x1b[2Cb");
+    }
+
+    #[test]
+    fn after_an_ambiguous_character_the_rest_is_written_in_one_piece() {
+        assert_eq!(painted("a b’c", "a b’c d"), "^[3C^[K’c d");
+        assert_eq!(painted("a b’c", "x b’c"), "x");
+        assert_eq!(painted("a b c", "a b’c"), "^[3C^[K’c");
+        assert_eq!(painted("a b", "a b’c"), "^[3C’c");
+        assert_eq!(painted("a b’c", "a b"), "^[3C^[K");
+        assert_eq!(painted("a │ b", "a │ c"), "^[4Cc");
+        assert_eq!(painted(" …", "漢"), "^[K漢");
+        assert_eq!(painted("dbcd…", "bcd"), "bcd^[K");
+    }
+
+    #[test]
     fn a_narrower_terminal_wraps_rows_and_the_cursor_goes_along() {
         let text = row("0123456789");
-        assert_eq!(text.wrapped_before(None, 10), 0);
-        assert_eq!(text.wrapped_before(None, 5), 1);
-        assert_eq!(text.wrapped_before(None, 4), 2);
-        assert_eq!(text.wrapped_before(Some(5), 5), 1);
-        assert_eq!(text.wrapped_before(Some(4), 5), 0);
-        assert_eq!(text.wrapped_before(Some(10), 5), 1);
-        assert_eq!(text.wrapped_before(Some(11), 5), 2);
-        assert_eq!(row("漢字漢字").wrapped_before(None, 3), 3);
-        assert_eq!(row("").wrapped_before(None, 3), 0);
+        assert_eq!(text.wrapped(10), 0);
+        assert_eq!(text.wrapped(5), 1);
+        assert_eq!(text.wrapped(4), 2);
+        assert_eq!(text.wrapped_before(5, 5), 1);
+        assert_eq!(text.wrapped_before(4, 5), 0);
+        assert_eq!(text.wrapped_before(10, 5), 1);
+        assert_eq!(text.wrapped_before(11, 5), 2);
+        assert_eq!(row("漢字漢字").wrapped(3), 3);
+        assert_eq!(row("漢字漢字").wrapped_before(7, 3), 2);
+        assert_eq!(row("").wrapped(3), 0);
     }
 }

@@ -7,45 +7,41 @@ use crate::{
     script::{Event, Recording, is_live},
 };
 
-/// Whether rows of the live region may be left among the committed lines: those that the terminal
-/// itself moved into its scrollback by a resize cannot be erased.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Debris {
-    None,
-    Unavoidable,
-}
+/// How many characters of the live region may be left among the committed lines: those that the
+/// terminal itself moved into its scrollback by a resize, or that it moved to where they cannot be
+/// found, are not erased.
+type Debris = Option<usize>;
 
 pub(crate) fn play(recording: &Recording, emulator: &mut dyn Emulator, reflow: Reflow) -> Debris {
-    let mut debris = Debris::None;
+    let mut debris = None;
     let mut last = recording.first;
-    let mut is_resized = false;
+    // Since the last draw: how often, and whether the width was another in between.
+    let (mut resizes, mut is_width_new) = (0, false);
     for event in &recording.events {
         match event {
             Event::Write(bytes) => {
-                is_resized = false;
+                (resizes, is_width_new) = (0, false);
                 emulator.write(bytes);
             }
-            Event::Resize(size, lines, rows) => {
-                // Only one resize can be followed.
-                if is_resized {
-                    debris = Debris::Unavoidable;
-                }
-                is_resized = true;
+            Event::Resize(resized) => {
+                let size = resized.size;
+                resizes += 1;
+                is_width_new |= size.width != last.width;
+                // Only one can be followed.
+                let mut is_lost = resizes > 1 && is_width_new;
                 // Then it cannot be known how many rows below the cursor it dropped.
                 let is_smaller = size.height < last.height && size.width < last.width;
-                if reflow == Reflow::XtermJs && is_smaller {
-                    debris = Debris::Unavoidable;
-                }
-                last = *size;
-                emulator.resize(*size);
+                is_lost |= reflow == Reflow::XtermJs && is_smaller;
+                last = size;
+                emulator.resize(size);
                 let mut screen = emulator.screen();
                 screen.rows.truncate(screen.history);
-                let is_more = match reflow {
-                    Reflow::No => screen.history > *rows,
-                    _ => logical(&screen).0.len() > *lines,
+                is_lost |= match reflow {
+                    Reflow::No => screen.history > resized.rows,
+                    _ => logical(&screen).0.len() > resized.lines,
                 };
-                if is_more {
-                    debris = Debris::Unavoidable;
+                if is_lost {
+                    debris = Some(debris.unwrap_or(0) + resized.live);
                 }
             }
         }
@@ -105,10 +101,26 @@ pub(crate) fn check_except(
     for line in expected.iter_mut().chain(&mut actual) {
         line.retain(|c| !lost.contains(&c));
     }
-    if debris == Debris::Unavoidable {
-        // The terminal may have joined such a row with a line after it.
-        let text = |lines: Vec<String>| lines.concat().replace(|c| c == ' ' || is_live(c), "");
-        return same(&[text(expected)], &[text(actual)]);
+    if let Some(most) = debris {
+        let y = recording.cursor.map_or(0, |(_, y)| usize::from(y));
+        let first = match reflow {
+            Reflow::XtermJs if recording.cursor.is_none() => {
+                cursor + 1 - recording.region.len().max(1)
+            }
+            _ => cursor - y,
+        };
+        let mut live = actual.split_off(first);
+        let region = recording.region.iter().map(|row| row.replace(lost, ""));
+        let region: Vec<String> = region.collect();
+        // The terminal may have joined the first row with one that it kept.
+        let row = region.first().map_or("", String::as_str);
+        if let Some(kept) = live[0].trim_end().strip_suffix(row) {
+            let kept = kept.to_owned();
+            live[0].drain(..kept.len());
+            actual.push(kept);
+        }
+        same(&trimmed(region), &trimmed(live))?;
+        return same_except_debris(&expected, &actual, most);
     }
     let region = recording.region.iter();
     expected.extend(region.map(|row| row.replace(lost, "")));
@@ -122,6 +134,28 @@ pub(crate) fn check_except(
         return Err(format!("cursor: expected {at:?}, is {actual:?}"));
     }
     Ok(())
+}
+
+/// Every committed line, in a line of its own but for rows of the live region that the terminal
+/// joined with it, and not more of those than there were.
+fn same_except_debris(expected: &[String], actual: &[String], most: usize) -> Result<(), String> {
+    count_debris(actual, most)?;
+    let committed = |lines: &[String]| {
+        let lines = lines.iter().map(|line| line.replace(is_live, ""));
+        let lines = lines.map(|line| line.trim().to_owned());
+        lines.filter(|line| !line.is_empty()).collect::<Vec<_>>()
+    };
+    same(&committed(expected), &committed(actual))
+}
+
+fn count_debris(lines: &[String], most: usize) -> Result<(), String> {
+    let left: usize = lines.iter().map(|line| line.matches(is_live).count()).sum();
+    match left <= most {
+        true => Ok(()),
+        false => Err(format!(
+            "{left} characters left of at most {most}: {lines:#?}"
+        )),
+    }
 }
 
 /// Names the first difference.
@@ -140,6 +174,9 @@ fn same(expected: &[String], actual: &[String]) -> Result<(), String> {
     ))
 }
 
+/// A row that was committed, and the narrowest that the terminal has been since.
+type Cut = (String, u16);
+
 /// The same on a terminal that cuts rows: of a committed one at least what fitted since stays.
 pub(crate) fn check_cutting(
     recording: &Recording,
@@ -147,44 +184,42 @@ pub(crate) fn check_cutting(
 ) -> Result<(), String> {
     let debris = play(recording, emulator, Reflow::No);
     let screen = emulator.screen();
-    let actual: Vec<String> = screen.rows.iter().map(|row| row.text.clone()).collect();
-    let mut actual = trimmed(actual);
-    let mut expected = Vec::new();
-    for line in &recording.committed {
-        let rows = line.rows.iter();
-        expected.extend(rows.map(|row| (row.trim_end().to_owned(), line.narrowest)));
+    let (x, y) = recording.cursor.unwrap_or((0, 0));
+    if screen.cursor.1 != usize::from(x) {
+        return Err(format!(
+            "cursor: expected column {x}, is {:?}",
+            screen.cursor
+        ));
     }
-    let start = expected.len();
-    if debris == Debris::Unavoidable {
-        let is_committed = |line: &str| !line.is_empty() && !line.contains(is_live);
-        actual.retain(|line| is_committed(line));
-        expected.retain(|(line, _)| is_committed(line));
-    } else {
-        let region = recording.region.iter().cloned();
-        expected.extend(region.map(|row| (row, u16::MAX)));
-        let (x, y) = recording.cursor.unwrap_or((0, 0));
-        let at = (start + usize::from(y), usize::from(x));
-        if at != screen.cursor {
-            return Err(format!(
-                "cursor: expected {at:?}, is {:?}\n{actual:#?}",
-                screen.cursor
-            ));
+    let mut actual: Vec<String> = screen.rows.iter().map(|row| row.text.clone()).collect();
+    let live = actual.split_off(screen.cursor.0 - usize::from(y));
+    same(&trimmed(recording.region.clone()), &trimmed(live))?;
+    let committed = recording.committed.iter().flat_map(|line| {
+        let rows = line.rows.iter();
+        rows.map(|row| (row.trim_end().to_owned(), line.narrowest))
+    });
+    let expected: Vec<Cut> = committed.collect();
+    if let Some(most) = debris {
+        count_debris(&actual, most)?;
+        actual.retain(|row| !row.is_empty() && !row.contains(is_live));
+    }
+    let mut rest = actual.iter().peekable();
+    for row in &expected {
+        let is_there = rest.next_if(|actual| is_cut_from(actual, row)).is_some();
+        // Blank rows cannot be told from what a terminal left.
+        let may_be_blank = debris.is_some() && is_cut_from("", row);
+        if !is_there && !may_be_blank {
+            let at = rest.peek();
+            return Err(format!("expected {row:?}, is {at:?} in {actual:#?}"));
         }
     }
-    while expected.last().is_some_and(|(row, _)| row.is_empty()) {
-        expected.pop();
+    match rest.next() {
+        None => Ok(()),
+        Some(row) => Err(format!("{row:?} is too much in {actual:#?}")),
     }
-    let agrees = |actual: &str, (expected, narrowest): &(String, u16)| {
-        let least = width::prefix(expected, usize::from(*narrowest) - 1);
-        expected.starts_with(actual) && actual.starts_with(least.trim_end())
-    };
-    let is_same = actual.len() == expected.len()
-        && actual
-            .iter()
-            .zip(&expected)
-            .all(|(one, other)| agrees(one, other));
-    match is_same {
-        true => Ok(()),
-        false => Err(format!("expected {expected:#?}\nactual {actual:#?}")),
-    }
+}
+
+fn is_cut_from(actual: &str, (expected, narrowest): &Cut) -> bool {
+    let least = width::prefix(expected, usize::from(*narrowest) - 1);
+    expected.starts_with(actual) && actual.starts_with(least.trim_end())
 }

@@ -3,7 +3,7 @@
 use codespar_terminal::painter::Reflow;
 use proptest::{
     prelude::*,
-    test_runner::{Config, RngSeed},
+    test_runner::{Config, FileFailurePersistence},
 };
 
 use crate::{
@@ -12,18 +12,15 @@ use crate::{
     script::{record, steps},
 };
 
-/// The same cases each time, as many as fit into a few seconds. With `PROPTEST_CASES` others, as
-/// many as it says.
+/// Other cases each time, as many as fit into a few seconds, or as `PROPTEST_CASES` says. What has
+/// failed is written to a file and tried first from then on.
 fn config() -> Config {
+    let failures = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/painter/regressions.txt");
     let cases = std::env::var("PROPTEST_CASES").ok();
     let cases = cases.and_then(|cases| cases.parse().ok());
     Config {
         cases: cases.unwrap_or(100),
-        rng_seed: match cases {
-            Some(_) => RngSeed::Random,
-            None => RngSeed::Fixed(2026),
-        },
-        failure_persistence: None,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(failures))),
         ..Config::default()
     }
 }

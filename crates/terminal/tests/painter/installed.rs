@@ -50,7 +50,9 @@ impl Emulator for Replayed {
 fn as_json(size: Size, recording: &Recording) -> Value {
     let events = recording.events.iter().map(|event| match event {
         Event::Write(bytes) => json!({"write": String::from_utf8_lossy(bytes)}),
-        Event::Resize(size, ..) => json!({"resize": [size.width, size.height]}),
+        Event::Resize(resized) => {
+            json!({"resize": [resized.size.width, resized.size.height]})
+        }
     });
     let events: Vec<Value> = events.collect();
     json!({"columns": size.width, "rows": size.height, "events": events})

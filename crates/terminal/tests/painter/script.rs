@@ -10,6 +10,7 @@ use codespar_terminal::{
     wrap::{self, Flow, OutputLine},
 };
 use proptest::prelude::*;
+use unicode_segmentation::UnicodeSegmentation;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
@@ -18,13 +19,24 @@ pub(crate) enum Step {
     Draw(Vec<String>, Option<(u16, u16)>),
     Resize(Size),
     Suspend,
+    /// Shows the line in the live region as it grows, in so many draws, then commits it.
+    Stream(OutputLine, usize),
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     Write(Vec<u8>),
-    /// With the numbers of logical lines and of rows that were committed before.
-    Resize(Size, usize, usize),
+    Resize(Resized),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Resized {
+    pub(crate) size: Size,
+    /// How many logical lines and rows were committed before.
+    pub(crate) lines: usize,
+    pub(crate) rows: usize,
+    /// Characters of the live region, which the terminal may keep.
+    pub(crate) live: usize,
 }
 
 #[derive(Clone, Default)]
@@ -70,59 +82,121 @@ pub(crate) fn frame(rows: &[String], columns: u16) -> Buffer {
     frame
 }
 
+/// A painter, and what it should have made of the terminal.
+struct Recorder {
+    log: Log,
+    painter: Painter<Log>,
+    queue: Vec<OutputLine>,
+    recording: Recording,
+}
+
 /// Plays the steps; a draw ends them.
 pub(crate) fn record(first: Size, reflow: Reflow, steps: &[Step]) -> Recording {
     let log = Log::default();
-    let mut painter = Painter::new(log.clone(), first, reflow);
-    let mut recording = Recording {
-        first,
-        ..Recording::default()
+    let mut recorder = Recorder {
+        painter: Painter::new(log.clone(), first, reflow),
+        log,
+        queue: Vec::new(),
+        recording: Recording {
+            first,
+            ..Recording::default()
+        },
     };
-    let mut queue: Vec<OutputLine> = Vec::new();
     for step in steps {
-        let size = painter.size();
+        recorder.play(step);
+    }
+    let mut recording = recorder.recording;
+    recording.events = recorder.log.0.take();
+    recording
+}
+
+impl Recorder {
+    fn play(&mut self, step: &Step) {
         match step {
-            Step::Commit(lines) => {
-                painter.commit(lines);
-                queue.extend_from_slice(lines);
-            }
-            Step::Draw(rows, cursor) => {
-                let height = rows.len().min(usize::from(size.height / 2));
-                let rows = &rows[..height];
-                let cursor = cursor
-                    .filter(|_| height > 0)
-                    .map(|(x, y)| (x % size.width, y % u16::try_from(height).unwrap()));
-                let before = log.0.borrow().len();
-                painter
-                    .draw(&frame(rows, size.width), cursor.map(Position::from))
-                    .unwrap();
-                let writes = log.0.borrow().len() - before;
-                assert!(writes <= 1, "one draw, {writes} writes");
-                let drawn = queue.drain(..).map(|line| written(&line, size.width));
-                recording.committed.extend(drawn);
-                recording.region = rows.iter().map(|row| visible(row, size.width)).collect();
-                recording.cursor = cursor;
-            }
-            Step::Resize(size) => {
-                let lines = recording.committed.iter().map(|line| line.logical.len());
-                let rows = recording.committed.iter().map(|line| line.rows.len());
-                let event = Event::Resize(*size, lines.sum(), rows.sum());
-                log.0.borrow_mut().push(event);
-                painter.resize(*size);
-                for line in &mut recording.committed {
-                    line.narrowest = line.narrowest.min(size.width);
-                }
-            }
+            Step::Commit(lines) => self.commit(lines),
+            Step::Draw(rows, cursor) => self.draw(rows, *cursor),
+            Step::Resize(size) => self.resize(*size),
             Step::Suspend => {
-                painter.suspend().unwrap();
-                painter.resume();
-                let drawn = queue.drain(..).map(|line| written(&line, size.width));
-                recording.committed.extend(drawn);
+                self.painter.suspend().unwrap();
+                self.painter.resume();
+                self.recording.region.clear();
+                self.committed();
             }
+            Step::Stream(line, draws) => self.stream(line, *draws),
         }
     }
-    recording.events = log.0.take();
-    recording
+
+    fn commit(&mut self, lines: &[OutputLine]) {
+        self.painter.commit(lines);
+        self.queue.extend_from_slice(lines);
+    }
+
+    fn draw(&mut self, rows: &[String], cursor: Option<(u16, u16)>) {
+        let size = self.painter.size();
+        let height = rows.len().min(usize::from(size.height / 2));
+        let rows = &rows[..height];
+        let cursor = cursor
+            .filter(|_| height > 0)
+            .map(|(x, y)| (x % size.width, y % u16::try_from(height).unwrap()));
+        let before = self.log.0.borrow().len();
+        self.painter
+            .draw(&frame(rows, size.width), cursor.map(Position::from))
+            .unwrap();
+        let writes = self.log.0.borrow().len() - before;
+        assert!(writes <= 1, "one draw, {writes} writes");
+        self.committed();
+        self.recording.region = rows.iter().map(|row| visible(row, size.width)).collect();
+        self.recording.cursor = cursor;
+    }
+
+    /// What was queued is on the terminal.
+    fn committed(&mut self) {
+        let columns = self.painter.size().width;
+        let drawn = self.queue.drain(..).map(|line| written(&line, columns));
+        self.recording.committed.extend(drawn);
+    }
+
+    fn resize(&mut self, size: Size) {
+        let recording = &mut self.recording;
+        let lines = recording.committed.iter().map(|line| line.logical.len());
+        let rows = recording.committed.iter().map(|line| line.rows.len());
+        let live = recording.region.iter();
+        let live = live.map(|row| row.chars().filter(|c| is_live(*c)).count());
+        let resized = Resized {
+            size,
+            lines: lines.sum(),
+            rows: rows.sum(),
+            live: live.sum(),
+        };
+        self.log.0.borrow_mut().push(Event::Resize(resized));
+        self.painter.resize(size);
+        for line in &mut recording.committed {
+            line.narrowest = line.narrowest.min(size.width);
+        }
+    }
+
+    /// As a session does it: the end of what came so far above the rest of the region.
+    fn stream(&mut self, line: &OutputLine, draws: usize) {
+        let size = self.painter.size();
+        let below = ["STATUS".to_owned()];
+        let text = line.line.to_string();
+        let graphemes: Vec<&str> = text.graphemes(true).collect();
+        for part in 1..=draws {
+            let so_far = graphemes[..graphemes.len() * part / draws].concat();
+            let so_far = OutputLine {
+                line: so_far.into(),
+                ..line.clone()
+            };
+            let rows = wrap::rows(&so_far, size.width).into_iter();
+            let mut rows: Vec<String> = rows.map(|row| row.to_string()).collect();
+            let room = usize::from(size.height / 2).saturating_sub(below.len());
+            rows.drain(..rows.len().saturating_sub(room));
+            rows.extend(below.clone());
+            self.draw(&rows, None);
+        }
+        self.commit(std::slice::from_ref(line));
+        self.draw(&below, None);
+    }
 }
 
 /// What a frame of this width has of a row.
@@ -194,7 +268,9 @@ fn rows() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn size() -> impl Strategy<Value = Size> {
-    (6..60u16, 3..30u16).prop_map(|(width, height)| Size { width, height })
+    // Most that is difficult happens where little fits.
+    let width = prop_oneof![6..60u16, 6..12u16];
+    (width, 3..30u16).prop_map(|(width, height)| Size { width, height })
 }
 
 fn draw() -> impl Strategy<Value = Step> {
@@ -210,6 +286,7 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = (Size, Vec<Step>)> {
         4 => draw(),
         2 => size().prop_map(Step::Resize),
         1 => Just(Step::Suspend),
+        4 => (line(), 1..5usize).prop_map(|(line, draws)| Step::Stream(line, draws)),
     ];
     let steps = proptest::collection::vec(step, 1..most);
     (size(), steps, draw()).prop_map(|(size, mut steps, last)| {
@@ -220,7 +297,11 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = (Size, Vec<Step>)> {
             if let Step::Resize(size) = step {
                 columns = usize::from(size.width);
             }
-            let Step::Commit(lines) = step else { continue };
+            let lines = match step {
+                Step::Commit(lines) => &mut lines[..],
+                Step::Stream(line, _) => std::slice::from_mut(line),
+                _ => continue,
+            };
             for line in lines.iter_mut().filter(|line| !line.line.spans.is_empty()) {
                 let prefix = format!("{number}:");
                 let text = &mut line.line.spans[0].content;

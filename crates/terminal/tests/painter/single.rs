@@ -65,7 +65,7 @@ fn nothing_is_written_when_nothing_changed() {
 }
 
 #[test]
-fn each_draw_is_one_synchronised_write() {
+fn each_draw_is_one_write_and_synchronised_if_it_is_large() {
     let log = Log::default();
     let mut painter = Painter::new(log.clone(), Size::new(40, 10), Reflow::Yes);
     painter.commit(&numbered(0..100));
@@ -73,14 +73,15 @@ fn each_draw_is_one_synchronised_write() {
     painter.commit(&numbered(0..3));
     painter.draw(&rows(&["c"], 40), None).unwrap();
     let events = log.0.take();
-    assert_eq!(events.len(), 2);
-    for event in events {
-        let Event::Write(bytes) = event else {
-            panic!("no resize")
-        };
-        let text = String::from_utf8(bytes).unwrap();
-        assert!(text.starts_with("\x1b[?2026h") && text.ends_with("\x1b[?2026l"));
-    }
+    let writes = events.into_iter().map(|event| match event {
+        Event::Write(bytes) => String::from_utf8(bytes).unwrap(),
+        Event::Resize(..) => panic!("no resize"),
+    });
+    let [large, small] = &writes.collect::<Vec<_>>()[..] else {
+        panic!("two draws")
+    };
+    assert!(large.starts_with("\x1b[?2026h") && large.ends_with("\x1b[?2026l"));
+    assert!(small.len() < 256 && !small.contains("2026"));
 }
 
 #[test]
@@ -353,4 +354,56 @@ fn a_cursor_on_a_wide_character_at_the_new_edge_costs_no_line() {
     painter.resize(narrow);
     painter.draw(&rows(&[], 16), None).unwrap();
     assert_eq!(show(&log, &mut terminal), ["line 0", "line 1"]);
+}
+
+#[test]
+fn a_cursor_after_a_wide_character_that_moves_to_the_next_row_costs_no_line() {
+    let size = Size::new(34, 3);
+    let log = Log::default();
+    let mut terminal = Alacritty::new(size);
+    let mut painter = Painter::new(log.clone(), size, Reflow::Yes);
+    let line = "0123456789".repeat(7);
+    painter.commit(&[OutputLine::whole(line.clone())]);
+    let frame = rows(&["ABCDEFGH漢IJ"], 34);
+    painter.draw(&frame, Some(Position::new(18, 0))).unwrap();
+    feed(&log, &mut terminal);
+    let narrow = Size::new(9, 3);
+    terminal.resize(narrow);
+    painter.resize(narrow);
+    painter.draw(&rows(&[], 9), None).unwrap();
+    assert_eq!(show(&log, &mut terminal).concat(), line);
+}
+
+#[test]
+fn what_was_streamed_is_not_written_again() {
+    let size = Size::new(40, 12);
+    for mut terminal in emulators(size) {
+        let log = Log::default();
+        let mut painter = Painter::new(log.clone(), size, Reflow::Yes);
+        painter.commit(&numbered(0..1));
+        painter
+            .draw(&rows(&["first", "second", "STATUS"], 40), None)
+            .unwrap();
+        let before = painter.bytes_written();
+        painter.commit(&[OutputLine::words("first"), OutputLine::words("second")]);
+        painter.draw(&rows(&["third", "STATUS"], 40), None).unwrap();
+        let shown = show(&log, &mut *terminal);
+        assert_eq!(shown, ["line 0", "first", "second", "third", "STATUS"]);
+        let written = painter.bytes_written() - before;
+        assert!(written < 30, "{written} bytes for one row");
+    }
+}
+
+#[test]
+fn a_region_at_the_top_of_the_screen_leaves_nothing_in_the_scrollback() {
+    let size = Size::new(40, 6);
+    for mut terminal in emulators(size) {
+        let log = Log::default();
+        let mut painter = Painter::new(log.clone(), size, Reflow::Yes);
+        let texts = ["one one one", "two two two", "three three", "four four"];
+        painter.draw(&rows(&texts[..3], 40), None).unwrap();
+        painter.draw(&rows(&texts[1..], 40), None).unwrap();
+        assert_eq!(show(&log, &mut *terminal), texts[1..]);
+        assert_eq!(terminal.screen().history, 0);
+    }
 }

@@ -74,7 +74,7 @@ impl App {
         let rows = live_rows(size);
         let columns = size.width;
         let mut parts: Vec<Part> = self.answer_part(columns).into_iter().collect();
-        if let Some(activity) = &self.activity {
+        if let Some(activity) = &mut self.activity {
             // Esc closes the list first.
             let key = match has_focus {
                 true => String::new(),

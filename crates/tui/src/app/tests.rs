@@ -1,6 +1,8 @@
 //! The main screens, and what keys do, on an emulator.
 
+mod allocated;
 mod screens;
+mod streaming;
 mod tasks;
 mod vim;
 
@@ -89,6 +91,11 @@ struct Stage {
 impl Stage {
     fn new(columns: u16, rows: u16) -> Self {
         Self::in_directory(columns, rows, tempfile::tempdir().unwrap())
+    }
+
+    fn moving(mut self) -> Self {
+        self.app.motion = Motion::Full;
+        self
     }
 
     fn in_directory(columns: u16, rows: u16, directory: tempfile::TempDir) -> Self {
@@ -202,12 +209,17 @@ impl Stage {
     }
 
     fn paint(&mut self) {
+        let bytes = self.paint_unseen();
+        self.screen.process(&bytes);
+    }
+
+    /// Without the emulator.
+    fn paint_unseen(&mut self) -> Vec<u8> {
         let output = self.app.take_output();
         self.painter.commit(&output);
         let frame = self.app.frame(self.size, self.now);
         self.painter.draw(&frame.buffer, frame.cursor).unwrap();
-        let bytes = std::mem::take(&mut *self.written.0.borrow_mut());
-        self.screen.process(&bytes);
+        std::mem::take(&mut *self.written.0.borrow_mut())
     }
 
     /// The screen as a user sees it, without blank rows at its end.
@@ -495,17 +507,6 @@ fn a_long_paste_is_a_chip_and_is_sent_whole() {
     stage.app.input(Input::Paste(lines.clone()), stage.now);
     stage.keys(&["enter"]);
     assert_eq!(stage.actions(), [UserAction::Submit(lines)]);
-}
-
-#[test]
-fn nothing_moves_when_nothing_is_under_way() {
-    let mut stage = Stage::new(60, 20);
-    stage.paint();
-    assert_eq!(stage.app.next_time(stage.now), None);
-    stage.message(Message::TurnStarted);
-    assert!(stage.app.next_time(stage.now).is_some());
-    stage.message(Message::TurnEnded);
-    assert_eq!(stage.app.next_time(stage.now), None);
 }
 
 #[test]

@@ -15,8 +15,8 @@ use rustix::{
     io::Errno,
 };
 
-use super::{FRAME, Next, TuiError, Ui};
-use crate::pager::Paged;
+use super::{Next, TuiError, Ui};
+use crate::{pace::Urgency, pager::Paged};
 
 /// An escape character that nothing follows for so long is the Esc key.
 const ESCAPE: Duration = Duration::from_millis(30);
@@ -29,12 +29,11 @@ impl Ui {
         let is_away = self.modes.is_none();
         let until = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
         let escape = self.last_read.filter(|_| self.parser.is_waiting());
-        let frame = self.painted.filter(|_| self.is_stale);
         let soonest = [
             self.app.next_time(now),
             until(escape.map(|at| at + ESCAPE)),
             until(self.burst.deadline()),
-            until(frame.map(|at| at + FRAME)),
+            self.pace.left(now),
         ];
         let soonest = soonest.into_iter().flatten().min().filter(|_| !is_away);
         let timeout = soonest.map(|left| Timespec {
@@ -48,7 +47,7 @@ impl Ui {
         match rustix::event::poll(&mut waiting, timeout.as_ref()) {
             Ok(0) => {
                 // Time has passed: whatever counts it is shown again.
-                self.is_stale = true;
+                self.pace.changed(Urgency::Streamed);
                 Ok(())
             }
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -98,7 +97,9 @@ impl Ui {
     }
 
     fn inputs(&mut self, inputs: Vec<Input>, now: Instant) -> Result<(), TuiError> {
-        self.is_stale |= !inputs.is_empty();
+        if !inputs.is_empty() {
+            self.pace.changed(Urgency::Next);
+        }
         for input in inputs {
             match (input, &mut self.pager) {
                 (Input::Reply(reply), _) => self.reply(reply),

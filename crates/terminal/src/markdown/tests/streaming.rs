@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use ratatui_core::style::Modifier;
 
 use super::*;
+use crate::markdown::block::Leaf;
 
 #[test]
 fn a_line_of_code_is_final_when_it_ends() {
@@ -33,7 +34,10 @@ fn a_paragraph_may_still_become_something_else() {
     assert_eq!(stream.take_stable(80), []);
     stream.push("|---|---|\n| 1 | 2 |\n");
     assert_eq!(stream.take_stable(80), []);
-    assert_eq!(stream.tail(80).len(), 5);
+    assert_eq!(
+        texts(&stream.tail(80)),
+        ["| a | b |", "|---|---|", "| 1 | 2 |"]
+    );
     stream.push("\n");
     assert_eq!(stream.take_stable(80).len(), 5);
     stream.push("Title\n");
@@ -178,8 +182,12 @@ proptest! {
             }
         }
         let tail = stream.tail(columns);
+        stream.end_last_line();
+        let is_in_table = matches!(stream.parser.leaf, Leaf::Table { .. });
         let end = stream.finish(columns);
-        prop_assert_eq!(&tail, &end);
+        if !is_in_table {
+            prop_assert_eq!(&tail, &end);
+        }
         lines.extend(end);
         prop_assert_eq!(lines, all_at_once(&text, columns));
     }

@@ -1,0 +1,257 @@
+//! Which rows of the terminal stay where they are, which are moved and which are new.
+//!
+//! The rows of the committed lines and of the next frame are laid over those that the terminal
+//! shows. What was streamed in the live region and is committed now is on the screen already; what
+//! stands below it is moved by inserting and deleting rows, not written again.
+
+use std::{borrow::Cow, ops::Range};
+
+use super::{committed::Prepared, pen::Pen, region::Row};
+
+/// About how many bytes it takes to make a new row between others, or to take one away.
+const MOVED: usize = 12;
+/// More pairs of rows are not compared.
+const MOST_PAIRS: usize = 4096;
+
+/// What a row of the terminal is to show.
+pub(super) enum Goal<'a> {
+    /// A row of the live region, or of a committed line that looks the same if it was painted
+    /// piece by piece.
+    Cells(Cow<'a, Row>),
+    /// These rows of a committed line, which are written from here on as they are.
+    Text(&'a Prepared, Range<usize>),
+    /// Written with a row above.
+    Rest,
+}
+
+/// Whether the first row may be taken away. Some terminals move it to their scrollback if it is
+/// the first of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FirstRow {
+    MayGo,
+    Stays,
+}
+
+/// For each goal the row that it is painted over; `None` for a new row. In order, none twice.
+#[derive(Debug, PartialEq)]
+pub(super) struct Plan(Vec<Option<usize>>);
+
+impl Goal<'_> {
+    fn cost_over(&self, old: &Row) -> usize {
+        match self {
+            Self::Cells(row) => row.cost_over(old),
+            Self::Text(..) | Self::Rest => Row::default().cost_over(old),
+        }
+    }
+
+    fn is(&self, old: &Row) -> bool {
+        matches!(self, Self::Cells(row) if **row == *old)
+    }
+}
+
+impl Plan {
+    /// The one that needs the fewest bytes. `None` if there is none within reason.
+    pub(super) fn of(old: &[Row], goals: &[Goal<'_>], first_row: FirstRow) -> Option<Self> {
+        let pairs = || old.iter().zip(goals);
+        let above = pairs().take_while(|(old, goal)| goal.is(old)).count();
+        let first_row = match above {
+            0 => first_row,
+            _ => FirstRow::MayGo,
+        };
+        let kept = above + usize::from(first_row == FirstRow::Stays);
+        let most = old.len().min(goals.len()).saturating_sub(kept);
+        let below = old.iter().rev().zip(goals.iter().rev()).take(most);
+        let below = below.take_while(|(old, goal)| goal.is(old)).count();
+        let middle = between(
+            &old[above..old.len() - below],
+            &goals[above..goals.len() - below],
+            first_row,
+        )?;
+        let mut plan: Vec<Option<usize>> = (0..above).map(Some).collect();
+        plan.extend(middle.into_iter().map(|row| row.map(|row| row + above)));
+        plan.extend((old.len() - below..old.len()).map(Some));
+        Some(Self(plan))
+    }
+
+    /// Makes the terminal show the goals where it shows `old`. There is room for them.
+    pub(super) fn paint(&self, old: &[Row], goals: &[Goal<'_>], pen: &mut Pen) {
+        make_room(old.len(), goals.len(), pen);
+        self.delete(old.len(), pen);
+        let blank = Row::default();
+        let before = |y: usize| self.0[y].and_then(|row| old.get(row)).unwrap_or(&blank);
+        let mut made = 0;
+        for (y, goal) in goals.iter().enumerate() {
+            self.insert(y, &mut made, pen);
+            match goal {
+                Goal::Cells(row) => row.paint(before(y), as_row(y), pen),
+                Goal::Rest => {}
+                Goal::Text(line, rows) => {
+                    let rest = goals[y + 1..].iter();
+                    let rest = rest.take_while(|goal| matches!(goal, Goal::Rest)).count();
+                    // All of its rows are there and blank before the first is written.
+                    for row in y..=y + rest {
+                        self.insert(row, &mut made, pen);
+                        blank.paint(before(row), as_row(row), pen);
+                    }
+                    pen.go(as_row(y), 0);
+                    line.write_rows(rows.clone(), pen);
+                    pen.wrote_rows(rest + 1);
+                }
+            }
+        }
+    }
+
+    /// Makes the row at `y` and those after it, if they are new and not below all others, where
+    /// rows are blank anyway. The rows before `made` are there.
+    fn insert(&self, y: usize, made: &mut usize, pen: &mut Pen) {
+        let is_below_all = self.0[y..].iter().all(Option::is_none);
+        if y < *made || self.0[y].is_some() || is_below_all {
+            return;
+        }
+        let rows = self.0[y..].iter().take_while(|row| row.is_none()).count();
+        pen.go(as_row(y), 0);
+        pen.control(rows, 'L');
+        *made = y + rows;
+    }
+
+    /// Rows that no goal is painted over.
+    fn delete(&self, rows: usize, pen: &mut Pen) {
+        let kept: Vec<usize> = self.0.iter().flatten().copied().collect();
+        let ends = kept.iter().copied().chain([rows]);
+        let mut from = 0;
+        for (row, kept) in ends.enumerate() {
+            if kept > from {
+                pen.go(as_row(row), 0);
+                pen.control(kept - from, 'M');
+            }
+            from = kept + 1;
+        }
+    }
+}
+
+/// Rows below the last one, by scrolling if there are none.
+fn make_room(old: usize, new: usize, pen: &mut Pen) {
+    if new > old {
+        pen.go(as_row(old.saturating_sub(1)), 0);
+        pen.down_scrolling(new - old);
+    }
+}
+
+/// The cheapest way by the costs of all ways to the rows before: `costs[i][j]` is that of the
+/// first `i` old rows and the first `j` goals.
+fn between(old: &[Row], goals: &[Goal<'_>], first_row: FirstRow) -> Option<Vec<Option<usize>>> {
+    if old.len() * goals.len() > MOST_PAIRS {
+        return None;
+    }
+    const NEVER: usize = usize::MAX / 2;
+    let delete = |row: usize| match (row, first_row) {
+        (0, FirstRow::Stays) => NEVER,
+        _ => MOVED,
+    };
+    let over: Vec<Vec<usize>> = old
+        .iter()
+        .map(|row| goals.iter().map(|goal| goal.cost_over(row)).collect())
+        .collect();
+    let blank = Row::default();
+    let new: Vec<usize> = goals
+        .iter()
+        .map(|goal| goal.cost_over(&blank) + MOVED)
+        .collect();
+    let mut costs = vec![vec![NEVER; goals.len() + 1]; old.len() + 1];
+    costs[0][0] = 0;
+    for i in 0..=old.len() {
+        for j in 0..=goals.len() {
+            let mut least = costs[i][j];
+            if i > 0 {
+                least = least.min(costs[i - 1][j] + delete(i - 1));
+            }
+            if j > 0 {
+                least = least.min(costs[i][j - 1] + new[j - 1]);
+            }
+            if i > 0 && j > 0 {
+                least = least.min(costs[i - 1][j - 1] + over[i - 1][j - 1]);
+            }
+            costs[i][j] = least;
+        }
+    }
+    let (mut i, mut j) = (old.len(), goals.len());
+    if costs[i][j] >= NEVER {
+        return None;
+    }
+    let mut plan = vec![None; goals.len()];
+    while i > 0 || j > 0 {
+        let cost = costs[i][j];
+        if i > 0 && j > 0 && cost == costs[i - 1][j - 1] + over[i - 1][j - 1] {
+            (i, j) = (i - 1, j - 1);
+            plan[j] = Some(i);
+        } else if j > 0 && cost == costs[i][j - 1] + new[j - 1] {
+            j -= 1;
+        } else {
+            i -= 1;
+        }
+    }
+    Some(plan)
+}
+
+fn as_row(y: usize) -> u16 {
+    u16::try_from(y).unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui_core::text::Line;
+
+    use super::*;
+    use crate::painter::pen::Autowrap;
+
+    fn rows(texts: &[&str]) -> Vec<Row> {
+        let rows = texts.iter();
+        rows.map(|text| Row::of_line(&Line::from((*text).to_owned()), 40))
+            .collect()
+    }
+
+    fn painted(old: &[&str], new: &[&str], first_row: FirstRow) -> String {
+        let (old, new) = (rows(old), rows(new));
+        let goals: Vec<Goal<'_>> = new
+            .iter()
+            .map(|row| Goal::Cells(Cow::Borrowed(row)))
+            .collect();
+        let mut pen = Pen::at(40, 0, 0, Autowrap::Off);
+        let plan = Plan::of(&old, &goals, first_row).unwrap();
+        plan.paint(&old, &goals, &mut pen);
+        String::from_utf8(pen.bytes).unwrap().replace('\u{1b}', "^")
+    }
+
+    #[test]
+    fn a_row_that_comes_in_between_moves_those_below_it() {
+        let before = ["the first row", "spinner", "composer", "status"];
+        let after = ["the first row", "and", "spinner", "composer", "status"];
+        assert_eq!(
+            painted(&before, &after, FirstRow::Stays),
+            "\n\n\n\n^[3A^[Land"
+        );
+        assert_eq!(painted(&before, &before, FirstRow::Stays), "");
+    }
+
+    #[test]
+    fn a_row_that_goes_moves_those_below_it() {
+        let before = ["the first row", "the second row", "the third row", "status"];
+        let after = [
+            "the second row",
+            "the third row",
+            "the fourth row",
+            "status",
+        ];
+        assert_eq!(
+            painted(&before, &after, FirstRow::MayGo),
+            "^[M\n\n^[Lthe fourth row"
+        );
+    }
+
+    #[test]
+    fn the_first_row_of_the_screen_is_written_over() {
+        let before = ["the first row", "the second row"];
+        let painted = painted(&before, &["the second row"], FirstRow::Stays);
+        assert_eq!(painted, "\n^[M^[A^[4Csecond row");
+    }
+}

@@ -294,7 +294,7 @@ async fn one_turn_is_taken_back_where_nothing_was_built_on_it() {
         .await;
     assert_eq!(
         missing.unwrap_err().to_string(),
-        "there is no turn 4: the conversation has 3"
+        "there is no turn 4: the conversation has 3 of them"
     );
 }
 

@@ -159,7 +159,8 @@ impl Project {
             hidden,
             redactor: self.redactor.clone(),
         });
-        let context = match self.checkpoints(setup) {
+        let own = [context.temp_dir(), context.output_dir()].map(Path::to_path_buf);
+        let context = match self.checkpoints(setup, &own) {
             Some(checkpoints) => context.with_checkpoints(checkpoints),
             None => context,
         };
@@ -169,14 +170,17 @@ impl Project {
     }
 
     /// The files of one tree of agents are kept together, so that the user can go back through what
-    /// all of them did. A tree that is thrown away needs no going back.
-    fn checkpoints(&self, setup: &AgentSetup) -> Option<Checkpoints> {
+    /// all of them did. A tree that is thrown away needs no going back, nor do directories of the
+    /// session itself.
+    fn checkpoints(&self, setup: &AgentSetup, own: &[PathBuf]) -> Option<Checkpoints> {
         let author = match setup.task {
             None => ChangeAuthor::Main,
             Some(_) => ChangeAuthor::Subagent,
         };
         let store = CheckpointStore::new(self.dir.state(), setup.tree);
-        (setup.lifetime == Lifetime::Kept).then(|| Checkpoints::new(store, author))
+        let left_out = [own, &setup.free_dirs].concat();
+        (setup.lifetime == Lifetime::Kept)
+            .then(|| Checkpoints::new(store, author).leave_out(left_out))
     }
 
     /// What the system prompt is made of. Instruction files are read by the agent itself, below

@@ -70,7 +70,7 @@ pub struct RewindReport {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
-    #[error("there is no turn {turn}: the conversation has {turns}")]
+    #[error("there is no turn {turn}: the conversation has {turns} of them")]
     NoSuchTurn { turn: usize, turns: usize },
     #[error("there is no rewind to undo")]
     NothingToUndo,
@@ -128,7 +128,8 @@ impl Rewinder {
         Ok(preview)
     }
 
-    /// Goes back. The caller must not have a run under way.
+    /// Goes back. The caller must not have a run under way. A future that is dropped half-way is
+    /// like a kill: the rewind can be made again or undone.
     pub async fn rewind(
         &self,
         transcript: &mut Transcript,

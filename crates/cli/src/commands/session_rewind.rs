@@ -16,23 +16,23 @@ use serde_json::json;
 
 use crate::{error::CommandError, printer::plain, style};
 
-/// Go back to before an earlier message, or list the messages.
+/// Go back to before an earlier turn, or list the turns.
 ///
-/// Files are restored to what they were before the agent's tools changed them. A file that was
-/// changed since by a command or by hand is left alone and named, and so are commands that may have
-/// changed files. The record of the conversation is kept: --undo goes back to before the last
-/// rewind.
+/// A turn is a message that you typed and what the agent did about it. Files are restored to what
+/// they were before the agent's tools changed them. A file that was changed since by a command or by
+/// hand is left alone and named, and so are commands that may have changed files. The record of the
+/// conversation is kept: --undo goes back to before the last rewind.
 ///
 /// Example: codespar session rewind 0190a5c2 --to 3 --dry-run
 #[derive(Args)]
 pub(super) struct RewindArgs {
     /// The id of the session, or a unique prefix of it.
     id: String,
-    /// Go back to before the message with this number.
-    #[arg(long, value_name = "N", conflicts_with_all = ["only", "undo"])]
+    /// Go back to before this turn.
+    #[arg(long, value_name = "TURN", conflicts_with_all = ["only", "undo"])]
     to: Option<usize>,
-    /// Take back what this message alone did to files.
-    #[arg(long, value_name = "N", conflicts_with = "undo")]
+    /// Take back what this turn alone did to files.
+    #[arg(long, value_name = "TURN", conflicts_with = "undo")]
     only: Option<usize>,
     /// Undo the last rewind that was not undone.
     #[arg(long)]

@@ -52,6 +52,7 @@ pub enum ChangeAuthor {
 pub struct Checkpoints {
     store: CheckpointStore,
     author: ChangeAuthor,
+    left_out: Vec<PathBuf>,
     turn: Mutex<Turn>,
 }
 
@@ -78,8 +79,16 @@ impl Checkpoints {
         Self {
             store,
             author,
+            left_out: Vec::new(),
             turn: Mutex::default(),
         }
+    }
+
+    /// Changes below these directories are not recorded: they are no files of the user.
+    #[must_use]
+    pub fn leave_out(mut self, dirs: Vec<PathBuf>) -> Self {
+        self.left_out = dirs;
+        self
     }
 
     pub fn store(&self) -> &CheckpointStore {
@@ -97,6 +106,10 @@ impl Checkpoints {
 
     /// Records a change that is about to be made. The content before is kept once a turn.
     pub(crate) fn capture(&self, change: &Upcoming<'_>) -> Result<(), CheckpointError> {
+        let mut left_out = self.left_out.iter();
+        if left_out.any(|dir| change.path.starts_with(dir)) {
+            return Ok(());
+        }
         // Held to the end: calls that change files run one at a time anyway.
         let mut turn = self.turn.lock();
         let before = match change.before {

@@ -25,7 +25,9 @@ impl Room {
         let state = tempfile::tempdir().unwrap();
         let store = CheckpointStore::new(state.path(), SessionId::new());
         let bench = Bench::new().map_context(|context| {
-            context.with_checkpoints(Checkpoints::new(store.clone(), ChangeAuthor::Main))
+            let left_out = vec![context.root().join("tmp")];
+            let checkpoints = Checkpoints::new(store.clone(), ChangeAuthor::Main);
+            context.with_checkpoints(checkpoints.leave_out(left_out))
         });
         Self {
             bench,
@@ -381,6 +383,8 @@ async fn checkpoints_are_for_their_owner_alone_and_a_turn_without_edits_makes_no
     room.bench.run(&Read, json!({"file_path": "a.txt"})).await;
     let input = json!({"file_path": "a.txt", "old_string": "none", "new_string": "x"});
     room.bench.fail(&Edit, input).await;
+    // Nor does a change of what is nobody's file.
+    room.write("tmp/notes.txt", "x").await;
     assert_eq!(fs::read_dir(room.state.path()).unwrap().count(), 0);
     assert_eq!(room.records(), []);
     room.edit("a.txt", "one", "two").await;

@@ -44,10 +44,14 @@ pub enum RewindScope {
 /// Where to go. Turns are counted from 1, as `turns` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RewindRequest {
-    /// To before the turn.
-    Before { turn: usize, scope: RewindScope },
+    Before {
+        turn: usize,
+        scope: RewindScope,
+    },
     /// Takes back what one turn did to files. Later turns and the conversation stay.
-    OneTurn { turn: usize },
+    OneTurn {
+        turn: usize,
+    },
     /// To before the last rewind that was not undone.
     Undo,
 }

@@ -191,6 +191,9 @@ impl Agent {
             ..
         } = permitted;
         let context = self.parts.context.clone();
+        if let Some(checkpoints) = context.checkpoints() {
+            checkpoints.set_turn(self.transcript.last_prompt());
+        }
         let cancel = stop.token().child_token();
         let abandon = stop.abandon();
         let paths = touched(&access);

@@ -15,6 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally};
 
+const COMMAND: &str = "I ran this command:\n\n    ";
+const PRINTED: &str = "\n\nIt printed:\n\n";
+
+/// The command of a message that [`Agent::run_for_user`] has put into the conversation.
+pub(crate) fn command_in(text: &str) -> Option<String> {
+    let (command, _) = text.strip_prefix(COMMAND)?.split_once(PRINTED)?;
+    Some(command.replace("\n    ", "\n"))
+}
+
 /// Why a call of the user was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum UserCallError {
@@ -55,7 +64,7 @@ impl Agent {
             .call_for_user("Bash", &json!({"command": command}), cancel)
             .await?;
         let text = format!(
-            "I ran this command:\n\n    {}\n\nIt printed:\n\n{}",
+            "{COMMAND}{}{PRINTED}{}",
             command.replace('\n', "\n    "),
             content.text()
         );

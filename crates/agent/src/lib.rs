@@ -9,6 +9,7 @@
 //! ask          the request to the model        compaction                room in the context
 //! dispatch     tool calls to results           permit, approver, gate    whether a call is made
 //! transcript   the record of all of it         inbox                     what comes from outside
+//! rewind       back to an earlier message
 //! ```
 //!
 //! `Briefing` with `ContextFiles` makes the system prompt; `AgentDefinitions` reads custom agents;
@@ -41,6 +42,7 @@ mod memory;
 mod nested;
 mod permit;
 mod prompt_lines;
+mod rewind;
 mod side_call;
 mod steering;
 mod stop;
@@ -53,6 +55,7 @@ pub use approver::{Approver, NobodyThere};
 pub use briefing::Briefing;
 pub use codespar_model::{Budget, Catalogue, Model, ModelError, ModelEvent};
 pub use codespar_policy::Redactor;
+pub use codespar_tools::{CheckpointStore, OnConflict};
 pub use context_files::{ContextFile, ContextFiles, ContextProblem};
 pub use definition::{
     AgentDefinition, AgentDefinitions, DefinitionFile, DefinitionProblem, DefinitionSource,
@@ -67,6 +70,10 @@ pub use inbox::{Inbox, NoInbox};
 pub use limits::RunLimits;
 pub use long_answer::{AskError, Asked, Asking, Bill};
 pub use prompt_lines::lines_for_tools;
+pub use rewind::{
+    FileEffect, FilePreview, RewindConflict, RewindError, RewindPreview, RewindReport,
+    RewindRequest, RewindScope, Rewinder, TurnPoint,
+};
 pub use side_call::{ModelPageReader, SideCalls};
 pub use steering::{SteeredInbox, Steering};
 pub use stop::Stop;

@@ -1,9 +1,9 @@
 //! The conversation: what the store holds of it, and the messages it comes to.
 //!
-//! The store has a list of entries; the model sees messages. Entries become messages by three
-//! rules: neighbours of one role are joined, results stand in the order of their calls, and
-//! everything before the last compaction is replaced by its summary. Entries that only keep the
-//! books (`ToolStarted`, `SideCall`) are part of no message.
+//! The store has a list of entries; the model sees messages. Entries become messages by four
+//! rules: what a rewind took out is left out, neighbours of one role are joined, results stand in
+//! the order of their calls, and everything before the last compaction is replaced by its summary.
+//! Entries that only keep the books (`ToolStarted`, `SideCall`) are part of no message.
 //!
 //! One process holds a session at a time, by a lock that ends with it. Appends name the last entry
 //! that this process knows, so a second writer would be refused, never interleaved.
@@ -25,7 +25,7 @@ use std::{
 
 use codespar_protocol::{
     ContentBlock, Entry, EntryBody, EntryId, Message, Question, QuestionStatus, Role, SeenFile,
-    SessionId, Todo, ToolUse, ToolUseId,
+    SessionId, Todo, ToolUse, ToolUseId, conversation,
 };
 use codespar_store::{QuestionFilter, SessionHold, Store, StoreError};
 
@@ -40,6 +40,8 @@ pub struct Transcript {
     session: SessionId,
     last_seq: u64,
     last_entry: Option<EntryId>,
+    /// The place of the last message of the conversation that the user typed; 0 if there is none.
+    last_prompt: u64,
     /// As the model sees them. Shared with requests under way, and copied when one is changed.
     messages: Vec<Arc<Message>>,
     /// The place of the first entry that went into each message, for choosing where to cut.
@@ -78,12 +80,14 @@ impl Transcript {
             session,
             last_seq: entries.last().map_or(0, |entry| entry.seq),
             last_entry: entries.last().map(|entry| entry.id),
+            last_prompt: 0,
             messages: Vec::new(),
             origins: Vec::new(),
             _hold: hold,
         };
-        transcript.rebuild(&entries);
-        let recovered = transcript.answer_what_was_interrupted(&entries).await?;
+        let live = conversation(&entries);
+        transcript.rebuild(&live);
+        let recovered = transcript.answer_what_was_interrupted(&live).await?;
         Ok((transcript, recovered))
     }
 
@@ -99,6 +103,16 @@ impl Transcript {
     /// The newest entry.
     pub fn last_entry(&self) -> Option<EntryId> {
         self.last_entry
+    }
+
+    /// Where the turn that is under way began: the place of the last message that the user typed.
+    pub(crate) fn last_prompt(&self) -> u64 {
+        self.last_prompt
+    }
+
+    /// Everything on record, also what a rewind took out.
+    pub(crate) async fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        self.store.entries(self.session, 0).await
     }
 
     /// The place of the entry that comes next.
@@ -202,18 +216,30 @@ impl Transcript {
         Ok(entry)
     }
 
-    /// Makes an entry that is on record part of the conversation. A compaction changes what the
-    /// earlier entries mean, so it rebuilds the messages from the store.
+    /// Makes an entry that is on record part of the conversation. A compaction and a rewind change
+    /// what the earlier entries mean, so they rebuild the messages from the store.
     async fn take_in(&mut self, entry: &Entry) -> Result<(), StoreError> {
         self.last_seq = entry.seq;
         self.last_entry = Some(entry.id);
-        if matches!(entry.body, EntryBody::Compaction { .. }) {
-            let all = self.store.entries(self.session, 0).await?;
-            self.rebuild(&all);
-        } else {
-            self.include(entry);
+        match &entry.body {
+            EntryBody::Compaction { .. } | EntryBody::Rewound { .. } => {
+                let mut all = self.entries().await?;
+                // Those after it are taken in by themselves.
+                all.retain(|known| known.seq <= entry.seq);
+                self.rebuild(&conversation(&all));
+            }
+            _ => {
+                self.note_prompt(entry);
+                self.include(entry);
+            }
         }
         Ok(())
+    }
+
+    fn note_prompt(&mut self, entry: &Entry) {
+        if is_prompt(entry) {
+            self.last_prompt = entry.seq;
+        }
     }
 
     /// Adds entries through `write`, which must put them after the place it is given; for appends
@@ -254,9 +280,11 @@ impl Transcript {
 
     /// From the last compaction on. Its summary becomes the first message, with the place of the
     /// first entry that stays whole.
-    fn rebuild(&mut self, entries: &[Entry]) {
+    fn rebuild(&mut self, entries: &[&Entry]) {
         self.messages.clear();
         self.origins.clear();
+        self.last_prompt = 0;
+        entries.iter().for_each(|entry| self.note_prompt(entry));
         let compaction = entries.iter().rev().find_map(|entry| match &entry.body {
             EntryBody::Compaction {
                 summary, keep_from, ..
@@ -295,7 +323,8 @@ impl Transcript {
             }
             EntryBody::ToolStarted { .. }
             | EntryBody::SideCall { .. }
-            | EntryBody::Compaction { .. } => {}
+            | EntryBody::Compaction { .. }
+            | EntryBody::Rewound { .. } => {}
         }
     }
 
@@ -320,7 +349,7 @@ impl Transcript {
     /// every call has its result.
     async fn answer_what_was_interrupted(
         &mut self,
-        entries: &[Entry],
+        entries: &[&Entry],
     ) -> Result<Recovered, StoreError> {
         let mut recovered = Recovered {
             todos: last_todos(entries),
@@ -401,6 +430,12 @@ impl Transcript {
     }
 }
 
+/// Something that the user typed; it begins a turn.
+pub(crate) fn is_prompt(entry: &Entry) -> bool {
+    let body = &entry.body;
+    matches!(body, EntryBody::User { synthetic, .. } if !synthetic)
+}
+
 /// A call in one line, for people.
 fn describe(call: &ToolUse) -> String {
     let input: String = call.input.get().chars().take(120).collect();
@@ -409,7 +444,7 @@ fn describe(call: &ToolUse) -> String {
 
 /// What each recorded result says it showed or wrote; the agent may edit those that have not
 /// changed.
-fn seen_files(entries: &[Entry]) -> Vec<SeenFile> {
+pub(crate) fn seen_files(entries: &[&Entry]) -> Vec<SeenFile> {
     let files = entries.iter().filter_map(|entry| match &entry.body {
         EntryBody::ToolResult { files, .. } => Some(files),
         _ => None,
@@ -419,7 +454,7 @@ fn seen_files(entries: &[Entry]) -> Vec<SeenFile> {
 
 /// The list of steps as the last TodoWrite left it. Taken from the call, not from its result: the
 /// latest one whose input can be read.
-fn last_todos(entries: &[Entry]) -> Vec<Todo> {
+pub(crate) fn last_todos(entries: &[&Entry]) -> Vec<Todo> {
     #[derive(serde::Deserialize)]
     struct Input {
         todos: Vec<Todo>,

@@ -439,3 +439,88 @@ fn a_resumed_agent_does_not_write_what_was_changed_since_it_had_read_it() {
         "one, but not the same\n"
     );
 }
+
+/// Two turns with an edit each; the second also runs a command.
+fn two_edits() -> Script {
+    let edit =
+        |old: &str, new: &str| json!({"file_path": "a.txt", "old_string": old, "new_string": new});
+    Script::of([
+        Turn::tool("Edit", &edit("one", "two")),
+        Turn::text("First."),
+        Turn::new()
+            .and_tool("Edit", &edit("two", "three"))
+            .and_tool("Bash", &json!({"command": "touch made"})),
+        Turn::text("Second."),
+        Turn::text("Third."),
+    ])
+}
+
+#[test]
+fn a_session_goes_back_in_one_process_and_on_in_another() {
+    let bench = Bench::new(two_edits());
+    let file = bench.file("a.txt", "one\n");
+    let text = || std::fs::read_to_string(&file).unwrap();
+    let allowed = ["--allowedTools", "Edit,Bash"];
+    let (lines, code) = bench.stream(&[&["-p", "first"], &allowed[..]].concat());
+    assert_eq!(code, Some(0), "{lines:?}");
+    let id = lines[0]["session_id"].as_str().unwrap().to_owned();
+    let checkpoints = bench.room.codespar_home().join("checkpoints").join(&id);
+    assert!(checkpoints.is_dir());
+    bench.run(&[&["-p", "second", "--resume", &id], &allowed[..]].concat());
+    assert_eq!(text(), "three\n");
+    let rewind = |args: &[&str]| {
+        let finished = bench.run(&[&["session", "rewind", &id], args].concat());
+        assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+        finished.stdout
+    };
+
+    let turns: Value = serde_json::from_str(&rewind(&["--json"])).unwrap();
+    assert_eq!(turns["turns"][1]["prompt"], "second");
+    assert_eq!(turns["turns"][1]["files"], json!([file]));
+    assert!(rewind(&[]).contains("second  a.txt"));
+    let preview = rewind(&["--to", "2", "--dry-run"]);
+    for line in [
+        "would change a.txt (+1 -1)\n",
+        "-three\n+two\n",
+        "not covered: touch made\n",
+        "3 messages would be no longer part of the conversation\n",
+    ] {
+        assert!(preview.contains(line), "{preview}");
+    }
+    assert_eq!(text(), "three\n");
+
+    let done = rewind(&["--to", "2"]);
+    assert_eq!(
+        done,
+        "restored a.txt\n3 messages are no longer part of the conversation\n"
+    );
+    assert_eq!(text(), "two\n");
+    let shown = bench.run(&["session", "show", &id]).stdout;
+    assert!(
+        shown.contains("First.") && !shown.contains("Second."),
+        "{shown}"
+    );
+    rewind(&["--undo"]);
+    assert_eq!(text(), "three\n");
+    rewind(&["--to", "2", "--conversation"]);
+    assert_eq!(text(), "three\n");
+    let finished = bench.run(&["-p", "again", "--resume", &id]);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    let request = bench.server.last_request().unwrap();
+    let asked: Vec<String> = request.messages().iter().map(Value::to_string).collect();
+    assert!(asked.iter().any(|message| message.contains("again")));
+    assert!(
+        !asked.iter().any(|message| message.contains("second")),
+        "{asked:?}"
+    );
+
+    let refused = bench.run(&["session", "rewind", &id, "--to", "9"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        refused.stderr.contains("there is no turn 9"),
+        "{}",
+        refused.stderr
+    );
+    bench.run(&["session", "rm", &id]);
+    assert!(!checkpoints.exists());
+}

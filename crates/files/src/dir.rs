@@ -83,12 +83,22 @@ impl Dir {
     /// On failure the directories made so far stay. One that another process makes at the same time
     /// is used and not listed.
     pub fn make_below(&self, relative: &Path) -> io::Result<(Self, Vec<Place>)> {
+        self.make_with(relative, Mode::from_raw_mode(0o777))
+    }
+
+    /// The same; only their owner may enter those that are made.
+    pub fn make_private_below(&self, relative: &Path) -> io::Result<Self> {
+        let (dir, _) = self.make_with(relative, Mode::from_raw_mode(0o700))?;
+        Ok(dir)
+    }
+
+    fn make_with(&self, relative: &Path, mode: Mode) -> io::Result<(Self, Vec<Place>)> {
         let mut dir = self.clone();
         let mut made = Vec::new();
         for name in names(relative)? {
             let next = match dir.child(name) {
                 Err(Errno::NOENT) => {
-                    match mkdirat(&*dir.0, name, Mode::from_raw_mode(0o777)) {
+                    match mkdirat(&*dir.0, name, mode) {
                         Ok(()) => made.push(Place::new(&dir, name)),
                         Err(Errno::EXIST) => {}
                         Err(error) => return Err(error.into()),
@@ -223,6 +233,22 @@ mod tests {
         for path in ["..", "a/../..", "/etc"] {
             assert!(dir.below(Path::new(path)).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn private_directories_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let dir = Dir::open(root.path()).unwrap();
+        dir.make_private_below(Path::new("x/y")).unwrap();
+        for name in ["x", "x/y"] {
+            let mode = fs::metadata(root.path().join(name)).unwrap().permissions();
+            assert_eq!(mode.mode() & 0o777, 0o700, "{name}");
+        }
+        symlink(outside.path(), root.path().join("away")).unwrap();
+        assert!(dir.make_private_below(Path::new("away/y")).is_err());
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{File, Metadata},
-    io::{self, Read as _},
+    io::{self, Read as _, Write as _},
 };
 
 use rustix::{
@@ -156,6 +156,29 @@ impl Place {
         Ok(RegularFile { file, metadata })
     }
 
+    /// Adds to the end of the regular file that is there, with one system call where the system
+    /// takes it whole. A missing file is made for its owner alone.
+    pub fn append(&self, content: &[u8]) -> Result<(), OpenError> {
+        match self.kind()? {
+            EntryKind::File | EntryKind::Nothing => {}
+            EntryKind::Directory => return Err(OpenError::Directory),
+            EntryKind::Symlink | EntryKind::Special => return Err(OpenError::NotRegular),
+        }
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::NOCTTY
+            | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o600);
+        let mut file = File::from(openat(&self.dir, &self.name, flags, mode)?);
+        if !file.metadata()?.is_file() {
+            return Err(OpenError::NotRegular);
+        }
+        Ok(file.write_all(content)?)
+    }
+
     /// The directory that is there.
     pub fn dir(&self) -> io::Result<Dir> {
         self.dir.below(self.name.as_ref())
@@ -197,4 +220,30 @@ fn is_proc(file: &File) -> io::Result<bool> {
 #[cfg(not(target_os = "linux"))]
 fn is_proc(_: &File) -> io::Result<bool> {
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt as _, symlink},
+    };
+
+    use crate::place;
+
+    #[test]
+    fn an_append_makes_a_private_file_and_follows_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let log = place(&root.join("log")).unwrap();
+        log.append(b"one").unwrap();
+        log.append(b"two").unwrap();
+        assert_eq!(fs::read(root.join("log")).unwrap(), b"onetwo");
+        let mode = fs::metadata(root.join("log")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        symlink("log", root.join("link")).unwrap();
+        let link = place(&root.join("link")).unwrap().append(b"three");
+        assert_eq!(link.unwrap_err().to_string(), "it is not a regular file");
+        assert_eq!(fs::read(root.join("log")).unwrap(), b"onetwo");
+    }
 }

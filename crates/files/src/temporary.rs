@@ -34,10 +34,19 @@ impl Temporary {
     /// A new file beside `place`, with this content and the mode of any new file. The open file
     /// comes with it, for setting another mode before it is moved.
     pub fn beside(place: &Place, content: &[u8]) -> io::Result<(Self, File)> {
+        // The process's umask narrows it.
+        Self::with_mode(place, content, Mode::from_raw_mode(0o666))
+    }
+
+    /// The same for its owner alone.
+    pub fn private_beside(place: &Place, content: &[u8]) -> io::Result<Self> {
+        let (temporary, _) = Self::with_mode(place, content, Mode::from_raw_mode(0o600))?;
+        Ok(temporary)
+    }
+
+    fn with_mode(place: &Place, content: &[u8], mode: Mode) -> io::Result<(Self, File)> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // The process's umask narrows it.
-        let mode = Mode::from_raw_mode(0o666);
         let (name, fd) = free_name(place, |name| openat(&name.dir, &name.name, flags, mode))?;
         let temporary = Self(Some(name));
         let mut file = File::from(fd);

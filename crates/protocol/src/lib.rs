@@ -60,6 +60,6 @@ pub use task_spec::{
     TeammateSpec,
 };
 pub use todo::{Todo, TodoStatus};
-pub use transcript::{Entry, EntryBody, SeenFile, SeenLines, SessionMode};
+pub use transcript::{Entry, EntryBody, SeenFile, SeenLines, SessionMode, conversation};
 pub use usage::Usage;
 pub use workflow::{StepWork, Workflow, WorkflowSpec, WorkflowStep};

@@ -90,6 +90,37 @@ pub enum EntryBody {
         /// The model that wrote it.
         model: String,
     },
+    /// The user went back: the conversation goes on from the entry at `to` as it was then, and
+    /// what was said since is not part of it. Undoing that is another such entry, which leads to
+    /// where the first one left.
+    Rewound {
+        /// 0 for an empty conversation. The entry before this one where only files were restored.
+        to: u64,
+        /// The place of the rewind that this one undoes; 0 for one that a crash kept off the record
+        /// after it had restored files.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        undoes: Option<u64>,
+    },
+}
+
+/// The entries that make up the conversation, in their order: those that no rewind took out.
+/// `entries` is a transcript from its first entry on.
+pub fn conversation(entries: &[Entry]) -> Vec<&Entry> {
+    let mut live = Vec::with_capacity(entries.len());
+    let mut left = entries;
+    while let Some((last, before)) = left.split_last() {
+        left = match last.body {
+            EntryBody::Rewound { to, .. } => {
+                &before[..before.partition_point(|entry| entry.seq <= to)]
+            }
+            _ => {
+                live.push(last);
+                before
+            }
+        };
+    }
+    live.reverse();
+    live
 }
 
 /// A file as an agent saw it.
@@ -116,6 +147,50 @@ pub struct SeenLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Entries that say `-`, or lead back to a place.
+    fn transcript(rewinds: &[Option<u64>]) -> Vec<Entry> {
+        let entry = |(index, to): (usize, &Option<u64>)| Entry {
+            id: EntryId::new(),
+            seq: index as u64 + 1,
+            at: Timestamp::UNIX_EPOCH,
+            body: match *to {
+                None => EntryBody::User {
+                    message: Message::user("-"),
+                    synthetic: false,
+                },
+                Some(to) => EntryBody::Rewound { to, undoes: None },
+            },
+        };
+        rewinds.iter().enumerate().map(entry).collect()
+    }
+
+    fn places(rewinds: &[Option<u64>]) -> Vec<u64> {
+        let entries = transcript(rewinds);
+        conversation(&entries)
+            .iter()
+            .map(|entry| entry.seq)
+            .collect()
+    }
+
+    #[test]
+    fn a_conversation_is_what_no_rewind_took_out() {
+        let said = None;
+        assert_eq!(places(&[]), [0; 0]);
+        assert_eq!(places(&[said, said]), [1, 2]);
+        assert_eq!(places(&[said, said, said, Some(1)]), [1]);
+        assert_eq!(places(&[said, said, Some(1), said]), [1, 4]);
+        assert_eq!(places(&[said, said, Some(0)]), [0; 0]);
+        // Undone, and undone again.
+        assert_eq!(places(&[said, said, Some(1), said, Some(2)]), [1, 2]);
+        assert_eq!(
+            places(&[said, said, Some(1), said, Some(2), Some(4)]),
+            [1, 4]
+        );
+        // Twice back, and one that leads to itself or further on, which nobody writes.
+        assert_eq!(places(&[said, said, said, Some(2), said, Some(1)]), [1]);
+        assert_eq!(places(&[said, Some(2), said, Some(9)]), [1, 3]);
+    }
 
     #[test]
     fn an_assistant_entry_keeps_the_text_of_its_tool_input() {

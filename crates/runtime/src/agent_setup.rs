@@ -17,7 +17,9 @@ use codespar_agent::{
 use codespar_policy::{Lifetime, RepositoryScope, RuleSet, SandboxState, Scope, SharedMode};
 use codespar_protocol::{SessionId, TaskId};
 use codespar_tasks::QuestionSource;
-use codespar_tools::{Context, ContextParts, Hidden, Registry};
+use codespar_tools::{
+    ChangeAuthor, CheckpointStore, Checkpoints, Context, ContextParts, Hidden, Registry,
+};
 use parking_lot::RwLock;
 
 use crate::{Project, RuntimeError, Session, session_dirs::SessionDirs};
@@ -157,9 +159,28 @@ impl Project {
             hidden,
             redactor: self.redactor.clone(),
         });
+        let own = [context.temp_dir(), context.output_dir()].map(Path::to_path_buf);
+        let context = match self.checkpoints(setup, &own) {
+            Some(checkpoints) => context.with_checkpoints(checkpoints),
+            None => context,
+        };
         context.set_todos(session.recovered.todos.clone());
         context.ledger().restore(&session.recovered.files);
         context
+    }
+
+    /// The files of one tree of agents are kept together, so that the user can go back through what
+    /// all of them did. A tree that is thrown away needs no going back, nor do directories of the
+    /// session itself.
+    fn checkpoints(&self, setup: &AgentSetup, own: &[PathBuf]) -> Option<Checkpoints> {
+        let author = match setup.task {
+            None => ChangeAuthor::Main,
+            Some(_) => ChangeAuthor::Subagent,
+        };
+        let store = CheckpointStore::new(self.dir.state(), setup.tree);
+        let left_out = [own, &setup.free_dirs].concat();
+        (setup.lifetime == Lifetime::Kept)
+            .then(|| Checkpoints::new(store, author).leave_out(left_out))
     }
 
     /// What the system prompt is made of. Instruction files are read by the agent itself, below

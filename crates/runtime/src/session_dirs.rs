@@ -1,14 +1,16 @@
 //! Where a session is: its directories, and finding it by its id.
 //!
 //! ```text
-//! <state>/tmp/<session>/       TMPDIR of commands, removed at the end
-//! <state>/outputs/<session>/   long results, kept for the conversation that names them
+//! <state>/tmp/<session>/           TMPDIR of commands, removed at the end
+//! <state>/outputs/<session>/       long results, kept for the conversation that names them
+//! <state>/checkpoints/<session>/   files before tools changed them; made with the first change
 //! ```
 
 use std::path::{Path, PathBuf};
 
 use codespar_protocol::SessionId;
 use codespar_store::{SessionFilter, Store};
+use codespar_tools::CheckpointStore;
 
 use crate::RuntimeError;
 
@@ -18,6 +20,8 @@ pub struct SessionDirs {
     pub temp: PathBuf,
     /// Outputs too long for the conversation.
     pub output: PathBuf,
+    /// What files were before tools changed them.
+    pub checkpoints: PathBuf,
 }
 
 impl SessionDirs {
@@ -27,6 +31,7 @@ impl SessionDirs {
         Self {
             temp: state.join("tmp").join(&id),
             output: state.join("outputs").join(&id),
+            checkpoints: CheckpointStore::dir_of(state, session),
         }
     }
 

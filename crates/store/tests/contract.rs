@@ -127,6 +127,10 @@ async fn entries_get_places_ids_and_times_and_read_back_whole(store: &dyn Store)
             cost: nanos(1),
             model: "small".to_owned(),
         },
+        EntryBody::Rewound {
+            to: 1,
+            undoes: Some(0),
+        },
     ];
     let first = store.append(id, 0, bodies[..1].to_vec()).await.unwrap();
     let rest = store.append(id, 1, bodies[1..].to_vec()).await.unwrap();
@@ -134,18 +138,18 @@ async fn entries_get_places_ids_and_times_and_read_back_whole(store: &dyn Store)
 
     assert_eq!(
         all.iter().map(|entry| entry.seq).collect::<Vec<_>>(),
-        [1, 2, 3, 4, 5, 6]
+        [1, 2, 3, 4, 5, 6, 7]
     );
     let said: Vec<EntryBody> = all.iter().map(|entry| entry.body.clone()).collect();
     assert_eq!(said, bodies);
     assert_eq!(store.entries(id, 0).await.unwrap(), all);
     assert_eq!(store.entries(id, 1).await.unwrap(), all);
     let session = store.session(id).await.unwrap();
-    assert_eq!(session.last_seq, 6);
+    assert_eq!(session.last_seq, 7);
     // That of the prompt, unless what came after it came in another second.
     assert!(session.updated_at >= all[0].at);
-    assert!(session.updated_at > all[5].at - 1.second());
-    assert!(session.updated_at <= all[5].at);
+    assert!(session.updated_at > all[6].at - 1.second());
+    assert!(session.updated_at <= all[6].at);
 }
 
 async fn entries_can_be_read_from_a_place_on(store: &dyn Store) {

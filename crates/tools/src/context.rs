@@ -14,7 +14,7 @@ use codespar_protocol::Todo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{FileLedger, Skills, bash::CwdNote, sandbox::Sandbox};
+use crate::{Checkpoints, FileLedger, Skills, bash::CwdNote, sandbox::Sandbox, write::FileRecords};
 
 /// Answers a question about a fetched page; the agent gives its model for it.
 #[async_trait]
@@ -216,6 +216,7 @@ pub struct Context {
     cwd_note: Mutex<Option<CwdNote>>,
     todos: Mutex<Vec<Todo>>,
     ledger: FileLedger,
+    checkpoints: Option<Arc<Checkpoints>>,
 }
 
 impl Context {
@@ -227,7 +228,15 @@ impl Context {
             cwd_note: Mutex::default(),
             todos: Mutex::default(),
             ledger: FileLedger::default(),
+            checkpoints: None,
         }
+    }
+
+    /// What files are before its tools change them is kept here.
+    #[must_use]
+    pub fn with_checkpoints(mut self, checkpoints: Checkpoints) -> Self {
+        self.checkpoints = Some(Arc::new(checkpoints));
+        self
     }
 
     /// The project root.
@@ -312,5 +321,17 @@ impl Context {
     /// Which files were read, and as what.
     pub fn ledger(&self) -> &FileLedger {
         &self.ledger
+    }
+
+    /// `None` where files need not be restored: in trees that are thrown away.
+    pub fn checkpoints(&self) -> Option<&Checkpoints> {
+        self.checkpoints.as_deref()
+    }
+
+    pub(crate) fn file_records(&self) -> FileRecords {
+        FileRecords {
+            ledger: self.ledger.clone(),
+            checkpoints: self.checkpoints.clone(),
+        }
     }
 }

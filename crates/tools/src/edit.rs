@@ -2,7 +2,7 @@
 //!
 //! An edit is safe against three mistakes. The file must not have changed since it was read; one
 //! that was not read is edited only where the old text is in it exactly once, or in lines that were
-//! shown ([`FileLedger`]). The old text must be found in exactly one place, or everywhere on request
+//! shown ([`crate::FileLedger`]). The old text must be found in exactly one place, or everywhere on request
 //! (`matching`). And where the file was shown with its secrets redacted, marks in the edit are
 //! turned back into the secrets they stand for, or the edit is refused.
 //!
@@ -26,12 +26,11 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    Call, Context, Effect, FileLedger, Intent, LedgerProblem, Tool, ToolError, ToolOutput,
-    blocking, input,
+    Call, Context, Effect, Intent, LedgerProblem, Tool, ToolError, ToolOutput, blocking, input,
     ledger::HASHED_BYTES,
     matching::{MatchFailure, Replaced, Rung},
     paths,
-    write::Target,
+    write::{FileRecords, Target},
 };
 use multi::MultiInput;
 use notebook::NotebookInput;
@@ -207,9 +206,9 @@ impl Tool for Edit {
         let edit = async {
             let (_, request) = Request::read(&call.input)?;
             let path = call.path()?;
-            let (cwd, ledger) = (context.cwd(), context.ledger().clone());
+            let (cwd, records) = (context.cwd(), context.file_records());
             let redactor = context.redactor().clone();
-            let edit = move || edit(&path, &cwd, &request, &ledger, &redactor);
+            let edit = move || edit(&path, &cwd, &request, &records, &redactor);
             blocking::change(call.cancel, edit).await
         };
         edit.await.map_or_else(ToolOutput::from, ToolOutput::text)
@@ -223,9 +222,10 @@ fn edit(
     path: &Path,
     cwd: &Path,
     request: &Request,
-    ledger: &FileLedger,
+    records: &FileRecords,
     redactor: &Redactor,
 ) -> Result<String, ToolError> {
+    let ledger = &records.ledger;
     let name = paths::shown(path, cwd);
     let target = Target::find(path, &name)?;
     let Some(before) = &target.before else {
@@ -234,7 +234,7 @@ fn edit(
         }
         let change = request.applied(&name, "", redactor);
         let change = change.map_err(|reason| not_edited(&name, &reason))?;
-        target.save(path, change.text.as_bytes(), ledger)?;
+        target.save(path, change.text.as_bytes(), records)?;
         return Ok(format!(
             "Created {name} ({} lines)",
             change.text.lines().count()
@@ -269,7 +269,7 @@ fn edit(
     if change.text == original {
         return Err(not_edited(&name, &MatchFailure::NoChange));
     }
-    target.save(path, change.text.as_bytes(), ledger)?;
+    target.save(path, change.text.as_bytes(), records)?;
     if is_unread {
         // It has seen its own change and nothing else, which is too little to write it whole.
         ledger.forget(path);

@@ -199,6 +199,13 @@ impl FileLedger {
         }
     }
 
+    /// Forgets everything and remembers this: the conversation went back to an earlier message, and
+    /// whoever goes on has not seen what was shown since.
+    pub fn replace(&self, files: &[SeenFile]) {
+        *self.0.lock() = Records::default();
+        self.restore(files);
+    }
+
     /// Checks that the file, now with this content, is as it was seen. A file that was only
     /// touched is.
     pub fn check(

@@ -16,6 +16,7 @@ mod background;
 mod bash;
 mod blocking;
 mod bound;
+mod checkpoints;
 mod context;
 mod edit;
 pub mod egress;
@@ -47,6 +48,11 @@ mod write;
 pub use background::{BackgroundCommand, BackgroundCommands, StartedCommand};
 pub use bash::{Bash, shell_launch};
 pub use bound::{RESULT_LIMIT, bound};
+pub use checkpoints::{
+    ChangeAuthor, ChangeCause, ChangeRecord, CheckpointError, CheckpointStore, Checkpoints,
+    FileConflict, FileState, OnConflict, PlannedRestore, Restore, RestoreOutcome, RestoreStep,
+    RestoreVerdict,
+};
 pub use context::{Context, ContextParts, Hidden, PageReader};
 pub use environment::child_environment;
 pub use ledger::{FileLedger, LedgerProblem};

@@ -50,6 +50,12 @@ impl Bench {
         }
     }
 
+    /// The same project with another context.
+    pub(crate) fn map_context(mut self, map: impl FnOnce(Context) -> Context) -> Self {
+        self.context = map(self.context);
+        self
+    }
+
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }

@@ -17,8 +17,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Call, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, atomic, blocking,
-    input, ledger::HASHED_BYTES, paths,
+    Call, Checkpoints, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, atomic,
+    blocking,
+    checkpoints::{Upcoming, missing_dirs},
+    input,
+    ledger::HASHED_BYTES,
+    paths,
 };
 
 pub(crate) struct Write;
@@ -62,9 +66,9 @@ impl Tool for Write {
         let write = async {
             let Input { content, .. } = input::parse(&call.input)?;
             let path = call.path()?;
-            let (cwd, ledger) = (context.cwd(), context.ledger().clone());
+            let (cwd, records) = (context.cwd(), context.file_records());
             let redactor = context.redactor().clone();
-            let write = move || write(&path, &cwd, &content, &ledger, &redactor);
+            let write = move || write(&path, &cwd, &content, &records, &redactor);
             blocking::change(call.cancel, write).await
         };
         write.await.map_or_else(ToolOutput::from, ToolOutput::text)
@@ -75,13 +79,15 @@ fn write(
     path: &Path,
     cwd: &Path,
     content: &str,
-    ledger: &FileLedger,
+    records: &FileRecords,
     redactor: &Redactor,
 ) -> Result<String, ToolError> {
     let name = paths::shown(path, cwd);
     let target = Target::find(path, &name)?;
     if let Some(before) = &target.before {
-        let problem = ledger.check(path, &before.metadata, &before.content);
+        let problem = records
+            .ledger
+            .check(path, &before.metadata, &before.content);
         problem.map_err(|problem| ToolError(format!("{name} is not written: {problem}")))?;
         let old = String::from_utf8_lossy(&before.content);
         if let Some(mark) = redactor.added_mark(&old, content) {
@@ -91,7 +97,7 @@ fn write(
             )));
         }
     }
-    target.save(path, content.as_bytes(), ledger)?;
+    target.save(path, content.as_bytes(), records)?;
     let lines = content.lines().count();
     Ok(match target.before {
         None => format!("Created {name} ({lines} lines)"),
@@ -162,24 +168,48 @@ impl Target {
         })
     }
 
-    /// Writes the file and remembers it as seen. Missing directories are made. The directories are
-    /// made one by one without following links, and stay if the file then cannot be written.
+    /// Keeps what is there, writes the file and remembers it as seen. Missing directories are made,
+    /// one by one without following links, and stay if the file then cannot be written.
     pub(crate) fn save(
         &self,
         path: &Path,
         content: &[u8],
-        ledger: &FileLedger,
+        records: &FileRecords,
     ) -> Result<(), ToolError> {
-        let place = match &self.place {
-            Some(place) => place.clone(),
-            None => codespar_files::make_place(path)
-                .map_err(|error| ToolError(format!("cannot write {}: {error}", path.display())))?,
+        let failed = |error: &dyn std::fmt::Display| {
+            ToolError(format!("cannot write {}: {error}", path.display()))
         };
         let before = self.before.as_ref().map(|before| &before.metadata);
+        atomic::check(path, before)?;
+        let mut new_dirs = 0;
+        let place = match &self.place {
+            Some(place) => place.clone(),
+            None => {
+                new_dirs = missing_dirs(path);
+                codespar_files::make_place(path).map_err(|error| failed(&error))?
+            }
+        };
+        if let Some(checkpoints) = &records.checkpoints {
+            let upcoming = Upcoming {
+                path,
+                before: self.before.as_ref(),
+                after: content,
+                new_dirs,
+            };
+            let captured = checkpoints.capture(&upcoming);
+            captured.map_err(|error| failed(&error))?;
+        }
         let metadata = atomic::write(&place, path, content, before)?;
-        ledger.record(path, &metadata, content);
+        records.ledger.record(path, &metadata, content);
         Ok(())
     }
+}
+
+/// What is told of every file that a tool writes. Clones share it.
+#[derive(Clone)]
+pub(crate) struct FileRecords {
+    pub(crate) ledger: FileLedger,
+    pub(crate) checkpoints: Option<Arc<Checkpoints>>,
 }
 
 #[cfg(test)]

@@ -16,7 +16,10 @@ use codespar_policy::{
 use codespar_protocol::{Event, Message, RunResult, SessionId, SessionMode};
 use codespar_store::{NewSession, SqliteStore, Store};
 use codespar_testkit::{Script, ScriptedModel};
-use codespar_tools::{Context, ContextParts, Registry, Skills, sandbox::Sandbox, standard_tools};
+use codespar_tools::{
+    ChangeAuthor, CheckpointStore, Checkpoints, Context, ContextParts, Registry, Skills,
+    sandbox::Sandbox, standard_tools,
+};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -77,7 +80,7 @@ impl Bench {
         config.api_key = Some("key".into());
         let http = HttpClient::new(HttpOptions::default());
         let base = self.root.parent().unwrap().to_path_buf();
-        let context = Arc::new(Context::new(ContextParts {
+        let context = Context::new(ContextParts {
             root: self.root.clone(),
             cwd: self.root.clone(),
             extra_dirs: Vec::new(),
@@ -89,7 +92,9 @@ impl Bench {
             page_reader: None,
             hidden: codespar_tools::Hidden::default(),
             redactor: std::sync::Arc::new(codespar_policy::Redactor::by_shape()),
-        }));
+        });
+        let checkpoints = Checkpoints::new(self.checkpoints(), ChangeAuthor::Main);
+        let context = Arc::new(context.with_checkpoints(checkpoints));
         context.set_todos(recovered.todos.clone());
         context.ledger().restore(&recovered.files);
         self.context = Some(context.clone());
@@ -140,6 +145,12 @@ impl Bench {
             gate: None,
         };
         (Agent::new(parts, transcript), recovered)
+    }
+
+    /// Where the session keeps what files were.
+    pub(crate) fn checkpoints(&self) -> CheckpointStore {
+        let base = self.root.parent().unwrap();
+        CheckpointStore::new(&base.join("state"), self.session)
     }
 
     /// One run of a fresh agent on the session.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! sessions, tasks            in the database, by their last use
-//! outputs, tmp, scratchpads  of sessions that are gone
+//! outputs, tmp, scratchpads,
+//! checkpoints                of sessions that are gone
 //! tmp, dev/runs              of tasks that are over, or that a kill left behind
 //! dev/index, before, deps,
 //! clones                     not written to for as long; made again when needed
@@ -107,7 +108,7 @@ async fn collect(
     bytes += remove_outputs(&project_dir.state().join("task-output"), &tasks);
     // Listed before the sessions are: a directory of a session that begins now is not taken for
     // one whose session is gone.
-    let dirs: Vec<PathBuf> = ["outputs", "tmp", "scratchpads"]
+    let dirs: Vec<PathBuf> = ["outputs", "tmp", "scratchpads", "checkpoints"]
         .iter()
         .flat_map(|name| entries(&project_dir.state().join(name)))
         .collect();

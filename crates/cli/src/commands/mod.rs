@@ -19,6 +19,7 @@ mod pr_checkout;
 mod pull_words;
 pub(crate) mod review;
 pub(crate) mod session;
+mod session_rewind;
 pub(crate) mod task;
 mod task_questions;
 mod task_runner;

@@ -1,19 +1,20 @@
 //! `codespar session`.
 //!
 //! Reads the database directly: sessions of all projects are shown, whichever directory it is. The
-//! only change is `rm`, which refuses a session that a process has open.
+//! only changes are `rm` and `rewind`, which refuse a session that a process has open.
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use codespar_protocol::{ContentBlock, Entry, EntryBody, Message};
+use codespar_protocol::{ContentBlock, Entry, EntryBody, Message, conversation};
 use codespar_store::{SessionFilter, SessionRecord};
 use serde_json::json;
 
+use super::session_rewind::{RewindArgs, rewind};
 use crate::{error::CommandError, style};
 use codespar_runtime::{ProjectDir, SessionDirs, find_session};
 
-/// List, show, export or remove sessions.
+/// List, show, export, rewind or remove sessions.
 ///
 /// Example: codespar session show 0190a5c2
 #[derive(Args)]
@@ -41,7 +42,8 @@ enum Verb {
     Show {
         /// The id of the session, or a unique prefix of it.
         id: String,
-        /// Print JSON: `session` with the fields of `session list`, and `entries`, the transcript.
+        /// Print JSON: `session` with the fields of `session list`, and `entries`, the transcript
+        /// with what a rewind took out.
         #[arg(long)]
         json: bool,
     },
@@ -49,11 +51,12 @@ enum Verb {
     Export {
         /// The id of the session, or a unique prefix of it.
         id: String,
-        /// As JSON lines (everything, exactly), or as markdown to read.
+        /// As JSON lines (everything, exactly, also what a rewind took out), or as markdown to read.
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
     },
-    /// Remove sessions and their outputs.
+    Rewind(RewindArgs),
+    /// Remove sessions, their outputs and checkpoints.
     Rm {
         /// The ids of the sessions, or unique prefixes of them.
         #[arg(required = true)]
@@ -108,12 +111,13 @@ pub(crate) async fn run(
                 ExportFormat::Markdown => super::print(format_args!("{}", markdown(&entries)))?,
             }
         }
+        Verb::Rewind(args) => rewind(&args, &store, project_dir).await?,
         Verb::Rm { ids } => {
             for text in ids {
                 let id = find_session(&*store, &text).await?;
                 store.remove_session(id).await?;
                 let dirs = SessionDirs::of(project_dir.state(), id);
-                for dir in [dirs.temp, dirs.output] {
+                for dir in [dirs.temp, dirs.output, dirs.checkpoints] {
                     if let Err(error) = std::fs::remove_dir_all(&dir)
                         && error.kind() != std::io::ErrorKind::NotFound
                     {
@@ -197,7 +201,7 @@ pub(crate) async fn as_markdown(
 
 fn markdown(entries: &[Entry]) -> String {
     let mut text = String::new();
-    for entry in entries {
+    for entry in conversation(entries) {
         match &entry.body {
             EntryBody::User {
                 synthetic: true,
@@ -229,7 +233,9 @@ fn markdown(entries: &[Entry]) -> String {
             EntryBody::SideCall { purpose, model, .. } => {
                 text.push_str(&format!("> {model} was asked to {purpose}\n\n"));
             }
-            EntryBody::ToolResult { .. } | EntryBody::ToolStarted { .. } => {}
+            EntryBody::ToolResult { .. }
+            | EntryBody::ToolStarted { .. }
+            | EntryBody::Rewound { .. } => {}
         }
     }
     text

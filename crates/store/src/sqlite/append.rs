@@ -128,9 +128,10 @@ fn call_in(body: &EntryBody) -> Option<(&str, &Usage, Cost)> {
         | EntryBody::Compaction {
             model, usage, cost, ..
         } => Some((model, usage, *cost)),
-        EntryBody::User { .. } | EntryBody::ToolStarted { .. } | EntryBody::ToolResult { .. } => {
-            None
-        }
+        EntryBody::User { .. }
+        | EntryBody::ToolStarted { .. }
+        | EntryBody::ToolResult { .. }
+        | EntryBody::Rewound { .. } => None,
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::fmt::Write as _;
 
-use codespar_protocol::{AgentSpec, Entry, EntryBody, escape_xml};
+use codespar_protocol::{AgentSpec, Entry, EntryBody, conversation, escape_xml};
 use codespar_store::{SessionFilter, SessionRecord, Store, StoreError, TaskStore};
 
 use crate::agent_sessions;
@@ -47,7 +47,7 @@ pub(super) async fn of(
     });
     for session in people.take(SESSIONS) {
         let entries = sessions.entries(session.id, 0).await?;
-        let part = part(&session, &entries);
+        let part = part(&session, &conversation(&entries));
         if digest.len() + part.len() + CUT.len() > MAX_BYTES {
             digest.push_str(CUT);
             break;
@@ -61,7 +61,7 @@ pub(super) async fn of(
 }
 
 /// `escape_xml` keeps text of a session from ending the tag around the digest.
-fn part(session: &SessionRecord, entries: &[Entry]) -> String {
+fn part(session: &SessionRecord, entries: &[&Entry]) -> String {
     let first = entries.iter().find_map(|entry| match &entry.body {
         EntryBody::User {
             message,

@@ -14,7 +14,7 @@ use codespar_protocol::Todo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{FileLedger, Skills, bash::CwdNote, sandbox::Sandbox};
+use crate::{FileLedger, OutputWatch, Skills, bash::CwdNote, sandbox::Sandbox};
 
 /// Answers a question about a fetched page; the agent gives its model for it.
 #[async_trait]
@@ -216,6 +216,7 @@ pub struct Context {
     cwd_note: Mutex<Option<CwdNote>>,
     todos: Mutex<Vec<Todo>>,
     ledger: FileLedger,
+    output_watch: Mutex<Option<OutputWatch>>,
 }
 
 impl Context {
@@ -227,6 +228,7 @@ impl Context {
             cwd_note: Mutex::default(),
             todos: Mutex::default(),
             ledger: FileLedger::default(),
+            output_watch: Mutex::default(),
         }
     }
 
@@ -307,6 +309,16 @@ impl Context {
     /// Replaces the list of steps.
     pub fn set_todos(&self, todos: Vec<Todo>) {
         *self.todos.lock() = todos;
+    }
+
+    /// Who sees the output of commands while they run.
+    pub(crate) fn output_watch(&self) -> Option<OutputWatch> {
+        self.output_watch.lock().clone()
+    }
+
+    /// From the next command on. Without a watch, output is seen at the end of a command alone.
+    pub fn watch_output(&self, watch: OutputWatch) {
+        *self.output_watch.lock() = Some(watch);
     }
 
     /// Which files were read, and as what.

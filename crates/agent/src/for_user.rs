@@ -13,7 +13,7 @@ use codespar_tools::sandbox::Approval;
 use serde_json::{json, value::to_raw_value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentError, permit::Permitted, stop::Stop};
+use crate::{Agent, AgentError, permit::Permitted, stop::Stop, user_answer::UserChanges};
 
 /// Why a call of the user was not made.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +96,7 @@ impl Agent {
             access: intent.access,
             approval: Approval::Person,
             summary: intent.summary,
+            changes: UserChanges::default(),
         };
         let ran = self.start(permitted, &stop).await;
         let content = self.redacted(ran.output.content);

@@ -127,7 +127,7 @@ impl Agent {
             };
             let question = self.question(&asked, complaint.as_deref());
             self.emit(Event::PermissionAsked {
-                question: question.clone(),
+                question: Box::new(question.clone()),
             });
             let answer = tokio::select! {
                 answer = self.parts.approver.ask(&key, question) => answer,

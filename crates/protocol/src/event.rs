@@ -91,7 +91,7 @@ pub enum Event {
     /// A person is being asked.
     PermissionAsked {
         /// What about.
-        question: PermissionRequest,
+        question: Box<PermissionRequest>,
     },
     /// A call was not allowed.
     PermissionDenied(PermissionDenial),

@@ -12,6 +12,8 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const FRAME: Duration = Duration::from_millis(100);
 /// Running calls that are shown, the newest.
 const SHOWN_CALLS: usize = 6;
+/// Lines of output that are shown below a running call.
+const OUTPUT_LINES: usize = 3;
 
 /// Whether things may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,6 +42,8 @@ struct RunningCall {
     tool: String,
     summary: String,
     since: Instant,
+    /// The last lines of its output.
+    output: Vec<String>,
 }
 
 /// A turn under way.
@@ -104,7 +108,16 @@ impl Activity {
             tool,
             summary,
             since: now,
+            output: Vec::new(),
         });
+    }
+
+    /// The newest last.
+    pub(crate) fn call_wrote(&mut self, id: &ToolUseId, mut lines: Vec<String>) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
+            let over = lines.len().saturating_sub(OUTPUT_LINES);
+            call.output = lines.split_off(over);
+        }
     }
 
     pub(crate) fn call_ended(&mut self, id: &ToolUseId) {
@@ -140,7 +153,10 @@ impl Activity {
         let hidden = self.calls.len().saturating_sub(SHOWN_CALLS);
         let mut lines: Vec<Line<'static>> = self.calls[hidden..]
             .iter()
-            .map(|call| call_line(call, frame, now, columns, theme))
+            .flat_map(|call| {
+                let line = call_line(call, frame, now, columns, theme);
+                std::iter::once(line).chain(output_lines(call, columns, theme))
+            })
             .collect();
         if hidden > 0 {
             let text = format!("  +{hidden} more calls");
@@ -211,6 +227,18 @@ fn call_line(
         Span::raw(format!(" {summary}")),
         Span::styled(elapsed, theme.faint()),
     ])
+}
+
+fn output_lines(
+    call: &RunningCall,
+    columns: usize,
+    theme: Theme,
+) -> impl Iterator<Item = Line<'static>> {
+    let line = move |text: &String| {
+        let text = width::shortened(text, columns.saturating_sub(4));
+        Line::styled(format!("  │ {text}"), theme.faint())
+    };
+    call.output.iter().map(line)
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub(crate) mod tasks;
 use std::{io::IsTerminal, process::ExitCode, sync::Arc, time::Duration};
 
 use codespar_agent::Agent;
-use codespar_protocol::{Answer, Cost, Message, QuestionRequest, SessionMode, Usage};
+use codespar_protocol::{Answer, Cost, Message, SessionMode, Usage};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -266,10 +266,8 @@ impl Conversation {
     async fn put(&mut self, mut pending: PendingQuestion, cancel: &CancellationToken) {
         match self.hear(&mut pending).await {
             Heard::Answer(answer) => {
-                if let (Answer::Always, QuestionRequest::Permission(asked)) =
-                    (&answer, &pending.request)
-                {
-                    let kept = session_parts::keep_rules(&self.project, asked);
+                if let Some(rules) = pending.request.rules_to_keep(&answer) {
+                    let kept = session_parts::keep_rules(&self.project, rules);
                     self.screen.say(&kept);
                 }
                 pending.give(answer);

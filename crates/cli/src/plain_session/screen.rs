@@ -238,6 +238,7 @@ impl Screen {
             | Event::ThinkingDelta { .. }
             | Event::Assistant { .. }
             | Event::ToolFinished { .. }
+            | Event::CommandOutput { .. }
             | Event::PermissionAsked { .. }
             | Event::TaskProgress { .. }
             | Event::Finished(_) => {}

@@ -111,6 +111,7 @@ impl TerminalSession {
         };
         self.mode = session.mode;
         let mut agent = project.main_agent(session, surface, AtEnd::Return)?;
+        agent.report_command_output();
         if let Some(model) = &self.choice {
             let choice = project.provider.choice_for(Some(model), &project.settings);
             agent.set_choice(choice);

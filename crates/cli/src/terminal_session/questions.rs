@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codespar_protocol::{Answer, QuestionRequest};
+use codespar_protocol::Answer;
 use codespar_runtime::Project;
 use codespar_tui::{QuestionReply, Tui};
 use parking_lot::Mutex;
@@ -57,16 +57,15 @@ async fn answer(mut pending: PendingQuestion, tui: &Tui, project: &Project, turn
     };
     match reply {
         QuestionReply::Answer(answer) => {
-            if let (Answer::Always, QuestionRequest::Permission(asked)) =
-                (&answer, &pending.request)
-            {
-                let kept = session_parts::keep_rules(project, asked);
+            if let Some(rules) = pending.request.rules_to_keep(&answer) {
+                let kept = session_parts::keep_rules(project, rules);
                 tui.output(diverted::lines(&kept));
             }
             pending.give(answer);
         }
         // The rules hold in this process, and are not written down.
         QuestionReply::ForSession => pending.give(Answer::Always),
+        QuestionReply::ForSessionBy(rules) => pending.give(Answer::AlwaysBy { rules }),
         QuestionReply::Interrupted => {
             turns.stop();
             pending.give(Answer::No {

@@ -8,6 +8,7 @@ use codespar_model::{
 use codespar_policy::{Redactor, RuleSet, Scope, SharedMode};
 use codespar_protocol::{
     ContentBlock, Entry, EntryBody, Event, Message, NoticeLevel, RunResult, SessionId, StopReason,
+    ToolUseId,
 };
 use codespar_tools::{Context, Registry, Tool};
 use futures::future::BoxFuture;
@@ -460,6 +461,20 @@ impl Agent {
 
     pub(crate) fn emit(&self, event: Event) {
         (self.parts.sink)(event);
+    }
+
+    /// Tells of the output of commands while they run, from the next one on. For a surface that
+    /// shows it: elsewhere it would be sent for nothing.
+    pub fn report_command_output(&self) {
+        let (sink, redactor) = (self.parts.sink.clone(), self.parts.redactor.clone());
+        let watch = move |id: &ToolUseId, lines: Vec<String>| {
+            let redact = |line: String| redactor.redact(&line).into_owned();
+            sink(Event::CommandOutput {
+                tool_use_id: id.clone(),
+                lines: lines.into_iter().map(redact).collect(),
+            });
+        };
+        self.parts.context.watch_output(Arc::new(watch));
     }
 
     /// Reads the project's and the user's instruction files anew.

@@ -7,14 +7,15 @@
 use async_trait::async_trait;
 use codespar_protocol::{Answer, PermissionRequest, ToolUseId};
 
-/// Someone who can say yes or no. On `Answer::Always` the one who answers also keeps the rules
-/// for later sessions; the running agent adds them to its own.
+/// Someone who can say yes or no, or change the call. On `Answer::Always` and `Answer::AlwaysBy` the
+/// one who answers also keeps the rules for later sessions; the running agent adds them to its own.
 #[async_trait]
 pub trait Approver: Send + Sync {
     /// Asks and waits. `key` tells the question from all others of the session: asked again after a
     /// crash, the same question is found, with its answer if there is one. Always comes to an
     /// answer: nobody there, a time limit or an error is an `Answer::No` with the reason. The
-    /// future is dropped when the run is stopped.
+    /// future is dropped when the run is stopped. An answer that cannot be used is asked again under
+    /// another key, with what is wrong with it in the reason.
     async fn ask(&self, key: &str, request: PermissionRequest) -> Answer;
 
     /// The call was stopped: nobody needs the answer any more.

@@ -30,7 +30,9 @@ use codespar_tools::{Call, Context, Effect, ToolOutput, bound};
 use futures::FutureExt;
 use tokio::task::JoinSet;
 
-use crate::{Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally};
+use crate::{
+    Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally, user_answer::UserChanges,
+};
 
 /// The calls of one message.
 pub(crate) struct Calls {
@@ -183,11 +185,13 @@ impl Agent {
         stop: &Stop,
     ) -> impl Future<Output = Ran> + Send + use<> {
         self.emit(permitted.event());
+        let input = permitted.input().to_owned();
         let Permitted {
             call,
             tool,
             access,
             approval,
+            mut changes,
             ..
         } = permitted;
         let context = self.parts.context.clone();
@@ -198,15 +202,17 @@ impl Agent {
         let abandon = stop.abandon();
         let paths = touched(&access);
         async move {
-            let input = Call {
+            let note = changes.take_note();
+            let made = Call {
                 id: call.id.clone(),
-                input: call.input.clone(),
+                input,
                 access,
                 cancel,
                 approval,
+                text: changes.text,
             };
             let began = Instant::now();
-            let running = AssertUnwindSafe(tool.run(input, &context)).catch_unwind();
+            let running = AssertUnwindSafe(tool.run(made, &context)).catch_unwind();
             let output = tokio::select! {
                 ran = running => match ran {
                     Ok(output) => bounded(output, &context, tool.name()),
@@ -220,6 +226,7 @@ impl Agent {
                      not undone.",
                 ),
             };
+            let output = UserChanges::tell(note, output);
             let files = match output.is_error {
                 true => Vec::new(),
                 false => seen(&context, &paths),

@@ -13,7 +13,9 @@ use codespar_tools::sandbox::Approval;
 use serde_json::{json, value::to_raw_value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally};
+use crate::{
+    Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally, user_answer::UserChanges,
+};
 
 const COMMAND: &str = "I ran this command:\n\n    ";
 const PRINTED: &str = "\n\nIt printed:\n\n";
@@ -151,6 +153,7 @@ impl Agent {
             access: intent.access,
             approval: Approval::Person,
             summary: intent.summary,
+            changes: UserChanges::default(),
         };
         Ok(self.make(permitted, &stop).await)
     }

@@ -8,6 +8,7 @@
 //! agent        the loop and its endings        limits, stop, hand_over   what ends a run
 //! ask          the request to the model        compaction                room in the context
 //! dispatch     tool calls to results           permit, approver, gate    whether a call is made
+//!                                              user_answer               as the user changed it
 //! transcript   the record of all of it         inbox                     what comes from outside
 //! rewind       back to an earlier message
 //! ```
@@ -49,6 +50,7 @@ mod stop;
 mod tally;
 mod transcript;
 mod tree;
+mod user_answer;
 
 pub use agent::{Agent, AgentParts, ContextUsage, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};

@@ -3,7 +3,8 @@
 //! The order of the checks matters. A call of an unknown tool, or one that was cut off, is answered
 //! without asking anybody. Then the tool says what it would access (`inspect`), without doing it;
 //! the rules decide on that; the user is asked if they say so; and the files to be written are
-//! claimed where several agents share them. The tool is later given the very access that was
+//! claimed where several agents share them. What the user's answer makes of a call is worked out in
+//! `user_answer`. The tool is later given the very access that was
 //! decided on, so a path cannot change its meaning in between.
 //!
 //! A refusal is a result for the model, with its reason. One by the rules or the user is also kept
@@ -11,11 +12,19 @@
 
 use std::sync::Arc;
 
-use codespar_policy::{Access, AccessRequest, Decision, RuleKind, RuleSource, Scope, decide};
-use codespar_protocol::{Answer, EntryBody, Event, PermissionDenial, PermissionRequest, ToolUse};
+use codespar_policy::{Access, AccessRequest, Decision, Scope, decide};
+use codespar_protocol::{EntryBody, Event, PermissionDenial, ToolUse};
 use codespar_tools::{Effect, Intent, Tool, ToolOutput, sandbox::Approval};
+use serde_json::value::RawValue;
 
-use crate::{Agent, Transcript, dispatch::not_run, nested, stop::Stop, tally::Tally};
+use crate::{
+    Agent,
+    dispatch::not_run,
+    nested,
+    stop::Stop,
+    tally::Tally,
+    user_answer::{Granted, LeftOpen, UserChanges},
+};
 
 /// A call that may be made.
 pub(crate) struct Permitted {
@@ -27,16 +36,18 @@ pub(crate) struct Permitted {
     pub(crate) approval: Approval,
     /// The call in one line, for people.
     pub(crate) summary: String,
+    /// The call is recorded as the model made it, and run with these.
+    pub(crate) changes: UserChanges,
 }
 
 /// A call that may not be made.
-struct Refusal {
-    reason: String,
-    by: RefusedBy,
+pub(crate) struct Refusal {
+    pub(crate) reason: String,
+    pub(crate) by: RefusedBy,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RefusedBy {
+pub(crate) enum RefusedBy {
     /// The rules, or that there was nobody to ask.
     Rules,
     /// The user, who has seen the call.
@@ -44,7 +55,7 @@ enum RefusedBy {
 }
 
 impl Refusal {
-    fn by_rules(reason: String) -> Self {
+    pub(crate) fn by_rules(reason: String) -> Self {
         Self {
             reason,
             by: RefusedBy::Rules,
@@ -59,8 +70,13 @@ impl Permitted {
             tool_use_id: self.call.id.clone(),
             tool: self.tool.name().to_owned(),
             summary: self.summary.clone(),
-            input: serde_json::from_str(self.call.input.get()).unwrap_or_default(),
+            input: serde_json::from_str(self.input().get()).unwrap_or_default(),
         }
+    }
+
+    /// What the tool is given.
+    pub(crate) fn input(&self) -> &RawValue {
+        self.changes.input.as_ref().unwrap_or(&self.call.input)
     }
 
     /// What is on record before the call begins: from then on its outcome is unknown until it
@@ -101,6 +117,7 @@ impl Agent {
             access: intent.access,
             approval: Approval::Rules,
             summary: intent.summary,
+            changes: UserChanges::default(),
         })
     }
 
@@ -135,8 +152,12 @@ impl Agent {
             Ok(intent) => intent,
             Err(error) => return Err((call, error.into())),
         };
-        match self.allowed(&call, &*tool, &intent, stop).await {
-            Ok(approval) => {
+        match self.allowed(&call, &*tool, intent, stop).await {
+            Ok(Granted {
+                intent,
+                approval,
+                changes,
+            }) => {
                 if let Err(holder) = self.claim_writes(&intent).await {
                     return Err((call, ToolOutput::error(holder)));
                 }
@@ -146,9 +167,10 @@ impl Agent {
                     access: intent.access,
                     approval,
                     summary: intent.summary,
+                    changes,
                 })
             }
-            Err(Refusal { reason, by }) => {
+            Err((intent, Refusal { reason, by })) => {
                 let denial = PermissionDenial {
                     tool_name: tool.name().to_owned(),
                     tool_use_id: call.id.clone(),
@@ -186,64 +208,27 @@ impl Agent {
         Ok(())
     }
 
-    /// Waits for an answer without a limit of its own; when
-    /// the run is stopped the question is withdrawn, except in a hand-over, where the next process
-    /// waits for it.
+    /// By the rules, or by the user where they leave it open.
     async fn allowed(
         &self,
         call: &ToolUse,
         tool: &dyn Tool,
-        intent: &Intent,
+        intent: Intent,
         stop: &Stop,
-    ) -> Result<Approval, Refusal> {
-        let (reason, suggested) = match self.decide(&call.name, tool, intent) {
-            Decision::Allow { .. } => return Ok(Approval::Rules),
-            Decision::Deny { reason } => return Err(Refusal::by_rules(reason)),
-            Decision::Ask { reason, suggested } => (reason, suggested),
-        };
-        let question = PermissionRequest {
-            tool_use_id: call.id.clone(),
-            tool: tool.name().to_owned(),
-            summary: intent.summary.clone(),
-            input: serde_json::from_str(call.input.get()).unwrap_or_default(),
-            preview: preview(&call.input),
-            reason: reason.clone(),
-            suggested_rules: suggested.iter().map(ToString::to_string).collect(),
-        };
-        self.emit(Event::PermissionAsked {
-            question: question.clone(),
-        });
-        let key = Transcript::question_key(self.transcript.last_answer_place(), &call.id);
-        let answer = tokio::select! {
-            answer = self.parts.approver.ask(&key, question) => answer,
-            () = stop.token().cancelled() => {
-                // Another process asks again, and waits for the same answer.
-                if !self.hand_over.now.is_cancelled() {
-                    self.parts.approver.withdraw(&call.id).await;
-                }
-                Answer::No { reason: Some("interrupted".to_owned()) }
+    ) -> Result<Granted, (Intent, Refusal)> {
+        let open = match self.decide(&call.name, tool, &intent) {
+            Decision::Allow { .. } => {
+                return Ok(Granted {
+                    intent,
+                    approval: Approval::Rules,
+                    changes: UserChanges::default(),
+                });
             }
+            Decision::Deny { reason } => return Err((intent, Refusal::by_rules(reason))),
+            Decision::Ask { reason, suggested } => LeftOpen { reason, suggested },
         };
-        match answer {
-            Answer::Once => Ok(Approval::Person),
-            Answer::Always => {
-                let source = RuleSource::named("the answer `always` in this session");
-                let mut rules = self.parts.rules.write();
-                for rule in suggested {
-                    rules.add(RuleKind::Allow, rule, &source);
-                }
-                Ok(Approval::Person)
-            }
-            Answer::No { reason: None } => Err(Refusal {
-                reason: format!("the user declined ({reason})"),
-                by: RefusedBy::Person,
-            }),
-            // The store lets no such answer through.
-            Answer::Text { .. } | Answer::Form { .. } => Err(Refusal::by_rules(reason)),
-            Answer::No { reason: Some(note) } => {
-                Err(Refusal::by_rules(format!("{reason}; {note}")))
-            }
-        }
+        let answered = self.ask_user(call, tool, &intent, open, stop).await;
+        answered.map_err(|refusal| (intent, refusal))
     }
 
     /// What the rules say about a call. Where the model called the tool by another name, a rule
@@ -274,7 +259,7 @@ impl Agent {
     /// Where the agent stands now. Whether a sandbox works is found out only when a command is
     /// about to need it. Also whether git would find a repository other than the project's from
     /// here, since that one's configuration is not trusted.
-    fn scope(&self, intent: &Intent) -> Scope {
+    pub(crate) fn scope(&self, intent: &Intent) -> Scope {
         let mut scope = Scope {
             cwd: self.parts.context.cwd(),
             ..self.parts.scope.clone()
@@ -303,7 +288,7 @@ const PREVIEW_LINES: usize = 12;
 /// The change that a call would make, as far as its input tells: enough for the user to judge. By
 /// the names of fields that tools which edit files use (`content`, `old_string`, `new_string`, `edits`, `new_source`).
 /// `None` for inputs without them.
-fn preview(input: &serde_json::value::RawValue) -> Option<String> {
+pub(crate) fn preview(input: &RawValue) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Change {
         content: Option<String>,

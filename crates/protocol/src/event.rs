@@ -62,6 +62,13 @@ pub enum Event {
         summary: String,
         input: serde_json::Value,
     },
+    /// The last lines that a running command has written, without secrets. They are shown while it
+    /// runs and kept nowhere: its result has all of them. Only where a surface asked for them.
+    CommandOutput {
+        tool_use_id: ToolUseId,
+        /// The newest last; a long line is cut. Control characters are those of the command.
+        lines: Vec<String>,
+    },
     /// A tool ended; its result is in the store.
     ToolFinished {
         tool_use_id: ToolUseId,
@@ -84,7 +91,7 @@ pub enum Event {
     /// A person is being asked.
     PermissionAsked {
         /// What about.
-        question: PermissionRequest,
+        question: Box<PermissionRequest>,
     },
     /// A call was not allowed.
     PermissionDenied(PermissionDenial),

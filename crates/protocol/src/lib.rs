@@ -12,6 +12,7 @@ mod event;
 mod ids;
 mod message;
 mod notification;
+mod permission;
 mod pull_request;
 mod question;
 mod raw;
@@ -42,13 +43,14 @@ pub use event::{
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
 pub use message::{Message, Role, StopReason};
 pub use notification::{TaskEnd, TaskNotification, escape_xml};
+pub use permission::{Confinement, PermissionRequest, ProposedChange, ProposedHunk};
 pub use pull_request::{
     Check, CheckState, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, Review,
     ReviewComment, Verdict,
 };
 pub use question::{
-    Answer, ClarificationRequest, ElicitationRequest, ParseQuestionIdError, PermissionRequest,
-    Question, QuestionId, QuestionRequest, QuestionStatus,
+    Answer, ClarificationRequest, ElicitationRequest, ParseQuestionIdError, Question, QuestionId,
+    QuestionRequest, QuestionStatus,
 };
 pub use raw::RawObject;
 pub use task::{

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 
 use crate::{
-    SessionId, TaskId, ToolUseId,
+    PermissionRequest, SessionId, TaskId,
     short_id::{are_digits, fresh_digits},
 };
 
@@ -140,15 +140,9 @@ impl QuestionRequest {
     /// Whether an answer fits, and why not.
     pub fn check(&self, answer: &Answer) -> Result<(), String> {
         match (self, answer) {
-            (_, Answer::No { .. })
-            | (Self::Permission(_), Answer::Once)
-            | (Self::Clarification(_), Answer::Text { .. }) => Ok(()),
-            (Self::Permission(asked), Answer::Always) if asked.suggested_rules.is_empty() => {
-                Err("no rule can cover this call; answer yes or no".to_owned())
-            }
-            (Self::Permission(_), Answer::Always) => Ok(()),
+            (_, Answer::No { .. }) | (Self::Clarification(_), Answer::Text { .. }) => Ok(()),
+            (Self::Permission(asked), answer) => asked.check(answer),
             (Self::Elicitation(asked), Answer::Form { content }) => asked.check(content),
-            (Self::Permission(_), _) => Err("the answers are yes, always and no".to_owned()),
             (Self::Clarification(_), _) => Err("the answer is a text, or no".to_owned()),
             (Self::Elicitation(asked), _) => Err(asked.expected()),
         }
@@ -156,8 +150,9 @@ impl QuestionRequest {
 }
 
 impl QuestionRequest {
-    /// Reads what a person typed: `y`, `always`, `n` or `no, because …`; a text; or the values of a
-    /// form, `name=value name=value`. The error says what is wanted.
+    /// Reads what a person typed: `y`, `always`, `n` or `no, because …`, and the changes that
+    /// [`PermissionRequest::parse_answer`] knows; a text; or the values of a form, `name=value
+    /// name=value`. The error says what is wanted.
     pub fn parse_answer(&self, typed: &str) -> Result<Answer, String> {
         let typed = typed.trim();
         let answer = match self {
@@ -165,11 +160,7 @@ impl QuestionRequest {
             Self::Clarification(_) => Answer::Text {
                 text: typed.to_owned(),
             },
-            Self::Permission(_) => match typed {
-                "y" | "yes" | "once" => Answer::Once,
-                "a" | "always" => Answer::Always,
-                _ => refusal(typed).ok_or("y, a or n; `n because …` tells the model why")?,
-            },
+            Self::Permission(asked) => asked.parse_answer(typed)?,
             Self::Elicitation(asked) => match refusal(typed) {
                 Some(no) => no,
                 None => Answer::Form {
@@ -180,10 +171,19 @@ impl QuestionRequest {
         self.check(&answer)?;
         Ok(answer)
     }
+
+    /// The rules that an answer keeps for later sessions.
+    pub fn rules_to_keep<'a>(&'a self, answer: &'a Answer) -> Option<&'a [String]> {
+        match (self, answer) {
+            (Self::Permission(asked), Answer::Always) => Some(&asked.suggested_rules),
+            (Self::Permission(_), Answer::AlwaysBy { rules }) => Some(rules),
+            _ => None,
+        }
+    }
 }
 
 /// `n`, `no` or nothing, and a reason after it.
-fn refusal(typed: &str) -> Option<Answer> {
+pub(crate) fn refusal(typed: &str) -> Option<Answer> {
     let (word, reason) = typed
         .split_once([' ', ','])
         .map_or((typed, ""), |(word, reason)| (word, reason.trim()));
@@ -196,26 +196,6 @@ fn refusal(typed: &str) -> Option<Answer> {
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
-}
-
-/// A tool call that the rules want a person to decide.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PermissionRequest {
-    pub tool_use_id: ToolUseId,
-    /// The tool's name.
-    pub tool: String,
-    /// What it would do, in one line: the command, the path, the address.
-    pub summary: String,
-    /// The input it would have.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub input: Value,
-    /// What would be written, shortened; for tools that write.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preview: Option<String>,
-    /// Why it is asked.
-    pub reason: String,
-    /// The rules that `always` would save; empty when no rule can cover the call.
-    pub suggested_rules: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -345,14 +325,29 @@ fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The user's answer.
+/// The user's answer. The serialised form is stable: variants and fields may be added, never renamed
+/// or removed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
     /// This time.
     Once,
+    /// This time, with another input: a new call, which the rules may still deny.
+    OnceWith {
+        /// All of it, in the form that the tool takes.
+        input: Value,
+    },
+    /// This time, without some hunks of the change.
+    OnceWithout {
+        /// The change that was shown, by its id.
+        change: String,
+        /// The numbers of the refused hunks, from 1.
+        refused: Vec<usize>,
+    },
     /// This time, and from now on by the suggested rules.
     Always,
+    /// This time, and from now on by these rules, which the user wrote.
+    AlwaysBy { rules: Vec<String> },
     /// No; the model is told why, if a reason is given.
     No {
         /// In the user's words.
@@ -440,24 +435,6 @@ mod tests {
             let content = content.as_object().unwrap().clone();
             assert_eq!(one.parse_answer(typed), Ok(Answer::Form { content }));
         }
-        let asked = QuestionRequest::Permission(PermissionRequest {
-            tool_use_id: ToolUseId::from("t1"),
-            tool: "Bash".to_owned(),
-            summary: "ls".to_owned(),
-            input: Value::Null,
-            preview: None,
-            reason: "no rule".to_owned(),
-            suggested_rules: Vec::new(),
-        });
-        assert_eq!(asked.parse_answer(" y "), Ok(Answer::Once));
-        assert_eq!(
-            asked.parse_answer("no, use the other file"),
-            Ok(Answer::No {
-                reason: Some("the user says: use the other file".to_owned())
-            })
-        );
-        assert!(asked.parse_answer("maybe").is_err());
-        assert!(asked.parse_answer("always").is_err());
     }
 
     #[test]
@@ -476,19 +453,5 @@ mod tests {
         let text = "a.rs".to_owned();
         assert_eq!(asked.check(&Answer::Text { text }), Ok(()));
         assert!(asked.check(&Answer::Always).is_err());
-        let mut permission = PermissionRequest {
-            tool_use_id: ToolUseId::from("t1"),
-            tool: "Bash".to_owned(),
-            summary: "ls".to_owned(),
-            input: Value::Null,
-            preview: None,
-            reason: "no rule".to_owned(),
-            suggested_rules: Vec::new(),
-        };
-        let asked = QuestionRequest::Permission(permission.clone());
-        assert!(asked.check(&Answer::Always).is_err());
-        permission.suggested_rules.push("Bash(ls:*)".to_owned());
-        let asked = QuestionRequest::Permission(permission);
-        assert_eq!(asked.check(&Answer::Always), Ok(()));
     }
 }

@@ -26,6 +26,7 @@ use serde_json::value::RawValue;
 use crate::{
     BackgroundCommand, BackgroundCommands, Call, Context, Effect, Intent, Tool, ToolError,
     ToolOutput, input,
+    live_output::LiveTail,
     process::{self, Capture, Ended, Ending, Launch},
     sandbox::Approval,
 };
@@ -311,10 +312,16 @@ async fn run(
     let note = note.map_err(|error| failed(&error))?;
     let script = note.script(command).map_err(|error| failed(&error))?;
     let launch = shell_launch(&script, &cwd, context, patience.timeout, call.approval)?;
-    let mut capture = Capture::new(context.output_dir(), "Bash", context.redactor());
-    let ended = process::run(&launch, sandbox, &mut capture, &call.cancel)
-        .await
-        .map_err(|error| failed(&error))?;
+    let watch = context.output_watch();
+    let live = watch.as_ref().map(|_| Arc::new(LiveTail::default()));
+    let capture = Capture::new(context.output_dir(), "Bash", context.redactor());
+    let mut capture = capture.watched_by(live.clone());
+    let running = process::run(&launch, sandbox, &mut capture, &call.cancel);
+    let ended = match (live, watch) {
+        (Some(live), Some(watch)) => live.watched(running, |lines| watch(&call.id, lines)).await,
+        _ => running.await,
+    };
+    let ended = ended.map_err(|error| failed(&error))?;
     if let Some((ended_in, note)) = note.read() {
         *context.cwd_note().lock() = Some(note);
         move_to(context, ended_in, &cwd, &mut notes);

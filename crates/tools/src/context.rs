@@ -14,7 +14,10 @@ use codespar_protocol::Todo;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Checkpoints, FileLedger, Skills, bash::CwdNote, sandbox::Sandbox, write::FileRecords};
+use crate::{
+    Checkpoints, FileLedger, OutputWatch, Skills, bash::CwdNote, sandbox::Sandbox,
+    write::FileRecords,
+};
 
 /// Answers a question about a fetched page; the agent gives its model for it.
 #[async_trait]
@@ -217,6 +220,7 @@ pub struct Context {
     todos: Mutex<Vec<Todo>>,
     ledger: FileLedger,
     checkpoints: Option<Arc<Checkpoints>>,
+    output_watch: Mutex<Option<OutputWatch>>,
 }
 
 impl Context {
@@ -229,6 +233,7 @@ impl Context {
             todos: Mutex::default(),
             ledger: FileLedger::default(),
             checkpoints: None,
+            output_watch: Mutex::default(),
         }
     }
 
@@ -316,6 +321,16 @@ impl Context {
     /// Replaces the list of steps.
     pub fn set_todos(&self, todos: Vec<Todo>) {
         *self.todos.lock() = todos;
+    }
+
+    /// Who sees the output of commands while they run.
+    pub(crate) fn output_watch(&self) -> Option<OutputWatch> {
+        self.output_watch.lock().clone()
+    }
+
+    /// From the next command on. Without a watch, output is seen at the end of a command alone.
+    pub fn watch_output(&self, watch: OutputWatch) {
+        *self.output_watch.lock() = Some(watch);
     }
 
     /// Which files were read, and as what.

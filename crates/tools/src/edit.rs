@@ -24,13 +24,16 @@ use codespar_policy::{Access, Redactor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Call, Context, Effect, Intent, LedgerProblem, Tool, ToolError, ToolOutput, blocking, input,
+    Call, Context, Effect, FileLedger, Intent, LedgerProblem, Proposal, Tool, ToolError,
+    ToolOutput, blocking, input,
     ledger::HASHED_BYTES,
     matching::{MatchFailure, Replaced, Rung},
     paths,
-    write::{FileRecords, Target},
+    tool::path_of,
+    write::{FileRecords, Target, write_approved},
 };
 use multi::MultiInput;
 use notebook::NotebookInput;
@@ -202,22 +205,118 @@ impl Tool for Edit {
         })
     }
 
+    async fn propose(
+        &self,
+        input: &RawValue,
+        access: &[Access],
+        context: &Context,
+    ) -> Option<Proposal> {
+        let (_, request) = Request::read(input).ok()?;
+        let path = path_of(access).ok()?;
+        let (cwd, ledger) = (context.cwd(), context.ledger().clone());
+        let redactor = context.redactor().clone();
+        let propose = move |_: &CancellationToken| {
+            let planned = Planned::new(&path, &cwd, &request, &ledger, &redactor)?;
+            Ok(planned.target.proposal(planned.change.text))
+        };
+        let proposal = blocking::look(CancellationToken::new(), propose).await;
+        proposal.ok().flatten()
+    }
+
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let edit = async {
             let (_, request) = Request::read(&call.input)?;
             let path = call.path()?;
             let (cwd, records) = (context.cwd(), context.file_records());
             let redactor = context.redactor().clone();
-            let edit = move || edit(&path, &cwd, &request, &records, &redactor);
+            let edit = move || match &call.text {
+                Some(text) => write_approved(&path, &cwd, text, &records),
+                None => edit(&path, &cwd, &request, &records, &redactor),
+            };
             blocking::change(call.cancel, edit).await
         };
         edit.await.map_or_else(ToolOutput::from, ToolOutput::text)
     }
 }
 
-/// Everything happens on one held place: what is read, checked and replaced is the same directory
-/// entry. A file that another process changes between the check and the rename is overwritten; that
-/// window cannot be closed without locks that other programs respect.
+/// An edit that can be made.
+struct Planned {
+    target: Target,
+    change: Change,
+    /// Whether its author has read the file.
+    reading: Reading,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Read,
+    /// The old text showed that its author knew it.
+    Unread,
+}
+
+impl Planned {
+    /// Everything happens on one held place: what is read, checked and replaced is the same
+    /// directory entry. A file that another process changes between the check and the rename is
+    /// overwritten; that window cannot be closed without locks that other programs respect.
+    fn new(
+        path: &Path,
+        cwd: &Path,
+        request: &Request,
+        ledger: &FileLedger,
+        redactor: &Redactor,
+    ) -> Result<Self, ToolError> {
+        let name = paths::shown(path, cwd);
+        let target = Target::find(path, &name)?;
+        let Some(before) = &target.before else {
+            if !request.creates() {
+                return Err(paths::missing(path, cwd));
+            }
+            let change = request.applied(&name, "", redactor);
+            let mut change = change.map_err(|reason| not_edited(&name, &reason))?;
+            change.report = format!("Created {name} ({} lines)", change.text.lines().count());
+            return Ok(Self {
+                target,
+                change,
+                reading: Reading::Read,
+            });
+        };
+        if before.metadata.len() > HASHED_BYTES {
+            return Err(not_edited(&name, &"it is too long for Edit; use a command"));
+        }
+        let reading = match before.content.is_empty() {
+            true => Reading::Read,
+            false => match ledger.check(path, &before.metadata, &before.content) {
+                Ok(()) => Reading::Read,
+                Err(LedgerProblem::NotRead) => Reading::Unread,
+                Err(problem) => return Err(not_edited(&name, &problem)),
+            },
+        };
+        let original = std::str::from_utf8(&before.content)
+            .map_err(|_| not_edited(&name, &"it is not UTF-8 text; use a command"))?;
+        let change = request.applied(&name, original, redactor);
+        if reading == Reading::Unread {
+            let is_known = change.as_ref().is_ok_and(|change| match &change.grounds {
+                Grounds::Exact => true,
+                Grounds::Lines(lines) => ledger.has_shown(path, original, lines.clone()),
+                Grounds::None => false,
+            });
+            if !is_known {
+                // Why it does not fit would show what nobody has read.
+                return Err(not_edited(&name, &NOT_READ));
+            }
+        }
+        let change = change.map_err(|reason| not_edited(&name, &reason))?;
+        if change.text == original {
+            return Err(not_edited(&name, &MatchFailure::NoChange));
+        }
+        Ok(Self {
+            target,
+            change,
+            reading,
+        })
+    }
+}
+
 fn edit(
     path: &Path,
     cwd: &Path,
@@ -225,54 +324,15 @@ fn edit(
     records: &FileRecords,
     redactor: &Redactor,
 ) -> Result<String, ToolError> {
-    let ledger = &records.ledger;
-    let name = paths::shown(path, cwd);
-    let target = Target::find(path, &name)?;
-    let Some(before) = &target.before else {
-        if !request.creates() {
-            return Err(paths::missing(path, cwd));
-        }
-        let change = request.applied(&name, "", redactor);
-        let change = change.map_err(|reason| not_edited(&name, &reason))?;
-        target.save(path, change.text.as_bytes(), records)?;
-        return Ok(format!(
-            "Created {name} ({} lines)",
-            change.text.lines().count()
-        ));
-    };
-    if before.metadata.len() > HASHED_BYTES {
-        return Err(not_edited(&name, &"it is too long for Edit; use a command"));
-    }
-    let seen = match before.content.is_empty() {
-        true => Ok(()),
-        false => ledger.check(path, &before.metadata, &before.content),
-    };
-    let is_unread = seen == Err(LedgerProblem::NotRead);
-    if !is_unread {
-        seen.map_err(|problem| not_edited(&name, &problem))?;
-    }
-    let original = std::str::from_utf8(&before.content)
-        .map_err(|_| not_edited(&name, &"it is not UTF-8 text; use a command"))?;
-    let change = request.applied(&name, original, redactor);
-    if is_unread {
-        let is_known = change.as_ref().is_ok_and(|change| match &change.grounds {
-            Grounds::Exact => true,
-            Grounds::Lines(lines) => ledger.has_shown(path, original, lines.clone()),
-            Grounds::None => false,
-        });
-        if !is_known {
-            // Why it does not fit would show what nobody has read.
-            return Err(not_edited(&name, &NOT_READ));
-        }
-    }
-    let change = change.map_err(|reason| not_edited(&name, &reason))?;
-    if change.text == original {
-        return Err(not_edited(&name, &MatchFailure::NoChange));
-    }
+    let Planned {
+        target,
+        change,
+        reading,
+    } = Planned::new(path, cwd, request, &records.ledger, redactor)?;
     target.save(path, change.text.as_bytes(), records)?;
-    if is_unread {
+    if reading == Reading::Unread {
         // It has seen its own change and nothing else, which is too little to write it whole.
-        ledger.forget(path);
+        records.ledger.forget(path);
     }
     Ok(change.report)
 }

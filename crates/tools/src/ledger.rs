@@ -337,7 +337,7 @@ impl ContentHash {
         }
     }
 
-    fn finish(mut self) -> u128 {
+    pub(crate) fn finish(mut self) -> u128 {
         let length = self.length;
         let [low, high] = self.halves.each_mut().map(|half| {
             half.write_u64(length);

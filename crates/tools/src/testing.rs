@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Call, Context, ContextParts, Intent, Skills, Tool, ToolError, ToolOutput, sandbox::Sandbox,
+    Call, Context, ContextParts, Intent, Proposal, Skills, Tool, ToolError, ToolOutput,
+    sandbox::Sandbox,
 };
 
 /// A project in a temporary directory with a context that stands in it.
@@ -124,8 +125,35 @@ impl Bench {
             access: intent.access,
             cancel,
             approval: crate::sandbox::Approval::Rules,
+            text: None,
         };
         tool.run(call, &self.context).await
+    }
+
+    /// A call of which the user refused these hunks.
+    pub(crate) async fn run_without(
+        &self,
+        tool: &dyn Tool,
+        input: Value,
+        proposal: &Proposal,
+        refused: &[usize],
+    ) -> ToolOutput {
+        let intent = self.inspect(tool, &input).unwrap();
+        let call = Call {
+            id: ToolUseId::from("call"),
+            input: serde_json::value::to_raw_value(&input).unwrap(),
+            access: intent.access,
+            cancel: CancellationToken::new(),
+            approval: crate::sandbox::Approval::Person,
+            text: Some(proposal.without(refused)),
+        };
+        tool.run(call, &self.context).await
+    }
+
+    pub(crate) async fn propose(&self, tool: &dyn Tool, input: &Value) -> Option<Proposal> {
+        let intent = self.inspect(tool, input).unwrap();
+        let raw = serde_json::value::to_raw_value(input).unwrap();
+        tool.propose(&raw, &intent.access, &self.context).await
     }
 
     /// The text of a call that succeeds.

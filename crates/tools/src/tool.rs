@@ -8,7 +8,7 @@ use codespar_protocol::{ContentBlock, ToolResultContent, ToolUseId};
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Context, sandbox::Approval};
+use crate::{ApprovedText, Context, Proposal, sandbox::Approval};
 
 /// Whether a tool can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Intent {
 #[derive(Debug, Clone)]
 pub struct Call {
     pub id: ToolUseId,
-    /// Its input, as the model wrote it.
+    /// Its input, as the model wrote it, or as the user changed it.
     pub input: Box<RawValue>,
     /// What `inspect` said it would touch. The decision was made on these paths, so the tool works
     /// on them and does not resolve the input again: meanwhile it may lead elsewhere.
@@ -44,17 +44,24 @@ pub struct Call {
     pub cancel: CancellationToken,
     /// Who has said that it may be made.
     pub approval: Approval,
+    /// What to write instead of what the input says, where the user refused a part of the change.
+    pub text: Option<ApprovedText>,
 }
 
 impl Call {
     /// The path that was decided on.
     pub(crate) fn path(&self) -> Result<PathBuf, ToolError> {
-        let path = self.access.iter().find_map(|access| match access {
-            Access::Read(path) | Access::Write(path) => Some(path.clone()),
-            _ => None,
-        });
-        path.ok_or_else(|| ToolError("no path was decided on".to_owned()))
+        path_of(&self.access)
     }
+}
+
+/// The first path among what a call would touch.
+pub(crate) fn path_of(access: &[Access]) -> Result<PathBuf, ToolError> {
+    let path = access.iter().find_map(|access| match access {
+        Access::Read(path) | Access::Write(path) => Some(path.clone()),
+        _ => None,
+    });
+    path.ok_or_else(|| ToolError("no path was decided on".to_owned()))
 }
 
 /// What a tool gives back.
@@ -126,6 +133,18 @@ pub trait Tool: Send + Sync {
 
     /// Checks the input and says what the call would touch. Nothing is changed.
     fn inspect(&self, input: &RawValue, context: &Context) -> Result<Intent, ToolError>;
+
+    /// The change that a call would make to a file, if it has parts of which single ones can be
+    /// refused. `access` is what `inspect` said. Nothing is changed. A tool that returns one writes
+    /// [`Call::text`] in place of its own where a call has it.
+    async fn propose(
+        &self,
+        _input: &RawValue,
+        _access: &[Access],
+        _context: &Context,
+    ) -> Option<Proposal> {
+        None
+    }
 
     /// Does it. Permission has been given for what `inspect` said, which is in the call.
     async fn run(&self, call: Call, context: &Context) -> ToolOutput;

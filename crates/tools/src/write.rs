@@ -15,14 +15,16 @@ use codespar_policy::{Access, Redactor};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Call, Checkpoints, Context, Effect, FileLedger, Intent, Tool, ToolError, ToolOutput, atomic,
-    blocking,
+    ApprovedText, Call, Checkpoints, Context, Effect, FileLedger, Intent, LedgerProblem, Proposal,
+    Tool, ToolError, ToolOutput, atomic, blocking,
     checkpoints::{Upcoming, missing_dirs},
     input,
     ledger::HASHED_BYTES,
     paths,
+    tool::path_of,
 };
 
 pub(crate) struct Write;
@@ -62,26 +64,81 @@ impl Tool for Write {
         })
     }
 
+    async fn propose(
+        &self,
+        input: &RawValue,
+        access: &[Access],
+        context: &Context,
+    ) -> Option<Proposal> {
+        let Input { content, .. } = input::parse(input).ok()?;
+        let path = path_of(access).ok()?;
+        let (cwd, records) = (context.cwd(), context.file_records());
+        let redactor = context.redactor().clone();
+        let propose = move |_: &CancellationToken| {
+            let target = writable(&path, &cwd, &content, &records, &redactor)?;
+            Ok(target.proposal(content))
+        };
+        let proposal = blocking::look(CancellationToken::new(), propose).await;
+        proposal.ok().flatten()
+    }
+
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let write = async {
             let Input { content, .. } = input::parse(&call.input)?;
             let path = call.path()?;
             let (cwd, records) = (context.cwd(), context.file_records());
             let redactor = context.redactor().clone();
-            let write = move || write(&path, &cwd, &content, &records, &redactor);
+            let write = move || match &call.text {
+                Some(text) => write_approved(&path, &cwd, text, &records),
+                None => write(&path, &cwd, &content, &records, &redactor),
+            };
             blocking::change(call.cancel, write).await
         };
         write.await.map_or_else(ToolOutput::from, ToolOutput::text)
     }
 }
 
-fn write(
+/// Writes a text that was made from the file as it was, if it is still so.
+pub(crate) fn write_approved(
+    path: &Path,
+    cwd: &Path,
+    text: &ApprovedText,
+    records: &FileRecords,
+) -> Result<String, ToolError> {
+    let name = paths::shown(path, cwd);
+    let target = Target::find(path, &name)?;
+    let Some(before) = &target.before else {
+        return Err(not_as_shown(&name));
+    };
+    if before.content != text.before.as_bytes() {
+        return Err(not_as_shown(&name));
+    }
+    let ledger = &records.ledger;
+    let seen = ledger.check(path, &before.metadata, &before.content);
+    target.save(path, text.after.as_bytes(), records)?;
+    if seen == Err(LedgerProblem::NotRead) {
+        // Its author has seen the change and nothing else of the file.
+        ledger.forget(path);
+    }
+    let (lines, old) = (text.after.lines().count(), text.before.lines().count());
+    Ok(format!("Updated {name} ({lines} lines, before {old})"))
+}
+
+fn not_as_shown(name: &str) -> ToolError {
+    ToolError(format!(
+        "{name} is not written: it has changed since its hunks were shown to the user; read it \
+         again"
+    ))
+}
+
+/// Where to write, if the content may be written there.
+fn writable(
     path: &Path,
     cwd: &Path,
     content: &str,
     records: &FileRecords,
     redactor: &Redactor,
-) -> Result<String, ToolError> {
+) -> Result<Target, ToolError> {
     let name = paths::shown(path, cwd);
     let target = Target::find(path, &name)?;
     if let Some(before) = &target.before {
@@ -97,6 +154,18 @@ fn write(
             )));
         }
     }
+    Ok(target)
+}
+
+fn write(
+    path: &Path,
+    cwd: &Path,
+    content: &str,
+    records: &FileRecords,
+    redactor: &Redactor,
+) -> Result<String, ToolError> {
+    let name = paths::shown(path, cwd);
+    let target = writable(path, cwd, content, records, redactor)?;
     target.save(path, content.as_bytes(), records)?;
     let lines = content.lines().count();
     Ok(match target.before {
@@ -166,6 +235,16 @@ impl Target {
             place: Some(place),
             before,
         })
+    }
+
+    /// The change from what is there to another text; none for a file that is missing, too long to
+    /// be held, or not text.
+    pub(crate) fn proposal(self, after: String) -> Option<Proposal> {
+        let before = self.before?;
+        if before.metadata.len() > HASHED_BYTES {
+            return None;
+        }
+        Proposal::new(String::from_utf8(before.content).ok()?, after)
     }
 
     /// Keeps what is there, writes the file and remembers it as seen. Missing directories are made,

@@ -3,13 +3,14 @@
 
 mod support;
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use codespar_policy::Access;
 use codespar_tools::{
     Bash, Intent, Tool, ToolError, ToolOutput, child_environment,
     sandbox::{Sandbox, SandboxChoice},
 };
+use parking_lot::Mutex;
 use rstest::rstest;
 use serde_json::{json, value::to_raw_value};
 use support::{Bench, alive, marker, wait_until};
@@ -345,4 +346,50 @@ async fn a_guard_that_is_not_there_is_named() {
         "the guard process /nonexistent/guard could not be started: No such file or directory (os \
          error 2)"
     );
+}
+
+/// Everything that a watch is told of a command, which ends once its last line was seen.
+async fn watched(bench: &Bench, command: &str, last: &'static str) -> Vec<Vec<String>> {
+    let seen = bench.root.join("seen");
+    let wait = format!(
+        "for i in $(seq 600); do test -e {} && exit 0; sleep 0.1; done; exit 1",
+        seen.display()
+    );
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = told.clone();
+    bench
+        .context
+        .watch_output(Arc::new(move |_, lines: Vec<String>| {
+            if lines.last().is_some_and(|line| line == last) {
+                fs::write(&seen, "").unwrap();
+            }
+            heard.lock().push(lines);
+        }));
+    bench.ok(&format!("{command}; {wait}")).await;
+    told.lock().clone()
+}
+
+#[rstest]
+#[tokio::test]
+async fn output_is_seen_while_a_command_runs_without_escape_sequences_and_secrets(
+    #[values("namespaces", "guard", "none")] kind: &str,
+) {
+    let bench = bench(kind);
+    let command = "printf 'a\\033[2Jb\\033]0;owned\\007c\\n'; printf 'ghp_0123456789abcd'; \
+                   sleep 0.3; echo efghijABCDEFGHIJ012345";
+    let told = watched(&bench, command, "[redacted]").await;
+    assert_eq!(told.last().unwrap(), &["abc", "[redacted]"]);
+    assert!(!format!("{told:?}").contains("ghp_"), "{told:?}");
+}
+
+#[tokio::test]
+async fn an_endless_line_is_cut_and_reports_stay_small() {
+    let bench = bench("none");
+    let command = "head -c 3000000 /dev/zero | tr '\\0' x; sleep 0.3; echo; seq 100";
+    let told = watched(&bench, command, "100").await;
+    for lines in &told {
+        assert!(lines.len() <= 5);
+        assert!(lines.iter().all(|line| line.chars().count() <= 400));
+    }
+    assert_eq!(told.last().unwrap()[0], "96");
 }

@@ -16,6 +16,8 @@ const SLOW_FRAME: Duration = Duration::from_millis(250);
 const SECOND: Duration = Duration::from_secs(1);
 /// Running calls that are shown, the newest.
 const SHOWN_CALLS: usize = 6;
+/// Lines of output that are shown below a running call.
+const OUTPUT_LINES: usize = 3;
 
 /// Whether things may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +48,8 @@ struct RunningCall {
     since: Instant,
     /// A box shows what becomes of it.
     is_boxed: bool,
+    /// The last lines of its output.
+    output: Vec<String>,
 }
 
 /// A turn under way.
@@ -122,6 +126,7 @@ impl Activity {
             summary,
             since: now,
             is_boxed: false,
+            output: Vec::new(),
         });
     }
 
@@ -135,6 +140,14 @@ impl Activity {
     /// Those that have a line.
     fn lone_calls(&self) -> Vec<&RunningCall> {
         self.calls.iter().filter(|call| !call.is_boxed).collect()
+    }
+
+    /// The newest last.
+    pub(crate) fn call_wrote(&mut self, id: &ToolUseId, mut lines: Vec<String>) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.id == *id) {
+            let over = lines.len().saturating_sub(OUTPUT_LINES);
+            call.output = lines.split_off(over);
+        }
     }
 
     pub(crate) fn call_ended(&mut self, id: &ToolUseId) {
@@ -187,7 +200,10 @@ impl Activity {
         let hidden = calls.len().saturating_sub(SHOWN_CALLS);
         let mut lines: Vec<Line<'static>> = calls[hidden..]
             .iter()
-            .map(|call| call_line(call, frame, now, columns, theme))
+            .flat_map(|call| {
+                let line = call_line(call, frame, now, columns, theme);
+                std::iter::once(line).chain(output_lines(call, columns, theme))
+            })
             .collect();
         if hidden > 0 {
             let text = format!("  +{hidden} more calls");
@@ -263,6 +279,18 @@ fn call_line(
         Span::raw(format!(" {summary}")),
         Span::styled(elapsed, theme.faint()),
     ])
+}
+
+fn output_lines(
+    call: &RunningCall,
+    columns: usize,
+    theme: Theme,
+) -> impl Iterator<Item = Line<'static>> {
+    let line = move |text: &String| {
+        let text = width::shortened(text, columns.saturating_sub(4));
+        Line::styled(format!("  │ {text}"), theme.faint())
+    };
+    call.output.iter().map(line)
 }
 
 #[cfg(test)]

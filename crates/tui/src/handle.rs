@@ -97,6 +97,8 @@ pub enum QuestionReply {
     Answer(Answer),
     /// As `Always`, but only for this session.
     ForSession,
+    /// The same by rules that the user wrote.
+    ForSessionBy(Vec<String>),
     /// The user interrupted instead of answering.
     Interrupted,
 }

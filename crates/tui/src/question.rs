@@ -4,28 +4,31 @@
 //! only while the composer is empty, no key came within a second, and it has been on the screen for
 //! a moment. Any other key goes to the composer; then the user gives the question the focus with
 //! Tab.
+//!
+//! The same holds for a call that the user edits: a message that begins with an `e` may have been
+//! meant for the composer, and its Enter too. So Enter in the editor takes the text and approves
+//! nothing; what would run is shown, keys are discarded for a moment, and then `y` approves it. The
+//! same after a hunk was chosen: a message may begin with a number.
+
+mod call_draft;
+mod view;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-use codespar_protocol::{Answer, PermissionRequest, QuestionRequest};
-use codespar_terminal::wrap::OutputLine;
+use codespar_policy::Rule;
+use codespar_protocol::{Answer, QuestionRequest};
 use codespar_terminal::{
-    Line, Position, Span, Style,
     editor::Editor,
     keys::{Key, KeyCode, Modifiers},
-    theme::Theme,
 };
 use tokio::sync::oneshot;
 
-use crate::{
-    handle::QuestionReply,
-    keymap::plain_char,
-    text::Cleaner,
-    tool_calls::{changes, diff},
-};
+use crate::{handle::QuestionReply, keymap::plain_char};
+use call_draft::CallDraft;
+pub(crate) use view::asked;
 
 /// A question takes the focus by itself only so long after the last key.
 const QUIET: Duration = Duration::from_secs(1);
@@ -59,6 +62,17 @@ enum Entry {
     Reason(Editor),
     /// A clarification or the values of a form.
     Text(Editor),
+    /// The command or the text of the call.
+    Call(Editor),
+    /// The rules, one in each line.
+    Rules(Editor, RuleScope),
+}
+
+/// How long rules hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RuleScope {
+    Project,
+    Session,
 }
 
 /// The question that is shown.
@@ -70,6 +84,10 @@ pub(crate) struct OpenQuestion {
     /// The user gave it the focus.
     is_chosen: bool,
     entry: Entry,
+    /// What the user changed so far; for permissions.
+    draft: Option<CallDraft>,
+    /// Until then keys are discarded: the call that they would approve has just changed.
+    deaf_until: Option<Instant>,
     /// What was wrong with the last answer.
     complaint: Option<String>,
 }
@@ -90,9 +108,9 @@ impl OpenQuestion {
         reply: oneshot::Sender<QuestionReply>,
         now: Instant,
     ) -> Self {
-        let entry = match &request {
-            QuestionRequest::Permission(_) => Entry::Choice,
-            _ => Entry::Text(Editor::default()),
+        let (entry, draft) = match &request {
+            QuestionRequest::Permission(asked) => (Entry::Choice, Some(CallDraft::new(asked))),
+            _ => (Entry::Text(Editor::default()), None),
         };
         Self {
             number,
@@ -101,6 +119,8 @@ impl OpenQuestion {
             shown_at: now,
             is_chosen: false,
             entry,
+            draft,
+            deaf_until: None,
             complaint: None,
         }
     }
@@ -141,7 +161,10 @@ impl OpenQuestion {
                 self.is_chosen = false;
                 return Answered::NotForUs;
             }
-            Entry::Reason(editor) | Entry::Text(editor) => editor.paste(text),
+            Entry::Reason(editor)
+            | Entry::Text(editor)
+            | Entry::Call(editor)
+            | Entry::Rules(editor, _) => editor.paste(text),
         }
         Answered::Open
     }
@@ -159,43 +182,122 @@ impl OpenQuestion {
         if is_cancel {
             return self.close(QuestionReply::Interrupted);
         }
+        let is_deaf = self.is_deaf(key, moment.now);
+        let is_enter = key.code == KeyCode::Enter && key.modifiers == Modifiers::default();
         match &mut self.entry {
+            Entry::Choice
+                if self
+                    .draft
+                    .as_mut()
+                    .is_some_and(|draft| choose_hunk(draft, key)) =>
+            {
+                self.complaint = None;
+                self.is_chosen = true;
+                self.discard_keys(moment.now)
+            }
+            Entry::Choice if is_deaf => self.discard_keys(moment.now),
             Entry::Choice => self.choose(key),
-            Entry::Reason(editor) => match key.code {
-                KeyCode::Enter => {
-                    let text = editor.text();
-                    let text = text.trim();
-                    let reason = (!text.is_empty()).then(|| format!("the user says: {text}"));
-                    self.close(QuestionReply::Answer(Answer::No { reason }))
-                }
-                KeyCode::Esc => {
-                    self.entry = Entry::Choice;
-                    Answered::Open
-                }
-                _ => {
-                    editor.handle(key);
-                    Answered::Open
-                }
-            },
-            Entry::Text(editor) => match key.code {
-                KeyCode::Enter => {
-                    self.is_chosen = true;
-                    let typed = editor.text();
-                    match self.request.parse_answer(&typed) {
-                        Ok(answer) => self.close(QuestionReply::Answer(answer)),
-                        Err(wanted) => {
-                            self.complaint = Some(wanted);
-                            Answered::Open
-                        }
+            Entry::Text(_) if key.code == KeyCode::Esc => {
+                self.close(QuestionReply::Answer(Answer::No { reason: None }))
+            }
+            _ if key.code == KeyCode::Esc => self.back(),
+            _ if is_enter => self.entered(moment.now),
+            Entry::Rules(_, scope) if is_tab => {
+                *scope = match scope {
+                    RuleScope::Project => RuleScope::Session,
+                    RuleScope::Session => RuleScope::Project,
+                };
+                Answered::Open
+            }
+            Entry::Reason(editor)
+            | Entry::Text(editor)
+            | Entry::Call(editor)
+            | Entry::Rules(editor, _) => {
+                self.is_chosen = true;
+                editor.handle(key);
+                Answered::Open
+            }
+        }
+    }
+
+    /// Whether the call changed just now, so that a key may have been meant for what it was before.
+    /// Esc can do no harm.
+    fn is_deaf(&self, key: &Key, now: Instant) -> bool {
+        key.code != KeyCode::Esc && self.deaf_until.is_some_and(|until| now < until)
+    }
+
+    /// Until none came for a moment.
+    fn discard_keys(&mut self, now: Instant) -> Answered {
+        self.deaf_until = Some(now + SEEN);
+        Answered::Open
+    }
+
+    fn back(&mut self) -> Answered {
+        self.entry = Entry::Choice;
+        self.complaint = None;
+        Answered::Open
+    }
+
+    /// Enter in an editor.
+    fn entered(&mut self, now: Instant) -> Answered {
+        self.is_chosen = true;
+        let answer = match &mut self.entry {
+            Entry::Choice => return Answered::Open,
+            Entry::Reason(editor) => {
+                let text = editor.text();
+                let text = text.trim();
+                let reason = (!text.is_empty()).then(|| format!("the user says: {text}"));
+                Ok(QuestionReply::Answer(Answer::No { reason }))
+            }
+            Entry::Text(editor) => {
+                let typed = editor.text();
+                self.request.parse_answer(&typed).map(QuestionReply::Answer)
+            }
+            Entry::Call(editor) => {
+                let text = editor.text();
+                match self.draft.as_mut().map(|draft| draft.set_text(&text)) {
+                    Some(Err(wrong)) => Err(wrong),
+                    _ => {
+                        self.back();
+                        return self.discard_keys(now);
                     }
                 }
-                KeyCode::Esc => self.close(QuestionReply::Answer(Answer::No { reason: None })),
-                _ => {
-                    self.is_chosen = true;
-                    editor.handle(key);
-                    Answered::Open
-                }
-            },
+            }
+            Entry::Rules(editor, scope) => {
+                let (typed, scope) = (editor.text(), *scope);
+                self.by_rules(&typed, scope)
+            }
+        };
+        match answer {
+            Ok(reply) => self.close(reply),
+            Err(wrong) => {
+                self.complaint = Some(wrong);
+                Answered::Open
+            }
+        }
+    }
+
+    /// The error says which rule is wrong, and how it could be written.
+    fn by_rules(&self, typed: &str, scope: RuleScope) -> Result<QuestionReply, String> {
+        let lines = typed.lines().map(str::trim).filter(|line| !line.is_empty());
+        let rules: Vec<String> = lines.map(str::to_owned).collect();
+        for rule in &rules {
+            Rule::parse(rule).map_err(|error| error.to_string())?;
+        }
+        let are_suggested = rules == self.suggested_rules();
+        Ok(match (scope, are_suggested) {
+            _ if rules.is_empty() => return Err("write a rule, or go back with esc".to_owned()),
+            (RuleScope::Project, true) => QuestionReply::Answer(Answer::Always),
+            (RuleScope::Session, true) => QuestionReply::ForSession,
+            (RuleScope::Project, false) => QuestionReply::Answer(Answer::AlwaysBy { rules }),
+            (RuleScope::Session, false) => QuestionReply::ForSessionBy(rules),
+        })
+    }
+
+    fn suggested_rules(&self) -> &[String] {
+        match &self.request {
+            QuestionRequest::Permission(asked) => &asked.suggested_rules,
+            _ => &[],
         }
     }
 
@@ -203,19 +305,34 @@ impl OpenQuestion {
         if key.code == KeyCode::Esc {
             return self.close(QuestionReply::Answer(Answer::No { reason: None }));
         }
-        let has_rules = match &self.request {
-            QuestionRequest::Permission(asked) => !asked.suggested_rules.is_empty(),
-            _ => false,
+        let Some(draft) = &self.draft else {
+            return Answered::NotForUs;
         };
+        let (can_edit, is_as_asked) = (draft.can_edit(), draft.is_as_asked());
+        let has_rules = is_as_asked && !self.suggested_rules().is_empty();
         match plain_char(key) {
-            Some('y') => self.close(QuestionReply::Answer(Answer::Once)),
+            Some('y') => match self.draft.as_ref().map(CallDraft::approval) {
+                Some(Ok(answer)) => self.close(QuestionReply::Answer(answer)),
+                Some(Err(wrong)) => {
+                    self.complaint = Some(wrong);
+                    Answered::Open
+                }
+                None => Answered::NotForUs,
+            },
             Some('s') if has_rules => self.close(QuestionReply::ForSession),
-            Some('a') if has_rules => self.close(QuestionReply::Answer(Answer::Always)),
-            Some('n') => {
-                self.entry = Entry::Reason(Editor::default());
-                self.is_chosen = true;
-                Answered::Open
+            // Where no call is behind the question its rules are only a description.
+            Some('a') if has_rules && !can_edit => {
+                self.close(QuestionReply::Answer(Answer::Always))
             }
+            Some('a') if has_rules => {
+                let rules = self.suggested_rules().join("\n");
+                self.edit(Entry::Rules(with_text(&rules), RuleScope::Project))
+            }
+            Some('e') if can_edit => {
+                let text = self.draft.as_ref().map(CallDraft::text);
+                self.edit(Entry::Call(with_text(&text.unwrap_or_default())))
+            }
+            Some('n') => self.edit(Entry::Reason(Editor::default())),
             // The beginning of a message.
             _ => {
                 self.is_chosen = false;
@@ -224,154 +341,41 @@ impl OpenQuestion {
         }
     }
 
+    fn edit(&mut self, entry: Entry) -> Answered {
+        self.entry = entry;
+        self.is_chosen = true;
+        self.complaint = None;
+        Answered::Open
+    }
+
     fn close(&mut self, reply: QuestionReply) -> Answered {
         if let Some(waiting) = self.reply.take() {
             let _ = waiting.send(reply);
         }
         Answered::Closed
     }
-
-    /// The choices, below what was asked. The position of the cursor, if it has one.
-    pub(crate) fn lines(
-        &mut self,
-        moment: &Moment,
-        columns: u16,
-        theme: Theme,
-        cleaner: &Cleaner,
-    ) -> (Vec<Line<'static>>, Option<Position>) {
-        let has_focus = self.has_focus(moment);
-        let mut lines = Vec::new();
-        let mut cursor = None;
-        if let Some(complaint) = &self.complaint {
-            lines.push(Line::styled(cleaner.clean(complaint), theme.warning()));
-        }
-        match &mut self.entry {
-            Entry::Choice => {
-                let style = match has_focus {
-                    true => theme.heading(),
-                    false => theme.faint(),
-                };
-                lines.extend(choices(&self.request, style, columns, cleaner));
-            }
-            Entry::Reason(editor) | Entry::Text(editor) => {
-                let view = editor.render(columns.saturating_sub(2), 4, theme);
-                let top = lines.len() as u16;
-                for (number, row) in view.rows.into_iter().enumerate() {
-                    let mark = if number == 0 { "? " } else { "  " };
-                    let mut spans = vec![Span::styled(mark, theme.warning())];
-                    spans.extend(row.spans);
-                    lines.push(Line::from(spans));
-                }
-                cursor = Some(Position::new(view.cursor.x + 2, view.cursor.y + top));
-            }
-        }
-        let hint = match (&self.entry, has_focus) {
-            (_, false) => "  tab answers this question",
-            (Entry::Choice, true) => "",
-            (Entry::Reason(_), true) => "  why not, for the model · enter sends · esc goes back",
-            (Entry::Text(_), true) => "  enter answers · esc declines",
-        };
-        if !hint.is_empty() {
-            lines.push(Line::styled(hint, theme.faint()));
-        }
-        (lines, cursor.filter(|_| has_focus))
-    }
 }
 
-fn choices(
-    request: &QuestionRequest,
-    key_style: Style,
-    columns: u16,
-    cleaner: &Cleaner,
-) -> Vec<Line<'static>> {
-    let QuestionRequest::Permission(asked) = request else {
-        return Vec::new();
-    };
-    let option = |key: &'static str, text: String| {
-        OutputLine::hanging(
-            vec![
-                Span::raw("  "),
-                Span::styled(key, key_style),
-                Span::raw(format!(" {text}")),
-            ],
-            4,
-        )
-    };
-    let mut options = vec![option("y", "yes, once".to_owned())];
-    if !asked.suggested_rules.is_empty() {
-        let rules = cleaner.clean(&asked.suggested_rules.join(", "));
-        options.push(option("s", format!("yes, for this session: {rules}")));
-        options.push(option("a", format!("always in this project: {rules}")));
-    }
-    options.push(option("n", "no".to_owned()));
-    let rows = options
-        .iter()
-        .flat_map(|line| codespar_terminal::wrap::rows(line, columns));
-    rows.collect()
+fn with_text(text: &str) -> Editor {
+    let mut editor = Editor::default();
+    editor.set_text(text);
+    editor
 }
 
-/// What is asked, as output: it stays where it was asked, whole, above the choices.
-pub(crate) fn asked(
-    request: &QuestionRequest,
-    from: Option<&str>,
-    columns: u16,
-    theme: Theme,
-    cleaner: &Cleaner,
-) -> Vec<OutputLine> {
-    let by = from.map_or_else(String::new, |name| format!("{} · ", cleaner.clean(name)));
-    match request {
-        QuestionRequest::Permission(asked) => permission(asked, &by, columns, theme, cleaner),
-        QuestionRequest::Clarification(asked) => {
-            let text = format!("? {by}{}", cleaner.clean(&asked.text));
-            text.lines()
-                .map(|line| OutputLine::hanging(Line::styled(line.to_owned(), theme.warning()), 2))
-                .collect()
-        }
-        QuestionRequest::Elicitation(asked) => {
-            let text = format!("? {by}{} asks: {}", asked.server, asked.message);
-            let fields: Vec<String> = asked
-                .fields()
-                .into_iter()
-                .map(|(name, _)| format!("{name}=…"))
-                .collect();
-            let text = cleaner.clean(&format!("{text}\n  {}", fields.join(" ")));
-            text.lines()
-                .map(|line| OutputLine::hanging(Line::styled(line.to_owned(), theme.warning()), 2))
-                .collect()
-        }
+/// Whether the key is about hunks.
+fn choose_hunk(draft: &mut CallDraft, key: &Key) -> bool {
+    if draft.hunks().is_empty() {
+        return false;
     }
-}
-
-/// The command in full, or the changed lines; then why it is asked.
-fn permission(
-    asked: &PermissionRequest,
-    by: &str,
-    columns: u16,
-    theme: Theme,
-    cleaner: &Cleaner,
-) -> Vec<OutputLine> {
-    let heading = format!("? {by}{} wants:", asked.tool);
-    let command = asked.input.get("command").and_then(|value| value.as_str());
-    let what = command.unwrap_or(&asked.summary);
-    let mut lines = vec![OutputLine::words(Line::styled(heading, theme.warning()))];
-    let what = cleaner.clean(what);
-    lines.extend(what.lines().map(|line| OutputLine::whole(line.to_owned())));
-    let changes = changes(&asked.input);
-    match changes.is_empty() {
-        false => lines.extend(
-            changes
-                .iter()
-                .flat_map(|change| diff(change, columns, theme, cleaner)),
-        ),
-        true => lines.extend(asked.preview.iter().flat_map(|preview| {
-            let preview = cleaner.clean(preview);
-            let lines: Vec<String> = preview.lines().map(str::to_owned).collect();
-            lines
-                .into_iter()
-                .map(|line| OutputLine::whole(Line::styled(line, theme.faint())))
-        })),
+    match (key.code, plain_char(key)) {
+        (KeyCode::Up | KeyCode::Left, _) => draft.select(-1),
+        (KeyCode::Down | KeyCode::Right, _) => draft.select(1),
+        (_, Some(' ')) => return draft.toggle(draft.selected()),
+        (_, Some(digit)) => {
+            let number = digit.to_digit(10).and_then(|number| number.checked_sub(1));
+            return number.is_some_and(|index| draft.toggle(index as usize));
+        }
+        _ => return false,
     }
-    let reason = Line::styled(format!("  {}", cleaner.clean(&asked.reason)), theme.faint());
-    lines.push(OutputLine::hanging(reason, 2));
-    lines
+    true
 }

@@ -3,12 +3,7 @@
 //! Edits show the changed lines; other calls the first lines of their result. The model has all of
 //! it, and the transcript too.
 
-use std::{
-    collections::{HashMap, HashSet},
-    fs,
-    io::Read,
-    path::Path,
-};
+use std::{collections::HashMap, fs, io::Read, path::Path};
 
 use codespar_protocol::ToolUseId;
 use codespar_terminal::wrap::OutputLine;
@@ -49,8 +44,8 @@ pub(crate) struct Change {
 #[derive(Default)]
 pub(crate) struct ToolCalls {
     begun: HashMap<ToolUseId, Begun>,
-    /// Calls that were asked about: the question has shown their changes.
-    asked: HashSet<ToolUseId>,
+    /// Calls that were asked about, with the input whose changes the question has shown.
+    asked: HashMap<ToolUseId, Value>,
 }
 
 struct Begun {
@@ -69,12 +64,16 @@ pub(crate) struct Finished<'a> {
 
 impl ToolCalls {
     pub(crate) fn begin(&mut self, id: ToolUseId, summary: String, input: &Value) {
+        // The user has changed it: what runs was not shown yet.
+        if self.asked.get(&id).is_some_and(|asked| asked != input) {
+            self.asked.remove(&id);
+        }
         let changes = changes(input);
         self.begun.insert(id, Begun { summary, changes });
     }
 
-    pub(crate) fn asked(&mut self, id: ToolUseId) {
-        self.asked.insert(id);
+    pub(crate) fn asked(&mut self, id: ToolUseId, input: Value) {
+        self.asked.insert(id, input);
     }
 
     /// Calls that a cancelled turn left.
@@ -95,7 +94,7 @@ impl ToolCalls {
             changes: Vec::new(),
         });
         let mut lines = vec![heading(call, &summary, theme)];
-        let was_shown = self.asked.remove(call.id);
+        let was_shown = self.asked.remove(call.id).is_some();
         if !call.is_error && !changes.is_empty() {
             for change in changes.iter().filter(|_| !was_shown) {
                 lines.extend(diff(change, columns, theme, cleaner));

@@ -35,6 +35,7 @@ pub(crate) struct Bench {
     pub(crate) events: Arc<Mutex<Vec<Event>>>,
     pub(crate) tools: Registry,
     pub(crate) allow: Vec<&'static str>,
+    pub(crate) deny: Vec<&'static str>,
     pub(crate) limits: RunLimits,
     pub(crate) compact_at: u64,
     pub(crate) approver: Arc<dyn Approver>,
@@ -66,6 +67,7 @@ impl Bench {
             events: Arc::default(),
             tools: standard_tools(),
             allow: vec!["Bash", "Edit"],
+            deny: Vec::new(),
             limits: RunLimits::default(),
             compact_at: 150_000,
             approver: Arc::new(NobodyThere),
@@ -99,12 +101,11 @@ impl Bench {
         context.ledger().restore(&recovered.files);
         self.context = Some(context.clone());
         let mut rules = RuleSet::default();
-        for rule in &self.allow {
-            rules.add(
-                RuleKind::Allow,
-                rule.parse().unwrap(),
-                &RuleSource::named("the test"),
-            );
+        let source = RuleSource::named("the test");
+        let allowed = self.allow.iter().map(|rule| (RuleKind::Allow, rule));
+        let denied = self.deny.iter().map(|rule| (RuleKind::Deny, rule));
+        for (kind, rule) in allowed.chain(denied) {
+            rules.add(kind, rule.parse().unwrap(), &source);
         }
         let events = self.events.clone();
         let parts = AgentParts {

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use codespar_protocol::{Answer, Question, QuestionId, QuestionRequest, TaskId};
+use codespar_policy::Rule;
+use codespar_protocol::{Question, QuestionId, QuestionRequest, TaskId};
 use codespar_store::{Database, QuestionFilter};
 use jiff::Timestamp;
 use serde_json::json;
@@ -34,6 +35,10 @@ pub(super) struct QuestionsArgs {
 /// A permission is answered with `yes` (this once), `always` (also saves the rule it suggests in
 /// the project's settings.local.json) or `no` and a reason for the model; a clarification with a
 /// text; a question of an MCP server with `name=value …` or `no`.
+///
+/// A call can be changed: `yes {"command": "…"}` allows it with this input, `yes without 2` without
+/// the second hunk of its change, `always 'Bash(git log *)'` by a rule of yours. Rules that deny
+/// a call also deny the changed one.
 ///
 /// Example: codespar task answer q-1f3c2b8a no, use the test database
 #[derive(Args)]
@@ -80,8 +85,11 @@ pub(super) async fn answer(
         false => ProjectDir::at(project_dir.environment.clone(), &question.project_root)?,
     };
     // Before the agent goes on: the rule is there for its next call.
-    if let (Answer::Always, QuestionRequest::Permission(asked)) = (&answer, &question.request) {
-        remember_rules(&project_dir, &asked.suggested_rules)
+    if let Some(rules) = question.request.rules_to_keep(&answer) {
+        if let Some(error) = rules.iter().find_map(|rule| Rule::parse(rule).err()) {
+            return Err(CommandError::Usage(error.to_string()));
+        }
+        remember_rules(&project_dir, rules)
             .map_err(|error| CommandError::Failed(format!("the rule was not saved: {error}")))?;
     }
     let question = store
@@ -168,6 +176,9 @@ fn text(question: &Question) -> String {
     match &question.request {
         QuestionRequest::Permission(asked) => {
             add(&asked.reason);
+            for (index, hunk) in asked.change.iter().flat_map(|c| &c.hunks).enumerate() {
+                add(&format!("hunk {}: line {}", index + 1, hunk.first_line));
+            }
             if !asked.suggested_rules.is_empty() {
                 let rules = asked.suggested_rules.join(", ");
                 add(&format!("always: {rules}"));

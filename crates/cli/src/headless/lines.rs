@@ -164,6 +164,7 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
         | Event::ToolStarted { .. }
+        | Event::CommandOutput { .. }
         | Event::ToolFinished { .. }
         | Event::PermissionAsked { .. }
         | Event::Assistant { .. }

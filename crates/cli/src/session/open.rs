@@ -53,6 +53,9 @@ impl SessionDriver {
         };
         self.mode = session.mode;
         let mut agent = project.main_agent(session, surface, AtEnd::Return)?;
+        if self.view.shows_command_output() {
+            agent.report_command_output();
+        }
         if let Some(model) = &self.choice {
             let choice = project.provider.choice_for(Some(model), &project.settings);
             agent.set_choice(choice);

@@ -1,6 +1,6 @@
 //! What is said at the beginning, and rules that are kept.
 
-use codespar_protocol::PermissionRequest;
+use codespar_policy::Rule;
 use codespar_runtime::{Project, local_file, remember_rules};
 
 use crate::style;
@@ -31,10 +31,13 @@ pub(super) fn banner(project: &Project) -> String {
 ///
 /// The sandbox protects the file: a command that runs now may put an older version back at its
 /// end. With `vouch_for` the new text is then written again. A rule that cannot be kept holds for
-/// this session.
-pub(super) fn keep_rules(project: &Project, asked: &PermissionRequest) -> String {
+/// this session; one that is none is kept nowhere, and the agent asks again.
+pub(super) fn keep_rules(project: &Project, rules: &[String]) -> String {
+    if let Some(error) = rules.iter().find_map(|rule| Rule::parse(rule).err()) {
+        return style::warning(error);
+    }
     let file = local_file(&project.dir);
-    match remember_rules(&project.dir, &asked.suggested_rules) {
+    match remember_rules(&project.dir, rules) {
         Ok(text) => {
             project.sandbox.vouch_for(file.clone(), text.into_bytes());
             style::faint(format!("kept in {}", file.display()))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codespar_protocol::{Answer, QuestionRequest};
+use codespar_protocol::Answer;
 use codespar_runtime::Project;
 use codespar_tui::QuestionReply;
 use parking_lot::Mutex;
@@ -60,15 +60,14 @@ async fn answer(
     };
     match reply {
         QuestionReply::Answer(answer) => {
-            if let (Answer::Always, QuestionRequest::Permission(asked)) =
-                (&answer, &pending.request)
-            {
-                view.say(&parts::keep_rules(project, asked));
+            if let Some(rules) = pending.request.rules_to_keep(&answer) {
+                view.say(&parts::keep_rules(project, rules));
             }
             pending.give(answer);
         }
         // The rules hold in this process, and are not written down.
         QuestionReply::ForSession => pending.give(Answer::Always),
+        QuestionReply::ForSessionBy(rules) => pending.give(Answer::AlwaysBy { rules }),
         QuestionReply::Interrupted => {
             turns.stop();
             pending.give(Answer::No {

@@ -77,6 +77,8 @@ fn question(config: &ServerConfig) -> PermissionRequest {
         summary: config.summary(),
         input: serde_json::Value::Null,
         preview: taken,
+        change: None,
+        confinement: None,
         reason: reason.to_owned(),
         suggested_rules: vec!["this server as it is now, in this project".to_owned()],
     }

@@ -16,6 +16,11 @@ pub(super) trait SessionView: Send + Sync {
     /// Of the agent of the session, and of those it started. Called from their threads.
     fn event(&self, event: Event);
 
+    /// Whether lines of a running command are shown as they come.
+    fn shows_command_output(&self) -> bool {
+        false
+    }
+
     /// Whole lines, with styles as marks.
     fn say(&self, text: &str);
 

@@ -311,3 +311,70 @@ async fn a_file_keeps_its_line_ends_whatever_the_new_text_has() {
     let same = bench.fail(&Edit, edit("0\na", "0\r\na")).await;
     assert!(same.contains("same as the old text"), "{same}");
 }
+
+#[tokio::test]
+async fn a_file_is_written_with_the_accepted_hunks_alone() {
+    let text: String = (1..=12).map(|n| format!("line {n}\n")).collect();
+    let edits = json!({"file_path": "a.txt", "edits": [
+        {"old_string": "line 2\n", "new_string": "two\n"},
+        {"old_string": "line 6\n", "new_string": ""},
+        {"old_string": "line 11\n", "new_string": "eleven\n"},
+    ]});
+    let bench = read_bench(&text).await;
+    let proposal = bench.propose(&Edit, &edits).await.unwrap();
+    assert_eq!(proposal.hunks().len(), 3);
+    assert_eq!(bench.text("a.txt"), text);
+    let output = bench.run_without(&Edit, edits, &proposal, &[2]).await;
+    assert_eq!(
+        output,
+        ToolOutput::text("Updated a.txt (12 lines, before 12)")
+    );
+    let wanted = text.replace("line 2\n", "two\n");
+    let wanted = wanted.replace("line 11\n", "eleven\n");
+    assert_eq!(bench.text("a.txt"), wanted);
+    // The agent may go on with it: the write was its own.
+    bench.run(&Edit, edit("line 6", "six")).await;
+}
+
+#[tokio::test]
+async fn hunks_that_were_chosen_on_another_text_are_not_written() {
+    let text: String = (1..=12).map(|n| format!("line {n}\n")).collect();
+    let all = json!({"file_path": "a.txt", "old_string": "line 1", "new_string": "L1",
+        "replace_all": true});
+    let bench = read_bench(text.replace("line 1\n", "line 1\n\n\n\n")).await;
+    let proposal = bench.propose(&Edit, &all).await.unwrap();
+    let changed = format!("{}and more\n", bench.text("a.txt"));
+    bench.write("a.txt", &changed);
+    let output = bench.run_without(&Edit, all.clone(), &proposal, &[1]).await;
+    assert_eq!(
+        output,
+        ToolOutput::error(
+            "a.txt is not written: it has changed since its hunks were shown to the user; read it \
+             again"
+        )
+    );
+    assert_eq!(bench.text("a.txt"), changed);
+    fs::remove_file(bench.path("a.txt")).unwrap();
+    let output = bench.run_without(&Edit, all, &proposal, &[1]).await;
+    assert!(output.is_error);
+    assert!(bench.names(".").is_empty());
+}
+
+#[tokio::test]
+async fn an_edit_that_cannot_be_made_has_no_hunks() {
+    let bench = Bench::new();
+    bench.write("a.txt", "one\n\ntwo\nthree\nfour\n");
+    let input = json!({"file_path": "a.txt", "edits": [
+        {"old_string": "one", "new_string": "1"}, {"old_string": "fuor", "new_string": "4"},
+    ]});
+    assert_eq!(bench.propose(&Edit, &input).await, None);
+    let written = json!({"file_path": "a.txt", "content": "1\n\ntwo\nthree\n4\n"});
+    assert_eq!(bench.propose(&crate::write::Write, &written).await, None);
+    bench.run(&Read, json!({"file_path": "a.txt"})).await;
+    let proposal = bench.propose(&crate::write::Write, &written).await.unwrap();
+    let output = bench
+        .run_without(&crate::write::Write, written, &proposal, &[1])
+        .await;
+    assert!(!output.is_error);
+    assert_eq!(bench.text("a.txt"), "one\n\ntwo\nthree\n4\n");
+}

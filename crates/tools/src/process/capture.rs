@@ -18,7 +18,10 @@ use std::{
 
 use codespar_policy::{RedactedStream, Redactor};
 
-use crate::bound::{END, Place, RESULT_LIMIT, first, join, last};
+use crate::{
+    bound::{END, Place, RESULT_LIMIT, first, join, last},
+    live_output::LiveTail,
+};
 
 use super::{
     plain::PlainText,
@@ -37,6 +40,8 @@ pub struct Capture {
     /// Before anything is kept: what is in a file is read by others later.
     redacted: RedactedStream,
     kept: Kept,
+    /// For whoever watches the command.
+    live: Option<Arc<LiveTail>>,
 }
 
 /// Once output has become [`Kept::Ends`] it stays so.
@@ -70,7 +75,14 @@ impl Capture {
             plain: PlainText::default(),
             redacted: RedactedStream::new(redactor.clone()),
             kept: Kept::Whole(String::new()),
+            live: None,
         }
+    }
+
+    /// What is kept is also seen here, as it comes.
+    pub(crate) fn watched_by(mut self, live: Option<Arc<LiveTail>>) -> Self {
+        self.live = live;
+        self
     }
 
     /// Output that goes to this file as it comes, for people to follow; beyond the cap without its
@@ -84,6 +96,7 @@ impl Capture {
             plain: PlainText::default(),
             redacted: RedactedStream::new(redactor.clone()),
             kept: Kept::File(Ok(file)),
+            live: None,
         })
     }
 
@@ -114,6 +127,9 @@ impl Capture {
 
     /// Takes text that is plain and free of secrets.
     fn keep(&mut self, text: &str) {
+        if let Some(live) = &self.live {
+            live.push(text);
+        }
         match &mut self.kept {
             Kept::Ends(ends) => ends.add(text),
             Kept::File(file) => {

@@ -172,6 +172,7 @@ impl Bench {
             access: intent.access,
             cancel,
             approval: codespar_tools::sandbox::Approval::Rules,
+            text: None,
         };
         tool.run(call, &self.context).await
     }

@@ -103,7 +103,8 @@ impl App {
             );
             self.output.extend(lines);
             if let QuestionRequest::Permission(asked) = &*request {
-                self.calls.asked(asked.tool_use_id.clone());
+                self.calls
+                    .asked(asked.tool_use_id.clone(), asked.input.clone());
             }
             self.question = Some(OpenQuestion::new(number, *request, reply, now));
             if let Some(activity) = &mut self.activity {
@@ -169,6 +170,12 @@ impl App {
                 self.finish_answer();
                 if let Some(activity) = &mut self.activity {
                     activity.answered(usage.output_tokens);
+                }
+            }
+            Event::CommandOutput { tool_use_id, lines } => {
+                let lines = lines.iter().map(|line| self.cleaner.line(line, 400));
+                if let Some(activity) = &mut self.activity {
+                    activity.call_wrote(&tool_use_id, lines.collect());
                 }
             }
             event @ (Event::ToolStarted { .. } | Event::ToolFinished { .. }) => {

@@ -1,6 +1,7 @@
 //! The main screens, and what keys do, on an emulator.
 
 mod allocated;
+mod permissions;
 mod screens;
 mod streaming;
 mod tasks;
@@ -16,7 +17,9 @@ use std::{
 };
 
 use codespar_policy::Redactor;
-use codespar_protocol::{Answer, ClarificationRequest, Event, PermissionRequest, QuestionRequest};
+use codespar_protocol::{
+    Answer, ClarificationRequest, Confinement, Event, PermissionRequest, QuestionRequest,
+};
 use codespar_terminal::{
     Size,
     history::History,
@@ -238,6 +241,8 @@ fn command(command: &str) -> QuestionRequest {
         summary: command.to_owned(),
         input: json!({"command": command}),
         preview: None,
+        change: None,
+        confinement: Some(Confinement::Sandboxed),
         reason: "no rule allows this command".to_owned(),
         suggested_rules: vec!["Bash(rm *)".to_owned()],
     })
@@ -397,7 +402,6 @@ fn a_question_that_was_seen_is_answered_by_a_letter() {
     for (key, wanted) in [
         ("y", QuestionReply::Answer(Answer::Once)),
         ("s", QuestionReply::ForSession),
-        ("a", QuestionReply::Answer(Answer::Always)),
         ("esc", QuestionReply::Answer(Answer::No { reason: None })),
         ("ctrl-c", QuestionReply::Interrupted),
     ] {

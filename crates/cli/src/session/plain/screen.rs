@@ -242,6 +242,7 @@ impl Screen {
             | Event::ThinkingDelta { .. }
             | Event::Assistant { .. }
             | Event::ToolFinished { .. }
+            | Event::CommandOutput { .. }
             | Event::PermissionAsked { .. }
             | Event::TaskProgress { .. }
             | Event::Subagent { .. }

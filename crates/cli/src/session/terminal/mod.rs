@@ -72,6 +72,10 @@ impl SessionView for TerminalView {
         self.tui.event(event);
     }
 
+    fn shows_command_output(&self) -> bool {
+        true
+    }
+
     fn say(&self, text: &str) {
         self.tui.output(diverted::lines(text));
     }

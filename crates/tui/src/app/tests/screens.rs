@@ -97,6 +97,8 @@ fn permission_prompt_with_diff() {
             "new_string": "    let limit = 100;\n",
         }),
         preview: None,
+        change: None,
+        confinement: None,
         reason: "edits are asked about in this mode".to_owned(),
         suggested_rules: vec!["Edit(limits.rs)".to_owned()],
     }));

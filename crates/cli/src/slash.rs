@@ -52,6 +52,11 @@ pub(crate) const COMMANDS: &[SlashCommand] = &[
     ),
     command("diff", "", "show the uncommitted changes"),
     command(
+        "rewind",
+        "[undo]",
+        "go back to before an earlier message: files, conversation or both",
+    ),
+    command(
         "review",
         "[PR]",
         "review the uncommitted changes, or a pull request",
@@ -86,6 +91,15 @@ pub(crate) enum Which {
     All,
 }
 
+/// What `/rewind` is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RewindWish {
+    /// The user chooses a message and what goes back.
+    Choose,
+    /// Takes the last rewind back.
+    Undo,
+}
+
 /// A line, understood.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
@@ -114,6 +128,7 @@ pub(crate) enum Typed {
     Init,
     Memory,
     Diff,
+    Rewind(RewindWish),
     Review(Option<String>),
     Copy(usize),
     Mcp,
@@ -195,6 +210,8 @@ fn builtin(word: &str, rest: &str) -> Option<Typed> {
         ("init", "") => Typed::Init,
         ("memory", "") => Typed::Memory,
         ("diff", "") => Typed::Diff,
+        ("rewind", "") => Typed::Rewind(RewindWish::Choose),
+        ("rewind", "undo") => Typed::Rewind(RewindWish::Undo),
         ("review", _) => Typed::Review(optional()),
         ("copy", "") => Typed::Copy(1),
         ("copy", number) => Typed::Copy(number.parse().ok().filter(|n| *n > 0)?),

@@ -20,6 +20,7 @@ mod pull_words;
 pub(crate) mod review;
 pub(crate) mod session;
 mod session_rewind;
+pub(crate) use session_rewind::{RewindTexts, failed as rewind_failed};
 pub(crate) mod task;
 mod task_questions;
 mod task_runner;

@@ -7,9 +7,10 @@ use std::{
 
 use clap::Args;
 use codespar_agent::{
-    CheckpointStore, FileEffect, OnConflict, RewindConflict, RewindError, RewindPreview,
-    RewindReport, RewindRequest, RewindScope, Rewinder, Transcript, TurnPoint,
+    CheckpointStore, FileEffect, FilePreview, OnConflict, RewindConflict, RewindError,
+    RewindPreview, RewindReport, RewindRequest, RewindScope, Rewinder, Transcript, TurnPoint,
 };
+use codespar_protocol::counted;
 use codespar_runtime::{ProjectDir, find_session};
 use codespar_store::{Database, Store};
 use serde_json::json;
@@ -92,13 +93,13 @@ pub(super) async fn rewind(
         true => OnConflict::Overwrite,
         false => OnConflict::LeaveAlone,
     };
-    let names = Names(rewinder.root.clone());
+    let texts = RewindTexts(rewinder.root.clone());
     match args.request() {
         None => {
             let turns = rewinder.turns(&transcript).await.map_err(failed)?;
             match args.json {
                 true => super::print_json(&json!({ "turns": turns }))?,
-                false => names.list(&turns)?,
+                false => say(&texts.turns(&turns))?,
             }
         }
         Some(request) if args.dry_run => {
@@ -114,7 +115,7 @@ pub(super) async fn rewind(
             }
             match args.json {
                 true => super::print_json(&json!({ "preview": preview }))?,
-                false => names.preview(&preview)?,
+                false => say(&texts.preview(&preview))?,
             }
         }
         Some(request) => {
@@ -122,14 +123,21 @@ pub(super) async fn rewind(
             let report = report.map_err(failed)?;
             match args.json {
                 true => super::print_json(&json!({ "report": report }))?,
-                false => names.report(&report)?,
+                false => say(&texts.report(&report))?,
             }
         }
     }
     Ok(())
 }
 
-fn failed(error: RewindError) -> CommandError {
+fn say(text: &str) -> Result<(), CommandError> {
+    match text.is_empty() {
+        true => super::print(format_args!("nothing changes\n")),
+        false => super::print(format_args!("{text}\n")),
+    }
+}
+
+pub(crate) fn failed(error: RewindError) -> CommandError {
     match error {
         RewindError::Store(error) => CommandError::Store(error),
         RewindError::NoSuchTurn { .. } | RewindError::NothingToUndo => {
@@ -139,87 +147,103 @@ fn failed(error: RewindError) -> CommandError {
     }
 }
 
-/// Files are named from the directory of the session.
-struct Names(PathBuf);
+/// What is said of a rewind. Files are named from the directory of the session.
+pub(crate) struct RewindTexts(pub(crate) PathBuf);
 
-impl Names {
+impl RewindTexts {
     fn of(&self, path: &Path) -> String {
         let name = path.strip_prefix(&self.0).unwrap_or(path);
         plain(&name.display().to_string()).to_string()
     }
 
-    fn list(&self, turns: &[TurnPoint]) -> Result<(), CommandError> {
+    fn turns(&self, turns: &[TurnPoint]) -> String {
         if turns.is_empty() {
-            return super::print(format_args!("nothing was said in this session\n"));
+            return "nothing was said in this session".to_owned();
         }
-        for turn in turns {
-            let files: Vec<String> = turn.files.iter().map(|path| self.of(path)).collect();
-            super::print(format_args!(
-                "{}  {}  {}  {}\n",
+        let lines = turns.iter().map(|turn| {
+            format!(
+                "{}  {}  {}  {}",
                 style::strong(format_args!("{:>4}", turn.number)),
                 turn.at.strftime("%Y-%m-%d %H:%M"),
                 plain(&turn.prompt),
-                style::faint(files.join(", "))
-            ))?;
-        }
-        Ok(())
+                style::faint(self.files(turn))
+            )
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
-    fn preview(&self, preview: &RewindPreview) -> Result<(), CommandError> {
+    /// The files that a turn changed.
+    pub(crate) fn files(&self, turn: &TurnPoint) -> String {
+        let files = turn.files.iter().map(|path| self.of(path));
+        files.collect::<Vec<_>>().join(", ")
+    }
+
+    /// One line of what would become of a file.
+    pub(crate) fn file(&self, file: &FilePreview) -> String {
+        let word = match file.effect {
+            FileEffect::Changed => "would change",
+            FileEffect::Created => "would create",
+            FileEffect::Removed => "would remove",
+        };
+        let name = self.of(&file.path);
+        format!("{word} {name} (+{} -{})", file.added, file.removed)
+    }
+
+    /// Everything but the files that would change.
+    pub(crate) fn rest(&self, preview: &RewindPreview) -> Vec<String> {
+        let mut lines = self.conflicts(&preview.conflicts);
+        let commands = preview.not_covered.iter();
+        lines.extend(commands.map(|command| format!("not covered: {}", plain(command))));
+        let (dropped, back) = (preview.messages_dropped, preview.messages_back);
+        lines.extend(messages("would be", dropped, back));
+        lines
+    }
+
+    fn preview(&self, preview: &RewindPreview) -> String {
+        let mut lines = Vec::new();
         for file in &preview.files {
-            let word = match file.effect {
-                FileEffect::Changed => "would change",
-                FileEffect::Created => "would create",
-                FileEffect::Removed => "would remove",
-            };
-            super::print(format_args!(
-                "{word} {} (+{} -{})\n",
-                self.of(&file.path),
-                file.added,
-                file.removed
-            ))?;
-            if let Some(diff) = &file.diff {
-                super::print(format_args!("{}\n", plain(diff)))?;
-            }
+            lines.push(self.file(file));
+            lines.extend(file.diff.iter().map(|diff| plain(diff).into_owned()));
         }
-        self.conflicts(&preview.conflicts)?;
-        for command in &preview.not_covered {
-            super::print(format_args!("not covered: {}\n", plain(command)))?;
-        }
-        self.messages("would be", preview.messages_dropped, preview.messages_back)
+        lines.extend(self.rest(preview));
+        lines.join("\n")
     }
 
-    fn report(&self, report: &RewindReport) -> Result<(), CommandError> {
-        for path in &report.restored {
-            super::print(format_args!("restored {}\n", self.of(path)))?;
-        }
-        self.conflicts(&report.conflicts)?;
-        self.messages("are", report.messages_dropped, report.messages_back)
+    pub(crate) fn report(&self, report: &RewindReport) -> String {
+        let restored = report.restored.iter();
+        let mut lines: Vec<String> = restored
+            .map(|path| format!("restored {}", self.of(path)))
+            .collect();
+        lines.extend(self.conflicts(&report.conflicts));
+        lines.extend(messages(
+            "are",
+            report.messages_dropped,
+            report.messages_back,
+        ));
+        lines.join("\n")
     }
 
-    fn conflicts(&self, conflicts: &[RewindConflict]) -> Result<(), CommandError> {
-        for conflict in conflicts {
+    fn conflicts(&self, conflicts: &[RewindConflict]) -> Vec<String> {
+        let told = conflicts.iter().map(|conflict| {
             let hint = match conflict.can_be_overwritten {
-                true => "; --overwrite restores it",
+                true => "; it can be overwritten",
                 false => "",
             };
-            super::print(format_args!(
-                "left alone {}: {}{hint}\n",
-                self.of(&conflict.path),
-                plain(&conflict.reason)
-            ))?;
-        }
-        Ok(())
+            let name = self.of(&conflict.path);
+            format!("left alone {name}: {}{hint}", plain(&conflict.reason))
+        });
+        told.collect()
     }
+}
 
-    fn messages(&self, are: &str, dropped: usize, back: usize) -> Result<(), CommandError> {
-        for (count, what) in [(dropped, "no longer"), (back, "again")] {
-            if count > 0 {
-                super::print(format_args!(
-                    "{count} messages {are} {what} part of the conversation\n"
-                ))?;
-            }
-        }
-        Ok(())
-    }
+fn messages(are: &str, dropped: usize, back: usize) -> Vec<String> {
+    let counts = [(dropped, "no longer"), (back, "again")];
+    let told = counts.into_iter().filter(|(count, _)| *count > 0);
+    told.map(|(count, what)| {
+        format!(
+            "{} {are} {what} part of the conversation",
+            counted(count, "message")
+        )
+    })
+    .collect()
 }

@@ -38,6 +38,7 @@ impl SessionDriver {
             Typed::Review(None) => self.own_prompt(slash::REVIEW_PROMPT).await?,
             Typed::Review(Some(which)) => self.carry_out(&format!("review {which}")).await?,
             Typed::Resume(id) => self.resume(id).await?,
+            Typed::Rewind(wish) => self.rewind(wish).await?,
             Typed::Model(name) => self.model(name)?,
             Typed::Context => match &self.agent {
                 Some(agent) => self.say(&slash::context(&agent.context_usage())),
@@ -78,6 +79,7 @@ impl SessionDriver {
             | Typed::Init
             | Typed::Review(_)
             | Typed::Resume(_)
+            | Typed::Rewind(_)
             | Typed::Model(_)
             | Typed::Context
             | Typed::Copy(_)

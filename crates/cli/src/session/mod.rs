@@ -19,6 +19,7 @@ mod plain;
 mod project_command;
 mod questions;
 mod requests;
+mod rewind;
 mod servers;
 mod status;
 mod task_pane;

@@ -99,3 +99,44 @@ fn a_file_of_a_project_reads_nothing_outside_without_a_question() {
     let sent = String::from_utf8_lossy(request.body()).into_owned();
     assert!(!sent.contains("not for the model"), "{sent}");
 }
+
+#[test]
+fn going_back_restores_files_and_conversation_and_can_be_undone() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool(
+                "Write",
+                &json!({"file_path": "a.txt", "content": "new text\n"}),
+            ))
+            .turn(Turn::text("written"))
+            .turn(Turn::text("and now")),
+    );
+    let mut terminal = Terminal::start(&bench, "--permission-mode acceptEdits");
+    terminal.types("write it\r");
+    terminal.shows("written");
+    let file = bench.work().join("a.txt");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new text\n");
+    terminal.types("/rewind\r");
+    terminal.shows("Go back to before");
+    terminal.shows("a.txt");
+    terminal.types("\r");
+    terminal.shows("What goes back");
+    terminal.types("\r");
+    terminal.shows("would remove a.txt");
+    assert!(file.exists());
+    terminal.types("\r");
+    terminal.shows("/rewind undo takes it back");
+    assert!(!file.exists());
+    // The message is there again, to be changed and sent.
+    terminal.shows("› write it");
+    terminal.types("\x03");
+    terminal.types("/rewind undo\r");
+    terminal.shows("would create a.txt");
+    terminal.types("\r");
+    terminal.shows("messages are again part");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "new text\n");
+    terminal.types("again\r");
+    terminal.shows("and now");
+    let request = bench.server.last_request().unwrap();
+    assert_eq!(request.messages().len(), 5);
+}

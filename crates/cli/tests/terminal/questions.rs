@@ -98,3 +98,42 @@ fn a_question_of_a_background_agent_waits_in_the_session_for_its_answer() {
     until("the file", || bench.work().join("made").exists());
     terminal.shows("heard of it");
 }
+
+#[test]
+fn an_edited_command_runs_as_it_was_edited() {
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool("Bash", &json!({"command": "touch made"})))
+            .turn(Turn::text("done")),
+    );
+    let mut terminal = Terminal::start(&bench, "");
+    terminal.types("go\r");
+    terminal.shows("y yes, once");
+    focus(&mut terminal);
+    terminal.types("e");
+    terminal.shows("touch made");
+    terminal.types("-by-me");
+    terminal.shows("touch made-by-me");
+    terminal.types("\r");
+    // Keys right after an edit are not taken as an answer.
+    std::thread::sleep(Duration::from_millis(1_500));
+    terminal.types("y");
+    terminal.shows("2 turns");
+    assert!(bench.work().join("made-by-me").exists());
+    assert!(!bench.work().join("made").exists());
+    let request = bench.server.last_request().unwrap();
+    let result = request.last_message().to_string();
+    assert!(result.contains("touch made-by-me"), "{result}");
+}
+
+#[test]
+fn the_last_lines_of_a_running_command_are_shown() {
+    let command = "for n in 1 2 3 4 5 6; do echo line $n of it; done; sleep 1000";
+    let bench = Bench::new(Script::new().turn(Turn::tool("Bash", &json!({"command": command}))));
+    let mut terminal = Terminal::start(&bench, "--permission-mode bypassPermissions");
+    terminal.types("go\r");
+    terminal.shows("line 6 of it");
+    assert!(!terminal.screen().contains("line 3 of it"));
+    terminal.types("\x1b");
+    terminal.shows("interrupted");
+}

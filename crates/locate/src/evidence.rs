@@ -6,6 +6,7 @@ use crate::{
     kind::FileKind,
     query::{Query, Wanted},
     signal::{FileEvidence, Signal},
+    spoken::Spoken,
     words::Extent,
 };
 
@@ -53,8 +54,8 @@ pub(crate) struct Hits {
     rare: f32,
 }
 
-/// Looks the terms of a query up.
-pub(crate) fn look_up(index: &Index, query: &Query) -> Vec<Hits> {
+/// Looks the terms of a query up. Those that are usual in messages count for less.
+pub(crate) fn look_up(index: &Index, query: &Query, spoken: &Spoken) -> Vec<Hits> {
     let is_source = |file: u32| index.files[file as usize].summary.kind == FileKind::Source;
     let sources = (0..index.files.len() as u32).filter(|file| is_source(*file));
     let count = sources.count().max(1);
@@ -68,7 +69,10 @@ pub(crate) fn look_up(index: &Index, query: &Query) -> Vec<Hits> {
             .iter()
             .filter(|one| one.body > 0 && is_source(one.file));
         Hits {
-            wanted: *wanted,
+            wanted: Wanted {
+                weight: wanted.weight * spoken.share(wanted.term),
+                ..*wanted
+            },
             rare: rareness(having.count(), count),
             postings,
         }

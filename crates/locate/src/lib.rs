@@ -15,6 +15,7 @@
 //! history            messages of past commits and the files they changed
 //! report             the lines of an instruction: said, or only pasted
 //! query, named       the instruction: weighted terms, paths written out
+//! spoken             words that most messages of a project have, which count for less
 //! evidence, past     what speaks for each file, one number per kind
 //! partners           what speaks for a file by its tests
 //! neighbours         what the best files say about others
@@ -60,6 +61,7 @@ mod relations;
 mod report;
 mod search;
 mod signal;
+mod spoken;
 mod stem;
 mod stopwords;
 mod symbols;

@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 
 use crate::{
-    evidence::rareness,
-    history::{Commit, History},
+    history::History,
     index::Index,
-    query::Query,
+    query::{Query, Wanted},
     signal::{FileEvidence, Signal},
+    spoken::Spoken,
     table::BuildIdentity,
     words::{self, Term},
 };
@@ -41,7 +41,13 @@ pub(crate) fn numbers(index: &Index) -> Numbers {
 }
 
 /// Adds up what the history says.
-pub(crate) fn past(index: &Index, numbers: &Numbers, query: &Query, all: &mut [FileEvidence]) {
+pub(crate) fn past(
+    index: &Index,
+    numbers: &Numbers,
+    query: &Query,
+    spoken: &Spoken,
+    all: &mut [FileEvidence],
+) {
     let history = &index.history;
     for (age, commit) in history.commits.iter().enumerate() {
         let age = age as f32;
@@ -55,7 +61,7 @@ pub(crate) fn past(index: &Index, numbers: &Numbers, query: &Query, all: &mut [F
     for evidence in all.iter_mut() {
         evidence[Signal::Busy] = evidence[Signal::Busy].ln_1p();
     }
-    let mut alike = likeness(history, query);
+    let mut alike = likeness(history, query, spoken);
     alike.sort_by(|a, b| b.0.total_cmp(&a.0));
     for (likeness, number) in alike.into_iter().take(HEARD) {
         let commit = &history.commits[number];
@@ -99,26 +105,14 @@ pub(crate) fn together(
 }
 
 /// How much each commit's message is like the query.
-fn likeness(history: &History, query: &Query) -> Vec<(f32, usize)> {
-    let mut wanted: HashMap<Term, (f32, usize), BuildIdentity> = query
-        .terms
-        .iter()
-        .map(|one| (one.term, (one.weight, 0)))
-        .collect();
-    for term in history.commits.iter().flat_map(|commit| &commit.terms) {
-        if let Some((_, having)) = wanted.get_mut(term) {
-            *having += 1;
-        }
-    }
-    let says = |commit: &&Commit| !commit.files.is_empty();
-    let count = history.commits.iter().filter(says).count();
+fn likeness(history: &History, query: &Query, spoken: &Spoken) -> Vec<(f32, usize)> {
+    let says = |one: &Wanted| Some((one.term, one.weight * spoken.rareness(one.term)?));
+    let wanted: HashMap<Term, f32, BuildIdentity> = query.terms.iter().filter_map(says).collect();
     let commits = history.commits.iter().enumerate();
     commits
         .map(|(number, commit)| {
             let shared = commit.terms.iter().filter_map(|term| wanted.get(term));
-            let sum: f32 = shared
-                .map(|(weight, having)| weight * rareness(*having, count))
-                .sum();
+            let sum: f32 = shared.sum();
             // A long message has more of everything.
             (sum / (commit.terms.len() as f32 + 3.0).sqrt(), number)
         })

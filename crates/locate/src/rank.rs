@@ -8,6 +8,7 @@ use crate::{
     neighbours, partners, past,
     query::Query,
     signal::{FileEvidence, FileStanding, Meant, Signal, Weights},
+    spoken::Spoken,
 };
 
 /// How many files are looked at closely. Windows are computed for these alone.
@@ -103,10 +104,11 @@ pub(crate) fn candidates(index: &Index, instruction: &str, n: usize) -> Vec<Cand
     let query = Query::read(instruction);
     let numbers = past::numbers(index);
     let mut all = vec![FileEvidence::default(); index.files.len()];
-    let hits = evidence::look_up(index, &query);
+    let spoken = Spoken::count(&index.history, &query);
+    let hits = evidence::look_up(index, &query, &spoken);
     evidence::lexical(index, &hits, &mut all);
     evidence::scopes(index, &query, &mut all);
-    past::past(index, &numbers, &query, &mut all);
+    past::past(index, &numbers, &query, &spoken, &mut all);
     partners::tested(index, &mut all);
     let mut standings = standings(index, &query);
     name(index, instruction, &mut all, &mut standings);

@@ -6,7 +6,7 @@ use std::{
     fs::{self, File},
     io::Write,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, SystemTime},
 };
 
@@ -72,6 +72,33 @@ impl Repository {
         self.git(&["rev-parse", "HEAD"])
     }
 
+    /// Adds commits that all say the same and change a note each, without a work tree.
+    fn commit_often(&self, message: &str, count: usize) {
+        let one = |number: usize| {
+            let from = match number {
+                0 => "from refs/heads/main^0\n",
+                _ => "",
+            };
+            format!(
+                "commit refs/heads/main\ncommitter A <a@example.org> {number} +0000\n\
+                 data {}\n{message}\n{from}M 644 inline notes.txt\ndata 9\n{number:08}\n\n",
+                message.len()
+            )
+        };
+        let stream: String = (0..count).map(one).collect();
+        let mut child = Command::new("git")
+            .arg("-C")
+            .arg(self.path())
+            .args(["fast-import", "--quiet"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(stream.as_bytes()).unwrap();
+        drop(input);
+        assert!(child.wait().unwrap().success());
+    }
+
     fn open(&self) -> Locator {
         Locator::open(self.path(), Some(self.cache.path())).unwrap()
     }
@@ -127,6 +154,21 @@ fn source_that_the_words_lead_to_comes_first_and_says_why() {
         [Reason::Symbol, Reason::Path, Reason::Content]
     );
     assert!(found[0].score > found[1].score);
+}
+
+#[test]
+fn a_word_that_most_messages_have_leads_nowhere() {
+    let repository = Repository::new();
+    repository.write("src/one.ts", "// avoid\n");
+    repository.write("src/two.ts", "// colour\n");
+    let before = repository.commit("More");
+    let sources = |commit: &str| -> Vec<String> {
+        let found = ranked(&repository.at(commit), "avoid colour").into_iter();
+        found.filter(|path| path.starts_with("src/")).collect()
+    };
+    assert_eq!(sources(&before), ["src/one.ts", "src/two.ts"]);
+    repository.commit_often("Avoid a loop", 120);
+    assert_eq!(sources("main"), ["src/two.ts", "src/one.ts"]);
 }
 
 #[test]

@@ -412,6 +412,7 @@ async fn every_call_keeps_its_result_wherever_the_conversation_goes() {
 async fn write(context: &codespar_tools::Context, path: PathBuf, content: &str) {
     let input = json!({"file_path": path, "content": content});
     let call = Call {
+        text: None,
         id: "call".into(),
         input: to_raw_value(&input).unwrap(),
         access: vec![Access::Write(path)],

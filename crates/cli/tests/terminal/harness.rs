@@ -136,6 +136,50 @@ impl Terminal {
         self.input.flush().unwrap();
     }
 
+    /// The terminal has another width; the session hears of it after the terminal.
+    pub(crate) fn resize(&self, bench: &Bench, columns: u16) {
+        let tty = fs::read_link(format!("/proc/{}/fd/0", pid_of_session(bench))).unwrap();
+        let mut output = self.output.lock().unwrap();
+        let screen = output.screen.screen_mut();
+        screen.set_size(ROWS.try_into().unwrap(), columns.try_into().unwrap());
+        drop(output);
+        let columns = columns.to_string();
+        let set = Command::new("stty")
+            .arg("-F")
+            .arg(tty)
+            .args(["cols", &columns])
+            .status();
+        assert!(set.unwrap().success());
+    }
+
+    /// All rows that the terminal has, from the oldest on, without blanks at their ends.
+    pub(crate) fn scrollback(&self, columns: u16) -> Vec<String> {
+        let mut output = self.output.lock().unwrap();
+        let screen = output.screen.screen_mut();
+        screen.set_scrollback(usize::MAX);
+        let mut offset = screen.scrollback();
+        let mut seen = Vec::new();
+        // A screen at a time.
+        loop {
+            screen.set_scrollback(offset);
+            let rows: Vec<String> = screen.rows(0, columns).collect();
+            let take = if offset == 0 {
+                rows.len()
+            } else {
+                rows.len().min(offset)
+            };
+            seen.extend(
+                rows.into_iter()
+                    .take(take)
+                    .map(|row| row.trim_end().to_owned()),
+            );
+            if offset == 0 {
+                return seen;
+            }
+            offset -= take;
+        }
+    }
+
     /// Everything that was ever written, as text.
     pub(crate) fn written(&self) -> String {
         String::from_utf8_lossy(&self.output.lock().unwrap().bytes).into_owned()

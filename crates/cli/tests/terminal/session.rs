@@ -68,32 +68,42 @@ fn every_line_of_a_long_answer_is_in_the_scrollback_once() {
     terminal.shows("1 turn");
     terminal.types("\x04");
     terminal.exit_code();
-    let mut output = terminal.output.lock().unwrap();
-    let screen = output.screen.screen_mut();
-    screen.set_scrollback(usize::MAX);
-    let mut offset = screen.scrollback();
-    let mut seen = Vec::new();
-    // From the oldest row on, a screen at a time.
-    loop {
-        screen.set_scrollback(offset);
-        let rows: Vec<String> = screen.rows(0, COLUMNS).collect();
-        let take = if offset == 0 {
-            rows.len()
-        } else {
-            rows.len().min(offset)
-        };
-        seen.extend(rows.into_iter().take(take));
-        if offset == 0 {
-            break;
-        }
-        offset -= take;
-    }
+    let seen = terminal.scrollback(COLUMNS);
     let answer: Vec<&str> = seen
         .iter()
         .map(|row| row.trim_end())
         .filter(|row| row.starts_with("    row "))
         .collect();
     assert_eq!(answer, lines.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn resizing_while_an_answer_comes_leaves_every_line_once_and_nothing_else() {
+    let lines: Vec<String> = (0..400)
+        .map(|n| format!("row {n:05} of the answer"))
+        .collect();
+    let answer = format!("```\n{}\n```\n", lines.join("\n"));
+    let turn = Turn::text(answer).chunk(20).delay(Duration::from_millis(5));
+    let bench = Bench::new(Script::new().turn(turn));
+    let mut terminal = Terminal::start(&bench, "");
+    terminal.types("count\r");
+    terminal.shows("row 00010");
+    let mut columns = COLUMNS;
+    for width in [200, 40, 120, 40, 160] {
+        columns = width;
+        terminal.resize(&bench, columns);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    terminal.shows("1 turn");
+    let seen = terminal.scrollback(columns);
+    let answer: Vec<&str> = seen
+        .iter()
+        .map(String::as_str)
+        .filter(|row| row.contains("row "))
+        .collect();
+    assert_eq!(answer, lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let prompts = seen.iter().filter(|row| row.contains("ask for anything"));
+    assert_eq!(prompts.count(), 1, "{seen:#?}");
 }
 
 #[test]

@@ -141,6 +141,11 @@ pub(crate) fn visible(text: &str) -> String {
     render(&redacted(text), Styles::Dropped)
 }
 
+/// What another program printed, without the sequences that style it.
+pub(crate) fn without_styles(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 fn redacted(text: &str) -> Cow<'_, str> {
     match SECRETS.get() {
         Some(secrets) => secrets.redact(text),

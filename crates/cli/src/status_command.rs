@@ -27,6 +27,8 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
+use crate::printer::without_styles;
+
 /// How long one run may take.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// From one start to the next.
@@ -194,8 +196,7 @@ impl StatusCommand {
     /// Without colours and anything else that a terminal would obey.
     fn first_line(&self, printed: &str) -> String {
         let first = printed.lines().next().unwrap_or_default();
-        let plain = anstream::adapter::strip_str(first).to_string();
-        let plain = plain.replace('\t', " ");
+        let plain = without_styles(first).replace('\t', " ");
         let plain: String = plain.chars().filter(|c| !c.is_control()).collect();
         printable(&self.redactor.redact(&plain))
             .trim_end()

@@ -269,7 +269,8 @@ pub(crate) const RUNNERS: &str = "SELECT id, beats, silent FROM runners";
 /// What others hold, and what is ready and was not taken: it may be reserved for a process that is
 /// about to end. Items on the lists of teams are taken by nobody.
 pub(crate) const IS_WORK_ELSEWHERE: &str = "SELECT EXISTS (SELECT 1 FROM tasks \
-     WHERE status = 'running' AND lease_owner IS NOT NULL AND lease_owner <> $1) \
+     WHERE status = 'running' AND lease_owner < $1) \
+     OR EXISTS (SELECT 1 FROM tasks WHERE status = 'running' AND lease_owner > $1) \
      OR EXISTS (SELECT 1 FROM tasks WHERE status = 'pending' AND unmet = 0 AND queue < 'team:') \
      OR EXISTS (SELECT 1 FROM tasks WHERE status = 'pending' AND unmet = 0 AND queue >= 'team;')";
 

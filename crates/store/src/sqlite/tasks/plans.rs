@@ -62,6 +62,7 @@ const EVERY: &[&str] = &[
     sql::GIVE_BACK,
     sql::ANNOUNCE,
     sql::RUNNERS,
+    sql::IS_WORK_ELSEWHERE,
     sql::MARK_SILENT,
     sql::REAP,
     sql::WITHDRAW,
@@ -117,7 +118,9 @@ async fn no_query_of_tasks_walks_a_table_or_sorts_what_it_does_not_return() {
             }
             sql::ABOVE => &["SCAN CONSTANT ROW", "SCAN a", "SCAN a"],
             sql::READY_QUEUES => &["SCAN queues", "SCAN queues"],
-            sql::OUTSTANDING | sql::HAS_MAIL | sql::IS_MEMBER => &["SCAN CONSTANT ROW"],
+            sql::OUTSTANDING | sql::HAS_MAIL | sql::IS_MEMBER | sql::IS_WORK_ELSEWHERE => {
+                &["SCAN CONSTANT ROW"]
+            }
             _ => &[],
         };
         assert_eq!(walked, expected, "{query}: {steps:#?}");

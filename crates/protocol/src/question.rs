@@ -151,7 +151,7 @@ impl QuestionRequest {
 
 impl QuestionRequest {
     /// Reads what a person typed: `y`, `always`, `n` or `no, because …`, and the changes that
-    /// [`PermissionRequest::parse_answer`] knows; a text; or the values of a form, `name=value
+    /// `PermissionRequest` knows; a text; or the values of a form, `name=value
     /// name=value`. The error says what is wanted.
     pub fn parse_answer(&self, typed: &str) -> Result<Answer, String> {
         let typed = typed.trim();

@@ -37,7 +37,6 @@ pub struct ProjectCommand {
     body: String,
 }
 
-/// A part of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromptPart {
     Text(String),

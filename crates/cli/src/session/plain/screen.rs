@@ -199,12 +199,7 @@ impl Screen {
             } => {
                 self.shown.lock().calls_of_tasks.extend(tool_use_id.clone());
                 let kind = kind.as_deref().unwrap_or("task");
-                let title = plain(&format!("{kind} · {subject}")).into_owned();
-                self.say(&format!(
-                    "{} {}\n  started as {task_id} · /task-status {task_id}",
-                    style::good("▸"),
-                    style::strong(short(&title))
-                ));
+                self.task_started(task_id, &format!("{kind} · {subject}"));
             }
             Event::Step { text, .. } => self.say(&plain(text)),
             Event::TaskEnded {
@@ -218,17 +213,16 @@ impl Screen {
                 tool_uses,
                 duration_ms,
             } => {
-                let sums = format!(
-                    "{} tool calls · {} tokens · {cost} · {:.0} s",
-                    tool_uses,
-                    short_count(usage.total_tokens()),
-                    *duration_ms as f64 / 1000.0
-                );
                 let mark = match status {
                     TaskStatus::Completed => style::good("✓"),
                     _ => style::error("✗"),
                 };
-                let title = plain(&format!("{task_id} {status} · {subject}")).into_owned();
+                let title = format!("{task_id} {status} · {subject}");
+                let sums = format!(
+                    "{tool_uses} tool calls · {} tokens · {cost} · {:.0} s",
+                    short_count(usage.total_tokens()),
+                    *duration_ms as f64 / 1000.0
+                );
                 let mut lines = vec![format!("{mark} {}", style::strong(short(&title)))];
                 lines.push(format!("  {sums}"));
                 lines.extend(first_lines(detail, task_id));
@@ -248,6 +242,14 @@ impl Screen {
             | Event::Subagent { .. }
             | Event::Finished(_) => {}
         }
+    }
+
+    fn task_started(&self, id: &TaskId, title: &str) {
+        self.say(&format!(
+            "{} {}\n  started as {id} · /task-status {id}",
+            style::good("▸"),
+            style::strong(short(title))
+        ));
     }
 
     /// The first lines of each result; the model has all of it. Results of calls that

@@ -51,6 +51,9 @@ fn the_end_of_a_task_shows_the_first_lines_of_its_result_and_where_the_others_ar
         assert!(shown.contains(text), "{text}: {shown}");
     }
     assert!(!shown.contains("finding 6"), "{shown}");
+    // Nobody is asked for a line after the end.
+    let last = shown.trim_end().lines().last().unwrap();
+    assert!(last.contains("Resume with: codespar --resume"), "{shown}");
 
     let digits = id.split_once('-').unwrap().1;
     let shown = session(

@@ -92,6 +92,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         signals,
     };
     let outcome = session.run(&cli).await;
+    session.view.leave_prompt();
     session.leave().await;
     answering.abort();
     session.view.stop().await;

@@ -34,6 +34,9 @@ pub(super) trait SessionView: Send + Sync {
     /// Nothing is under way: the next line is for the session.
     fn at_prompt(&self) {}
 
+    /// Nobody waits for a line any more: the session ends.
+    fn leave_prompt(&self) {}
+
     fn turn_started(&self);
 
     /// Without a result where the turn was not one of the agent.

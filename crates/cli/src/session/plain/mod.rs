@@ -264,6 +264,10 @@ impl SessionView for PlainView {
         self.tell(Input::AtPrompt);
     }
 
+    fn leave_prompt(&self) {
+        self.screen.leave_prompt();
+    }
+
     fn turn_started(&self) {
         self.tell(Input::Busy);
         self.screen.leave_prompt();

@@ -123,14 +123,7 @@ fn agents() -> Scene {
             .usage(tokens(15_800, 140))])
         .conversation(agent(parser, "parse\\(", 6_100))
         .conversation(agent(errors, "enum \\w+Error", 5_700)),
-        // A call shows its time from the first second on.
-        cues: &[
-            "Grep parse",
-            "Grep enum",
-            "% of ",
-            "Find the callers of parse 4 s",
-            "Collect the error types 4 s",
-        ],
+        cues: &["Grep parse", "Grep enum", "% of "],
         over: &["0 tool calls", " 0 tokens"],
         order: &["Find the callers", "Collect the error types"],
     }

@@ -147,6 +147,9 @@ fn sit(bench: &Bench, stage: &Stage, turn: Turn, answer: &str) -> Result<Sitting
         wait_for(&session, &format!("› {typed}"))?;
         latency.push(pressed.elapsed());
     }
+    // A draft would be there again in the next session.
+    session.types("\x03")?;
+    wait_for(&session, "/help shows the commands")?;
     thread::sleep(CALM);
     let process = format!("/proc/{}", session.pid(binary)?);
     let wakes_before = switches(Path::new(&process))?;

@@ -10,12 +10,14 @@
 //! [`Temporary`] is a new file beside a place that can replace it by a rename.
 
 mod dir;
+mod facts;
 mod ignores;
 mod place;
 mod read;
 mod temporary;
 
 pub use dir::Dir;
+pub use facts::EntryFacts;
 pub use ignores::{IGNORE_FILES, has_plain_ignore_files, is_plain_pattern};
 pub use place::{EntryKind, OpenError, Place, RegularFile};
 pub use read::{dir, make_place, open, place, read, read_inside, read_real, read_text};

@@ -11,6 +11,7 @@
 //!   certainty is asked about
 //! - paths: [`protected()`] recognises files that decide what runs or is permitted later
 //! - secrets: [`Redactor`] takes them out of text, [`Leak`] is a place that must not be published
+//! - hooks: [`hooks`] says which of them an event concerns, and what their answers come to
 //! - terminals: [`printable()`] escapes what a terminal would obey
 //!
 //! The sandbox is separate: unless the user has switched it off, a command that is allowed here is
@@ -20,6 +21,7 @@ mod access;
 mod command;
 mod decide;
 mod free;
+pub mod hooks;
 mod leak;
 mod mode;
 mod options;
@@ -32,6 +34,7 @@ mod rule;
 mod rule_set;
 mod secrets;
 mod shell;
+mod slip;
 mod suggest;
 mod text_pattern;
 mod touch;
@@ -48,3 +51,4 @@ pub use redact::{RedactedStream, Redactor, RestoreError, first_new_mark};
 pub use rule::{Rule, RuleError};
 pub use rule_set::{RuleKind, RuleSet, RuleSource};
 pub use secrets::{is_secret_name, looks_secret};
+pub use slip::slips;

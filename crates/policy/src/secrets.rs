@@ -154,6 +154,8 @@ const SHAPES: &[&str] = &[
     r"(?-u:\b)npm_[A-Za-z0-9]{30,}",
     r"(?-u:\b)hf_[A-Za-z0-9]{30,}",
     r"(?-u:\b)pypi-[A-Za-z0-9_-]{50,}",
+    // Tokens of our own API.
+    r"(?-u:\b)cspr_[A-Za-z0-9]{40,}",
     r"(?-u:\b)dop_v1_[a-f0-9]{64}",
     r"(?-u:\b)shp(?:at|ss|ca|pa)_[A-Fa-f0-9]{32}",
     r"(?-u:\b)SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
@@ -269,6 +271,7 @@ mod tests {
 
     #[rstest]
     #[case("sk-ant-api03-AbCdEfGhIjKlMnOpQrSt")]
+    #[case("cspr_0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0")]
     #[case("sk-proj-0123456789abcdefghij")]
     #[case("ghp_0123456789abcdefghijklmnopqrstuvwxyz")]
     #[case("ghs_0123456789abcdefghijklmnopqrstuvwxyz")]

@@ -257,13 +257,14 @@ pub(crate) fn read(tool: &str, path: &Path, scope: &Scope) -> Option<Rule> {
     Rule::parse(&text).ok()
 }
 
-/// The exact host, not its parent domain.
+/// The exact host, not its parent domain. An address is kept by its host alone: paths and queries
+/// differ from call to call.
 pub(crate) fn fetch(url: &Url) -> Option<Rule> {
     let host = url.host_str()?.trim_end_matches('.');
     Rule::parse(&format!("WebFetch(domain:{host})")).ok()
 }
 
-/// For something with a name.
+/// For something with a name. A star in the name would make it a pattern.
 pub(crate) fn named(tool: &str, name: &str) -> Option<Rule> {
     if name.contains('*') {
         return None;

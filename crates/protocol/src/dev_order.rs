@@ -119,6 +119,23 @@ pub struct ImageRef {
     pub media_type: String,
 }
 
+/// What a run of the dev agent is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DevPurpose {
+    /// To carry out the instruction.
+    #[default]
+    Change,
+    /// To merge the base of a pull request into its branch.
+    Resolve,
+}
+
+impl DevPurpose {
+    fn is_change(&self) -> bool {
+        *self == Self::Change
+    }
+}
+
 /// One run of the dev agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DevOrder {
@@ -166,6 +183,8 @@ pub struct DevOrder {
     /// Runs that came to nothing and whose steps this one goes on from, the first one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumes: Vec<TaskId>,
+    #[serde(default, skip_serializing_if = "DevPurpose::is_change")]
+    pub purpose: DevPurpose,
 }
 
 impl DevOrder {

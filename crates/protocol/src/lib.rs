@@ -1,5 +1,6 @@
 //! What all crates share: ids, messages and content blocks, events, usage. No I/O.
 
+mod access;
 mod authority;
 mod backoff;
 mod change;
@@ -24,6 +25,7 @@ mod transcript;
 mod usage;
 mod workflow;
 
+pub use access::{AccessRole, TokenId};
 pub use authority::{Authority, RuleList, RuleText};
 pub use backoff::Backoff;
 pub use change::{BadPath, Bytes, ChangeSet, FileChange, FileMode, RepoPath};
@@ -31,10 +33,10 @@ pub use content::{
     ContentBlock, Image, RedactedThinking, Text, Thinking, ToolResult, ToolResultContent, ToolUse,
 };
 pub use cost::{Cost, Usd};
-pub use counted::counted;
+pub use counted::{counted, short_count};
 pub use dev_order::{
-    Consent, DevLimits, DevOrder, Engine, FollowOrder, ImageRef, OnFailure, RepositoryRef,
-    VerifyChoice,
+    Consent, DevLimits, DevOrder, DevPurpose, Engine, FollowOrder, ImageRef, OnFailure,
+    RepositoryRef, VerifyChoice,
 };
 pub use error_chain::error_chain;
 pub use event::{

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 
 use crate::{
-    PermissionRequest, SessionId, TaskId,
+    Confinement, PermissionRequest, SessionId, TaskId,
     short_id::{are_digits, fresh_digits},
 };
 
@@ -170,6 +170,20 @@ impl QuestionRequest {
         };
         self.check(&answer)?;
         Ok(answer)
+    }
+
+    /// Whether the answer lets a command run without a sandbox: only the user at a terminal of the
+    /// machine decides that.
+    pub fn lets_run_unconfined(&self, answer: &Answer) -> bool {
+        let open = Some(Confinement::Unavailable);
+        let off = Some(Confinement::SwitchedOff);
+        let is_yes = !matches!(answer, Answer::No { .. });
+        match self {
+            Self::Permission(asked) => {
+                is_yes && (asked.confinement == open || asked.confinement == off)
+            }
+            Self::Clarification(_) | Self::Elicitation(_) => false,
+        }
     }
 
     /// The rules that an answer keeps for later sessions.

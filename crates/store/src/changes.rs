@@ -25,6 +25,9 @@ pub struct ChangeCursor(pub u64);
 /// mail          -                                  the task that has mail
 /// notification  the session it is for              the task that ended
 /// question      the session of whoever asks        the task that asks, if any
+/// step          -                                  the task whose step it is
+/// inbound       -                                  -
+/// outbox        -                                  -
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreChange {
@@ -48,4 +51,10 @@ pub enum ChangeKind {
     Notification,
     /// A question was asked, answered or withdrawn.
     Question { id: QuestionId },
+    /// A step of a task has a result.
+    Step { step: String },
+    /// A message arrived in a channel, or has another state.
+    Inbound { channel: String },
+    /// A message to people was put, changed, sent or given up.
+    Outbox { channel: String },
 }

@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_protocol::{QuestionId, QuestionStatus, SessionId, TaskId, TaskStatus, TaskType};
+use codespar_protocol::{
+    QuestionId, QuestionStatus, SessionId, TaskId, TaskStatus, TaskType, TokenId,
+};
 
 /// A store operation that did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +69,8 @@ pub enum StoreError {
     NoSuchTask(TaskId),
     #[error("there is no question {0}; `codespar task questions` shows those that are open")]
     NoSuchQuestion(String),
+    #[error("there is no token {0}; `codespar token list` shows those there are")]
+    NoSuchToken(TokenId),
     /// It was answered before, or nobody needs an answer.
     #[error("question {id} is {}{}", status.as_str(), by.as_ref().map(|by| format!(" (by {by})")).unwrap_or_default())]
     QuestionNotOpen {
@@ -178,6 +182,8 @@ pub enum StoreError {
         /// The open one.
         number: u64,
     },
+    #[error("there is no message {0} of a channel")]
+    NoSuchMessage(String),
     /// Anything else the database says.
     #[error("the database says: {0}")]
     Database(String),

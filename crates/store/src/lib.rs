@@ -1,6 +1,7 @@
 //! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
 //! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories
-//! (`PullStore`); SQLite behind them all.
+//! (`PullStore`), chat channels (`ChannelStore`), tokens of the HTTP API (`TokenStore`); sums and
+//! pages of all of it (`ReportStore`); SQLite behind them all.
 //!
 //! The traits are the contract that the rest of the workspace sees; `SqliteStore` is the only
 //! implementation outside tests. Any number of processes may share one state directory:
@@ -17,6 +18,10 @@
 //! decide.
 
 mod changes;
+mod channel_records;
+mod channel_sql;
+mod channel_store;
+mod channel_timers;
 mod error;
 mod feed;
 mod lease_store;
@@ -26,13 +31,23 @@ mod pull_store;
 mod question_sql;
 mod questions;
 mod records;
+mod report_store;
+mod server_sql;
 mod sql;
 mod sqlite;
 mod task_sql;
 mod task_store;
 mod title;
+mod token_store;
 
 pub use changes::{ChangeCursor, ChangeKind, StoreChange};
+pub use channel_records::{
+    AuditEntry, ChannelMessage, ChannelPerson, Delivery, MessageChange, MessageStanding,
+    MessageState, NewAudit, NewMessage, NewOutbound, OutboundPriority, OutboxRow, Receipt,
+    RepositoryLink, StartedMessage, ThreadBinding, ThreadRef,
+};
+pub use channel_store::ChannelStore;
+pub use channel_timers::{ChannelTimer, TimerChange, TimerKind, TimerState};
 pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeFollower};
 pub use lease_store::{
@@ -42,11 +57,13 @@ pub use lease_store::{
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use questions::{NewQuestion, QuestionFilter};
 pub use records::{NewSession, Removed, SessionFilter, SessionRecord};
+pub use report_store::{DailyUsage, ReportStore, SessionPage, TaskCount};
 pub use sqlite::SqliteStore;
 pub use task_store::{
     Mail, NewTask, Notification, Notify, Outstanding, OwnerRule, TaskChange, TaskFilter, TaskStore,
     Team,
 };
+pub use token_store::{AccessToken, NewBrowserSession, NewToken, SecretHash, TokenStore};
 
 use std::fmt;
 
@@ -56,7 +73,9 @@ use jiff::Timestamp;
 
 /// Everything that one database keeps.
 #[async_trait]
-pub trait Database: Store + TaskStore + PullStore {
+pub trait Database:
+    Store + TaskStore + PullStore + ChannelStore + TokenStore + ReportStore
+{
     /// Lets go of the database in good order. Fails when what was recorded is lost.
     async fn close(&self) -> Result<(), StoreError>;
 }

@@ -188,6 +188,9 @@ pub(crate) const RECORD_STEP: &str = "INSERT INTO task_steps (task_id, place, st
 pub(crate) const STEPS: &str =
     "SELECT step, result FROM task_steps WHERE task_id = $1 ORDER BY place";
 
+pub(crate) const STEP_TIMES: &str =
+    "SELECT step, at FROM task_steps WHERE task_id = $1 AND at IS NOT NULL ORDER BY place";
+
 pub(crate) const INSERT_MAIL: &str =
     "INSERT INTO mailbox (task_id, sender, body, at) VALUES ($1, $2, $3, $4)";
 

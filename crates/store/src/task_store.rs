@@ -70,6 +70,10 @@ pub struct TaskFilter {
     pub tree: Option<SessionId>,
     /// Only those of this project.
     pub project_root: Option<PathBuf>,
+    /// Only those of these projects, if any are named.
+    pub project_roots: Vec<PathBuf>,
+    /// Only those made before this one; none if there is no such task.
+    pub before: Option<TaskId>,
     /// Only those whose id begins so.
     pub id_prefix: Option<String>,
     /// The latest this many.
@@ -175,6 +179,10 @@ pub trait TaskStore: LeaseStore {
 
     /// What the steps of a task gave, in all its attempts, in order of recording.
     async fn steps(&self, id: &TaskId) -> Result<Vec<(String, Value)>, StoreError>;
+
+    /// When the steps of a task were first recorded, in order; without those of which it is not
+    /// known.
+    async fn step_times(&self, id: &TaskId) -> Result<Vec<(String, Timestamp)>, StoreError>;
 
     /// Writes to a task's mailbox. A finished or stopped agent becomes pending again as its next
     /// attempt; anything else that is over is refused. One that was stopped is told so by a note

@@ -380,6 +380,15 @@ async fn a_database_of_sessions_only_gets_the_tables_of_tasks() {
         database.execute(drop).await.unwrap();
     }
     for table in [
+        "browser_sessions",
+        "access_tokens",
+        "channel_messages",
+        "channel_threads",
+        "channel_links",
+        "channel_people",
+        "channel_outbox",
+        "channel_timers",
+        "channel_audit",
         "questions",
         "changes",
         "commit_checks",

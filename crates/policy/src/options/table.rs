@@ -124,7 +124,8 @@ pub(super) const GIT_SUBCOMMANDS: &[Options] = &[
     },
 ];
 
-/// The other commands.
+/// The other commands. Commands whose arguments are programs of their own (`sed`, `awk`), or whose
+/// second file is written (`uniq`, `xxd`), have code in `options` instead.
 pub(super) const COMMANDS: &[Options] = &[
     Options {
         command: "find",
@@ -351,7 +352,8 @@ pub(super) const COMPLETE: &[(&str, &str)] =
 
 /// Commands that run the command in their arguments: the letters of their options that take a value
 /// of their own, and how many words stand before the command. `timeout` takes its duration before
-/// the command, hence 1.
+/// the command, hence 1. A wrapper that is missing here is taken for a command like any other, so a
+/// rule for it would permit whatever it runs.
 pub(super) const WRAPPERS: &[(&str, &str, usize)] = &[
     ("sudo", "ugpChrtTUD", 0),
     ("doas", "uC", 0),

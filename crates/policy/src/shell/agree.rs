@@ -213,6 +213,7 @@ impl<'a> Check<'a> {
         check(plain)
     }
 
+    /// From `from` up to but without `to`.
     fn operators_in(&self, from: usize, to: usize) -> &'a [usize] {
         let operators: &'a [usize] = &self.scan.operators;
         let begin = operators.partition_point(|at| *at < from);

@@ -120,6 +120,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
+    /// Offsets are pushed in ascending order; `agree` searches them by halves.
     fn operator(&mut self) {
         self.found.operators.push(self.at);
         self.at += 1;
@@ -146,6 +147,7 @@ impl Scanner<'_> {
         }
     }
 
+    /// Nothing within is special, a backslash neither.
     fn single_quoted(&mut self) -> Result<(), Obstacle> {
         self.at += 1;
         while let Some(byte) = self.peek(0) {
@@ -157,6 +159,8 @@ impl Scanner<'_> {
         Err(UNTERMINATED)
     }
 
+    /// `$'…'`: a backslash escapes the quote. What the escapes stand for is not decoded here; only
+    /// the end matters.
     fn ansi_quoted(&mut self) -> Result<(), Obstacle> {
         self.at += 2;
         while let Some(byte) = self.peek(0) {

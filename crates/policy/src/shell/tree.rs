@@ -405,6 +405,7 @@ fn obstacle(node: Node<'_>, kind: &str) -> Option<&'static str> {
     }
 }
 
+/// Substitutions are among them: they stand where words stand, and are obstacles by themselves.
 fn is_word(node: Node<'_>) -> bool {
     matches!(
         node.kind(),

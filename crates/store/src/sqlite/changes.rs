@@ -117,6 +117,15 @@ fn change_of(row: &SqliteRow) -> Result<StoreChange, String> {
         "question" => ChangeKind::Question {
             id: detail()?.parse().map_err(message_of)?,
         },
+        "step" => ChangeKind::Step {
+            step: detail()?.to_owned(),
+        },
+        "inbound" => ChangeKind::Inbound {
+            channel: detail()?.to_owned(),
+        },
+        "outbox" => ChangeKind::Outbox {
+            channel: detail()?.to_owned(),
+        },
         other => return Err(format!("`{other}` is no kind of change")),
     };
     Ok(StoreChange {

@@ -19,6 +19,7 @@
 
 mod append;
 mod changes;
+mod channels;
 mod failure;
 mod file_id;
 mod link;
@@ -28,12 +29,15 @@ mod plans;
 mod pulls;
 mod questions;
 mod remove;
+mod reports;
 mod rows;
 mod script;
 mod tasks;
+mod tokens;
 mod transaction;
 #[cfg(test)]
 mod upgrade_tests;
+mod words;
 mod writes;
 
 use std::path::PathBuf;

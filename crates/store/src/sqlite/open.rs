@@ -72,6 +72,21 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         "changes_and_questions",
         include_str!("../../migrations/sqlite/0006_changes_and_questions.sql"),
     ),
+    (
+        7,
+        "server",
+        include_str!("../../migrations/sqlite/0007_server.sql"),
+    ),
+    (
+        8,
+        "channels",
+        include_str!("../../migrations/sqlite/0008_channels.sql"),
+    ),
+    (
+        9,
+        "timers",
+        include_str!("../../migrations/sqlite/0009_timers.sql"),
+    ),
 ];
 
 impl SqliteStore {

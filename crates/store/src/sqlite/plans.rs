@@ -36,12 +36,27 @@ fn append_script() -> String {
 
 /// The steps, one line each, as SQLite words them: `SEARCH …` by an index, `SCAN …` through a
 /// table.
-async fn plan(store: &SqliteStore, query: &str) -> Vec<String> {
+pub(super) async fn plan(store: &SqliteStore, query: &str) -> Vec<String> {
     let query = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
     let mut lease = store.link.lease().await.unwrap();
     let rows = lease.connection.fetch_all(query).await.unwrap();
     lease.settle(Ok(())).unwrap();
     rows.iter().map(|row| row.get("detail")).collect()
+}
+
+/// No query walks a table or sorts; and all that `source` defines are among them.
+pub(super) async fn assert_all_by_index(queries: &[&str], source: &str) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+    let written = source.matches("pub(crate) const ").count();
+    assert_eq!(queries.len(), written, "every query is looked at");
+    for query in queries {
+        let steps = plan(&store, query).await;
+        let walked = steps
+            .iter()
+            .any(|step| step.starts_with("SCAN") || step.contains("B-TREE"));
+        assert!(!walked, "{query}: {steps:#?}");
+    }
 }
 
 #[tokio::test]
@@ -105,6 +120,57 @@ async fn no_query_of_questions_and_changes_walks_a_table() {
         for step in plan(&store, query).await {
             assert!(step.starts_with("SEARCH"), "{query}: {step}");
         }
+    }
+}
+
+#[tokio::test]
+async fn reports_and_tokens_are_found_by_their_indexes() {
+    use crate::server_sql as sql;
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+    let every = [
+        sql::INSERT_TOKEN,
+        sql::TOKENS,
+        sql::TOKEN,
+        sql::TOKEN_BY_HASH,
+        sql::REVOKE_TOKEN,
+        sql::TOUCH_TOKEN,
+        sql::DELETE_SESSIONS_OF_TOKEN,
+        sql::DELETE_EXPIRED_SESSIONS,
+        sql::INSERT_BROWSER_SESSION,
+        sql::BROWSER_TOKEN,
+        sql::DELETE_BROWSER_SESSION,
+        sql::TASK_COUNTS,
+        sql::OLDEST_READY,
+        sql::USAGE_OF_SESSIONS,
+        sql::USAGE_OF_RUNS,
+        sql::SESSIONS_UNDER,
+        sql::ENTRIES_PAGE,
+        sql::FIND_ENTRIES,
+        sql::TASK_OF_SESSION,
+    ];
+    let written = include_str!("../server_sql.rs")
+        .matches("pub(crate) const ")
+        .count();
+    assert_eq!(every.len(), written, "every query is looked at");
+    for query in every {
+        let steps = plan(&store, query).await;
+        let walked: Vec<&str> = steps
+            .iter()
+            .map(String::as_str)
+            .filter(|step| step.starts_with("SCAN"))
+            .collect();
+        let expected: &[&str] = match query {
+            sql::TOKENS => &["SCAN t USING INDEX access_tokens_by_creation"],
+            sql::TASK_COUNTS => &["SCAN tasks USING COVERING INDEX tasks_by_type"],
+            // Until the limit.
+            sql::SESSIONS_UNDER => &[
+                "SCAN sessions USING INDEX sessions_by_use",
+                "SCAN json_each EXISTS VIRTUAL TABLE INDEX 1:",
+            ],
+            _ => &[],
+        };
+        assert_eq!(walked, expected, "{query}");
     }
 }
 

@@ -134,7 +134,7 @@ pub(super) async fn entries(
 
 /// The entry of this row, which must be the one at `expected`. The body is parsed from the text as
 /// it was written, so that raw JSON in it survives byte for byte.
-fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
+pub(super) fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
     if field::<Option<i64>>(row, "seq")? != Some(int(expected)) {
         return Err("it is missing".to_owned());
     }
@@ -149,7 +149,7 @@ fn entry_of(row: &SqliteRow, expected: u64) -> Result<Entry, String> {
 }
 
 /// Place 0 in an error stands for the session's own row.
-fn session_of(row: &SqliteRow) -> Result<SessionRecord, StoreError> {
+pub(super) fn session_of(row: &SqliteRow) -> Result<SessionRecord, StoreError> {
     let id: Result<SessionId, String> =
         field::<&str>(row, "id").and_then(|text| text.parse().map_err(message_of));
     let id = id.map_err(|message| StoreError::Database(format!("a damaged session: {message}")))?;

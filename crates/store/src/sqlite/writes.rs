@@ -79,14 +79,15 @@ impl WriteWatch {
         }
         let (sender, receiver) = watch::channel(0);
         *count = Some(receiver.clone());
-        tokio::spawn(tell(sender, self.dir.clone(), self.count.clone()));
+        // Made here and not by the task, which may begin after the next write.
+        let source = Source::new(&self.dir);
+        tokio::spawn(tell(sender, source, self.count.clone()));
         Writes(receiver)
     }
 }
 
 /// Counts up at every write, until nobody listens.
-async fn tell(sender: watch::Sender<u64>, dir: PathBuf, shared: SharedCount) {
-    let mut source = Source::new(&dir);
+async fn tell(sender: watch::Sender<u64>, mut source: Source, shared: SharedCount) {
     loop {
         // Followers are few and stay long; a look now and then is enough to see that they left.
         let told = tokio::time::timeout(IDLE, source.next()).await;
@@ -189,4 +190,20 @@ fn is_of_log(events: &Receiver) -> bool {
     }
     // This clears its readiness. What came since is not looked at, so it may be of the log.
     found | events.try_read(&mut [0; 4096]).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On one thread the task that watches has not begun when the log is written.
+    #[tokio::test]
+    async fn a_write_right_after_the_listener_was_made_is_heard() {
+        let dir = tempfile::tempdir().unwrap();
+        let watch = WriteWatch::new(dir.path());
+        let mut writes = watch.listen();
+        std::fs::write(log_of(dir.path()), "x").unwrap();
+        let heard = tokio::time::timeout(Duration::from_secs(30), writes.wait()).await;
+        assert!(heard.is_ok(), "the write was missed");
+    }
 }

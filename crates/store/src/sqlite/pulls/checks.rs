@@ -7,12 +7,10 @@ use codespar_protocol::{Check, CommitId};
 use jiff::Timestamp;
 use sqlx::{SqliteConnection, sqlite::SqliteRow};
 
-use super::{
-    super::{
-        failure::Failure,
-        rows::{field, time},
-    },
-    from_word, word_of,
+use super::super::{
+    failure::Failure,
+    rows::{field, time},
+    words::{from_word, word_of},
 };
 use crate::{RecordedCheck, StoreError, pull_sql as sql};
 

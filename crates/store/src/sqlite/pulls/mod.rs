@@ -12,14 +12,8 @@ mod reviews;
 
 use async_trait::async_trait;
 use codespar_protocol::{Check, CommitId, PullRequest, PullRequestState, Review};
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
-use sqlx::sqlite::SqliteRow;
 
-use super::{
-    SqliteStore, now,
-    rows::{field, message_of},
-};
+use super::{SqliteStore, now};
 use crate::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck, StoreError};
 
 #[async_trait]
@@ -94,20 +88,6 @@ impl PullStore for SqliteStore {
         let outcome = checks::listed(work.connection(), repository, commit).await;
         work.settle(outcome).await
     }
-}
-
-/// The word that the records of the protocol have for a value. States and verdicts are kept as the
-/// protocol writes them, so there is no second list of words.
-fn word_of(value: impl Serialize) -> Result<String, StoreError> {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => Ok(word),
-        Ok(other) => Err(StoreError::Database(format!("{other} is not a word"))),
-        Err(error) => Err(StoreError::Database(error.to_string())),
-    }
-}
-
-fn from_word<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, String> {
-    serde_json::from_value(Value::String(field(row, column)?)).map_err(message_of)
 }
 
 /// 0 stands for a row whose number is not known.

@@ -11,8 +11,9 @@ use super::{
     super::{
         failure::Failure,
         rows::{count, field, int, time},
+        words::from_word,
     },
-    damaged, from_word,
+    damaged,
 };
 use crate::{NewPull, PullChange, StoreError, pull_sql as sql};
 

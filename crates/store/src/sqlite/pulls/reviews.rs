@@ -11,8 +11,9 @@ use super::{
     super::{
         failure::Failure,
         rows::{count, field, int, message_of, time},
+        words::{from_word, word_of},
     },
-    damaged, from_word, record, word_of,
+    damaged, record,
 };
 use crate::{NewPullReview, StoreError, pull_sql as sql};
 

@@ -107,6 +107,12 @@ impl TaskStore for SqliteStore {
         work.settle(outcome).await
     }
 
+    async fn step_times(&self, id: &TaskId) -> Result<Vec<(String, Timestamp)>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = steps::times(work.connection(), id).await;
+        work.settle(outcome).await
+    }
+
     async fn continue_with(
         &self,
         to: &TaskId,

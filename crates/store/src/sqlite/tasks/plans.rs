@@ -3,9 +3,7 @@
 //! As in `sqlite/plans.rs`, with the scans that are allowed named one by one: lists that are passed
 //! in, rows that a recursion makes, and the whole table where all of it is asked for.
 
-use sqlx::{Executor, Row};
-
-use super::super::SqliteStore;
+use super::super::{SqliteStore, plans::plan};
 use crate::task_sql as sql;
 
 const EVERY: &[&str] = &[
@@ -39,6 +37,7 @@ const EVERY: &[&str] = &[
     sql::SETTLE_ALL_OF,
     sql::RECORD_STEP,
     sql::STEPS,
+    sql::STEP_TIMES,
     sql::INSERT_MAIL,
     sql::UNREAD,
     sql::HAS_MAIL,
@@ -82,14 +81,6 @@ const TAKEN_ALONG: &[(&str, &str)] = &[
     ("teams", "session_id"),
     ("team_members", "session_id"),
 ];
-
-async fn plan(store: &SqliteStore, query: &str) -> Vec<String> {
-    let query = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}"));
-    let mut lease = store.link.lease().await.unwrap();
-    let rows = lease.connection.fetch_all(query).await.unwrap();
-    lease.settle(Ok(())).unwrap();
-    rows.iter().map(|row| row.get("detail")).collect()
-}
 
 #[tokio::test]
 async fn no_query_of_tasks_walks_a_table_or_sorts_what_it_does_not_return() {

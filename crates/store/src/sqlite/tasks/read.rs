@@ -112,6 +112,22 @@ pub(super) async fn listed(
         // Ids end in hexadecimal digits: all that begin so are before this one.
         values.extend([prefix.clone(), format!("{prefix}g")]);
     }
+    if !filter.project_roots.is_empty() {
+        let roots = filter.project_roots.iter();
+        let roots: Vec<String> = roots.map(|root| root.display().to_string()).collect();
+        values.push(serde_json::Value::from(roots).to_string());
+        conditions.push(format!(
+            "json_extract(authority, '$.project_root') IN (SELECT value FROM json_each(${}))",
+            values.len()
+        ));
+    }
+    if let Some(before) = &filter.before {
+        values.push(before.to_string());
+        conditions.push(format!(
+            "seq < (SELECT seq FROM tasks WHERE id = ${})",
+            values.len()
+        ));
+    }
     let mut text = sql::TASKS.to_owned();
     if !conditions.is_empty() {
         text += &format!("WHERE {} ", conditions.join(" AND "));

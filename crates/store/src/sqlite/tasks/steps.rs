@@ -4,13 +4,14 @@
 //! one. The steps of earlier attempts stay, which is what lets the next attempt skip them.
 
 use codespar_protocol::{TaskId, TaskStatus};
+use jiff::Timestamp;
 use serde_json::Value;
 use sqlx::SqliteConnection;
 
 use super::{
     super::{
         failure::Failure,
-        rows::{field, message_of},
+        rows::{field, message_of, time},
     },
     read,
     row::damaged,
@@ -33,6 +34,21 @@ pub(super) async fn record(
         .execute(connection)
         .await?;
     Ok(())
+}
+
+pub(super) async fn times(
+    connection: &mut SqliteConnection,
+    id: &TaskId,
+) -> Result<Vec<(String, Timestamp)>, Failure> {
+    let rows = sqlx::query(sql::STEP_TIMES)
+        .bind(id.as_str())
+        .fetch_all(connection)
+        .await?;
+    let times = rows
+        .iter()
+        .map(|row| Ok((field(row, "step")?, time(row, "at")?)));
+    let times: Result<_, String> = times.collect();
+    Ok(times.map_err(damaged)?)
 }
 
 /// Empty for a task without steps; an unknown task is an error.

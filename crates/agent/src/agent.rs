@@ -16,8 +16,9 @@ use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    AgentError, Approver, Briefing, HandOver, Inbox, RunLimits, SideCalls, Transcript, TreeShare,
-    WriteGate, conclude::Ending, dispatch::Calls, lines_for_tools, permit::Permitted, stop::Stop,
+    AgentError, AgentHooks, Approver, Briefing, CompactTrigger, HandOver, Inbox, RunLimits,
+    SideCalls, Transcript, TreeShare, WriteGate, conclude::Ending, dispatch::Calls,
+    lines_for_tools, path_instructions::PathInstructions, permit::Permitted, stop::Stop,
     tally::Tally,
 };
 
@@ -25,8 +26,6 @@ use crate::{
 const MAX_CONTINUATIONS: u32 = 8;
 /// How often in a row the provider may pause a turn.
 const MAX_PAUSES: u32 = 16;
-/// A rule of thumb, where nobody has counted.
-const BYTES_PER_TOKEN: u64 = 4;
 const GO_ON: &str = "Your answer reached the limit on its length. Go on exactly where it stopped.";
 const INTERRUPTED: &str = "[The user interrupted here.]";
 
@@ -81,23 +80,8 @@ pub struct AgentParts {
     pub inbox: Arc<dyn Inbox>,
     /// Asked before files are written, where others may write too.
     pub gate: Option<Arc<dyn WriteGate>>,
-}
-
-/// What the context of an agent is made of, in tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ContextUsage {
-    /// As the provider counted the last call, or a guess before the first.
-    pub total: u64,
-    /// A guess from its size.
-    pub system: u64,
-    /// A guess from the size of their descriptions.
-    pub tools: u64,
-    /// How many messages the conversation has.
-    pub messages: usize,
-    /// How many tokens fit.
-    pub window: u64,
-    /// Older turns are summarised from here on.
-    pub compact_at: u64,
+    /// What the user lets run at events; none where nothing is.
+    pub hooks: Option<Arc<AgentHooks>>,
 }
 
 /// An agent on one session.
@@ -112,6 +96,7 @@ pub struct Agent {
     pub(crate) hand_over: HandOver,
     pub(crate) is_handed_over: bool,
     pub(crate) interrupted_note: &'static str,
+    pub(crate) path_instructions: Arc<PathInstructions>,
 }
 
 fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
@@ -130,6 +115,7 @@ impl Agent {
         let specs = specs(&parts.tools);
         let budget = parts.limits.budget();
         parts.side_calls.pay_from(&budget);
+        let path_instructions = Arc::new(PathInstructions::new(&parts.briefing));
         let mut agent = Self {
             parts,
             transcript,
@@ -141,6 +127,7 @@ impl Agent {
             hand_over: HandOver::default(),
             is_handed_over: false,
             interrupted_note: INTERRUPTED,
+            path_instructions,
         };
         agent.refresh_briefing();
         agent.context_tokens = agent.estimate_context();
@@ -205,23 +192,6 @@ impl Agent {
         self.parts.choice = choice;
     }
 
-    /// What the context is made of.
-    pub fn context_usage(&self) -> ContextUsage {
-        let tools: usize = self
-            .specs
-            .iter()
-            .map(|spec| spec.name.len() + spec.description.len() + spec.input_schema.get().len())
-            .sum();
-        ContextUsage {
-            total: self.context_tokens,
-            system: self.system.len() as u64 / BYTES_PER_TOKEN,
-            tools: tools as u64 / BYTES_PER_TOKEN,
-            messages: self.transcript.messages().len(),
-            window: self.parts.choice.context_window,
-            compact_at: self.parts.choice.compact_at,
-        }
-    }
-
     /// The conversation so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
@@ -269,13 +239,10 @@ impl Agent {
             return Ok(ending);
         }
         let mut answer = String::new();
-        let (mut cut_off, mut paused) = (0, 0);
+        let (mut cut_off, mut paused, mut held) = (0, 0, 0);
         loop {
-            if self.hand_over.is_asked() {
-                return Ok(Ending::HandedOver);
-            }
-            if stop.token().is_cancelled() {
-                return Ok(Ending::Interrupted);
+            if let Some(ending) = self.is_to_end(stop) {
+                return Ok(ending);
             }
             self.deliver().await?;
             if let Some(reached) = self.parts.limits.reached(tally.turns) {
@@ -310,7 +277,7 @@ impl Agent {
                 StopReason::PauseTurn => {}
                 StopReason::MaxTokens | StopReason::ContextWindowExceeded => {
                     if reason == StopReason::ContextWindowExceeded {
-                        self.compact(stop).await?;
+                        self.compact(CompactTrigger::Forced, stop).await?;
                     }
                     self.say_for_the_user(GO_ON).await?;
                 }
@@ -325,10 +292,24 @@ impl Agent {
                     Some(false) if stop.out_of_time().is_some() => {
                         return Ok(Ending::Interrupted);
                     }
+                    Some(false) if self.is_held_back(&answer, &mut held, stop).await? => {
+                        answer.clear();
+                    }
                     Some(false) => return Ok(Ending::Answer(answer)),
                 },
             }
         }
+    }
+
+    /// Whether somebody wants the run to end here, between two turns.
+    fn is_to_end(&self, stop: &Stop) -> Option<Ending> {
+        if self.hand_over.is_asked() {
+            return Some(Ending::HandedOver);
+        }
+        if stop.token().is_cancelled() {
+            return Some(Ending::Interrupted);
+        }
+        self.take_halt().map(Ending::Failed)
     }
 
     /// Records the prompt. Returns an ending if there is nothing to be answered.
@@ -337,14 +318,23 @@ impl Agent {
         prompt: Option<Message>,
         stop: &Stop,
     ) -> Result<Option<Ending>, AgentError> {
+        if prompt.is_some() || self.transcript.is_unfinished() {
+            self.tell_start(stop).await?;
+        }
         if let Some(message) = prompt {
             let message = self.without_secrets(message);
-            self.transcript
-                .append(EntryBody::User {
-                    message,
-                    synthetic: false,
-                })
-                .await?;
+            let added = match self.submit(&message, stop).await {
+                Ok(added) => added,
+                Err(ending) => return Ok(Some(ending)),
+            };
+            let body = EntryBody::User {
+                message,
+                synthetic: false,
+            };
+            self.transcript.append(body).await?;
+            if let Some(text) = added {
+                self.say_for_the_user(&text).await?;
+            }
         }
         self.parts.inbox.deliver(&mut self.transcript).await?;
         while !self.transcript.is_unfinished() {

@@ -11,7 +11,8 @@ use codespar_model::{Answered, Asker, LostCall, ModelError, ModelEvent, Request}
 use codespar_protocol::Event;
 
 use crate::{
-    Agent, AgentError, Sink, compaction::MAX_CUTS, side_call::SideCall, stop::Stop, tally::Tally,
+    Agent, AgentError, CompactTrigger, Sink, compaction::MAX_CUTS, side_call::SideCall, stop::Stop,
+    tally::Tally,
 };
 
 /// Searches of the web in one answer.
@@ -33,7 +34,7 @@ impl Agent {
         loop {
             match self.ask(tally, stop).await {
                 Err(AgentError::Model(ModelError::ContextWindowExceeded { message })) => {
-                    if !is_summarised && self.compact(stop).await? {
+                    if !is_summarised && self.compact(CompactTrigger::Forced, stop).await? {
                         is_summarised = true;
                     } else if cuts < MAX_CUTS {
                         cuts += 1;

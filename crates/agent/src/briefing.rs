@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! role (or our own)
+//! style
 //! Where you are          the facts
 //! Skills                 on offer
 //! <instructions from="PATH">  ...  one for each file, the most general first
@@ -15,7 +16,7 @@ use std::{borrow::Cow, fmt::Write as _, path::PathBuf};
 
 use codespar_tools::Hidden;
 
-use crate::{ContextFiles, ContextProblem, lines_for_tools};
+use crate::{ContextFile, ContextFiles, ContextProblem, lines_for_tools};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
@@ -25,6 +26,8 @@ const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 pub struct Briefing {
     /// Replaces our own words about who the agent is and how it works.
     pub role: Option<String>,
+    /// Added to these words: an output style.
+    pub style: Option<String>,
     /// Facts about the place, one a line: directory, platform, date, branch.
     pub facts: Vec<String>,
     /// The project root.
@@ -52,6 +55,9 @@ impl Briefing {
             Some(role) => role.trim_end().to_owned(),
             None => lines_for_tools(SYSTEM_PROMPT, has),
         };
+        if let Some(style) = &self.style {
+            let _ = write!(text, "\n\n{}", style.trim());
+        }
         if !self.facts.is_empty() {
             text.push_str("\n\nWhere you are\n");
             for fact in &self.facts {
@@ -66,14 +72,7 @@ impl Briefing {
                 self.skills
             );
         }
-        for file in &files.files {
-            let name = file.path.display();
-            let _ = write!(
-                text,
-                "\n<instructions from=\"{name}\">\n{}\n</instructions>\n",
-                enclosed(file.text.trim_end())
-            );
-        }
+        text.push_str(&instructions(&files.files));
         for note in &files.memory {
             let name = note.path.display();
             let _ = write!(
@@ -87,6 +86,21 @@ impl Briefing {
         }
         (text, files.problems)
     }
+}
+
+/// Instruction files as the model is given them, each with its path.
+pub(crate) fn instructions(files: &[ContextFile]) -> String {
+    let mut text = String::new();
+    for file in files {
+        let name = file.path.display();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\n<instructions from=\"{name}\">\n{}\n</instructions>\n",
+            enclosed(file.text.trim_end())
+        );
+    }
+    text
 }
 
 /// A text that cannot end the tag it stands in, or begin another. A file of the repository could

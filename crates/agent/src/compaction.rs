@@ -20,7 +20,7 @@ use codespar_protocol::{
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Agent, AgentError, side_call, stop::Stop};
+use crate::{Agent, AgentError, CompactTrigger, side_call, stop::Stop};
 
 const COMPACT_PROMPT: &str = include_str!("prompts/compact.md");
 /// The limit on the summary itself.
@@ -40,7 +40,7 @@ impl Agent {
     /// says so.
     pub(crate) async fn compact_when_full(&mut self, stop: &Stop) -> Result<(), AgentError> {
         if self.context_tokens >= self.parts.choice.compact_at {
-            self.compact(stop).await?;
+            self.compact(CompactTrigger::Auto, stop).await?;
         }
         Ok(())
     }
@@ -51,15 +51,25 @@ impl Agent {
         &'a mut self,
         cancel: &'a CancellationToken,
     ) -> BoxFuture<'a, Result<bool, AgentError>> {
-        Box::pin(async move { self.compact(&Stop::new(cancel, None)).await })
+        Box::pin(async move {
+            let stop = Stop::new(cancel, None);
+            self.compact(CompactTrigger::Manual, &stop).await
+        })
     }
 
-    /// False also when the model's summary came back empty. Errors of the call are passed on, and
+    /// False also when a hook prevents it, or the model's summary came back empty. Errors of the call are passed on, and
     /// the conversation stays as it was.
-    pub(crate) async fn compact(&mut self, stop: &Stop) -> Result<bool, AgentError> {
+    pub(crate) async fn compact(
+        &mut self,
+        trigger: CompactTrigger,
+        stop: &Stop,
+    ) -> Result<bool, AgentError> {
         let Some((keep_from, older)) = self.older_turns() else {
             return Ok(false);
         };
+        if !self.may_compact(trigger, stop).await {
+            return Ok(false);
+        }
         let body = match self.summarise(&older, stop).await? {
             Some(Answered { response, cost, .. }) => {
                 let text = response.message.text();
@@ -81,6 +91,7 @@ impl Agent {
             None => self.excerpt_entry(&older, SHORTEST, keep_from),
         };
         self.replace(body).await?;
+        self.tell_compacted(stop).await?;
         Ok(true)
     }
 
@@ -150,6 +161,7 @@ impl Agent {
         let tokens_before = self.context_tokens;
         self.transcript.append(body).await?;
         self.refresh_briefing();
+        self.path_instructions.forget();
         self.meter.reset();
         self.context_tokens = self.estimate_context();
         let entries_kept = self.transcript.messages().len() as u64 - 1;

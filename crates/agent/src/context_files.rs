@@ -19,14 +19,24 @@ use std::{
 };
 
 use codespar_files::OpenError;
-use codespar_tools::Hidden;
+use codespar_tools::{Hidden, PathGlobs, frontmatter};
 
 use crate::memory;
 
 /// In each directory, in this order.
-const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".codespar/CODESPAR.md"];
+const NAMES: [&str; 5] = [
+    "AGENTS.md",
+    "CLAUDE.md",
+    ".claude/CLAUDE.md",
+    ".codespar/CODESPAR.md",
+    "CLAUDE.local.md",
+];
 /// In the user's own directories.
 const USER_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CODESPAR.md"];
+/// Below the root of a project: rules, each in a file of its own.
+const RULE_DIRS: [&str; 2] = [".claude/rules", ".codespar/rules"];
+/// More rules than this are not looked at.
+const MOST_RULES: usize = 200;
 /// How deep imports may import.
 const MAX_HOPS: u32 = 4;
 /// Of one file. A larger one is left out whole, not cut.
@@ -79,6 +89,9 @@ impl ContextFiles {
             for name in USER_NAMES {
                 reader.add(&dir.join(name));
             }
+            for rule in rule_files(&[dir.join("rules")]) {
+                reader.add_rule(&rule);
+            }
         }
         let mut reader = Reader {
             inside: root,
@@ -91,9 +104,80 @@ impl ContextFiles {
                 reader.add(&dir.join(name));
             }
         }
+        for rule in rule_files(&RULE_DIRS.map(|dir| root.join(dir))) {
+            reader.add_rule(&rule);
+        }
         found.memory = memory::gather(root);
         found
     }
+
+    /// The instructions of these directories of a project alone, and these rules.
+    pub(crate) fn of_parts(
+        root: &Path,
+        dirs: &[PathBuf],
+        rules: &[PathBuf],
+        hidden: &Hidden,
+    ) -> Self {
+        let mut found = Self::default();
+        let mut reader = Reader {
+            inside: root,
+            hidden,
+            found: &mut found,
+            seen: &mut HashSet::new(),
+        };
+        for dir in dirs {
+            for name in NAMES {
+                reader.add(&dir.join(name));
+            }
+        }
+        for rule in rules {
+            reader.add(rule);
+        }
+        found
+    }
+
+    /// The rules of a project that are about some of its paths, with these paths. A pattern that is
+    /// none is a problem of `gather`.
+    pub(crate) fn path_rules(root: &Path) -> Vec<(PathBuf, PathGlobs)> {
+        let files = rule_files(&RULE_DIRS.map(|dir| root.join(dir))).into_iter();
+        let rules = files.filter_map(|file| {
+            let patterns = patterns_of(&file)?;
+            Some((file, PathGlobs::parse(&patterns).ok()?))
+        });
+        rules.collect()
+    }
+}
+
+/// Sorted, also those in directories below. Links are not followed.
+fn rule_files(dirs: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open: Vec<PathBuf> = dirs.to_vec();
+    while let Some(dir) = open.pop() {
+        for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type());
+            if kind.as_ref().is_ok_and(|kind| kind.is_dir()) {
+                open.push(path);
+            } else if kind.is_ok_and(|kind| kind.is_file())
+                && path.extension().is_some_and(|end| end == "md")
+            {
+                found.push(path);
+            }
+        }
+        if found.len() > MOST_RULES {
+            break;
+        }
+    }
+    found.sort();
+    found.truncate(MOST_RULES);
+    found
+}
+
+/// What the `paths` of a rule say; `None` for one about everything.
+fn patterns_of(file: &Path) -> Option<Vec<String>> {
+    let text = codespar_files::read_text(file, MAX_BYTES).ok()?;
+    let (fields, _, _) = frontmatter::parse_loosely(&text).ok()?;
+    let patterns = frontmatter::names(fields.get("paths")?);
+    (!patterns.is_empty()).then_some(patterns)
 }
 
 /// Only the root if `cwd` is not below it.
@@ -134,6 +218,17 @@ impl Reader<'_> {
         }
     }
 
+    /// A rule about everything is read; one about some paths waits until one of them is touched.
+    fn add_rule(&mut self, path: &Path) {
+        match patterns_of(path).map(|patterns| PathGlobs::parse(&patterns)) {
+            None => self.add(path),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                self.problem((path, 1), format!("paths: {error}; the rule is left out"));
+            }
+        }
+    }
+
     /// `from` is where the wish for this file stands, for the message when it cannot be met. `None`
     /// with a problem noted, or without one where the file was read before: a cycle of imports ends
     /// there, and a file that two others import stands where it is met first.
@@ -170,7 +265,7 @@ impl Reader<'_> {
         };
         let size = opened.metadata.len();
         match opened.read(MAX_BYTES).map(String::from_utf8) {
-            Ok(Ok(text)) => Some(self.with_imports(&text, path, hops)),
+            Ok(Ok(text)) => Some(self.with_imports(without_head(&text, path), path, hops)),
             Err(OpenError::TooLarge { .. }) => {
                 let message = format!(
                     "{} has {size} bytes, more than the {MAX_BYTES} allowed, and was left out",
@@ -219,6 +314,15 @@ impl Reader<'_> {
             message,
         });
         None
+    }
+}
+
+/// The text of a rule without its fields; other files have none.
+fn without_head<'a>(text: &'a str, path: &Path) -> &'a str {
+    let is_rule = path.iter().any(|part| part == "rules");
+    match frontmatter::split(text) {
+        Ok(split) if is_rule => split.body,
+        _ => text,
     }
 }
 

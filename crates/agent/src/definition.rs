@@ -20,9 +20,13 @@
 //! The system prompt.
 //! ```
 //!
-//! Only `name`, `description` and the prompt are required. An unknown key is an error: a misspelt
-//! `disallowedTools` would otherwise grant what it was to take away. A bad file is reported by path
-//! and line and does not affect the others.
+//! Only `description` and the prompt are required. Files are read as leniently as the tools that
+//! most of them were written for: unknown keys and tools are left out with a warning, a value that
+//! is no YAML is the text of its line. What looks like a misspelt restriction is an error, since it
+//! would otherwise grant what it was to take away. A bad file is reported by path and line and does
+//! not affect the others.
+
+mod read;
 
 use std::{
     collections::BTreeMap,
@@ -32,8 +36,9 @@ use std::{
 
 use codespar_policy::Mode;
 use codespar_protocol::Isolation;
-use codespar_tools::frontmatter;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use self::read::read;
 
 /// A definition is a page or two; anything larger is something else.
 pub const MAX_DEFINITION_BYTES: u64 = 256 * 1024;
@@ -83,6 +88,9 @@ pub struct AgentDefinition {
     pub background: bool,
     /// For display.
     pub color: Option<String>,
+    /// Hooks of its own, as in settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<serde_json::Value>,
     /// Its system prompt: the text below the frontmatter.
     #[serde(skip)]
     pub prompt: String,
@@ -91,7 +99,7 @@ pub struct AgentDefinition {
     pub origin: &'static str,
 }
 
-/// A definition that cannot be used.
+/// A definition that cannot be used, or something in one that is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{}:{line}: {message}", path.display())]
 pub struct DefinitionProblem {
@@ -109,6 +117,8 @@ pub struct AgentDefinitions {
     pub agents: BTreeMap<String, AgentDefinition>,
     /// Files that cannot be used.
     pub problems: Vec<DefinitionProblem>,
+    /// What is left out of files that can be used.
+    pub warnings: Vec<DefinitionProblem>,
 }
 
 impl AgentDefinitions {
@@ -123,12 +133,25 @@ impl AgentDefinitions {
             };
             for file in files {
                 match read(&file, source.origin, known_tools) {
-                    Ok(agent) => found.add(agent, source),
+                    Ok((agent, warnings)) => {
+                        found.warnings.extend(warnings);
+                        found.add(agent, source);
+                    }
                     Err(problems) => found.problems.extend(problems),
                 }
             }
         }
         found
+    }
+
+    /// Adds the agents of a plugin, whose names begin with its own.
+    pub fn add_plugin(&mut self, plugin: &str, others: Self) {
+        self.problems.extend(others.problems);
+        self.warnings.extend(others.warnings);
+        for mut agent in others.agents.into_values() {
+            agent.name = format!("{plugin}:{}", agent.name);
+            self.agents.entry(agent.name.clone()).or_insert(agent);
+        }
     }
 
     /// The sources come nearest first, so the first of a name stays.
@@ -178,159 +201,12 @@ fn markdown_files(dir: &Path, problems: &mut Vec<DefinitionProblem>) -> Vec<Defi
     paths.into_iter().map(read).collect()
 }
 
-/// A list written as YAML list or as one comma-separated line.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Names {
-    List(Vec<String>),
-    Line(String),
-}
-
-impl From<Names> for Vec<String> {
-    fn from(names: Names) -> Self {
-        let names = match names {
-            Names::List(names) => names,
-            Names::Line(line) => line.split(',').map(str::to_owned).collect(),
-        };
-        names
-            .iter()
-            .map(|n| n.trim().to_owned())
-            .filter(|n| !n.is_empty())
-            .collect()
-    }
-}
-
-/// The frontmatter as it is written. A wrong type and an unknown key are errors of the parser, with
-/// its line.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Fields {
-    name: String,
-    description: String,
-    tools: Option<Names>,
-    disallowed_tools: Option<Names>,
-    model: Option<String>,
-    permission_mode: Option<Mode>,
-    max_turns: Option<u32>,
-    max_wall_seconds: Option<u64>,
-    skills: Option<Names>,
-    isolation: Option<Isolation>,
-    #[serde(default)]
-    background: bool,
-    color: Option<String>,
-}
-
-/// All that is wrong with the values is reported at once; an error of the parser comes alone.
-fn read(
-    DefinitionFile { path, text }: &DefinitionFile,
-    origin: &'static str,
-    known_tools: &[&str],
-) -> Result<AgentDefinition, Vec<DefinitionProblem>> {
-    let text = text
-        .as_deref()
-        .map_err(|error| vec![problem(path, 1, format!("cannot be read: {error}"))])?;
-    let (fields, body) = frontmatter::parse::<Fields>(text)
-        .map_err(|error| vec![problem(path, error.line, error.message)])?;
-    let agent = AgentDefinition {
-        name: fields.name,
-        description: fields.description,
-        tools: fields.tools.map(Vec::from),
-        disallowed_tools: fields.disallowed_tools.map(Vec::from).unwrap_or_default(),
-        model: fields.model.filter(|model| model != "inherit"),
-        permission_mode: fields.permission_mode,
-        max_turns: fields.max_turns,
-        max_wall_seconds: fields.max_wall_seconds,
-        skills: fields.skills.map(Vec::from).unwrap_or_default(),
-        isolation: fields.isolation,
-        background: fields.background,
-        color: fields.color,
-        prompt: body.trim().to_owned(),
-        path: path.clone(),
-        origin,
-    };
-    let problems = check(&agent, text, known_tools);
-    if problems.is_empty() {
-        Ok(agent)
-    } else {
-        Err(problems)
-    }
-}
-
-/// What the types do not say. Tools of MCP servers are not looked up: their servers may not be
-/// connected yet.
-fn check(agent: &AgentDefinition, text: &str, known_tools: &[&str]) -> Vec<DefinitionProblem> {
-    let mut problems = Vec::new();
-    let mut complain = |key: &str, message: String| {
-        problems.push(problem(&agent.path, line_of(text, key), message));
-    };
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if agent.name.is_empty() || !agent.name.chars().all(plain) {
-        let name = &agent.name;
-        complain(
-            "name",
-            format!("`{name}` is not a name: use lower-case letters, digits and hyphens"),
-        );
-    }
-    if agent.description.trim().is_empty() {
-        complain(
-            "description",
-            "the description is empty: say when to use this agent".to_owned(),
-        );
-    }
-    if agent.prompt.is_empty() {
-        complain(
-            "---",
-            "there is no text below the frontmatter: it is the agent's prompt".to_owned(),
-        );
-    }
-    if agent.max_wall_seconds == Some(0) {
-        complain(
-            "maxWallSeconds",
-            "maxWallSeconds must be at least 1".to_owned(),
-        );
-    }
-    if agent.max_turns == Some(0) {
-        complain("maxTurns", "maxTurns must be at least 1".to_owned());
-    }
-    let lists = [
-        ("tools", agent.tools.as_deref()),
-        ("disallowedTools", Some(&agent.disallowed_tools[..])),
-    ];
-    for (key, names) in lists {
-        for name in names.unwrap_or_default() {
-            let bare = name.split('(').next().unwrap_or_default();
-            if !known_tools.contains(&bare) && !bare.starts_with("mcp__") && bare != "*" {
-                complain(
-                    key,
-                    format!(
-                        "there is no tool `{bare}`; there are: {}",
-                        known_tools.join(", ")
-                    ),
-                );
-            }
-        }
-    }
-    problems
-}
-
 fn problem(path: &Path, line: usize, message: String) -> DefinitionProblem {
     DefinitionProblem {
         path: path.to_path_buf(),
         line,
         message,
     }
-}
-
-/// The line on which a key of the frontmatter stands; the first if it cannot be found.
-fn line_of(text: &str, key: &str) -> usize {
-    let wanted = if key == "---" {
-        key.to_owned()
-    } else {
-        format!("{key}:")
-    };
-    text.lines()
-        .position(|line| line.trim_start().starts_with(&wanted))
-        .map_or(1, |at| at + 1)
 }
 
 #[cfg(test)]
@@ -393,35 +269,64 @@ mod tests {
     #[test]
     fn a_bad_file_is_named_with_its_line_and_the_others_still_load() {
         let (_dir, found) = load(&[
-            (
-                "near/bad.md",
-                "---\nname: x\ndescription: d\ntools: Read, Fly\n---\nbody\n",
-            ),
+            ("near/bad.md", "---\nname: x\ndescription: ''\n---\nbody\n"),
             (
                 "near/good.md",
                 "---\nname: good\ndescription: d\n---\nbody\n",
             ),
         ]);
-        assert_eq!(
-            problems(&found),
-            [(4, "there is no tool `Fly`; there are: Read, Bash")]
-        );
+        let empty = "the description is empty: say when to use this agent";
+        assert_eq!(problems(&found), [(3, empty)]);
         assert_eq!(found.agents.keys().collect::<Vec<_>>(), ["good"]);
     }
 
     #[test]
-    fn an_unknown_field_is_an_error_on_its_line() {
-        let (_dir, found) = load(&[(
-            "near/a.md",
-            "---\nname: a\ndescription: d\ntool: Read\n---\nb\n",
-        )]);
-        assert_eq!(found.problems.len(), 1);
-        assert_eq!(found.problems[0].line, 4, "{}", found.problems[0]);
-        assert!(
-            found.problems[0].message.contains("tool"),
-            "{}",
-            found.problems[0]
+    fn what_is_not_known_is_left_out_with_a_warning_on_its_line() {
+        let text = "---\nname: Code Reviewer\ndescription: Use this: always. Example: x\ntools: Read, Fly\nversion: 2\npermissionMode: auto\nmaxTurns: many\n---\nb\n";
+        let (_dir, found) = load(&[("near/a.md", text)]);
+        assert_eq!(problems(&found), []);
+        let agent = &found.agents["code-reviewer"];
+        assert_eq!(agent.description, "Use this: always. Example: x");
+        assert_eq!(agent.tools.as_deref(), Some(&["Read".to_owned()][..]));
+        assert_eq!((agent.permission_mode, agent.max_turns), (None, None));
+        let told: Vec<(usize, &str)> = found
+            .warnings
+            .iter()
+            .map(|warning| (warning.line, warning.message.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (1, "the frontmatter is not YAML; it was read line by line"),
+                (
+                    2,
+                    "the agent is called `code-reviewer`: names have lower-case letters, digits and hyphens"
+                ),
+                (
+                    6,
+                    "`permissionMode` is left out: `auto` is not one of default, acceptEdits, plan, dontAsk, bypassPermissions"
+                ),
+                (7, "`maxTurns` is left out: it must be a number, at least 1"),
+                (4, "there is no tool `Fly`; it is left out"),
+                (5, "`version` is not known and left out"),
+            ]
         );
+    }
+
+    #[test]
+    fn a_misspelt_restriction_is_an_error_on_its_line() {
+        for key in [
+            "disalowedTools",
+            "disallowed_tools",
+            "permisionMode",
+            "tool",
+        ] {
+            let text = format!("---\nname: a\ndescription: d\n{key}: Bash\n---\nb\n");
+            let (_dir, found) = load(&[("near/a.md", &text)]);
+            assert_eq!(found.problems.len(), 1, "{key}");
+            assert_eq!(found.problems[0].line, 4, "{}", found.problems[0]);
+            assert!(found.problems[0].message.contains("did you mean"), "{key}");
+        }
     }
 
     #[test]
@@ -455,7 +360,7 @@ mod tests {
         let (_dir, found) = load(&[
             ("near/a.md", "just text\n"),
             ("near/b.md", "---\nname: b\ndescription: d\n---\n"),
-            ("near/c.md", "---\nname: Bad Name\ndescription: d\n---\nx\n"),
+            ("near/c.md", "---\nname: '!'\ndescription: d\n---\nx\n"),
         ]);
         let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 1, 2]);

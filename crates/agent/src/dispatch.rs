@@ -200,14 +200,17 @@ impl Agent {
         }
         let cancel = stop.token().child_token();
         let abandon = stop.abandon();
+        let after = self.after_call(&call, &*tool);
+        let instructions = self.path_instructions.clone();
         let paths = touched(&access);
         async move {
             let note = changes.take_note();
+            let hooked = after.map(|after| (after, input.get().to_owned()));
             let made = Call {
                 id: call.id.clone(),
                 input,
                 access,
-                cancel,
+                cancel: cancel.clone(),
                 approval,
                 text: changes.text,
             };
@@ -227,15 +230,23 @@ impl Agent {
                 ),
             };
             let output = UserChanges::tell(note, output);
-            let files = match output.is_error {
-                true => Vec::new(),
-                false => seen(&context, &paths),
+            let took = began.elapsed();
+            let (files, output) = match output.is_error {
+                true => (Vec::new(), output),
+                false => {
+                    let files = seen(&context, &paths);
+                    (files, UserChanges::tell(instructions.about(&paths), output))
+                }
+            };
+            let output = match hooked {
+                Some((after, input)) => after.run(&call, &input, output, took, &cancel).await,
+                None => output,
             };
             Ran {
                 call,
                 output,
                 files,
-                took: Some(began.elapsed()),
+                took: Some(took),
             }
         }
     }
@@ -298,7 +309,7 @@ impl Agent {
     }
 
     /// What tools asked of models during these calls. The budget has been charged already.
-    async fn record_side_calls(&mut self) -> Result<(), AgentError> {
+    pub(crate) async fn record_side_calls(&mut self) -> Result<(), AgentError> {
         for call in self.parts.side_calls.take() {
             self.transcript.append(call.entry()).await?;
         }

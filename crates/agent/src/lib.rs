@@ -8,17 +8,17 @@
 //! agent        the loop and its endings        limits, stop, hand_over   what ends a run
 //! ask          the request to the model        compaction                room in the context
 //! dispatch     tool calls to results           permit, approver, gate    whether a call is made
-//!                                              user_answer               as the user changed it
+//!                                              hooks, user_answer        as others changed it
 //! transcript   the record of all of it         inbox                     what comes from outside
 //! rewind       back to an earlier message
 //! ```
 //!
-//! `Briefing` with `ContextFiles` makes the system prompt; `AgentDefinitions` reads custom agents;
-//! `mcp` connects servers and offers their tools. Nothing here reads the environment, starts a task
-//! or knows what kind of surface listens: events go to a `Sink`, questions to an `Approver`.
+//! `Briefing` with `ContextFiles` makes the system prompt; `AgentDefinitions` reads custom agents.
+//! Nothing here reads the environment, starts a task or knows what kind of surface listens: events go
+//! to a `Sink`, questions to an `Approver`.
 //!
 //! Heavy public functions return a boxed future instead of being `async`: the body of an `async fn`
-//! is compiled again in every crate that awaits it, with all of the MCP client that it reaches.
+//! is compiled again in every crate that awaits it.
 
 mod agent;
 mod approver;
@@ -27,6 +27,7 @@ mod briefing;
 mod compaction;
 mod conclude;
 mod context_files;
+mod context_usage;
 mod definition;
 mod dispatch;
 mod error;
@@ -34,13 +35,14 @@ mod events;
 mod for_user;
 mod gate;
 mod hand_over;
+mod hooks;
 mod inbox;
 mod instead;
 mod limits;
 mod long_answer;
-pub mod mcp;
 mod memory;
 mod nested;
+mod path_instructions;
 mod permit;
 mod prompt_lines;
 mod rewind;
@@ -52,13 +54,14 @@ mod transcript;
 mod tree;
 mod user_answer;
 
-pub use agent::{Agent, AgentParts, ContextUsage, ModelChoice, Sink};
+pub use agent::{Agent, AgentParts, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};
 pub use briefing::Briefing;
 pub use codespar_model::{Budget, Catalogue, Model, ModelError, ModelEvent};
 pub use codespar_policy::Redactor;
 pub use codespar_tools::{CheckpointStore, OnConflict};
 pub use context_files::{ContextFile, ContextFiles, ContextProblem};
+pub use context_usage::ContextUsage;
 pub use definition::{
     AgentDefinition, AgentDefinitions, DefinitionFile, DefinitionProblem, DefinitionSource,
     MAX_DEFINITION_BYTES,
@@ -68,6 +71,10 @@ pub use events::{AgentEvent, EventBus, EventListener, Subscription};
 pub use for_user::{NamedBy, UserCallError};
 pub use gate::WriteGate;
 pub use hand_over::HandOver;
+pub use hooks::{
+    AgentHooks, AgentHooksParts, CompactTrigger, HookCall, HookRole, HookRunner, SessionEndReason,
+    SessionSource,
+};
 pub use inbox::{Inbox, NoInbox};
 pub use limits::RunLimits;
 pub use long_answer::{AskError, Asked, Asking, Bill};
@@ -76,7 +83,7 @@ pub use rewind::{
     FileEffect, FilePreview, RewindConflict, RewindError, RewindPreview, RewindReport,
     RewindRequest, RewindScope, Rewinder, TurnPoint,
 };
-pub use side_call::{ModelPageReader, SideCalls};
+pub use side_call::{SideCalls, SideModel};
 pub use steering::{SteeredInbox, Steering};
 pub use stop::Stop;
 pub use transcript::{Recovered, Transcript};

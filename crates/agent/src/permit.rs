@@ -2,7 +2,7 @@
 //!
 //! The order of the checks matters. A call of an unknown tool, or one that was cut off, is answered
 //! without asking anybody. Then the tool says what it would access (`inspect`), without doing it;
-//! the rules decide on that; the user is asked if they say so; and the files to be written are
+//! hooks have their say (`hooks`); the rules decide on that; the user is asked if they say so; and the files to be written are
 //! claimed where several agents share them. What the user's answer makes of a call is worked out in
 //! `user_answer`. The tool is later given the very access that was
 //! decided on, so a path cannot change its meaning in between.
@@ -52,9 +52,18 @@ pub(crate) enum RefusedBy {
     Rules,
     /// The user, who has seen the call.
     Person,
+    /// A hook, which says itself what to do instead.
+    Hook,
 }
 
 impl Refusal {
+    pub(crate) fn by_hook(reason: String) -> Self {
+        Self {
+            reason,
+            by: RefusedBy::Hook,
+        }
+    }
+
     pub(crate) fn by_rules(reason: String) -> Self {
         Self {
             reason,
@@ -102,6 +111,10 @@ impl Agent {
         let is_over = stop.token().is_cancelled() || self.hand_over.is_asked();
         // The holder of a file is asked in the store, which is another transaction.
         if is_over || tool.effect() != Effect::Changes || self.parts.gate.is_some() {
+            return None;
+        }
+        // They take their time, and the answer is to be on record before it.
+        if self.has_hooks_before_calls() {
             return None;
         }
         if is_cut_off(call) {
@@ -208,7 +221,7 @@ impl Agent {
         Ok(())
     }
 
-    /// By the rules, or by the user where they leave it open.
+    /// By hooks and rules, or by the user where they leave it open.
     async fn allowed(
         &self,
         call: &ToolUse,
@@ -216,19 +229,25 @@ impl Agent {
         intent: Intent,
         stop: &Stop,
     ) -> Result<Granted, (Intent, Refusal)> {
-        let open = match self.decide(&call.name, tool, &intent) {
+        let hooked = self.before_call(call, tool, intent, stop).await?;
+        let by_rules = self.decide(&call.name, tool, &hooked.intent);
+        let open = match hooked.decision(by_rules, self.parts.mode.get()) {
             Decision::Allow { .. } => {
-                return Ok(Granted {
-                    intent,
+                let granted = Granted {
+                    intent: hooked.intent.clone(),
                     approval: Approval::Rules,
                     changes: UserChanges::default(),
-                });
+                };
+                return Ok(hooked.finish(granted));
             }
-            Decision::Deny { reason } => return Err((intent, Refusal::by_rules(reason))),
+            Decision::Deny { reason } => return Err((hooked.intent, Refusal::by_rules(reason))),
             Decision::Ask { reason, suggested } => LeftOpen { reason, suggested },
         };
-        let answered = self.ask_user(call, tool, &intent, open, stop).await;
-        answered.map_err(|refusal| (intent, refusal))
+        let asked = self.ask_user(&hooked.call, tool, &hooked.intent, open, stop);
+        match asked.await {
+            Ok(granted) => Ok(hooked.finish(granted)),
+            Err(refusal) => Err((hooked.intent, refusal)),
+        }
     }
 
     /// What the rules say about a call. Where the model called the tool by another name, a rule

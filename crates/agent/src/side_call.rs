@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use codespar_model::{
-    Answered, Asker, Budget, Catalogue, Counted, Exchange, LostCall, Model, Request, request_tokens,
+    Answered, Asker, Budget, Catalogue, Counted, Exchange, LostCall, Model, ModelError, Request,
+    request_tokens,
 };
 use codespar_policy::Redactor;
 use codespar_protocol::{Cost, EntryBody, Message, Usage};
@@ -18,6 +19,11 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 const PAGE_PROMPT: &str = include_str!("prompts/page.md");
+const HOOK_PROMPT: &str = include_str!("prompts/hook.md");
+/// Where the prompt of a hook has what it is asked about.
+const ARGUMENTS: &str = "$ARGUMENTS";
+/// The limit on the answer to a hook.
+const HOOK_ANSWER_TOKENS: u32 = 1_024;
 /// The limit on what is said about a page.
 const PAGE_ANSWER_TOKENS: u32 = 4_096;
 
@@ -110,11 +116,10 @@ pub(crate) async fn ask(
     asker.ask(request, tokens, |_| {}).await
 }
 
-/// Reads fetched pages with a (small) model.
+/// A (small) model for questions beside the conversation: about fetched pages, and of hooks.
 ///
-/// The page is untrusted text: the model that reads it has no tools, and only its answer reaches
-/// the conversation.
-pub struct ModelPageReader {
+/// What it reads is untrusted text: it has no tools, and only its answer goes anywhere.
+pub struct SideModel {
     /// Who answers.
     pub model: Arc<dyn Model>,
     /// Which model, by its own id.
@@ -127,41 +132,91 @@ pub struct ModelPageReader {
     pub redactor: Arc<Redactor>,
 }
 
+/// What is asked beside the conversation.
+struct SideQuestion {
+    /// For the record, in words.
+    purpose: &'static str,
+    /// The system prompt.
+    system: &'static str,
+    text: String,
+    max_tokens: u32,
+}
+
+impl SideModel {
+    /// Whether what a hook's prompt describes may happen: the text of an answer in the format of
+    /// hooks. `event` is what the hook is told, as JSON; it stands in place of `$ARGUMENTS`.
+    pub async fn judge(
+        &self,
+        prompt: &str,
+        event: &str,
+        model_id: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> Result<String, ModelError> {
+        let text = match prompt.contains(ARGUMENTS) {
+            true => prompt.replace(ARGUMENTS, event),
+            false => format!("{prompt}\n\n{event}"),
+        };
+        let question = SideQuestion {
+            purpose: "asked for a hook",
+            system: HOOK_PROMPT,
+            text,
+            max_tokens: HOOK_ANSWER_TOKENS,
+        };
+        let model_id = model_id.unwrap_or(&self.model_id);
+        let text = self.answer(&question, model_id, cancel).await?;
+        // Models like to put a fence around an object.
+        let object = text.find('{').zip(text.rfind('}'));
+        let object = object.filter(|(start, end)| start < end);
+        Ok(match object {
+            Some((start, end)) => text[start..=end].to_owned(),
+            None => format!("{{no object: {text}"),
+        })
+    }
+
+    /// One question, charged at once and recorded later.
+    async fn answer(
+        &self,
+        question: &SideQuestion,
+        model_id: &str,
+        cancel: &CancellationToken,
+    ) -> Result<String, ModelError> {
+        let asker = Asker {
+            model: &*self.model,
+            catalogue: &self.catalogue,
+            budget: self.side_calls.budget(),
+            cancel,
+            deadline: None,
+        };
+        let text = self.redactor.redact(&question.text).into_owned();
+        let exchange = ask(asker, model_id, question.system, text, question.max_tokens).await;
+        self.side_calls
+            .add(exchange.lost.into_iter().map(SideCall::from));
+        let Answered { response, cost, .. } = exchange.result?;
+        self.side_calls.add([SideCall {
+            purpose: question.purpose,
+            model: response.model,
+            usage: response.usage,
+            cost,
+        }]);
+        Ok(response.message.text())
+    }
+}
+
 #[async_trait]
-impl PageReader for ModelPageReader {
+impl PageReader for SideModel {
     async fn read(
         &self,
         page: &str,
         prompt: &str,
         cancel: CancellationToken,
     ) -> Result<String, String> {
-        let question = format!("<page>\n{page}\n</page>\n\n{prompt}");
-        let asker = Asker {
-            model: &*self.model,
-            catalogue: &self.catalogue,
-            budget: self.side_calls.budget(),
-            cancel: &cancel,
-            deadline: None,
-        };
-        let exchange = ask(
-            asker,
-            &self.model_id,
-            PAGE_PROMPT,
-            self.redactor.redact(&question).into_owned(),
-            PAGE_ANSWER_TOKENS,
-        )
-        .await;
-        self.side_calls
-            .add(exchange.lost.into_iter().map(SideCall::from));
-        let Answered { response, cost, .. } = exchange
-            .result
-            .map_err(|error| format!("the page was fetched but could not be read: {error}"))?;
-        self.side_calls.add([SideCall {
+        let question = SideQuestion {
             purpose: "read a page",
-            model: response.model,
-            usage: response.usage,
-            cost,
-        }]);
-        Ok(response.message.text())
+            system: PAGE_PROMPT,
+            text: format!("<page>\n{page}\n</page>\n\n{prompt}"),
+            max_tokens: PAGE_ANSWER_TOKENS,
+        };
+        let answered = self.answer(&question, &self.model_id, &cancel).await;
+        answered.map_err(|error| format!("the page was fetched but could not be read: {error}"))
     }
 }

@@ -8,25 +8,46 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_policy::Redactor;
-use codespar_protocol::{EntryBody, Message};
+use codespar_protocol::{EntryBody, Message, NoticeLevel};
 use codespar_store::StoreError;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Inbox, Transcript};
+use crate::{AgentHooks, Inbox, Transcript};
 
 /// Messages that wait to be delivered.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Steering {
     waiting: Mutex<Vec<String>>,
     came: Notify,
+    hooks: Mutex<Option<Arc<AgentHooks>>>,
 }
 
 impl Steering {
     pub fn push(&self, text: String) {
         self.waiting.lock().push(text);
         self.came.notify_one();
+    }
+
+    /// Whose hooks are asked about what the user says: those of the agent that hears it.
+    pub fn set_hooks(&self, hooks: Option<Arc<AgentHooks>>) {
+        *self.hooks.lock() = hooks;
+    }
+
+    /// What hooks add to a message. `None` if they refuse it, which the user is told.
+    async fn checked(&self, text: &str) -> Option<Option<String>> {
+        let hooks = self.hooks.lock().clone();
+        let Some(hooks) = hooks else {
+            return Some(None);
+        };
+        match hooks.check_prompt(text, &CancellationToken::new()).await {
+            Ok(added) => Some(added),
+            Err(reason) => {
+                hooks.notice(NoticeLevel::Warning, reason);
+                None
+            }
+        }
     }
 
     /// What was not delivered: the run ended or was interrupted before.
@@ -55,15 +76,25 @@ impl Inbox for SteeredInbox {
         let mut delivered = self.inbox.deliver(transcript).await?;
         let mut waiting = self.steering.take().into_iter();
         while let Some(text) = waiting.next() {
-            let message = Message::user(self.redactor.redact(&text));
+            let said = self.redactor.redact(&text).into_owned();
+            let Some(added) = self.steering.checked(&said).await else {
+                continue;
+            };
             let body = EntryBody::User {
-                message,
+                message: Message::user(said),
                 synthetic: false,
             };
             if let Err(error) = transcript.append(body).await {
                 let mut again = self.steering.waiting.lock();
                 again.splice(0..0, std::iter::once(text).chain(waiting));
                 return Err(error);
+            }
+            if let Some(added) = added {
+                let body = EntryBody::User {
+                    message: Message::user(added),
+                    synthetic: true,
+                };
+                transcript.append(body).await?;
             }
             delivered = true;
         }

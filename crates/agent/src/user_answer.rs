@@ -67,6 +67,23 @@ impl UserChanges {
         output
     }
 
+    /// Another input alone.
+    pub(crate) fn with_input(input: Box<RawValue>) -> Self {
+        Self {
+            input: Some(input),
+            ..Self::default()
+        }
+    }
+
+    /// Adds what the model has to know besides.
+    pub(crate) fn add_note(&mut self, text: &str) {
+        let note = self.note.get_or_insert_default();
+        if !note.is_empty() {
+            note.push_str("\n\n");
+        }
+        note.push_str(text);
+    }
+
     pub(crate) fn take_note(&mut self) -> Option<String> {
         self.note.take()
     }
@@ -109,6 +126,12 @@ impl Agent {
         open: LeftOpen,
         stop: &Stop,
     ) -> Result<Granted, Refusal> {
+        if let Some(answered) = self
+            .answered_by_hooks(call, tool, intent, &open, stop)
+            .await
+        {
+            return answered;
+        }
         let context = &self.parts.context;
         let proposal = tool.propose(&call.input, &intent.access, context).await;
         let asked = OpenCall {

@@ -1,4 +1,9 @@
 //! What speaks for each file: its text, its definitions, its path.
+//!
+//! Each kind of evidence (`Signal`) is a number for each file. Within a kind the numbers can be
+//! compared; `normalise` brings them to at most one before `rank` weighs the kinds against each
+//! other. Terms count as in BM25: more of a term adds less and less, rare terms say more, long
+//! texts must have more of them. Rareness is counted among source files.
 
 use crate::{
     document::{IN_BASE, IN_DIRECTORY, Posting},
@@ -142,7 +147,8 @@ pub(crate) fn lexical(index: &Index, hits: &[Hits], all: &mut [FileEvidence]) {
 }
 
 /// Marks the files whose path has the scope that the first line begins with. One that most paths
-/// have, the name of the project, says little.
+/// have, the name of the project, says little. A scope is a prefix such as `parser:` in the way of
+/// commit messages.
 pub(crate) fn scopes(index: &Index, query: &Query, all: &mut [FileEvidence]) {
     let count = index.files.len();
     for term in &query.scope {
@@ -157,7 +163,9 @@ pub(crate) fn scopes(index: &Index, query: &Query, all: &mut [FileEvidence]) {
     }
 }
 
-/// For the files of `order` alone: the most that a window of two blocks of lines has.
+/// For the files of `order` alone: the most that a window of two blocks of lines has. A text is
+/// divided into at most 64 blocks of lines, one bit of a posting for each. That words of the
+/// instruction stand near each other says more than that they are in the same file.
 pub(crate) fn windows(hits: &[Hits], order: &[usize], all: &mut [FileEvidence]) {
     let mut number_of = vec![None; all.len()];
     for (number, file) in order.iter().enumerate() {

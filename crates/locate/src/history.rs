@@ -44,8 +44,8 @@ impl History {
     /// Reads the commits that `old` does not have yet. Only what is reachable from `tip` counts.
     ///
     /// Which commits there are, and in which order, is asked of git each time: a merge brings in
-    /// commits that are older than known ones, and each new one pushes an old one out. So the result
-    /// is the same whether `old` has many of them or none.
+    /// commits that are older than known ones, and each new one pushes an old one out. So the
+    /// result is the same whether `old` has many of them or none.
     pub(crate) fn read(git: &Git, tip: &str, old: &Self) -> Result<Self, LocateError> {
         if old.tip == tip {
             return Ok(old.clone());

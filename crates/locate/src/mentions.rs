@@ -1,5 +1,5 @@
-//! Places of a file that an instruction points at: names that are defined there, and lines of a stack
-//! trace.
+//! Places of a file that an instruction points at: names that are defined there, and lines of a
+//! stack trace.
 
 use std::{collections::HashSet, ops::Range};
 

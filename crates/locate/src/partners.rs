@@ -1,7 +1,7 @@
 //! Tests and the files they test, by their names.
 //!
-//! A test often says in more words what its subject does: the names of cases, the data of a bug that
-//! was fixed before. What the instruction has in common with it speaks for the subject.
+//! A test often says in more words what its subject does: the names of cases, the data of a bug
+//! that was fixed before. What the instruction has in common with it speaks for the subject.
 
 use std::collections::HashMap;
 

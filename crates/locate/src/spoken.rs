@@ -1,7 +1,7 @@
 //! How usual the words of an instruction are in the messages of past commits.
 //!
-//! A word that is rare in code may still say nothing about a place: "avoid", "properly", the name of
-//! the project, whatever people there write in every other message. Messages are written like
+//! A word that is rare in code may still say nothing about a place: "avoid", "properly", the name
+//! of the project, whatever people there write in every other message. Messages are written like
 //! instructions, so a word that many of them have, whichever files they changed, counts for less.
 
 use std::collections::HashMap;

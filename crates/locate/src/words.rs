@@ -7,8 +7,9 @@
 //! ```
 //!
 //! `getOrderBy` and `get_order_by` thus share all their terms, and so does `get-order-by` in
-//! instructions and paths. A whole is spelled like a single word: `fileName` and `filename` meet. Strings are not kept: two words with the same 64-bit hash would be one,
-//! which for the vocabulary of a repository does not happen in practice.
+//! instructions and paths. A whole is spelled like a single word: `fileName` and `filename` meet.
+//! Strings are not kept: two words with the same 64-bit hash would be one, which for the vocabulary
+//! of a repository does not happen in practice.
 
 use std::collections::HashMap;
 

@@ -9,7 +9,7 @@
 //! compiled, and texts are opened below a held root as regular files only.
 
 use std::{
-    fs::{self, Metadata},
+    fs,
     io::Read,
     path::{Path, PathBuf},
     sync::{
@@ -19,7 +19,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use codespar_files::{Dir, IGNORE_FILES, has_plain_ignore_files};
+use codespar_files::{Dir, EntryFacts, EntryKind, IGNORE_FILES, has_plain_ignore_files};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
 use crate::{
@@ -76,7 +76,7 @@ impl WorkTree {
             let opened = root.place(Path::new(path)).map(|place| place.open());
             if let Ok(Ok(opened)) = opened
                 && let Ok(facts) = opened.file.metadata()
-                && let Some(stamp) = file_stamp(&facts)
+                && let Some(stamp) = file_stamp(&EntryFacts::from(&facts))
             {
                 files.push(Listed {
                     path: path.clone(),
@@ -94,8 +94,14 @@ impl WorkTree {
         if known.directories.is_empty() {
             return None;
         }
+        let root = Dir::open(&self.root).ok()?;
         let directory = |old: &Listed| {
-            let facts = fs::symlink_metadata(self.root.join(&old.path)).ok()?;
+            // The root has an empty path.
+            let path = match old.path.as_str() {
+                "" => ".",
+                path => path,
+            };
+            let facts = root.facts(Path::new(path)).ok()?;
             (directory_stamp(&facts)? == old.stamp).then_some(())
         };
         in_parallel(&known.directories, directory)?;
@@ -103,7 +109,7 @@ impl WorkTree {
         let found: Vec<&Indexed> = known.files.iter().filter(found).collect();
         in_parallel(&found, |old| {
             let path = &old.listed.path;
-            let facts = fs::symlink_metadata(self.root.join(path)).ok()?;
+            let facts = root.facts(Path::new(path)).ok()?;
             let stamp = file_stamp(&facts)?;
             let name = path.rsplit('/').next().unwrap_or(path);
             // Other patterns may let other files in.
@@ -181,13 +187,14 @@ impl WorkTree {
         let (Some(path), Ok(facts)) = (path.and_then(Path::to_str), entry.metadata()) else {
             return;
         };
+        let facts = EntryFacts::from(&facts);
         let listed = |stamp| Listed {
             path: portable(path),
             stamp,
             origin: Origin::Found,
         };
         own.files.extend(file_stamp(&facts).map(listed));
-        if facts.is_dir() {
+        if facts.kind == EntryKind::Directory {
             // One that is too young to trust is walked again the next time.
             let stamp = directory_stamp(&facts).unwrap_or(0);
             own.directories.push(listed(stamp));
@@ -197,26 +204,22 @@ impl WorkTree {
 
 /// Changes when a file is written; nothing for what is not a file. A write that keeps both size and
 /// time is not seen.
-fn file_stamp(facts: &Metadata) -> Option<u64> {
-    let nanos = modified(facts)?.as_nanos() as u64;
+fn file_stamp(facts: &EntryFacts) -> Option<u64> {
+    let nanos = facts.modified?.as_nanos() as u64;
     let mut state = [0; 16];
-    state[..8].copy_from_slice(&facts.len().to_le_bytes());
+    state[..8].copy_from_slice(&facts.bytes.to_le_bytes());
     state[8..].copy_from_slice(&nanos.to_le_bytes());
-    facts.is_file().then(|| words::hash(&state))
+    (facts.kind == EntryKind::File).then(|| words::hash(&state))
 }
 
 /// Changes when something is added to a directory or taken away. Clocks of file systems tick
 /// slowly: what changed just now may change again without a trace, so it has no stamp.
-fn directory_stamp(facts: &Metadata) -> Option<u64> {
+fn directory_stamp(facts: &EntryFacts) -> Option<u64> {
     const TICK: Duration = Duration::from_secs(2);
-    let modified = modified(facts)?;
+    let modified = facts.modified?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    let is_settled = facts.is_dir() && modified + TICK < now;
+    let is_settled = facts.kind == EntryKind::Directory && modified + TICK < now;
     is_settled.then(|| words::hash(&modified.as_nanos().to_le_bytes()))
-}
-
-fn modified(facts: &Metadata) -> Option<Duration> {
-    facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()
 }
 
 /// All results in order, or `None` as soon as there is none for one.

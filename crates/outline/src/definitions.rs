@@ -1,13 +1,18 @@
 //! The function or class that a line is in, what it is called, and the outline of a file.
 //!
-//! A definition is a block whose header reads like one in some language. Where that misleads, a reader
-//! sees too little or too much, nothing else.
+//! A definition is a block whose header reads like one in some language. Where that misleads, a
+//! reader sees too little or too much, nothing else.
+//!
+//! Used where a change is shown: a review shows the function around a changed line, a pull request
+//! names the functions that were changed.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use crate::blocks::{self, CodeBlock};
 
+/// Of an outline; further definitions are left out without a word.
 const MOST_ENTRIES: usize = 80;
+/// Characters of a line of it.
 const MOST_ENTRY: usize = 120;
 /// Lines of a header that are looked at.
 const HEADER_LINES: usize = 20;
@@ -40,6 +45,8 @@ const MODIFIERS: &[&str] = &[
     "declare",
     "local",
 ];
+/// A line that begins with one of these, after modifiers, defines what follows. `let`, `const` and
+/// `var` are handled apart: they define a function only if one is assigned.
 const DEFINING: &[&str] = &[
     "fn",
     "def",
@@ -74,7 +81,7 @@ const CONTROL: &[&str] = &[
 /// The functions and classes of a text, found once.
 pub struct Definitions {
     outermost: Vec<Definition>,
-    /// Those of a single line.
+    /// Those of a single line. In ascending order, for a binary search.
     single: Vec<u32>,
 }
 
@@ -99,6 +106,7 @@ impl Definitions {
     }
 
     /// The lines of the innermost function or class that a line (counted from 1) is in, or begins.
+    /// `None` for a line between definitions. A comment above a definition is not in it.
     pub fn enclosing(&self, at: u32) -> Option<RangeInclusive<u32>> {
         if self.single.binary_search(&at).is_ok() {
             return Some(at..=at);
@@ -150,7 +158,8 @@ fn numbers(lines: &[&str], block: &CodeBlock) -> Option<RangeInclusive<u32>> {
     Some(first..=first + u32::try_from(length).ok()?)
 }
 
-/// Definitions with their lines, counted from 1.
+/// Definitions with their lines, counted from 1. Line by line, without blocks, so a signature over
+/// several lines is shown by its first. The indentation stays: it tells what is in what.
 pub fn outline(lines: &[&str]) -> Vec<(u32, String)> {
     let defined = (1_u32..).zip(lines).filter(|(_, line)| is_definition(line));
     defined
@@ -159,7 +168,8 @@ pub fn outline(lines: &[&str]) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// What a line defines: a name, with the word before it where that is no function.
+/// What a line defines: a name, with the word before it where that is no function. The line is one
+/// that `Definitions` found, by its first line. `None` where no name can be read off.
 pub fn name_of(line: &str) -> Option<String> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '#');
     let words: Vec<&str> = line
@@ -198,6 +208,8 @@ pub fn name_of(line: &str) -> Option<String> {
     }
 }
 
+/// A heuristic over all languages at once. It accepts more than it should (a macro call with a
+/// block) and misses what has no keyword and no parentheses; both are borne.
 fn is_definition(line: &str) -> bool {
     let line = line.trim();
     let mut words = line.split_whitespace().map(|word| {

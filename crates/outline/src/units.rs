@@ -1,5 +1,9 @@
-//! Cuts a text into pieces that are shown whole or not at all: functions, small classes, and what is
-//! between them.
+//! Cuts a text into pieces that are shown whole or not at all: functions, small classes, and what
+//! is between them.
+//!
+//! The context of the dev agent is chosen among these pieces by how well each fits the instruction.
+//! So a piece must be of a size that can be compared, must be readable alone, and no line may be in
+//! two of them.
 
 use std::ops::Range;
 
@@ -19,12 +23,14 @@ const IMPORT_LINES: usize = 120;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     pub lines: Range<usize>,
-    /// The headers of the blocks around it, the outermost first.
+    /// The headers of the blocks around it, the outermost first. They are shown above it, so that a
+    /// method is seen with its class. At most `HEADER_LINES` lines each.
     pub headers: Vec<Range<usize>>,
 }
 
 /// All lines of a text, each in one unit, in order. No unit is longer than `most_bytes`, if its
-/// lines are not.
+/// lines are not. `most_bytes` counts the bytes of the lines as they are given, with their newlines
+/// if they have any. A line that is longer is a unit of its own.
 pub fn units(path: &str, lines: &[&str], most_bytes: usize) -> Vec<Unit> {
     let mut cutting = Cutting {
         lines,
@@ -44,6 +50,8 @@ struct Cutting<'t> {
 }
 
 impl Cutting<'_> {
+    /// The comments above a block and its header become loose lines of their own if the block is
+    /// taken apart; its parts repeat the header only.
     fn cut(&mut self, range: Range<usize>, blocks: &[CodeBlock]) {
         let mut at = range.start;
         for block in blocks {
@@ -100,7 +108,9 @@ impl Cutting<'_> {
     }
 }
 
-/// The lines of a text that say what it uses.
+/// The lines of a text that say what it uses. Indices from 0, in order. Only lines at the left
+/// edge: an import within a function is part of it. `const` counts if it is a `require` of
+/// JavaScript.
 pub fn imports(lines: &[&str]) -> Vec<usize> {
     let first = lines.iter().take(IMPORT_LINES).enumerate();
     first

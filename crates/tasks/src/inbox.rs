@@ -192,7 +192,11 @@ impl TaskInbox {
         match change.kind {
             ChangeKind::Notification | ChangeKind::Task { .. } => is_ours,
             ChangeKind::Mail => change.task_id.is_some() && change.task_id == self.task,
-            ChangeKind::Entry { .. } | ChangeKind::Question { .. } => false,
+            ChangeKind::Entry { .. }
+            | ChangeKind::Question { .. }
+            | ChangeKind::Step { .. }
+            | ChangeKind::Inbound { .. }
+            | ChangeKind::Outbox { .. } => false,
         }
     }
 

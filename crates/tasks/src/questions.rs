@@ -18,7 +18,8 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_agent::{Approver, NobodyThere, mcp::Elicitor};
+use codespar_agent::{Approver, NobodyThere};
+use codespar_mcp::Elicitor;
 use codespar_protocol::{
     Answer, ElicitationRequest, PermissionRequest, Question, QuestionId, QuestionRequest,
     QuestionStatus, SessionId, TaskId, ToolUseId,

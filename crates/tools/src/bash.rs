@@ -291,6 +291,11 @@ pub fn shell_launch(
     })
 }
 
+/// The shell that runs commands.
+pub(crate) fn shell_program(env: &[(OsString, OsString)]) -> PathBuf {
+    Shell::find(env).program
+}
+
 /// The note for the working directory is taken out of the context while a command uses it, and put
 /// back only if it was written as expected. A command that was killed, or that destroyed the note,
 /// leaves the directory as it was and the next command gets a new note.

@@ -11,6 +11,8 @@
 //! Used for skills and agent definitions. The YAML is foreign text: whatever it is, the result is a
 //! value or an error with a line.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 
 /// What is wrong with a head, and where.
@@ -76,6 +78,106 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<(T, &str), FrontmatterEr
     Ok((fields, body))
 }
 
+/// Reads the head as fields by name, as the tools do that most such files were written for: a value
+/// that YAML would not take, because there is a `: ` in it or a bracket that is not closed, is the
+/// text of its line. True if the head had to be read that way.
+pub fn parse_loosely(text: &str) -> Result<(Fields, &str, bool), FrontmatterError> {
+    match parse::<Fields>(text) {
+        Ok((fields, body)) => Ok((fields, body, false)),
+        Err(error) => {
+            let Split { yaml, body, .. } = split(text)?;
+            let fields = serde_saphyr::from_str(&quoted(yaml)).map_err(|_| error)?;
+            Ok((fields, body, true))
+        }
+    }
+}
+
+/// The fields of a head, by name.
+pub type Fields = BTreeMap<String, serde_json::Value>;
+
+/// The names of a field: a list, or a line with commas between them. Commas in parentheses belong to
+/// a rule: `Bash(git log, git diff)` is one name.
+pub fn names(value: &serde_json::Value) -> Vec<String> {
+    let texts: Vec<&str> = match value {
+        serde_json::Value::String(line) => split_names(line),
+        serde_json::Value::Array(list) => list.iter().filter_map(|name| name.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let names = texts.into_iter().map(str::trim);
+    names
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn split_names(line: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let parts = line.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    });
+    parts.collect()
+}
+
+/// The head with the value of every plain `key: value` line in quotes. Lines that belong to such a
+/// value are joined to it; lists below a key stay as they are.
+fn quoted(yaml: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    // The value under way, if further lines may belong to it.
+    let mut open: Option<(String, String)> = None;
+    let close = |open: &mut Option<(String, String)>, out: &mut Vec<String>| {
+        if let Some((key, value)) = open.take() {
+            // JSON strings are YAML strings.
+            out.push(format!("{key}: {}", serde_json::Value::String(value)));
+        }
+    };
+    for line in yaml.lines() {
+        match key_of(line) {
+            Some((key, value)) if is_plain(value) => {
+                close(&mut open, &mut out);
+                open = Some((key.to_owned(), value.to_owned()));
+            }
+            Some(_) => {
+                close(&mut open, &mut out);
+                out.push(line.to_owned());
+            }
+            None => match &mut open {
+                Some((_, value)) => {
+                    value.push('\n');
+                    value.push_str(line.trim());
+                }
+                None => out.push(line.to_owned()),
+            },
+        }
+    }
+    close(&mut open, &mut out);
+    out.join("\n")
+}
+
+/// A key at the beginning of a line, and what stands after it.
+fn key_of(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let is_key = !key.is_empty() && key.chars().all(is_word);
+    let is_apart = value.is_empty() || value.starts_with([' ', '\t']);
+    (is_key && is_apart).then(|| (key, value.trim()))
+}
+
+/// Whether a value is text without a meaning of its own: not quoted, no list, no block below it.
+fn is_plain(value: &str) -> bool {
+    let is_whole = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
+    let has_form = is_whole('"', '"')
+        || is_whole('\'', '\'')
+        || is_whole('[', ']')
+        || is_whole('{', '}')
+        || value.starts_with(['|', '>']);
+    !value.is_empty() && !has_form
+}
+
 /// The line counts from the head's first, which is the file's second.
 fn located(error: &serde_saphyr::Error) -> FrontmatterError {
     let line = error
@@ -99,6 +201,23 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
+
+    #[test]
+    fn a_value_that_is_no_yaml_is_the_text_of_its_line() {
+        let text = "---\nname: a\ndescription: Use this: when asked. Examples: <x>user: 'hi'</x>\n  more of it\ntools: Read, Bash\nlist:\n  - one\n---\nBody";
+        let (fields, body, is_loose) = parse_loosely(text).unwrap();
+        assert!(is_loose);
+        assert_eq!(body, "Body");
+        assert_eq!(
+            fields["description"],
+            "Use this: when asked. Examples: <x>user: 'hi'</x>\nmore of it"
+        );
+        assert_eq!(fields["tools"], "Read, Bash");
+        assert_eq!(fields["list"], serde_json::json!(["one"]));
+        let (fields, _, is_loose) = parse_loosely("---\nname: a\nturns: 3\n---\n").unwrap();
+        assert_eq!((fields["turns"].as_u64(), is_loose), (Some(3), false));
+        assert_eq!(parse_loosely("---\n- x\ny: [\n---\n").unwrap_err().line, 2);
+    }
 
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -149,6 +268,7 @@ mod tests {
         #[test]
         fn no_text_breaks_it(text in "(---\n)?[a-z:\\[\\]{}&*!|>'\"%@ \r\n-]{0,80}(\n---\n)?.*") {
             let _ = parse::<Fields>(&text);
+            let _ = parse_loosely(&text);
         }
     }
 }

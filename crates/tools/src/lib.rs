@@ -24,6 +24,7 @@ mod environment;
 pub mod frontmatter;
 mod glob;
 mod grep;
+mod hooks;
 pub mod input;
 mod ledger;
 mod line_diff;
@@ -31,6 +32,7 @@ mod live_output;
 mod ls;
 pub mod matching;
 mod network_address;
+mod path_globs;
 mod paths;
 pub mod process;
 mod proposal;
@@ -47,6 +49,9 @@ mod web_search;
 pub mod worktree;
 mod write;
 
+/// For crates that read files as tools do; a dependency of their own for one function is too much.
+pub use codespar_files as files;
+
 pub use background::{BackgroundCommand, BackgroundCommands, StartedCommand};
 pub use bash::{Bash, shell_launch};
 pub use bound::{RESULT_LIMIT, bound};
@@ -57,12 +62,16 @@ pub use checkpoints::{
 };
 pub use context::{Context, ContextParts, Hidden, PageReader};
 pub use environment::child_environment;
+pub use hooks::{HookCommand, HookPost, HookReach, post_hook, run_hook_confined, run_hook_outside};
 pub use ledger::{FileLedger, LedgerProblem};
 pub use line_diff::{changed_lines, unified_diff};
 pub use live_output::OutputWatch;
+pub use path_globs::PathGlobs;
 pub use proposal::{ApprovedText, Proposal, ProposalHunk};
+pub use read::MAX_IMAGE_BYTES;
 pub use registry::{Registry, standard_tools};
-pub use skill::{Skill, SkillDir, SkillProblem, Skills};
+pub use skill::{Skill, SkillAudience, SkillDir, SkillProblem, Skills};
+pub use sniff::picture_type;
 pub use tool::{Call, Effect, Intent, Tool, ToolError, ToolOutput};
 pub use web_fetch::WebFetch;
 pub use web_search::WebSearch;

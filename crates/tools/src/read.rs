@@ -42,7 +42,7 @@ const DEFAULT_LINES: usize = 2_000;
 /// A longer file is not read, not even in part: finding a line in it would take too long.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 /// A picture's bytes: five megabytes, which providers take, once written in base64.
-const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
+pub const MAX_IMAGE_BYTES: u64 = 5 * 1024 * 1024 / 4 * 3;
 
 pub(crate) struct Read;
 

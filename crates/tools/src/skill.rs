@@ -1,13 +1,16 @@
 //! Skills: instructions for a kind of work, in a directory of their own; and the tool to load one.
 //!
 //! ```text
-//! .codespar/skills/pdf/SKILL.md     head: name, description, allowed-tools; body: instructions
+//! .codespar/skills/pdf/SKILL.md     head: name, description, …; body: instructions
 //! .codespar/skills/pdf/form.py      files the instructions may refer to
 //! ```
 //!
 //! Names and descriptions are read when a project is opened and listed in the system prompt. The
 //! body is read when the skill is used, so an edited skill takes effect at once and unused ones
 //! cost no context. A skill is text only: loading it grants nothing and runs nothing.
+//!
+//! Heads are read leniently, since most were written for another tool: unknown fields are ignored,
+//! and a description that is no YAML is the text of its line.
 
 use std::{
     fs,
@@ -19,7 +22,7 @@ use async_trait::async_trait;
 use codespar_policy::Access;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, blocking, frontmatter, input,
@@ -48,12 +51,30 @@ pub struct Skill {
     pub name: String,
     /// What it is for and when to use it.
     pub description: String,
-    /// The tools it says it needs. Nothing is granted by it.
+    /// The tools it says it needs. Nothing is granted by it, unless the user starts a skill of
+    /// their own.
     pub allowed_tools: Vec<String>,
+    /// Who may load it.
+    pub audience: SkillAudience,
+    /// The agent that is to carry it out apart from the conversation, if it wants one.
+    pub fork: Option<String>,
+    /// The model that it wants, by id or alias, where the user starts it.
+    pub model: Option<String>,
     /// Told to the model with the text, so that it finds the files beside it.
     pub dir: PathBuf,
     /// Whose it is.
     pub origin: &'static str,
+}
+
+/// Who may load a skill.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SkillAudience {
+    #[default]
+    Everybody,
+    /// The user, as `/name` (`disable-model-invocation`).
+    User,
+    /// The model (`user-invocable: false`).
+    Model,
 }
 
 /// A skill that cannot be used, and why.
@@ -70,24 +91,6 @@ pub struct SkillProblem {
 /// unique.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Skills(Vec<Skill>);
-
-/// Unknown fields are ignored, because skills written for other programs have more.
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct Fields {
-    name: Option<String>,
-    description: String,
-    #[serde(alias = "allowed_tools")]
-    allowed_tools: Option<Names>,
-}
-
-/// A list, or names with commas between them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Names {
-    List(Vec<String>),
-    Line(String),
-}
 
 impl Skills {
     /// Looks through the directories; of two skills with one name the first counts. What cannot
@@ -120,7 +123,22 @@ impl Skills {
 
     /// The text of the skill of that name.
     pub fn text(&self, name: &str) -> Result<String, ToolError> {
-        text(&self.named(name)?.dir, "")
+        text(self.named(name)?, "")
+    }
+
+    /// Adds the skills of a plugin, whose names begin with its own.
+    pub fn add_plugin(&mut self, plugin: &str, others: Self) {
+        for mut skill in others.0 {
+            skill.name = format!("{plugin}:{}", skill.name);
+            if self.get(&skill.name).is_none() {
+                self.0.push(skill);
+            }
+        }
+    }
+
+    /// The same with its place for arguments left open (`$ARGUMENTS`).
+    pub fn body(&self, name: &str) -> Result<String, ToolError> {
+        text(self.named(name)?, "$ARGUMENTS")
     }
 
     /// The skill, or an error that lists the names there are.
@@ -147,9 +165,14 @@ impl Skills {
         self.0.is_empty()
     }
 
-    /// One line for each skill, for the system prompt; empty when there are none.
+    /// One line for each skill that the model may load, for the system prompt; empty when there are
+    /// none.
     pub fn listing(&self) -> String {
-        let lines = self.0.iter().map(|skill| {
+        let listed = self
+            .0
+            .iter()
+            .filter(|skill| skill.audience != SkillAudience::User);
+        let lines = listed.map(|skill| {
             let words: Vec<&str> = skill.description.split_whitespace().collect();
             let description = words.join(" ");
             let short: String = description.chars().take(LISTED_CHARS).collect();
@@ -175,20 +198,28 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
     };
     let text = codespar_files::read_text(&path, MAX_BYTES)
         .map_err(|error| problem(1, format!("cannot be read: {error}")))?;
-    let (fields, _) =
-        frontmatter::parse::<Fields>(&text).map_err(|error| problem(error.line, error.message))?;
+    let (fields, body, _) =
+        frontmatter::parse_loosely(&text).map_err(|error| problem(error.line, error.message))?;
     let at = |key: &str| {
         let found = text.lines().position(|line| line.starts_with(key));
         found.map_or(1, |index| index + 1)
     };
-    let name = match fields.name {
-        Some(name) => name,
-        None => dir
-            .file_name()
+    let word = |key: &str| match fields.get(key) {
+        Some(Value::String(text)) if !text.trim().is_empty() => Some(text.trim().to_owned()),
+        _ => None,
+    };
+    let is = |key: &str, wanted: bool| match fields.get(key) {
+        Some(Value::Bool(value)) => *value == wanted,
+        Some(Value::String(text)) => text.trim() == wanted.to_string(),
+        _ => false,
+    };
+    let own_name = || {
+        dir.file_name()
             .unwrap_or_default()
             .to_string_lossy()
-            .into_owned(),
+            .into_owned()
     };
+    let name = word("name").unwrap_or_else(own_name);
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     if name.is_empty() || !name.chars().all(plain) {
         return Err(problem(
@@ -196,41 +227,41 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
             format!("`{name}` is not a name: use letters, digits and hyphens"),
         ));
     }
-    if fields.description.trim().is_empty() {
+    // Without one, its first line says what it is about; an empty one was left out by mistake.
+    let description = match fields.contains_key("description") {
+        true => word("description"),
+        false => first_line(body),
+    };
+    let Some(description) = description else {
         let message = "the description is empty: say when to use this skill".to_owned();
         return Err(problem(at("description:"), message));
-    }
+    };
+    let tools = fields.get("allowed-tools").or(fields.get("allowed_tools"));
+    let agent = || word("agent").unwrap_or_else(|| "general-purpose".to_owned());
     Ok(Skill {
+        description,
+        allowed_tools: tools.map(frontmatter::names).unwrap_or_default(),
+        audience: if is("disable-model-invocation", true) {
+            SkillAudience::User
+        } else if is("user-invocable", false) {
+            SkillAudience::Model
+        } else {
+            SkillAudience::Everybody
+        },
+        fork: (word("context").as_deref() == Some("fork")).then(agent),
+        model: word("model").filter(|model| model != "inherit"),
         name,
-        description: fields.description,
-        allowed_tools: fields.allowed_tools.map(Names::list).unwrap_or_default(),
         dir: dir.to_owned(),
         origin,
     })
 }
 
-impl Names {
-    fn list(self) -> Vec<String> {
-        match self {
-            Self::List(names) => names,
-            Self::Line(line) => split_rules(&line),
-        }
-    }
-}
-
-/// Cuts at commas outside of parentheses, which belong to a rule.
-fn split_rules(line: &str) -> Vec<String> {
-    let mut depth = 0_usize;
-    let parts = line.split(|c: char| {
-        match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        c == ',' && depth == 0
-    });
-    let parts = parts.map(str::trim).filter(|part| !part.is_empty());
-    parts.map(str::to_owned).collect()
+fn first_line(body: &str) -> Option<String> {
+    let lines = body.lines().map(|line| line.trim_start_matches('#').trim());
+    lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .next()
 }
 
 pub(crate) struct UseSkill;
@@ -273,9 +304,9 @@ impl Tool for UseSkill {
     async fn run(&self, call: Call, context: &Context) -> ToolOutput {
         let load = async {
             let input: Input = input::parse(&call.input)?;
-            let dir = wanted(&input, context)?.dir.clone();
+            let skill = wanted(&input, context)?.clone();
             let args = input.args.unwrap_or_default();
-            blocking::look(call.cancel, move |_| text(&dir, &args)).await
+            blocking::look(call.cancel, move |_| text(&skill, &args)).await
         };
         load.await.map_or_else(ToolOutput::from, ToolOutput::text)
     }
@@ -284,12 +315,20 @@ impl Tool for UseSkill {
 /// A leading slash is dropped, since users write `/name`.
 fn wanted<'a>(input: &Input, context: &'a Context) -> Result<&'a Skill, ToolError> {
     let name = input.name.trim_start_matches('/');
-    context.skills().named(name)
+    let skill = context.skills().named(name)?;
+    match skill.audience {
+        SkillAudience::User => Err(ToolError(format!(
+            "only the user can start the skill `{name}`, with /{name}"
+        ))),
+        _ => Ok(skill),
+    }
 }
 
 /// `$ARGUMENTS` in the body is replaced wherever it stands; a body without it gets the arguments at
-/// its end. The arguments are inserted as they are and not expanded again.
-fn text(dir: &Path, args: &str) -> Result<String, ToolError> {
+/// its end. The arguments are inserted as they are and not expanded again. A skill that wants an
+/// agent of its own says so first.
+fn text(skill: &Skill, args: &str) -> Result<String, ToolError> {
+    let dir = &skill.dir;
     let path = dir.join(FILE);
     let wrong = |error: &dyn std::fmt::Display| ToolError(format!("{}: {error}", path.display()));
     let text = codespar_files::read_text(&path, MAX_BYTES).map_err(|error| wrong(&error))?;
@@ -299,13 +338,21 @@ fn text(dir: &Path, args: &str) -> Result<String, ToolError> {
         .trim();
     let body = if body.contains("$ARGUMENTS") {
         body.replace("$ARGUMENTS", args)
-    } else if args.is_empty() {
+    } else if args.is_empty() || args == "$ARGUMENTS" {
         body.to_owned()
     } else {
         format!("{body}\n\nArguments: {args}")
     };
+    let apart = skill.fork.as_ref().map(|agent| {
+        format!(
+            "Let a subagent carry this skill out: call Task with subagent_type `{agent}` and the \
+             text below as its prompt, and report its result. Do it yourself only if there is no \
+             Task tool.\n\n"
+        )
+    });
     Ok(format!(
-        "Base directory of this skill: {}\n\n{body}",
+        "{}Base directory of this skill: {}\n\n{body}",
+        apart.unwrap_or_default(),
         dir.display()
     ))
 }
@@ -329,10 +376,7 @@ mod tests {
     fn skills_are_found_the_first_directory_wins_and_problems_have_a_line() {
         let bench = Bench::new();
         bench.write("near/pdf/SKILL.md", "---\nname: pdf\ndescription: Near\n  one\nallowed-tools: Read, Bash(git add, git log)\nlicense: MIT\n---\nBody");
-        bench.write(
-            "near/broken/SKILL.md",
-            "---\nname: broken\ndescription: [\n---\n",
-        );
+        bench.write("near/broken/SKILL.md", "name: broken\ndescription: [\n");
         bench.write(
             "near/blank/SKILL.md",
             "---\nname: blank\ndescription: ' '\n---\n",
@@ -351,6 +395,9 @@ mod tests {
             name: name.into(),
             description: description.into(),
             allowed_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
+            audience: SkillAudience::Everybody,
+            fork: None,
+            model: None,
             dir: bench.path(dir),
             origin: "project",
         };
@@ -383,6 +430,42 @@ mod tests {
         assert_eq!(problems[0], blank);
         assert_eq!(problems[1].path, bench.path("near/broken/SKILL.md"));
         assert_eq!(problems.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn fields_say_who_may_load_a_skill_and_who_carries_it_out() {
+        let files = Bench::new();
+        files.write(
+            "s/deploy/SKILL.md",
+            "---\ndescription: Use this: when asked\ndisable-model-invocation: true\nmodel: haiku\n---\nGo",
+        );
+        files.write(
+            "s/look/SKILL.md",
+            "---\nuser-invocable: false\ncontext: fork\nagent: Explore\n---\n# Looks around\nLook",
+        );
+        let skills = load(&files, &["s"]).0;
+        assert_eq!(skills.listing(), "- look: Looks around");
+        let deploy = skills.get("deploy").unwrap();
+        assert_eq!(deploy.description, "Use this: when asked");
+        assert_eq!(
+            (deploy.audience, deploy.model.as_deref()),
+            (SkillAudience::User, Some("haiku"))
+        );
+        let look = skills.get("look").unwrap();
+        assert_eq!(
+            (look.audience, look.fork.as_deref()),
+            (SkillAudience::Model, Some("Explore"))
+        );
+        assert!(skills.text("deploy").unwrap().ends_with("Go"));
+        let bench = Bench::with_skills(skills);
+        assert_eq!(
+            bench.fail(&UseSkill, json!({"name": "deploy"})).await,
+            "only the user can start the skill `deploy`, with /deploy"
+        );
+        let told = bench.run(&UseSkill, json!({"name": "look"})).await;
+        assert!(told.starts_with(
+            "Let a subagent carry this skill out: call Task with subagent_type `Explore`"
+        ));
     }
 
     #[test]

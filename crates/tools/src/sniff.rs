@@ -46,6 +46,14 @@ pub(crate) fn sniff(head: &[u8]) -> FileKind {
     FileKind::Text
 }
 
+/// The media type of a picture that a model can look at.
+pub fn picture_type(head: &[u8]) -> Option<&'static str> {
+    match sniff(head) {
+        FileKind::Image(media_type) => Some(media_type),
+        FileKind::Text | FileKind::Binary(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

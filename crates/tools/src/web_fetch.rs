@@ -36,6 +36,17 @@ const TIME: Duration = Duration::from_secs(30);
 /// How much of a page its reader gets. The rest is dropped with a note in the text.
 const READER_CHARS: usize = 100_000;
 
+/// A client that connects to addresses of the public internet only.
+pub(crate) fn public_client() -> Result<reqwest::Client, String> {
+    page::client(&Gate::default())
+}
+
+/// Whether an address may be asked with such a client: one written as a number is not resolved.
+pub(crate) fn check_public(url: &Url) -> Result<(), String> {
+    let checked = Gate::default().check(url);
+    checked.map_err(|refusal| refusal.to_string())
+}
+
 /// The tool, with the pages it fetched lately. Filtered copies of a registry share it.
 #[derive(Default)]
 pub struct WebFetch {

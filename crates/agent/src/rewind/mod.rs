@@ -242,6 +242,12 @@ impl Agent {
             .await
     }
 
+    /// Puts what waits for the agent into the conversation, so that a rewind drops it too.
+    pub async fn take_news(&mut self) -> Result<(), RewindError> {
+        self.parts.inbox.deliver(&mut self.transcript).await?;
+        Ok(())
+    }
+
     /// Goes back. What the agent knows of files and steps is then what the conversation says.
     pub async fn rewind(
         &mut self,

@@ -144,6 +144,7 @@ impl Bench {
             side_calls: Arc::new(SideCalls::default()),
             inbox: Arc::new(NoInbox),
             gate: None,
+            hooks: None,
         };
         (Agent::new(parts, transcript), recovered)
     }

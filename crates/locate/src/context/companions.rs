@@ -43,8 +43,8 @@ pub struct Companions {
 }
 
 impl Companions {
-    /// Among the `paths` of a tree, what goes with the `chosen` ones. `ranked` are the files that the
-    /// instruction seems to be about.
+    /// Among the `paths` of a tree, what goes with the `chosen` ones. `ranked` are the files that
+    /// the instruction seems to be about.
     pub fn find(paths: &[String], chosen: &[&str], ranked: &[String]) -> Self {
         let known: HashSet<&str> = paths.iter().map(String::as_str).collect();
         Self {
@@ -172,9 +172,10 @@ fn changelog(paths: &[String]) -> Option<String> {
     paths.iter().find(is_changelog).cloned()
 }
 
-/// What is shown of a file that goes with the others. Of tests, what shows how they are written: the
-/// head, the test that is nearest to the instruction, and the tail, where new ones are added. Of all
-/// others the head. `budget` is that of the files to change; the smaller it is, the less is shown.
+/// What is shown of a file that goes with the others. Of tests, what shows how they are written:
+/// the head, the test that is nearest to the instruction, and the tail, where new ones are added.
+/// Of all others the head. `budget` is that of the files to change; the smaller it is, the less is
+/// shown.
 pub fn companion_excerpt(
     kind: ContextKind,
     (path, text): (&str, &str),

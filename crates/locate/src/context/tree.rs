@@ -14,8 +14,8 @@ const MOST_NEAR: usize = 4;
 /// each with up to so many files.
 const MOST_FILES: usize = 40;
 
-/// At most four kilobytes: the first two levels of directories with the number of files in each, the
-/// files of the root, then the directories of the chosen files in full.
+/// At most four kilobytes: the first two levels of directories with the number of files in each,
+/// the files of the root, then the directories of the chosen files in full.
 pub fn tree(paths: &[String], chosen: &[&str]) -> String {
     let mut text = String::new();
     let mut add = |line: &str| {

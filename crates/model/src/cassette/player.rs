@@ -27,6 +27,8 @@ pub struct CassettePlayer {
     path: PathBuf,
     matching: Matching,
     redact: Redaction,
+    /// Those that only requests with certain texts get, in the order of the file.
+    chosen: Vec<Line>,
     lines: HashMap<Key, Vec<Line>>,
     /// How often each conversation was asked for. A conversation that was recorded several times
     /// plays its answers in order, the last one again and again.
@@ -55,10 +57,11 @@ impl CassettePlayer {
         let path = path.into();
         let text = fs::read_to_string(&path)
             .map_err(|error| fault(&path, format!("cannot be read: {error}")))?;
-        let (matching, lines) = read(&path, &text)?;
+        let (matching, chosen, lines) = read(&path, &text)?;
         Ok(Self {
             path,
             matching,
+            chosen,
             redact: Arc::new(str::to_owned),
             lines,
             played: Mutex::default(),
@@ -76,6 +79,9 @@ impl CassettePlayer {
     /// was recorded. In turn mode the content of the request does not matter.
     fn answer(&self, request: Request) -> Result<Vec<ModelEvent>, ModelError> {
         let turn = turn(&request);
+        if let Some(line) = self.chosen_for(&request, turn) {
+            return Ok(line.clone().into_events(request.model));
+        }
         let key = match self.matching {
             Matching::Turn => Key::Turn(turn),
             Matching::Messages => Key::Digest(
@@ -93,6 +99,20 @@ impl CassettePlayer {
         Ok(lines[at].clone().into_events(request.model))
     }
 
+    /// The first line whose texts are all in the request.
+    fn chosen_for(&self, request: &Request, turn: usize) -> Option<&Line> {
+        if self.chosen.is_empty() {
+            return None;
+        }
+        let system = request.system.to_lowercase();
+        let last = request.messages.last().map(|message| message.text());
+        let last = last.unwrap_or_default().to_lowercase();
+        self.chosen.iter().find(|line| {
+            let has = |text: &String| system.contains(text) || last.contains(text);
+            line.turn.is_none_or(|wanted| wanted == turn) && line.contains.iter().all(has)
+        })
+    }
+
     /// Names the turn, since the digest would tell the user nothing.
     fn missing(&self, turn: usize) -> ModelError {
         let message = match self.matching {
@@ -107,6 +127,8 @@ impl CassettePlayer {
 }
 
 impl Model for CassettePlayer {
+    /// The answer is chosen when the stream is made, not when it is first polled. A token that is
+    /// cancelled later ends it before the next event.
     fn stream(
         &self,
         request: Request,
@@ -139,8 +161,11 @@ impl Model for CassettePlayer {
     }
 }
 
+/// What a file holds: how it is matched, the lines with texts, and the others by key.
+type Tape = (Matching, Vec<Line>, HashMap<Key, Vec<Line>>);
+
 /// Blank lines are skipped but counted, so that an error names the line of the file.
-fn read(path: &Path, text: &str) -> Result<(Matching, HashMap<Key, Vec<Line>>), ModelError> {
+fn read(path: &Path, text: &str) -> Result<Tape, ModelError> {
     let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     let mut rest = numbered.filter(|(_, line)| !line.trim().is_empty());
     let (at, first) = rest.next().ok_or_else(|| fault(path, "is empty"))?;
@@ -152,9 +177,17 @@ fn read(path: &Path, text: &str) -> Result<(Matching, HashMap<Key, Vec<Line>>), 
             format!("line {at}: format {version} is not known (this version reads {FORMAT})"),
         ));
     }
+    let mut chosen: Vec<Line> = Vec::new();
     let mut lines: HashMap<Key, Vec<Line>> = HashMap::new();
     for (nth, (at, text)) in rest.enumerate() {
-        let line: Line = parse(path, at, text)?;
+        let mut line: Line = parse(path, at, text)?;
+        if !line.contains.is_empty() {
+            line.contains
+                .iter_mut()
+                .for_each(|one| *one = one.to_lowercase());
+            chosen.push(line);
+            continue;
+        }
         let key = match header.matching {
             Matching::Turn => Key::Turn(line.turn.unwrap_or(nth + 1)),
             Matching::Messages => Key::Digest(line.digest.clone().ok_or_else(|| {
@@ -165,7 +198,7 @@ fn read(path: &Path, text: &str) -> Result<(Matching, HashMap<Key, Vec<Line>>), 
         };
         lines.entry(key).or_default().push(line);
     }
-    Ok((header.matching, lines))
+    Ok((header.matching, chosen, lines))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(

@@ -58,6 +58,8 @@ impl CassetteRecorder {
 }
 
 impl Model for CassetteRecorder {
+    /// The text and thinking that came are kept in pieces as they came, so that a replay streams in
+    /// the same way.
     fn stream(
         &self,
         request: Request,
@@ -121,6 +123,7 @@ impl Tape {
         let unwritable = |error: serde_json::Error| fault(&self.path, error);
         let last = request.messages.last().map(|message| message.text());
         let line = Line {
+            contains: Vec::new(),
             digest: Some(digest(&request.messages, &self.redact).map_err(unwritable)?),
             turn: Some(turn(request)),
             request: Some(Asked {

@@ -37,6 +37,9 @@ pub(super) struct Line {
     pub(super) digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) turn: Option<usize>,
+    /// In lower case, once it was read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) contains: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) request: Option<Asked>,
     #[serde(skip_serializing_if = "Option::is_none")]

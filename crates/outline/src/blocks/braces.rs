@@ -1,10 +1,23 @@
 //! Blocks between braces: what stands before the first of them is the header.
+//!
+//! One pass over the bytes, with a stack of open braces. A statement begins after `;`, `{`, `}` or
+//! a blank line, and in languages without semicolons at a line that is indented like the last one;
+//! the line that the present statement began on is the header of a block that opens. So a signature
+//! over several lines has its first line as header and the line of the brace as opening.
+//!
+//! Strings and comments are skipped, since braces in them count for nothing. Raw strings with
+//! quotes in them, nested comments, heredocs and nested templates are not known: they cost errors,
+//! and with too many errors the text is read by its indentation instead.
 
 use super::{CodeBlock, indent};
 
 /// Brackets that are closed too often or stay open, in this share of all, leave a text to its
-/// indentation.
+/// indentation. In tenths: one error for ten braces is borne.
 const MOST_ERRORS: usize = 10;
+
+/// Blocks within so many others are part of the innermost of those. Whoever reads blocks goes down
+/// them by recursion, and a hostile text would nest until the stack is full.
+const DEEPEST: usize = 100;
 
 /// `None` where the braces of a text do not add up.
 pub(super) fn find(lines: &[&str], extension: &str) -> Option<Vec<CodeBlock>> {
@@ -149,7 +162,8 @@ impl Scan {
     }
 
     /// Whether a statement ended with the line before: a blank line says so, and where no semicolon
-    /// is needed, a line that is indented like the first one of it.
+    /// is needed, a line that is indented like the first one of it. A closing bracket or an
+    /// operator at the same indentation goes on with the statement.
     fn begins_anew(&self, line: &str, columns: usize) -> bool {
         let Some(first) = line.trim_start().chars().next() else {
             return true;
@@ -195,7 +209,8 @@ impl Scan {
     }
 
     /// A brace that is the first on its line closes what is indented more as well: there a brace
-    /// was missed.
+    /// was missed. Without that, one brace lost in an unusual string would shift the ends of all
+    /// blocks after it. A brace that closes nothing is an error and is skipped.
     fn closing(&mut self, number: usize, columns: usize, is_first: bool) {
         while is_first
             && self.open.len() > 1
@@ -213,8 +228,12 @@ impl Scan {
     }
 
     /// Adds a block to the one around it. One in a single line is none, and one that begins where
-    /// its neighbour ended begins after it.
+    /// its neighbour ended begins after it. `end` is the line after the last one. This keeps the
+    /// blocks of a list in order and apart, which `Definitions` and `units` rely on.
     fn close(&mut self, open: Opened, end: usize) {
+        if self.open.len() >= DEEPEST {
+            return;
+        }
         let siblings = match self.open.last_mut() {
             Some(around) => &mut around.inner,
             None => &mut self.top,
@@ -234,7 +253,8 @@ impl Scan {
     }
 }
 
-/// The length of a character in quotes; of the quote alone if it is none.
+/// The length of a character in quotes; of the quote alone if it is none. `bytes` begins with the
+/// quote. At most twelve bytes are looked at, enough for the longest escape, `'\u{10FFFF}'`.
 fn character(bytes: &[u8]) -> usize {
     let content = &bytes[1..bytes.len().min(12)];
     let escape = usize::from(content.first() == Some(&b'\\'));
@@ -246,7 +266,8 @@ fn character(bytes: &[u8]) -> usize {
     }
 }
 
-/// Whether a slash after this text begins a regular expression rather than divides.
+/// Whether a slash after this text begins a regular expression rather than divides. After a name, a
+/// number or a closing bracket it divides.
 fn begins_pattern(before: &[u8]) -> bool {
     let before = before.trim_ascii_end();
     match before.last() {

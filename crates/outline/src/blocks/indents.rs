@@ -1,4 +1,9 @@
 //! Blocks by indentation: a line, what is indented more, and what closes it.
+//!
+//! For Python, Ruby, shell, YAML and whatever else is no language of braces, and for texts whose
+//! braces do not add up. A block is a line with all lines after it that are indented more. Lines at
+//! its own indentation belong to it only if they go on with it: a closing bracket, or a word such
+//! as `else` or `end`. Blank lines at the end of a block are not part of it.
 
 use super::{CodeBlock, indent};
 
@@ -8,7 +13,8 @@ const CONTINUING: &[&str] = &[
     "end", "else", "elsif", "elif", "rescue", "ensure", "except", "finally", "catch", "fi", "done",
     "esac", "then", "do", "in", "when", "begin", "until", "while", "after",
 ];
-/// Deeper nesting is not looked into: nobody writes it, and the work would be endless.
+/// Deeper nesting is not looked into: nobody writes it, and the work would be endless. Recursion is
+/// as deep as that, so a hostile file cannot exhaust the stack.
 const MOST_LEVELS: usize = 24;
 
 pub(super) fn find(lines: &[&str], extension: &str) -> Vec<CodeBlock> {
@@ -36,7 +42,9 @@ fn indents(lines: &[&str], extension: &str) -> Vec<Option<usize>> {
     each.collect()
 }
 
-/// The quotes of the string that is open after a line.
+/// The quotes of the string that is open after a line. Only for Python's triple quotes, which hold
+/// text at any indentation. A `#` before the quotes is taken for a comment, also within a string of
+/// one line.
 fn string_after<'q>(line: &str, mut within: Option<&'q str>) -> Option<&'q str> {
     let mut rest = line;
     loop {
@@ -66,7 +74,8 @@ fn string_after<'q>(line: &str, mut within: Option<&'q str>) -> Option<&'q str> 
     }
 }
 
-/// The blocks between two lines.
+/// The blocks between two lines. From `from` up to but without `to`. Each line is looked at once on
+/// every level.
 fn blocks(
     lines: &[&str],
     indents: &[Option<usize>],
@@ -96,7 +105,8 @@ fn blocks(
     found
 }
 
-/// The last line of the header, and where the block that begins at a line ends.
+/// The last line of the header, and where the block that begins at a line ends. A block of a single
+/// line is none; the caller sees that by its length.
 fn extent(
     lines: &[&str],
     indents: &[Option<usize>],
@@ -126,6 +136,7 @@ fn extent(
     (if opening + 1 < end { opening } else { start }, end)
 }
 
+/// Whether a line at the indentation of a block's first line is still part of the block.
 fn goes_on(line: &str) -> bool {
     let line = line.trim_start();
     let word: &str = line

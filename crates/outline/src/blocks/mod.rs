@@ -2,12 +2,12 @@
 //!
 //! Two ways, by the extension of the file. In languages of braces, a block is what stands between
 //! two of them, with the statement before the first; strings and comments are skipped. Everywhere
-//! else a block is a line and the lines that are indented more, up to the line that closes it (`end`,
-//! `)`), if there is one. Braces that do not add up (a macro, a string of an unusual form) leave the
-//! file to its indentation.
+//! else a block is a line and the lines that are indented more, up to the line that closes it
+//! (`end`, `)`), if there is one. Braces that do not add up (a macro, a string of an unusual form)
+//! leave the file to its indentation.
 //!
-//! A block that is found wrongly costs a few lines too many or too few of an excerpt; nothing depends
-//! on it being exact.
+//! A block that is found wrongly costs a few lines too many or too few of an excerpt; nothing
+//! depends on it being exact.
 
 mod braces;
 mod indents;
@@ -22,7 +22,8 @@ pub(crate) struct CodeBlock {
     /// The last line of the header: it opens the body.
     pub(crate) opening: usize,
     pub(crate) end: usize,
-    /// Blocks in the body, in order, none of them overlapping.
+    /// Blocks in the body, in order, none of them overlapping. They lie between the header and
+    /// `end`.
     pub(crate) inner: Vec<CodeBlock>,
 }
 
@@ -35,7 +36,9 @@ const BRACES: &[&str] = &[
     "glsl", "wgsl", "metal", "pl", "pm", "r", "hx", "as", "v", "tf", "hcl", "thrift", "awk", "y",
 ];
 
-/// The outermost blocks of a text, in order.
+/// The outermost blocks of a text, in order. None of them overlap. Lines may end with a newline or
+/// not. Only the extension of `path` counts, in any case; a text without one is read by its
+/// indentation.
 pub(crate) fn find(path: &str, lines: &[&str]) -> Vec<CodeBlock> {
     let base = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
     let extension = extension(&base);
@@ -75,8 +78,8 @@ fn is_head(line: &str) -> bool {
     line == "*\n" || line == "*" || marks.iter().any(|mark| line.starts_with(mark))
 }
 
-/// How far a line is indented. A tab counts as eight columns: where they are mixed, that is what the
-/// author saw. `None` for a blank line.
+/// How far a line is indented. A tab counts as eight columns: where they are mixed, that is what
+/// the author saw. `None` for a blank line.
 fn indent(line: &str) -> Option<usize> {
     let mut columns = 0;
     for byte in line.bytes() {

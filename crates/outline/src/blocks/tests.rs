@@ -265,3 +265,17 @@ proptest::proptest! {
         check(&find(&format!("a.{extension}"), &lines), 0, lines.len());
     }
 }
+
+#[test]
+fn braces_without_end_do_not_fill_the_stack() {
+    const DEPTH: usize = 50_000;
+    let text = "{\n".repeat(DEPTH) + &"}\n".repeat(DEPTH);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut blocks = find("a.c", &lines);
+    let mut depth = 0;
+    while let Some(block) = blocks.pop() {
+        depth += 1;
+        blocks = block.inner;
+    }
+    assert_eq!(depth, 100);
+}

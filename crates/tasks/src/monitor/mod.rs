@@ -10,7 +10,7 @@ mod runner;
 use std::path::Path;
 
 use async_trait::async_trait;
-use codespar_agent::mcp::McpServer;
+use codespar_mcp::McpServer;
 use codespar_protocol::MonitorSpec;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

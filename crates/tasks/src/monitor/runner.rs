@@ -14,7 +14,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codespar_agent::mcp::{Endpoint, McpServer, McpStatus, McpSubscription};
+use codespar_mcp::{Endpoint, McpServer, McpStatus, McpSubscription};
 use codespar_policy::Redactor;
 use codespar_protocol::{Backoff, Cost, Event, MonitorSpec, TaskSpec, TaskStatus, Usage};
 use jiff::Timestamp;
@@ -86,7 +86,7 @@ impl MonitorRunner {
             () = control.cancel.cancelled() => McpStatus::Pending,
         };
         if status == McpStatus::NeedsApproval {
-            let error = codespar_agent::mcp::McpError::NeedsApproval;
+            let error = codespar_mcp::McpError::NeedsApproval;
             return Err(format!("the MCP server `{}`: {error}", order.server));
         }
         let ledger = StepLedger::open(control)

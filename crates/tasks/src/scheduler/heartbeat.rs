@@ -106,6 +106,7 @@ impl Scheduler {
         for id in &beat.lost {
             let known = held.iter().find(|task| task.id == *id);
             if known.is_some_and(|task| self.epoch_of(id) == Some(task.epoch)) {
+                self.lease_losses.fetch_add(1, Ordering::Relaxed);
                 self.signal(id, TaskStopReason::LeaseLost);
             }
         }

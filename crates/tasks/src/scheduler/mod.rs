@@ -18,10 +18,10 @@ mod workload;
 
 use std::{
     collections::{BTreeSet, HashMap},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -46,6 +46,8 @@ pub use workload::Workload;
 
 /// Nothing is taken when our last sign of life is older.
 const RECENT: Duration = Duration::from_secs(5);
+/// A scheduler whose last sign of life is older is not at work: the database or the process hangs.
+const ALIVE: Duration = Duration::from_secs(15);
 
 /// How much runs at once in this process.
 #[derive(Debug, Clone, Copy)]
@@ -129,6 +131,9 @@ pub struct Scheduler {
     /// Tells of work that other processes make; without it each heartbeat looks for some.
     changes: OnceLock<ChangeFeed>,
     is_started: AtomicBool,
+    /// Nothing is ever taken: another process runs the tasks that are made here.
+    abstains: AtomicBool,
+    lease_losses: AtomicU64,
     /// Nothing new is taken.
     leaving: CancellationToken,
     /// All work is recorded or handed back.
@@ -211,6 +216,8 @@ impl Scheduler {
             taking: tokio::sync::Mutex::default(),
             changes: OnceLock::new(),
             is_started: AtomicBool::new(false),
+            abstains: AtomicBool::new(false),
+            lease_losses: AtomicU64::new(0),
             leaving: CancellationToken::new(),
             over: CancellationToken::new(),
             tracker: TaskTracker::new(),
@@ -298,9 +305,35 @@ impl Scheduler {
 
     /// Begins to take tasks, if it has not yet: a process that makes none does without.
     pub fn ensure_running(self: &Arc<Self>) {
+        if self.abstains.load(Ordering::SeqCst) {
+            return;
+        }
         if !self.is_started.swap(true, Ordering::SeqCst) {
             tokio::spawn(self.clone().run());
         }
+    }
+
+    /// From now on it does not begin to take tasks.
+    pub fn abstain(&self) {
+        self.abstains.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether it takes tasks and its last sign of life is recent. A process without anything to do
+    /// may pause, a worker never does.
+    pub fn is_alive(&self) -> bool {
+        let last = *self.last_beat.lock();
+        let age = last.map(|last| self.clock.now().saturating_sub(last));
+        self.is_running() && !self.leaving.is_cancelled() && age.is_some_and(|age| age < ALIVE)
+    }
+
+    /// How many tasks were taken over from this process.
+    pub fn lease_losses(&self) -> u64 {
+        self.lease_losses.load(Ordering::Relaxed)
+    }
+
+    /// The directory of all outputs.
+    pub fn output_dir(&self) -> &Path {
+        &self.output_dir
     }
 
     /// Whether it takes tasks. While it does not, this process has made none.

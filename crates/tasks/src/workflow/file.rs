@@ -101,7 +101,7 @@ pub fn load_workflow(
         line: 1,
         message,
     };
-    let bytes = codespar_files::read(path, MAX_WORKFLOW_BYTES)
+    let bytes = codespar_tools::files::read(path, MAX_WORKFLOW_BYTES)
         .map_err(|error| problem(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| problem("it is not UTF-8 text".to_owned()))?;
     gate(path, &text).map_err(problem)?;

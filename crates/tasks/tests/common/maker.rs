@@ -110,6 +110,7 @@ impl Maker {
             side_calls: Arc::new(SideCalls::default()),
             inbox: Arc::new(inbox),
             gate: None,
+            hooks: None,
         };
         Ok(Agent::new(parts, transcript))
     }

@@ -43,11 +43,13 @@ use std::{
 
 use tokio::sync::{OnceCell, Semaphore};
 
+pub(crate) use allow::Reach;
 pub use allow::{AllowedDomain, AllowedDomains, DomainError};
 pub use forward::{FORWARD_COMMAND, forward_main};
 #[cfg(target_os = "linux")]
 pub(crate) use forward::{bring_loopback_up, hand_out_port};
 pub(crate) use gateway::Gateway;
+pub(crate) use host::{Destination, HostName};
 
 use gate::{Gate, Resolver, system_resolver};
 use packages::{PackageConfig, PackageHosts};

@@ -162,6 +162,12 @@ impl ServerHold {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Waits for its end, however long that takes. The code it ended with, as in
+    /// [`ServerHold::exit_code`].
+    pub async fn wait(&mut self) -> Option<i32> {
+        self.child.wait().await.ok()?.code()
+    }
+
     /// The code it ended with. `None` while it runs, and if a signal ended it.
     pub fn exit_code(&mut self) -> Option<i32> {
         self.child.try_wait().ok().flatten()?.code()

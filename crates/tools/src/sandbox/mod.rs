@@ -454,7 +454,7 @@ impl Sandbox {
             .collect()
     }
 
-    fn is_switched_off(&self) -> bool {
+    pub(crate) fn is_switched_off(&self) -> bool {
         self.choice == SandboxChoice::Off
     }
 

@@ -133,7 +133,7 @@ impl Fetcher {
 }
 
 /// Without redirects, proxies and cookies, and with the gate as its only resolver.
-fn client(gate: &Gate) -> Result<Client, String> {
+pub(super) fn client(gate: &Gate) -> Result<Client, String> {
     // Fails when one is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()

@@ -90,6 +90,7 @@ struct SystemBlock<'a> {
     cache_control: CacheControl,
 }
 
+/// Schemas are raw JSON, so the bytes are the same in every call and the cached prefix holds.
 struct Tools<'a> {
     specs: &'a [ToolSpec],
     web_searches: u32,
@@ -141,6 +142,7 @@ impl Serialize for Tools<'_> {
     }
 }
 
+/// Written one by one from the shared history; nothing of it is copied.
 struct Messages<'a> {
     messages: &'a [Arc<Message>],
     marks: &'a [Mark],
@@ -272,6 +274,8 @@ fn has_mark(block: &ContentBlock) -> bool {
     extra(block).get("cache_control").is_some()
 }
 
+/// Fields that came with a block and that this version does not know. They are sent back as they
+/// came, so a mark among them counts.
 fn extra(block: &ContentBlock) -> &RawObject {
     match block {
         ContentBlock::Text(block) => &block.extra,

@@ -168,6 +168,8 @@ impl Accumulator for OpenAiAnswer {
         Ok(())
     }
 
+    /// Before the provider's count comes, what was received is the least that was produced; after
+    /// it, the larger of the two.
     fn counted(&self) -> Usage {
         Usage {
             output_tokens: self.usage.output_tokens.max(self.written),

@@ -38,7 +38,7 @@ use rmcp::{
 use tokio::sync::{Mutex, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{
+use crate::{
     config::ServerConfig,
     connection::{Connection, McpError, McpSetup, Said, in_time},
     elicitation::OpenElicitations,

@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use url::Url;
 
-use super::{
+use crate::{
     expand::{Lookup, expand},
     naming::server_word,
 };

@@ -16,7 +16,7 @@ use rmcp::model::{
 };
 use tokio::task::JoinHandle;
 
-use super::{event::McpEvent, server::McpServer};
+use crate::{event::McpEvent, server::McpServer};
 
 /// Without a choice, at most this many resources are watched.
 const MAX_RESOURCES: usize = 100;

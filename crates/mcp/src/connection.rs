@@ -26,7 +26,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 
-use super::{
+use crate::{
     config::{Endpoint, ServerConfig},
     elicitation::{OpenElicitations, SharedElicitor},
     event::{Listener, McpEvent},

@@ -10,7 +10,7 @@ use codespar_tools::Tool;
 use futures::future::{BoxFuture, join_all};
 use serde::Serialize;
 
-use super::{
+use crate::{
     config::ServerConfig,
     connection::McpSetup,
     elicitation::{Elicitor, SharedElicitor},

@@ -14,6 +14,10 @@
 //! A server is untrusted in what it says. Its word never grants a permission: calls are decided by
 //! the rules for `mcp__server__tool`, whatever hints come with a tool, and servers that a
 //! repository brings along are not started before the user has approved them.
+//!
+//! A crate of its own because the official client library is most of what compiling it costs: a
+//! change of the agent's loop must not compile it again. Public functions return boxed futures for
+//! the same reason: the body of an `async fn` is compiled again in every crate that awaits it.
 
 mod config;
 mod connection;

@@ -11,7 +11,7 @@ use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput}
 use rmcp::model::{JsonObject, Tool as ServerTool};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{outcome, server::McpServer};
+use crate::{outcome, server::McpServer};
 
 /// Longer descriptions are cut: every request carries them.
 const DESCRIPTION: usize = 4_000;

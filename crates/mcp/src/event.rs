@@ -23,7 +23,7 @@ use rmcp::{
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use super::elicitation::{Elicitor, OpenElicitations};
+use crate::elicitation::{Elicitor, OpenElicitations};
 
 /// Something a server told.
 #[derive(Debug, Clone, PartialEq, Eq)]

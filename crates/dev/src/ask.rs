@@ -9,6 +9,7 @@ use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 use crate::{Failure, ImageRef, images};
 
 const SYSTEM: &str = include_str!("prompts/ask.md");
+/// Calls for one answer: each continues where the one before was cut at `max_tokens`.
 const MOST_ROUNDS: u32 = 4;
 
 /// A question to a model.
@@ -41,7 +42,8 @@ pub struct Reply {
     pub cost: Cost,
 }
 
-/// Asks, until `stop` says otherwise.
+/// Asks, until `stop` says otherwise. The budget is for this question alone. Pictures are read from
+/// disk here, so one that is gone fails before anything is paid.
 pub async fn ask(question: AskRequest<'_>, stop: &Stop) -> Result<Reply, Failure> {
     let budget = Arc::new(Budget::new(question.max_budget, None));
     let asking = Asking {

@@ -1,5 +1,5 @@
-//! `engine = "auto"`: one answer of the model for small changes, the agent for those that one answer
-//! would not do.
+//! `engine = "auto"`: one answer of the model for small changes, the agent for those that one
+//! answer would not do.
 //!
 //! The agent costs several times as much, so the rules are few and can be checked by hand: the
 //! files that matter do not fit, or the instruction is a list of things in different places. A
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// Different places in a list from which on the agent does it.
 const MANY: usize = 3;
 
-/// Why the agent should do it, in words for people; `None` for one answer. `wanted` files were named
-/// or picked, and the context has no room for `left_out` of them.
+/// Why the agent should do it, in words for people; `None` for one answer. `wanted` files were
+/// named or picked, and the context has no room for `left_out` of them.
 pub(crate) fn reason_for_agent(
     instruction: &str,
     wanted: usize,
@@ -28,7 +28,8 @@ pub(crate) fn reason_for_agent(
     (places >= MANY).then(|| format!("the instruction lists changes in {places} places"))
 }
 
-/// How many different places the items of a list name.
+/// How many different places the items of a list name. Zero for a list of fewer than `MANY` items:
+/// names in running text are often only mentioned.
 fn places_of_list(instruction: &str) -> usize {
     let mut places = BTreeSet::new();
     let mut items = 0;
@@ -54,7 +55,8 @@ fn item(line: &str) -> Option<&str> {
     rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "))
 }
 
-/// The directory of a path in the text, or the name of a file in none.
+/// The directory of a path in the text, or the name of a file in none. Files in one directory are
+/// one place. A word with a single slash and no ending, such as `and/or`, is none.
 fn place(word: &str) -> Option<String> {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric() && !"_./".contains(c));
     let word = word.trim_end_matches('.');

@@ -1,4 +1,9 @@
 //! Why a run came to nothing.
+//!
+//! The distinction matters for what happens next. A failure that the model's answers led to is
+//! recorded, so that whoever resumes the run asks anew (`is_by_answers`). `Stopped` ends the
+//! attempt, and the task only if somebody asked for that: where a process leaves, another one goes
+//! on. With all others the task has failed, and the text is what the user sees.
 
 use codespar_agent::{AskError, ModelError};
 use codespar_change::TreeError;
@@ -37,10 +42,12 @@ pub enum Failure {
     /// The agent that was to write the change ended without one.
     #[error("{0}")]
     AgentFailed(String),
-    /// The caller's mistake.
+    /// The caller's mistake. It can be put right and tried again: a repository that is not there, a
+    /// pull request that is closed.
     #[error("{0}")]
     Refused(String),
-    /// Something of our own is not as it must be.
+    /// Something of our own is not as it must be. A record that cannot be read, or a failing file
+    /// system. A repetition may well fail again.
     #[error("{0}")]
     Broken(String),
 }

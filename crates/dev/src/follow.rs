@@ -3,6 +3,11 @@
 //! A subscription is one task that waits for news. Each attempt ends with some as its notification,
 //! and the task is pending again at once, until the pull request is merged or closed. What was told
 //! is a step on record, so the next attempt tells only what is new, in whichever process.
+//!
+//! Nothing is told twice and nothing is lost: news are recorded with the number of the attempt
+//! before the attempt ends with them. A process that dies after that leaves them to the next runner
+//! of the same attempt, which returns them without looking. A later attempt begins with what all
+//! earlier ones have seen.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -16,7 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DevSetup, Failure, FollowOrder, RepositoryRef};
 
-/// How long it waits after the forge could not be asked, at most.
+/// How long it waits after the forge could not be asked, at most. The wait doubles with each
+/// failure in a row, from the interval of the subscription.
 const MOST_WAIT: Duration = Duration::from_secs(300);
 /// How often the forge may fail in a row before the subscription ends with its words.
 const MOST_FAILURES: u32 = 20;
@@ -46,7 +52,10 @@ fn subject(order: &FollowOrder) -> String {
     }
 }
 
-/// Subscribes the caller's session. What has happened so far is not told.
+/// Subscribes the caller's session. What has happened so far is not told. A second subscription of
+/// the same session to the same pull request is the first one again. What exists now is put into
+/// the order as seen, before the task begins, so that what happens between this call and its first
+/// look is told.
 pub async fn subscribe(
     hub: &Arc<TaskHub>,
     caller: &Caller,
@@ -101,7 +110,8 @@ pub async fn unsubscribe(
     }
 }
 
-/// The session's subscription, if it has one.
+/// The session's subscription, if it has one. Of several, which races can make, the one created
+/// last.
 async fn subscription(
     hub: &Arc<TaskHub>,
     caller: &Caller,
@@ -125,7 +135,9 @@ fn broken(error: &HubError) -> Failure {
     Failure::Broken(error.to_string())
 }
 
-/// Waits for news and ends with them.
+/// Waits for news and ends with them. Completed with `Afterwards::Again` while the pull request is
+/// open: the store records the notification and makes the task pending again in one transaction.
+/// Any failure ends the subscription with its text.
 pub(crate) async fn run(setup: &DevSetup, control: &Control) -> TaskOutcome {
     match wait_for_news(setup, control).await {
         Ok(news) => TaskOutcome {
@@ -152,6 +164,7 @@ pub(crate) async fn run(setup: &DevSetup, control: &Control) -> TaskOutcome {
     }
 }
 
+/// Texts are redacted before they are recorded: they hold what anybody wrote on the pull request.
 async fn wait_for_news(setup: &DevSetup, control: &Control) -> Result<News, Failure> {
     let TaskSpec::FollowPullRequest(mut order) = control.spec().map_err(Failure::Broken)?.clone()
     else {
@@ -178,7 +191,8 @@ async fn wait_for_news(setup: &DevSetup, control: &Control) -> Result<News, Fail
     Ok(news)
 }
 
-/// Looks until there is something new.
+/// Looks until there is something new. Only outages and rate limits are waited out. Other errors, a
+/// pull request that is gone or a token without access, would not go away.
 async fn watch(forge: &dyn Forge, order: FollowOrder, control: &Control) -> Result<News, Failure> {
     let known: HashSet<&String> = order.seen.iter().collect();
     let interval = Duration::from_millis(order.interval_ms);
@@ -218,6 +232,8 @@ async fn look(
     Ok((activity, forge.pull_request(number).await?.state))
 }
 
+/// A pull request that was merged or closed without an activity of its own is told by its state.
+/// Keys that were seen are kept also when the forge does not list them any more.
 fn tell(
     order: &FollowOrder,
     all: &[Activity],

@@ -7,9 +7,12 @@ use codespar_protocol::{ContentBlock, Image};
 
 use crate::{Failure, ImageRef};
 
+/// Of the file. In a request it is base64, which is a third more.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Copies pictures to where the task can find them later. Each is looked at first.
+/// Copies pictures to where the task can find them later. Each is looked at first. The task may run
+/// later, in another process, when the user's file is gone or changed. On an error the copies made
+/// so far stay in `dir`; it is that of the task.
 pub fn keep_images(files: &[PathBuf], dir: &Path) -> Result<Vec<ImageRef>, Failure> {
     let mut kept = Vec::new();
     for (index, file) in files.iter().enumerate() {
@@ -25,21 +28,40 @@ pub fn keep_images(files: &[PathBuf], dir: &Path) -> Result<Vec<ImageRef>, Failu
     Ok(kept)
 }
 
+/// Whether a picture can go with an instruction, and why not.
+pub fn check_image(file: &Path) -> Result<(), Failure> {
+    check(file).map(|_| ())
+}
+
+/// The same for one that is not in a file yet; the reason has no name in it.
+pub fn check_image_bytes(bytes: &[u8]) -> Result<(), String> {
+    check_size(bytes.len() as u64)?;
+    check_type(bytes).map(|_| ())
+}
+
+fn check_size(bytes: u64) -> Result<(), String> {
+    match bytes > MOST_BYTES {
+        true => Err(format!(
+            "has {:.1} MB; pictures may have at most 4 MB",
+            bytes as f64 / (1024.0 * 1024.0)
+        )),
+        false => Ok(()),
+    }
+}
+
+fn check_type(bytes: &[u8]) -> Result<&'static str, String> {
+    media_type(bytes).ok_or_else(|| "is not a PNG, JPEG, GIF or WebP picture".to_owned())
+}
+
 fn check(file: &Path) -> Result<(Vec<u8>, &'static str), Failure> {
     let refused = |reason: String| Failure::Refused(format!("{}: {reason}", file.display()));
     let meta = std::fs::metadata(file).map_err(|error| refused(error.to_string()))?;
     if !meta.is_file() {
         return Err(refused("is not a file".to_owned()));
     }
-    if meta.len() > MOST_BYTES {
-        return Err(refused(format!(
-            "has {:.1} MB; pictures may have at most 4 MB",
-            meta.len() as f64 / (1024.0 * 1024.0)
-        )));
-    }
+    check_size(meta.len()).map_err(refused)?;
     let bytes = std::fs::read(file).map_err(|error| refused(error.to_string()))?;
-    let media_type = media_type(&bytes)
-        .ok_or_else(|| refused("is not a PNG, JPEG, GIF or WebP picture".to_owned()))?;
+    let media_type = check_type(&bytes).map_err(refused)?;
     Ok((bytes, media_type))
 }
 
@@ -68,7 +90,8 @@ fn media_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The blocks that carry them.
+/// The blocks that carry them. Read anew for each request. The type is the one found when they were
+/// copied.
 pub(crate) fn blocks(images: &[ImageRef]) -> Result<Vec<ContentBlock>, Failure> {
     images
         .iter()

@@ -1,4 +1,7 @@
 //! The steps of a run of the dev agent, with those of failed runs that it goes on from.
+//!
+//! A resumed run is a new task with the ids of the runs before it, oldest first. Steps of a later
+//! one replace those of an earlier one, and its own replace all.
 
 use std::collections::HashMap;
 
@@ -29,7 +32,10 @@ pub(crate) async fn open(
     Ok(ledger.inheriting(earlier).with_hook(hook))
 }
 
-/// What a later run may take over of a run's steps.
+/// What a later run may take over of a run's steps. All of them, unless its answers were bad. Then
+/// what those answers led to is left out: test runs with the change, what the agent did, the user's
+/// reply. The base, the located files, what was read and the test run before the change do not
+/// depend on answers and are kept.
 fn usable(task: &TaskId, steps: HashMap<String, Value>) -> HashMap<String, Value> {
     if !steps.contains_key(BAD_ANSWERS) {
         return steps;

@@ -1,4 +1,8 @@
 //! The picker: a small model that ranks candidate files.
+//!
+//! It sees paths, the instruction and its pictures, but no content of files. Its answer is a
+//! suggestion: paths that the tree does not have are dropped by the caller, and without an answer
+//! the index decides alone.
 
 use codespar_protocol::{ContentBlock, Message};
 

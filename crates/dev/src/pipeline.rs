@@ -1,5 +1,10 @@
 //! Takes an instruction through all steps to a pull request, and up again where another process
 //! left it.
+//!
+//! `DevRunner::run` is called once for each attempt, by the scheduler, under the lease of the task.
+//! Whatever happens becomes a `TaskOutcome`; with a limit on wall time, work that ignores the stop
+//! token is dropped half a second after it. What was spent is counted from the recorded answers, so
+//! the outcome of the last attempt includes the cost of all.
 
 use std::{sync::Arc, time::Duration};
 
@@ -66,6 +71,7 @@ impl Runner for DevRunner {
 }
 
 impl DevRunner {
+    /// Files of the run are removed only after success. They are what a resumed run goes on from.
     async fn conclude(&self, run: &Run, ended: Result<DevReport, Failure>) -> TaskOutcome {
         match ended {
             Ok(report) => {
@@ -84,6 +90,7 @@ impl DevRunner {
     }
 }
 
+/// The limit is for each attempt, not for the task.
 fn max_wall(control: &Control) -> Option<Duration> {
     match control.spec() {
         Ok(TaskSpec::Dev(order)) => order.limits.max_wall_seconds.map(Duration::from_secs),
@@ -93,6 +100,7 @@ fn max_wall(control: &Control) -> Option<Duration> {
 
 /// Waits for work that ends by itself when the time is up. What does not (a forge that hangs) is
 /// left behind, as if the process had been killed there: the next attempt finds its effects again.
+/// `biased`, so that work which ended at the same moment counts as ended.
 async fn within<T>(
     stop: &Stop,
     work: impl Future<Output = Result<T, Failure>>,
@@ -109,9 +117,15 @@ async fn within<T>(
 }
 
 impl Run {
+    /// Every step looks at the record first, so this is also how an attempt goes on: the same
+    /// calls, of which the first ones return at once.
     async fn through(&mut self) -> Result<DevReport, Failure> {
         let base = self.base().await?;
         self.fetch(&base.commit).await?;
+        if let Some(head) = &base.merged_into {
+            self.fetch(head).await?;
+            return self.through_merge(&base).await;
+        }
         let located = self.locate(&base).await?;
         let reading = self.read(&base, &located).await?;
         // On record before anything is published: a later attempt, which may have another model or
@@ -120,14 +134,38 @@ impl Run {
             .ledger
             .once(PROVEN, || self.make(&base, &located, &reading))
             .await?;
-        let published = self.publish(&base, &written, &proven).await?;
-        let report = report::of(self, &base, &located, &written, &proven, &published);
+        self.report(&base, &located, &written, &proven).await
+    }
+
+    /// The same for a merge of the base into the branch of a pull request.
+    async fn through_merge(&self, base: &Base) -> Result<DevReport, Failure> {
+        let joined = self.join(base).await?;
+        let (located, reading) = self.conflicts(&joined).await?;
+        let (written, proven) = self
+            .ledger
+            .once(PROVEN, || self.resolve(base, &joined, &reading))
+            .await?;
+        self.report(base, &located, &written, &proven).await
+    }
+
+    /// Publishes, and puts on record what it came to.
+    async fn report(
+        &self,
+        base: &Base,
+        located: &Located,
+        written: &Written,
+        proven: &Proven,
+    ) -> Result<DevReport, Failure> {
+        let published = self.publish(base, written, proven).await?;
+        let report = report::of(self, base, located, written, proven, &published);
         self.say("report", &report.text());
         self.ledger.record(report::REPORT, &report).await?;
         Ok(report)
     }
 
-    /// The change and its proof.
+    /// The change and its proof. Not recorded by itself: the caller records the pair of change and
+    /// proof as one step, since a change without its proof is not to be published by a later
+    /// attempt. Within it, each answer and each test run is on record.
     async fn make(
         &self,
         base: &Base,
@@ -148,7 +186,9 @@ impl Run {
 }
 
 impl Run {
-    /// Which engine begins. Computed from what is on record, so a later attempt agrees.
+    /// Which engine begins. Computed from what is on record, so a later attempt agrees. With
+    /// `auto`, only files that the instruction or the picker named count as wanted, and without a
+    /// clone there is no agent.
     fn is_for_agent(&self, located: &Located, reading: &Reading) -> bool {
         match self.order.engine {
             Engine::Agent => true,
@@ -195,6 +235,8 @@ fn failed(run: &Run, failure: &Failure) -> TaskOutcome {
     }
 }
 
+/// Killed, with the reason that was given. Where the process leaves, nobody gave one; the scheduler
+/// then releases the task instead of recording this outcome, and another process goes on.
 fn stopped(run: &Run) -> TaskOutcome {
     let (usage, cost) = run.spent();
     let reason = match &*run.control.stop_reason.lock() {

@@ -1,4 +1,8 @@
 //! What a run came to, for people and for programs.
+//!
+//! The report is recorded as the last step, and its fields are the object of `dev --json`. A field
+//! that was added later has a default, so that older records can be read. `text` is what a terminal
+//! or a chat shows.
 
 use std::fmt::Write as _;
 
@@ -7,6 +11,7 @@ use codespar_protocol::{CommitId, FileChange, TaskId, TaskRecord, TaskStatus, Us
 use codespar_pulls::{Risk, Touched};
 use codespar_tasks::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
     run::{Run, dollars},
@@ -104,6 +109,7 @@ pub struct DevReport {
     pub cost: String,
 }
 
+/// Of the tests it keeps names, counts and the end of the output (`Evidence::without_messages`).
 pub(crate) fn of(
     run: &Run,
     base: &Base,
@@ -201,6 +207,8 @@ impl DevReport {
         out
     }
 
+    /// "Fix ready" only where tests passed with the change. A change that could not be tested says
+    /// so.
     fn headline(&self) -> &'static str {
         match (&self.verification, self.simulated) {
             (_, true) => "⚠️  Simulated: no model was asked, no file was changed",
@@ -215,6 +223,7 @@ impl DevReport {
         }
     }
 
+    /// The last line names the pull request, for scripts that read the last line only.
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{}", self.headline())?;
         if let Some(why) = &self.why_simulated {
@@ -288,7 +297,9 @@ impl DevReport {
     }
 }
 
-/// The report of a run of the dev agent that has come to its end; none of one that has not.
+/// The report of a run of the dev agent that has come to its end; none of one that has not. By the
+/// status of the task, not by the step alone: an attempt may have recorded the step and been killed
+/// before the task ended.
 pub async fn recorded_report(
     store: &dyn TaskStore,
     record: &TaskRecord,
@@ -297,6 +308,11 @@ pub async fn recorded_report(
         return Ok(None);
     }
     let steps = store.steps(&record.task_id).await?;
-    let report = steps.into_iter().find(|(step, _)| step == REPORT);
-    Ok(report.and_then(|(_, value)| serde_json::from_value(value).ok()))
+    Ok(report_in(&steps))
+}
+
+/// The report among the recorded steps of a run.
+pub fn report_in(steps: &[(String, Value)]) -> Option<DevReport> {
+    let (_, value) = steps.iter().find(|(step, _)| step == REPORT)?;
+    DevReport::deserialize(value).ok()
 }

@@ -1,4 +1,7 @@
 //! One run of the dev agent: what its steps share.
+//!
+//! Opened once for each attempt. Everything in it is fixed for the attempt, but for the link: a
+//! clone may be brought up to date, or given up.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -32,12 +35,17 @@ pub(crate) struct Run {
     pub(crate) link: Link,
     /// No model is asked, in this attempt as in those before it.
     is_simulated: bool,
-    /// What was said already in an earlier attempt is not said again.
+    /// What was said already in an earlier attempt is not said again. Lines of the task's output
+    /// when the attempt began. The steps say the same things again as they are read from the
+    /// record.
     said: Mutex<Vec<String>>,
 }
 
 impl Run {
-    /// Reaches the repository and opens the record.
+    /// Reaches the repository and opens the record. Whether a run is simulated is decided by its
+    /// first attempt and recorded. A later attempt without a model cannot go on with a run that had
+    /// one, unless only publishing is left; one with a model still simulates what was begun as a
+    /// simulation.
     pub(crate) async fn open(
         setup: DevSetup,
         hub: Arc<TaskHub>,
@@ -90,7 +98,8 @@ impl Run {
         self.setup.redactor.redact(text).into_owned()
     }
 
-    /// Says something to whoever listens, and writes it to the task's output.
+    /// Says something to whoever listens, and writes it to the task's output. The event is sent in
+    /// any case: whoever listens now may not have heard it. Redacted first.
     pub(crate) fn say(&self, step: &str, text: &str) {
         let text = self.setup.redactor.redact(text).into_owned();
         {
@@ -147,7 +156,9 @@ impl Run {
         }
     }
 
-    /// Fails when someone wants the run stopped.
+    /// Fails when someone wants the run stopped. Called at the beginning of most steps and before
+    /// each call of a model. A hand-over counts as well: the process leaves, and another one can go
+    /// on from here.
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
         if self.stop.token().is_cancelled() || self.control.hand_over.is_asked() {
             return Err(Failure::Stopped);
@@ -165,7 +176,9 @@ impl Run {
     }
 
     /// Sees to it that the clone has a commit: the branch may have moved after it was fetched. A
-    /// clone that does not get it is none.
+    /// clone that does not get it is none. Without a clone the run goes on through the forge, and
+    /// nothing is verified; no clone is better than one in which the commit is missing halfway
+    /// through.
     pub(crate) async fn fetch(&mut self, commit: &CommitId) -> Result<(), Failure> {
         if self.has(commit).await? {
             return Ok(());
@@ -196,7 +209,8 @@ impl Run {
         self.is_simulated
     }
 
-    /// What all answers on record cost.
+    /// What all answers on record cost. Also of answers that were lost, of agents, and of the runs
+    /// that this one resumes.
     pub(crate) fn spent(&self) -> (Usage, Cost) {
         let (mut usage, mut cost) = (Usage::default(), Cost::default());
         for asked in self.ledger.all::<Asked>(ANSWER) {
@@ -206,7 +220,10 @@ impl Run {
         (usage, cost)
     }
 
-    /// Asks a model, or gives the answer that is on record.
+    /// Asks a model, or gives the answer that is on record. The answer is on record when this
+    /// returns. `step` must be the same in every attempt, and the messages that lead to it too:
+    /// they are built from the order and recorded steps only. The budget is what the order allows
+    /// less what all recorded answers cost.
     pub(crate) async fn ask(
         &self,
         step: &str,
@@ -249,7 +266,9 @@ impl Run {
         }
     }
 
-    /// What was paid for no answer counts too.
+    /// What was paid for no answer counts too. A call can fail after tokens were used: the
+    /// connection broke, or one part of a long answer failed. Each such bill gets a number, so none
+    /// replaces another.
     async fn note_bill(&self, step: &str, bill: &Bill, model: String) {
         if bill.is_empty() {
             return;
@@ -282,7 +301,8 @@ impl Run {
         self.setup.dir.join("runs").join(task.as_str())
     }
 
-    /// Where this run and those that it goes on from keep files, the latest first.
+    /// Where this run and those that it goes on from keep files, the latest first. The tree of an
+    /// earlier run's agent is found there.
     pub(crate) fn dirs(&self) -> impl Iterator<Item = PathBuf> {
         let earlier = self.order.resumes.iter().rev();
         [&self.control.record.task_id]
@@ -305,7 +325,9 @@ impl Run {
     }
 }
 
-/// A missing key must not look like success: others see what is on GitHub.
+/// A missing key must not look like success: others see what is on GitHub. On a local repository a
+/// simulation is harmless and shows how everything works, so it needs no consent unless the
+/// settings require a model.
 fn may_simulate(setup: &DevSetup, order: &DevOrder) -> Result<(), Failure> {
     let why = &setup.provider_choice;
     if setup.without_model == WithoutModel::Refuse {
@@ -323,7 +345,8 @@ fn may_simulate(setup: &DevSetup, order: &DevOrder) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A conversation with the model that writes the change.
+/// A conversation with the model that writes the change. Kept in memory only. A later attempt
+/// rebuilds it: the same requests with the recorded answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
@@ -333,7 +356,8 @@ pub(crate) struct Conversation {
     pub(crate) person_was_asked: bool,
     /// Files that the model asked for and was shown.
     pub(crate) shown: Vec<Shown>,
-    /// How much it was shown in answer to what it asked for.
+    /// How much it was shown in answer to what it asked for. Over the whole conversation, repairs
+    /// included.
     pub(crate) more_bytes: usize,
     /// The change that the model corrects. Files are shown to it with this.
     pub(crate) changes: ChangeSet,

@@ -30,10 +30,12 @@ pub struct Link {
 /// Reaches repositories.
 #[async_trait]
 pub trait Linker: Send + Sync {
-    /// Its forge alone: no clone is made or brought up to date.
+    /// Its forge alone: no clone is made or brought up to date. For what needs no files: following
+    /// a pull request, reviewing, merging.
     async fn forge(&self, repository: &RepositoryRef) -> Result<Arc<Publisher>, String>;
 
-    /// Opens one; the words of an error are for the user.
+    /// Opens one; the words of an error are for the user. May take long: a clone of our own is made
+    /// or brought up to date. Called again in the same run if the clone lacks a commit.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
 
     /// Brings the submodules of a commit into a clone of our own; nothing is fetched into a

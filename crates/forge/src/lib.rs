@@ -23,7 +23,10 @@ mod github;
 mod local;
 
 pub use error::ForgeError;
-pub use github::{GitHubForge, GitHubSetup, Patience, github_client};
+pub use github::{
+    AppFacts, GitHubAccess, GitHubApp, GitHubForge, GitHubSetup, HookDelivery, Patience,
+    TokenRenewal, github_client,
+};
 pub use local::LocalForge;
 
 use async_trait::async_trait;
@@ -67,6 +70,8 @@ pub struct NewCommit {
     pub branch: String,
     /// The commit it stands on. A branch that exists must be at this one.
     pub parent: CommitId,
+    /// A second parent, for a merge: the changes are then those to the files of this one.
+    pub merged: Option<CommitId>,
     /// What it does; an empty set makes an empty commit.
     pub changes: ChangeSet,
     /// The whole message. It has a line `CodeSpar-Key: <key>` among its trailers.
@@ -76,6 +81,13 @@ pub struct NewCommit {
     /// What this commit is known by: when the branch already has a commit with this key on top of
     /// `parent`, that commit is the answer and nothing is made.
     pub key: String,
+}
+
+impl NewCommit {
+    /// The commit whose files the changes are for.
+    pub fn files_of(&self) -> &CommitId {
+        self.merged.as_ref().unwrap_or(&self.parent)
+    }
 }
 
 /// A pull request to be opened.
@@ -218,6 +230,15 @@ pub trait Forge: Send + Sync {
     /// by others keeps nothing.
     async fn record_check(&self, _commit: &CommitId, _check: &Check) -> Result<(), ForgeError> {
         Ok(())
+    }
+
+    /// What a check of a commit printed, where the forge keeps it. Text of others.
+    async fn check_output(
+        &self,
+        _commit: &CommitId,
+        _check: &str,
+    ) -> Result<Option<String>, ForgeError> {
+        Ok(None)
     }
 
     /// Whether a pull request could be merged now.

@@ -1,4 +1,10 @@
 //! The message of a commit: the model's own title and summary, wrapped, and trailers of ours.
+//!
+//! A commit message is read by git and by forges as well as by people: lines at its end of the form
+//! `Name: value` are trailers. The forge crate finds a commit of ours by its `CodeSpar-Key` after a
+//! crash, and a local merge by its `CodeSpar-Merge`, so no line of a model's text may look like one
+//! of these (`safe`). The trailers come last, after a paragraph of our own, so what the summary
+//! ends with is not taken for a trailer by git.
 
 use std::fmt::Write as _;
 
@@ -22,7 +28,9 @@ pub struct CommitText<'a> {
 }
 
 impl CommitText<'_> {
-    /// The whole message with its trailers.
+    /// The whole message with its trailers. `key` is what the forge looks for before it commits
+    /// again; it stays the same over all attempts of a run and over the runs that resume it. An
+    /// empty title falls back to the subject of the order. Redacting is the caller's part.
     pub fn message(&self, order: &DevOrder, task: &TaskId, key: &str) -> String {
         // A trailer is one line, whatever a name is made of.
         let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -47,7 +55,9 @@ impl CommitText<'_> {
     }
 }
 
-/// The summary without the title, wrapped. Lines of code stay as they are.
+/// The summary without the title, wrapped. Lines of code stay as they are. A paragraph is joined
+/// and wrapped anew; an item of a list, a heading, a quote or a row of a table begins one, so that
+/// they are not run together. At most `MOST_LINES` lines, then an ellipsis.
 fn body(summary: &str, title: &str) -> String {
     let mut text = summary.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
@@ -90,7 +100,9 @@ fn is_title(line: &str, title: &str) -> bool {
     !title.is_empty() && line == title
 }
 
-/// What a text says cannot stand for a trailer of ours: commits and merges are found by them.
+/// What a text says cannot stand for a trailer of ours: commits and merges are found by them. The
+/// line is quoted rather than dropped, so nothing of the summary is lost. Case does not count, as
+/// it does not for git's trailers.
 fn safe(line: &str) -> String {
     let start = line.trim_start();
     match start.get(..9) {
@@ -105,7 +117,8 @@ fn begins_item(line: &str) -> bool {
     digits.len() < line.len() && digits.starts_with(". ")
 }
 
-/// Words that are wrapped together.
+/// Words that are wrapped together. Items of a list continue with an indentation of two columns, so
+/// that they stay one item.
 #[derive(Default)]
 struct Paragraph(String);
 
@@ -117,6 +130,8 @@ impl Paragraph {
         self.0.push_str(line);
     }
 
+    /// Writes the words as lines of at most `WIDTH` characters and begins anew. A word that is
+    /// longer, such as an address, gets a line of its own and is not broken.
     fn flush(&mut self, lines: &mut Vec<String>) {
         let text = std::mem::take(&mut self.0);
         let is_item = text.starts_with(['-', '*', '+']) || begins_item(&text);

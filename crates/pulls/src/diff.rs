@@ -1,40 +1,50 @@
 //! Reading a unified diff: which files, which lines of the new file it shows, and what they say.
+//!
+//! Used for reviews, for counting lines of a pull request that others made, and for the web page.
+//! The text comes from git or from GitHub, so its form is known, but the lines in it are not: a
+//! line of a file may itself read `+++ b/x` or `@@ -1 +1 @@`. The counts in a hunk's header say how
+//! many lines belong to it, and headers are looked for only between hunks.
 
 use std::collections::BTreeSet;
 
+/// What changes in one place of the tree, with the lines around it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct DiffFile {
+pub struct DiffFile {
     /// Its name afterwards, or before when it goes.
-    pub(crate) path: String,
+    pub path: String,
     /// Lines added.
-    pub(crate) added: usize,
+    pub added: usize,
     /// Lines removed.
-    pub(crate) removed: usize,
+    pub removed: usize,
     /// The whole file goes.
-    pub(crate) is_deleted: bool,
+    pub is_deleted: bool,
     /// Lines of the new file that the diff shows, so that a remark can stand on them.
-    pub(crate) shown: BTreeSet<u32>,
-    pub(crate) hunks: Vec<Hunk>,
+    pub shown: BTreeSet<u32>,
+    /// In the order of the file. None of a binary file, and of one that was only renamed or has
+    /// another mode.
+    pub hunks: Vec<DiffHunk>,
 }
 
 /// Lines that belong together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Hunk {
+pub struct DiffHunk {
     /// What git names as the function around it; empty if it names none.
-    pub(crate) section: String,
-    pub(crate) lines: Vec<DiffLine>,
+    pub section: String,
+    pub lines: Vec<DiffLine>,
 }
 
+/// A line without its mark and its newline. A carriage return before the newline is not part of it
+/// either, since the text is split by `str::lines`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DiffLine {
-    pub(crate) kind: LineKind,
+pub struct DiffLine {
+    pub kind: LineKind,
     /// Its number in the new file; of a removed line, the number of the line that follows it.
-    pub(crate) at: u32,
-    pub(crate) text: String,
+    pub at: u32,
+    pub text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineKind {
+pub enum LineKind {
     Same,
     Added,
     Removed,
@@ -58,8 +68,10 @@ impl DiffFile {
     }
 }
 
-/// Reads the output of `git diff`. What it cannot read it leaves out.
-pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
+/// Reads the output of `git diff`. What it cannot read it leaves out. Never fails: a diff that was
+/// cut gives the files and lines up to the cut, and lines before the first `diff --git` are
+/// skipped.
+pub fn parse(diff: &str) -> Vec<DiffFile> {
     let mut files: Vec<DiffFile> = Vec::new();
     // Lines of the present hunk that are still to come: old, new, and the next new line.
     let mut hunk: Option<(u32, u32, u32)> = None;
@@ -107,7 +119,7 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
                 hunk = hunk_header(rest);
                 if hunk.is_some() {
                     let section = rest.split_once(" @@").map_or("", |(_, section)| section);
-                    file.hunks.push(Hunk {
+                    file.hunks.push(DiffHunk {
                         section: section.trim().to_owned(),
                         lines: Vec::new(),
                     });
@@ -118,7 +130,9 @@ pub(crate) fn parse(diff: &str) -> Vec<DiffFile> {
     files
 }
 
-/// `-1,4 +1,5 @@ …` → old lines, new lines, first new line.
+/// `-1,4 +1,5 @@ …` → old lines, new lines, first new line. A range without a comma has one line.
+/// `None` for what is no header; the lines after it are skipped then, as are those of a combined
+/// diff, whose headers begin with `@@@`.
 fn hunk_header(rest: &str) -> Option<(u32, u32, u32)> {
     let mut ranges = rest.split(' ');
     let range = |word: &str, sign: char| -> Option<(u32, u32)> {
@@ -131,7 +145,10 @@ fn hunk_header(rest: &str) -> Option<(u32, u32, u32)> {
     Some((old, new, start))
 }
 
-/// `a/x b/x`: both halves are the same unless it is a rename, which has lines of its own.
+/// `a/x b/x`: both halves are the same unless it is a rename, which has lines of its own. It is
+/// only believed until a `+++` or a `rename to` names the file: those have no second name in them
+/// that could be taken for a part of the first. Files without lines (another mode, binary) have
+/// nothing else.
 fn header_path(rest: &str) -> String {
     if rest.starts_with('"') {
         return rest
@@ -146,12 +163,16 @@ fn header_path(rest: &str) -> String {
         .to_owned()
 }
 
+/// The path in a `+++` line; `None` for `/dev/null`, which is what a deleted file has there. Git
+/// ends the line with a tab if the name has a space in it.
 fn named(text: &str, side: &str) -> Option<String> {
     let text = unquoted(text.trim_end_matches('\t'));
     text.strip_prefix(side).map(str::to_owned)
 }
 
-/// Names with unusual bytes are quoted as C strings.
+/// Names with unusual bytes are quoted as C strings. Bytes that are not UTF-8 after that are
+/// replaced, so such a path does not agree with the forge's; a file of that name is shown by its
+/// diff alone.
 fn unquoted(text: &str) -> String {
     let Some(inner) = text
         .strip_prefix('"')
@@ -213,7 +234,7 @@ mod tests {
             at,
             text: text.to_owned(),
         };
-        let first = Hunk {
+        let first = DiffHunk {
             section: "fn main".to_owned(),
             lines: vec![
                 line(LineKind::Same, 1, "one"),

@@ -1,4 +1,7 @@
 //! How many lines a change adds and removes.
+//!
+//! The same numbers are shown in the pull request and in the report, and the risk is computed from
+//! them.
 
 use codespar_outline::{Definitions, name_of};
 use codespar_protocol::{ChangeSet, FileChange};
@@ -9,7 +12,10 @@ use crate::{diff::LineKind, risk::Touched};
 /// Larger files are data.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Counts lines, given the files as they were.
+/// Counts lines, given the files as they were. The result has one item for each change, in the same
+/// order; `PullText` and the report rely on that. `before` is asked by the old path of a file. One
+/// that it does not have counts as empty, so all of its lines are new. Bytes that are not UTF-8 are
+/// compared with replacement characters.
 pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<Touched> {
     changes
         .0
@@ -43,7 +49,9 @@ pub fn touched(changes: &ChangeSet, before: impl Fn(&str) -> Option<Vec<u8>>) ->
         .collect()
 }
 
-/// Names of the functions and classes that the changed lines are in, in the order of the file.
+/// Names of the functions and classes that the changed lines are in, in the order of the file. Each
+/// name once. A removed line is looked up at the place where it was, in the new file. Nothing for
+/// new files, which would list all they have, for deleted and for large ones.
 fn parts(path: &str, old: &str, new: &str) -> Vec<String> {
     if old.is_empty() || new.len().max(old.len()) > MOST_BYTES {
         return Vec::new();

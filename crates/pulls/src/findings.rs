@@ -1,5 +1,16 @@
 //! The findings of a review: read from the model's answer, placed on lines of the diff or, where
 //! that cannot be, in the text of the review. None is dropped.
+//!
+//! ```text
+//! the model's JSON → read → placed: a comment on a line of the diff
+//!                           unplaced: a line in the text of the review
+//! a posted review  → posted → the same two lists
+//! ```
+//!
+//! GitHub refuses a whole review for one comment on a line that its diff does not show. So a
+//! finding is placed only if the diff has the line. The second way exists because a review is not
+//! made twice: of one that is on the forge already, the findings are read back from its texts. What
+//! `comment` and `line_of_text` write, `posted` must be able to read.
 
 use std::fmt::Write as _;
 
@@ -34,6 +45,8 @@ impl Severity {
         }
     }
 
+    /// Models use other scales. What is none of these words counts as medium: neither hidden nor
+    /// alarming.
     fn read(word: &str) -> Self {
         match word.to_ascii_lowercase().as_str() {
             "high" | "critical" | "blocker" | "error" => Self::High,
@@ -81,7 +94,9 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Sorts what the model said by whether a comment can stand on its line.
+    /// Sorts what the model said by whether a comment can stand on its line. The order of the
+    /// answer is kept in both lists. A path that the diff does not have keeps the spelling of the
+    /// model.
     pub(crate) fn read(raw: &[Value], files: &[DiffFile]) -> Self {
         let mut findings = Self::default();
         for value in raw {
@@ -112,7 +127,8 @@ impl Findings {
         findings
     }
 
-    /// Those of a review that was posted before.
+    /// Those of a review that was posted before. A comment that does not begin with a severity
+    /// counts as medium. The list in the text ends at the first line that is not one of ours.
     pub(crate) fn posted(body: &str, comments: &[ReviewComment]) -> Self {
         let listed = body.split_once(HEADING).map_or("", |(_, listed)| listed);
         let listed = listed.trim_start().lines();
@@ -146,6 +162,7 @@ impl Findings {
 }
 
 impl Finding {
+    /// The text of a comment: the severity in bold, then what the model wrote, made harmless.
     pub(crate) fn comment(&self) -> String {
         format!(
             "**{}**: {}",
@@ -191,6 +208,7 @@ impl UnplacedFinding {
         }
     }
 
+    /// One line of a list, however many lines the model wrote: `posted` reads line by line.
     fn line_of_text(&self) -> String {
         let place = match (&self.path, self.line) {
             (Some(path), Some(line)) => format!(" `{}:{line}`", markdown::code(path)),
@@ -221,7 +239,8 @@ impl UnplacedFinding {
     }
 }
 
-/// A number, a number in words, or the first of a range.
+/// A number, a number in words, or the first of a range. Text before the digits is skipped, so
+/// `L12`, `line 12` and `12-14` are all 12.
 fn number(value: &Value) -> Option<u32> {
     match value {
         Value::String(text) => {
@@ -234,7 +253,8 @@ fn number(value: &Value) -> Option<u32> {
     }
 }
 
-/// The file of the diff that is meant: models keep git's `a/` and `b/` at times.
+/// The file of the diff that is meant: models keep git's `a/` and `b/` at times. A path as the diff
+/// has it wins over one that is the same without its first part: a directory may be called `a`.
 fn known<'a>(path: &str, files: &'a [DiffFile]) -> Option<&'a DiffFile> {
     let named = |path: &str| files.iter().find(|file| file.path == path);
     let bare = ["./", "a/", "b/"]

@@ -4,6 +4,19 @@
 //! takes known secrets out of every text that would be published, and refuses what still holds a
 //! likely one. [`PullText`] writes the body of a pull request, [`risk()`] judges a change without a
 //! model, [`Reviewer`] asks one for findings, and [`merge()`] merges only what nothing blocks.
+//!
+//! What goes through which module:
+//!
+//! ```text
+//! a commit and its pull request   commit_text, pull_text (diff_stat, risk) → publisher → forge
+//! a review                        diff → review_view → model → findings, risk → publisher → forge
+//! merging, closing, making ready  merge, lifecycle → publisher → forge
+//! ```
+//!
+//! Two kinds of text meet here. Ours is a few fixed sentences. Everything else (a model's summary,
+//! an instruction, names of files and tests) was written by others, may be hostile, and passes
+//! `markdown` before it is put between ours: it must not notify people, forge a heading or a
+//! trailer, hide a part of itself, or end the place it stands in.
 
 mod commit_text;
 mod diff;
@@ -24,6 +37,7 @@ pub use codespar_forge::{
     Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
 };
 pub use commit_text::CommitText;
+pub use diff::{DiffFile, DiffHunk, DiffLine, LineKind, parse as parse_diff};
 pub use diff_stat::touched;
 pub use findings::{Finding, Severity, UnplacedFinding};
 pub use lifecycle::{CheckRule, Closed, LifecycleError, close, make_ready};

@@ -1,4 +1,7 @@
 //! Drafts made ready, and pull requests closed without a merge.
+//!
+//! Called by `runtime/operations/pulls.rs`, for the command line and the API. Whether the caller
+//! may do it is decided above, and by the forge.
 
 use codespar_forge::{Draft, Forge, ForgeError, PullRequestChange};
 use codespar_protocol::{PullRequest, PullRequestState};
@@ -37,7 +40,9 @@ pub struct Closed {
     pub kept_branch: Option<String>,
 }
 
-/// Turns a draft into a pull request that can be merged.
+/// Turns a draft into a pull request that can be merged. A draft of ours is usually one because
+/// tests failed. So the checks of its head are read first, unless `rule` says otherwise. They can
+/// change between that and the call; a merge reads them again.
 pub async fn make_ready(
     forge: &dyn Forge,
     number: u64,
@@ -61,7 +66,9 @@ pub async fn make_ready(
 }
 
 /// Closes a pull request. Our own branch goes with it, unless something was pushed to it that the
-/// pull request does not know of.
+/// pull request does not know of. Closing comes first: if the process ends after it, a branch is
+/// left over, which harms nobody. A branch that cannot be deleted is told in the result and is no
+/// error, since the pull request is closed by then.
 pub async fn close(forge: &dyn Forge, number: u64) -> Result<Closed, LifecycleError> {
     let pull = open(forge, number).await?;
     let is_ours = is_own_branch(forge, &pull).await?;
@@ -83,6 +90,8 @@ pub async fn close(forge: &dyn Forge, number: u64) -> Result<Closed, LifecycleEr
     Ok(closed)
 }
 
+/// The pull request if it is open. One that is merged or closed is refused with its state, also
+/// when the request is repeated.
 async fn open(forge: &dyn Forge, number: u64) -> Result<PullRequest, LifecycleError> {
     let pull = forge.pull_request(number).await?;
     match pull.state {

@@ -1,9 +1,19 @@
 //! Text of others in markdown of ours: it notifies nobody, hides nothing and stays in its place.
+//!
+//! The text is data for a reader, and the attacks are known: `@everybody` to notify people, an HTML
+//! comment or tag to hide text or to break the layout, an image whose address reports who looked at
+//! it, a heading that looks like a section of ours, a fence that is never closed and swallows what
+//! we write after it, direction marks that show code in another order than it has.
+//!
+//! Nothing is escaped with backslashes: within code they would be shown. An invisible word joiner
+//! after the character keeps each of them from working, and the text looks the same.
 
 /// Invisible, and enough to make a mention, a tag or an image into plain text, also in code.
 const JOINER: char = '\u{2060}';
 
-/// Markdown from a model or a repository, for the middle of ours.
+/// Markdown from a model or a repository, for the middle of ours. Headings become the third level
+/// or deeper: ours are above that. A fence that is still open at the end is closed with its own
+/// marks.
 pub(crate) fn foreign(text: &str) -> String {
     // First of all: what they hide could be a fence.
     let text: String = text.chars().filter(|c| !is_hidden(*c)).collect();
@@ -47,7 +57,8 @@ pub(crate) fn foreign(text: &str) -> String {
     result
 }
 
-/// One line of such text.
+/// One line of such text. White space of any kind becomes one space, so it cannot leave its bullet
+/// or its table cell.
 pub(crate) fn line(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut result = String::with_capacity(text.len() + 16);
@@ -83,13 +94,15 @@ pub fn without_mentions(text: &str) -> String {
     result
 }
 
-/// The address of a person is none.
+/// The address of a person is none. `before` is the character in front of the `@`: `name@host`
+/// notifies nobody.
 fn is_mention(before: char, c: char, next: char) -> bool {
     // Letters past ASCII before it do not keep a forge from seeing one.
     c == '@' && !before.is_ascii_alphanumeric() && next.is_alphanumeric()
 }
 
-/// For between backticks.
+/// For between backticks. A backtick would end the code and a bar would end a cell of a table; both
+/// are replaced by a character that looks similar.
 pub(crate) fn code(text: &str) -> String {
     text.chars()
         .filter(|c| !is_hidden(*c))
@@ -102,7 +115,8 @@ pub(crate) fn code(text: &str) -> String {
         .collect()
 }
 
-/// The character and the length of the fence that a line opens. One of backticks has none behind it.
+/// The character and the length of the fence that a line opens. One of backticks has none behind
+/// it. Only at the left edge.
 fn opening(line: &str) -> Option<(char, usize)> {
     let (mark, length) = marks(line)?;
     (mark == '~' || !line[length..].contains('`')).then_some((mark, length))
@@ -132,6 +146,8 @@ fn is_only(line: &str, mark: char) -> bool {
     line.trim_end().chars().all(|c| c == mark)
 }
 
+/// Appends a line with a joiner after each character that would begin something. Hidden characters
+/// go first, or one of them between `<` and a letter would keep the tag from being seen here.
 fn inline_into(line: &str, out: &mut String) {
     let mut before = ' ';
     let mut chars = line.chars().filter(|c| !is_hidden(*c)).peekable();

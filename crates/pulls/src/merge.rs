@@ -1,4 +1,14 @@
 //! Merging a pull request, after every check that speaks against it.
+//!
+//! ```text
+//! merged already, branch of ours still there   delete the branch, report the merge
+//! any objection                                refuse, with all of them
+//! otherwise                                    merge exactly the head that was checked
+//! ```
+//!
+//! Nothing is decided by a model. A merge that was interrupted after the base moved is finished
+//! when it is asked for again. A pull request that is merged and has no branch left is refused as
+//! "it is merged".
 
 use codespar_forge::{Forge, ForgeError, MergeOrder, Mergeability};
 use codespar_protocol::{
@@ -58,7 +68,10 @@ pub(crate) fn bullets(reasons: &[String]) -> String {
     lines.join("\n")
 }
 
-/// Merges, or says exactly why not.
+/// Merges, or says exactly why not. The head is read once, and the forge is told to merge that
+/// commit only: a push after the checks were read makes it refuse. Without a `strategy` the forge's
+/// own default is used. `requester` is whose permission counts, which is not always the account
+/// that merges.
 pub async fn merge(
     forge: &dyn Forge,
     number: u64,
@@ -104,7 +117,8 @@ pub async fn merge(
 }
 
 /// A merge that ended after the base moved: our branch is still there, and nothing else is left to
-/// do.
+/// do. The strategy in the result is the one asked for: which one was used is not on record. Only
+/// for our own branches, since for others nothing is left to do.
 async fn finished(
     forge: &dyn Forge,
     pull: &PullRequest,
@@ -132,7 +146,9 @@ async fn finished(
     Ok(Some(without_branch(forge, pull, merged).await))
 }
 
-/// A fork can have a branch of the same name, which is not the one here.
+/// A fork can have a branch of the same name, which is not the one here. So the name is not enough:
+/// the branch of this repository must be at the head of the pull request. If something was pushed
+/// to it meanwhile it is not deleted either.
 pub(crate) async fn is_own_branch(
     forge: &dyn Forge,
     pull: &PullRequest,
@@ -150,7 +166,9 @@ async fn without_branch(forge: &dyn Forge, pull: &PullRequest, mut merged: Merge
     merged
 }
 
-/// Everything that speaks against it, not only the first thing.
+/// Everything that speaks against it, not only the first thing. A failure to read one of them is an
+/// error and not an absence of objections: what cannot be checked is not merged. `Unknown` is an
+/// objection, too; GitHub computes mergeability in the background.
 async fn objections(
     forge: &dyn Forge,
     pull: &PullRequest,
@@ -198,7 +216,8 @@ async fn objections(
     Ok(reasons)
 }
 
-/// Checks that failed, or are not over.
+/// Checks that failed, or are not over. Each check by name, with its summary. A head without checks
+/// has no objection: `Merged::unchecked` says so afterwards.
 pub(crate) async fn check_objections(
     forge: &dyn Forge,
     pull: &PullRequest,

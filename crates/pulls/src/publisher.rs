@@ -1,5 +1,14 @@
 //! The one way to the outside: whatever is committed, opened, changed or posted passes here, and a
 //! secret in it stops the publish with its place named.
+//!
+//! `Link` and the operations of `runtime` hand out a `Publisher`, never the forge behind it. It is
+//! a `Forge` itself, so callers cannot tell and need not remember to check. Every method is written
+//! out here, also those for which the trait has a default, so that each is decided on.
+//!
+//! | | known secret | likely secret | line that was there before |
+//! |---|---|---|---|
+//! | message, title, body, review, check | replaced by a mark | refused | not refused |
+//! | content of a file | refused | refused | not refused |
 
 use std::sync::Arc;
 
@@ -14,6 +23,7 @@ use codespar_protocol::{
     RepoPath, Review,
 };
 
+/// What a refusal calls the place of the secret, as in `title of the pull request:1`.
 const COMMIT_MESSAGE: &str = "commit message";
 pub const TITLE: &str = "title of the pull request";
 pub const BODY: &str = "body of the pull request";
@@ -35,7 +45,9 @@ impl Publisher {
     }
 
     /// Refuses what would be refused later, before anything of it is outside: a commit, and texts
-    /// that are to follow it, each with what it is.
+    /// that are to follow it, each with what it is. The calls that follow check again: this only
+    /// moves a refusal to before the commit, so that no branch is left behind by a run that cannot
+    /// open its pull request.
     pub async fn examine(
         &self,
         commit: &NewCommit,
@@ -49,7 +61,8 @@ impl Publisher {
         Ok(())
     }
 
-    /// The text without secrets, if that is enough.
+    /// The text without secrets, if that is enough. `before` is what is published already; lines of
+    /// it are not refused. The error names the line and the kind of secret, never the secret.
     fn text(&self, what: &str, text: &str, before: &str) -> Result<String, ForgeError> {
         let text = self.redactor.redact(text).into_owned();
         match self.redactor.leak(&text, before, None) {
@@ -58,7 +71,9 @@ impl Publisher {
         }
     }
 
-    /// Files are committed as they are, so one that holds a secret stays here.
+    /// Files are committed as they are, so one that holds a secret stays here. The old content is
+    /// fetched only if the new one is suspicious, since each costs a request: a secret that was in
+    /// the file before is no news. A moved file is compared with what it was under its old name.
     async fn check(&self, new: &NewCommit) -> Result<(), ForgeError> {
         for change in &new.changes.0 {
             let Some((path, content, _)) = change.after() else {
@@ -73,7 +88,7 @@ impl Publisher {
             if self.redactor.leak(&text, "", Some(&name)).is_none() {
                 continue;
             }
-            let before = self.forge.file(&new.parent, old).await?;
+            let before = self.forge.file(new.files_of(), old).await?;
             let before = before.map(|file| String::from_utf8_lossy(&file.content).into_owned());
             let before = before.unwrap_or_default();
             if let Some(leak) = self.redactor.leak(&text, &before, Some(&name)) {
@@ -185,6 +200,15 @@ impl Forge for Publisher {
             *summary = self.text(CHECK, summary, "")?;
         }
         self.forge.record_check(commit, &check).await
+    }
+
+    async fn check_output(
+        &self,
+        commit: &CommitId,
+        check: &str,
+    ) -> Result<Option<String>, ForgeError> {
+        let output = self.forge.check_output(commit, check).await?;
+        Ok(output.map(|text| self.redactor.redact(&text).into_owned()))
     }
 
     async fn mergeability(&self, number: u64) -> Result<Mergeability, ForgeError> {

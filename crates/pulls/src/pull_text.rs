@@ -1,4 +1,8 @@
 //! The words of a pull request.
+//!
+//! The body has fixed sections in the order in which a reviewer asks: what changed, for which
+//! instruction, in which files, how it was tested, how much care it needs. What tests print is
+//! never part of it, only names that consist of plain words and counts: output may hold anything.
 
 use std::fmt::Write as _;
 
@@ -12,6 +16,7 @@ use crate::{
 
 /// Where CodeSpar is described, for whoever meets one of its pull requests.
 const HOME: &str = env!("CARGO_PKG_REPOSITORY");
+/// In characters, as for the subject line of a commit.
 const MOST_TITLE: usize = 72;
 /// An instruction of more characters or lines is folded.
 const LONG_TASK: (usize, usize) = (600, 10);
@@ -46,7 +51,8 @@ pub struct PullText<'a> {
     pub located: &'a [String],
 }
 
-/// At most 72 characters, cut between words.
+/// At most 72 characters, cut between words. If the last word would leave less than half of the
+/// line, it is cut within the word. White space is made single, so the result is one line.
 pub fn shorten(title: &str) -> String {
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.chars().count() <= MOST_TITLE {
@@ -65,6 +71,8 @@ pub fn headline(order: &DevOrder) -> String {
     shorten(order.subject())
 }
 
+/// Cuts anywhere, at most `most` characters with the ellipsis. `most` must not be zero unless the
+/// text is empty.
 fn shorten_to(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -87,7 +95,10 @@ fn named(parts: &[String]) -> String {
 }
 
 impl PullText<'_> {
-    /// The body, at most this many characters.
+    /// The body, at most this many characters. First without a limit, which is nearly always
+    /// enough. Otherwise the instruction, the summary and the list of files get a quarter each, so
+    /// that the sections after them are not what is lost. The forge refuses a longer body, after
+    /// the commit was made.
     pub fn body(&self, most: usize) -> String {
         let whole = self.render(usize::MAX);
         if whole.chars().count() <= most {
@@ -104,6 +115,7 @@ impl PullText<'_> {
         out
     }
 
+    /// `text_limit` is in characters, for each of the long parts.
     fn render_into(&self, out: &mut String, text_limit: usize) -> std::fmt::Result {
         if let Some(reason) = self.simulated {
             writeln!(
@@ -200,6 +212,8 @@ impl PullText<'_> {
         Ok(())
     }
 
+    /// Both runs as a table. If tests fail with the change their names follow, those that failed
+    /// before it marked. Where the output is, is told by the command that shows it.
     fn verification(&self, out: &mut String) -> std::fmt::Result {
         let evidence = match self.verified {
             Verified::By(evidence) => evidence,
@@ -293,7 +307,9 @@ mod tests {
     use super::*;
     use crate::RiskLevel;
     use codespar_change::verify::{NewTestsVerdict, TestRun};
-    use codespar_protocol::{Consent, DevLimits, Engine, OnFailure, RepositoryRef, VerifyChoice};
+    use codespar_protocol::{
+        Consent, DevLimits, DevPurpose, Engine, OnFailure, RepositoryRef, VerifyChoice,
+    };
 
     fn run(exit_code: i32) -> TestRun {
         TestRun {
@@ -329,6 +345,7 @@ mod tests {
             picker_model: "m".to_owned(),
             limits: DevLimits::default(),
             resumes: Vec::new(),
+            purpose: DevPurpose::Change,
         };
         let changes = (0..300).map(|number| FileChange::Deleted {
             path: RepoPath::new(&format!("{}/{number}", "ä".repeat(400))).unwrap(),

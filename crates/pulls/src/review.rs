@@ -1,4 +1,12 @@
 //! Reviewing a pull request: the model's findings, checked against the diff, and the computed risk.
+//!
+//! 1. The risk is computed from the diff and the checks. It needs no model.
+//! 2. A review of ours of the same commit is returned as it is. It was paid for.
+//! 3. The model is shown the pull request (`review_view`) and answers with one JSON object.
+//! 4. Its findings are placed on lines of the diff (`findings`), and one review is posted.
+//!
+//! The verdict is always a comment: a model neither approves nor blocks. The review carries a key
+//! in an HTML comment, by which it is found again after a crash between posting and recording.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -34,6 +42,7 @@ pub enum ReviewError {
 }
 
 const SYSTEM: &str = include_str!("prompts/review.md");
+/// Of one call; an answer that is cut at it is continued, up to `MOST_ROUNDS` calls.
 const MOST_TOKENS: u32 = 8_192;
 const MOST_ROUNDS: u32 = 4;
 /// Files that the text of a review names.
@@ -95,7 +104,9 @@ struct Said {
 }
 
 impl Reviewer<'_> {
-    /// Reviews and posts. The same commit is not reviewed twice.
+    /// Reviews and posts. The same commit is not reviewed twice. Nothing is posted if the model
+    /// fails, is stopped, or answers in another form; the error has its text then, and what it cost
+    /// is not told. Without a model the computed part alone is posted, marked as simulated.
     pub async fn review(
         &self,
         forge: &dyn Forge,
@@ -159,7 +170,8 @@ impl Reviewer<'_> {
     }
 
     /// Our review of this commit, which is not paid for again. One without a model stands in the
-    /// way of another such only.
+    /// way of another such only. Its `unseen` files are not known any more, and it costs nothing
+    /// now. A mark in a text that somebody else wrote is not believed.
     async fn earlier(
         &self,
         forge: &dyn Forge,
@@ -171,18 +183,27 @@ impl Reviewer<'_> {
             keys.push((simulated_key(pull), true));
         }
         let reviews = forge.reviews(pull.number).await?;
-        let found = keys.iter().find_map(|(key, simulated)| {
-            let mark = mark(key);
-            let review = reviews.iter().find(|review| review.body.contains(&mark))?;
-            Some((review, *simulated))
+        let marks: Vec<(String, bool)> = keys
+            .iter()
+            .map(|(key, simulated)| (mark(key), *simulated))
+            .collect();
+        let is_marked = |review: &&Review| {
+            let mut marks = marks.iter();
+            marks.any(|(mark, _)| review.body.contains(mark))
+        };
+        let marked: Vec<&Review> = reviews.iter().filter(is_marked).collect();
+        if marked.is_empty() {
+            return Ok(None);
+        }
+        // Anyone can copy a mark into a text of their own, and be the first with it.
+        let we = forge.whoami().await?;
+        let found = marks.iter().find_map(|(mark, simulated)| {
+            let is_it = |review: &&&Review| review.author == we && review.body.contains(mark);
+            Some((*marked.iter().find(is_it)?, *simulated))
         });
-        // Anyone can copy a mark into a text.
         let Some((review, simulated)) = found else {
             return Ok(None);
         };
-        if review.author != forge.whoami().await? {
-            return Ok(None);
-        }
         let findings = Findings::posted(&review.body, &review.comments);
         Ok(Some(Reviewed {
             number: pull.number,
@@ -196,6 +217,7 @@ impl Reviewer<'_> {
         }))
     }
 
+    /// With a budget of its own: `max_budget` is for one review.
     async fn ask(
         &self,
         model: &Arc<dyn Model>,
@@ -239,7 +261,8 @@ impl Reviewer<'_> {
     }
 
     /// The text of the review, at most this many characters: over the limit it would be rejected,
-    /// after all the cost.
+    /// after all the cost. The summary gets a quarter of the room and the unplaced findings half.
+    /// The mark comes last and is never cut off, since without it the review would be made again.
     fn body(
         &self,
         opinion: &Opinion,
@@ -308,6 +331,8 @@ fn name_files(out: &mut String, what: &str, paths: &[String]) {
     let _ = writeln!(out, "\n**{what}:** {}{more}", named.join(", "));
 }
 
+/// Checks of a forge say nothing about the code before the change, so they are never a proof that
+/// tests fail without it. One that is pending leaves it open.
 fn proof_of(checks: &[Check]) -> Proof {
     let has = |state| checks.iter().any(|check| check.state == state);
     if has(CheckState::Failure) {
@@ -319,6 +344,7 @@ fn proof_of(checks: &[Check]) -> Proof {
     }
 }
 
+/// By commit: a push makes another review possible.
 fn key_of(pull: &PullRequest) -> String {
     format!("review-{}", pull.head_commit)
 }
@@ -331,7 +357,8 @@ fn mark(key: &str) -> String {
     format!("<!-- codespar-key: {key} -->")
 }
 
-/// The object in an answer; models put words or a fence around it at times.
+/// The object in an answer; models put words or a fence around it at times. Every brace is tried as
+/// the beginning, the first one first; a brace in the words before the object does not spoil it.
 fn read(answer: &str) -> Option<Said> {
     answer.match_indices('{').find_map(|(at, _)| {
         let mut stream = serde_json::Deserializer::from_str(&answer[at..]).into_iter::<Said>();

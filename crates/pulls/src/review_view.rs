@@ -16,20 +16,23 @@ use codespar_protocol::{Check, CheckState, PullRequest, RepoPath};
 
 use crate::{
     Touched,
-    diff::{DiffFile, Hunk, LineKind},
+    diff::{DiffFile, DiffHunk, LineKind},
     risk::care_needed,
 };
 
-/// All that is shown of files, in bytes.
+/// All that is shown of files, in bytes. About 40,000 tokens, at four bytes each.
 const MOST_BYTES: usize = 160_000;
 /// One file, so that it leaves room for others.
 const MOST_FILE_BYTES: usize = 48_000;
 /// Each costs a request where the repository is elsewhere.
 const MOST_FILES_READ: usize = 40;
+/// In bytes. A description may be a whole template with pasted output.
 const MOST_DESCRIPTION: usize = 16_000;
+/// In characters: a minified file has lines of megabytes.
 const MOST_LINE: usize = 400;
 /// A longer function is shown by its first lines and those near the change.
 const MOST_BLOCK: u32 = 150;
+/// Lines shown on each side of a hunk in such a function; half as many outside of functions.
 const NEAR: u32 = 20;
 
 /// The text for the model, and what it lacks.
@@ -43,7 +46,9 @@ pub(crate) struct ReviewView {
 
 impl ReviewView {
     /// Reads the changed files at the head for the code around the changes. A file that cannot be
-    /// read is shown by its diff alone.
+    /// read is shown by its diff alone. The list of all files comes before the files, so that the
+    /// model knows of those it is not shown. Files are read one after the other, at most
+    /// `MOST_FILES_READ` of them.
     pub(crate) async fn make(
         forge: &dyn Forge,
         pull: &PullRequest,
@@ -98,6 +103,8 @@ impl ReviewView {
     }
 }
 
+/// Title, description and checks. All of it was written by others; the system prompt says that it
+/// is data.
 fn purpose(out: &mut String, pull: &PullRequest, checks: &[Check], redactor: &Redactor) {
     // Cut after that: part of a secret would not be known for one.
     let body = redactor.redact(pull.body.trim());
@@ -125,6 +132,8 @@ fn purpose(out: &mut String, pull: &PullRequest, checks: &[Check], redactor: &Re
     out.push_str("</checks>\n");
 }
 
+/// At the head of the pull request. `None` for any failure, also of the forge: the diff is shown
+/// then.
 async fn content(forge: &dyn Forge, pull: &PullRequest, file: &DiffFile) -> Option<String> {
     let path = RepoPath::new(&file.path).ok()?;
     let found = forge.file(&pull.head_commit, &path).await.ok()??;
@@ -178,7 +187,9 @@ impl<'a> FileView<'a> {
         }
     }
 
-    /// The outline and the diff within the code around it.
+    /// The outline and the diff within the code around it. `None` if the lines of the file are not
+    /// known. Removed lines stand before the line that follows them, also after the last line of a
+    /// region, which is why the loop goes one further.
     fn wide(&self) -> Option<String> {
         if self.lines.is_empty() {
             return None;
@@ -228,6 +239,9 @@ impl<'a> FileView<'a> {
     }
 
     /// First and last line of each part that is shown: hunks with the functions around them.
+    /// Sorted, without overlaps; two with at most one line between them are one. A function of more
+    /// than `MOST_BLOCK` lines gives its first three lines as a region of their own, so that the
+    /// model sees whose lines these are.
     fn regions(&self, lines: &[&str]) -> Vec<(u32, u32)> {
         let last = u32::try_from(lines.len()).unwrap_or(u32::MAX);
         let definitions = Definitions::of(&self.file.path, lines);
@@ -302,20 +316,22 @@ impl<'a> FileView<'a> {
 }
 
 /// First and last line of a hunk in the new file.
-fn bounds(hunk: &Hunk) -> Option<(u32, u32)> {
+fn bounds(hunk: &DiffHunk) -> Option<(u32, u32)> {
     let first = hunk.lines.first()?.at;
     let last = hunk.lines.last()?.at;
     Some((first, last.max(first)))
 }
 
 /// The first and the last line that a hunk changes; what is between is in the hunk.
-fn changed(hunk: &Hunk) -> impl Iterator<Item = u32> {
+fn changed(hunk: &DiffHunk) -> impl Iterator<Item = u32> {
     let mut lines = hunk.lines.iter().filter(|line| line.kind != LineKind::Same);
     let (first, last) = (lines.next(), lines.next_back());
     first.into_iter().chain(last).map(|line| line.at)
 }
 
-/// Whether the file is the one of the diff: something may have been pushed in between.
+/// Whether the file is the one of the diff: something may have been pushed in between. Numbers of
+/// the diff on lines of another version would mislead the model. Without hunks there is nothing to
+/// contradict.
 fn agrees(file: &DiffFile, content: &str) -> bool {
     let lines: Vec<&str> = content.lines().collect();
     let mut new = file.hunks.iter().flat_map(|hunk| &hunk.lines);
@@ -329,7 +345,8 @@ fn agrees(file: &DiffFile, content: &str) -> bool {
 }
 
 /// The text without secrets, with as many lines as before: those that a secret of several lines
-/// stood on are empty but for the first.
+/// stood on are empty but for the first. Line numbers must not shift, since findings are placed by
+/// them. Redacting line by line would miss a key that goes over several.
 fn redacted_lines(redactor: &Redactor, text: &str) -> Vec<String> {
     let clean = redactor.redact(text);
     let mut clean = clean.lines().peekable();

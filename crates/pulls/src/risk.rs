@@ -1,4 +1,8 @@
 //! How much care a change needs, computed from what it does.
+//!
+//! The level is the highest that any reason gives. Reasons are kept in the order of the rules, so
+//! the same change always has the same text. The rules look at names and sizes only: a low level
+//! says that nothing was found, not that a change is harmless.
 
 use std::fmt;
 
@@ -75,11 +79,14 @@ pub enum Proof {
     None,
 }
 
+/// Added and removed lines together, from which on a change is of high risk whatever it touches.
 const LARGE: usize = 400;
+/// Lines from which on it is of medium risk.
 const MIDDLING: usize = 100;
 const MANY_FILES: usize = 10;
 
-/// Parts of paths, and what they mean.
+/// Parts of paths, and what they mean. A part is what stands between characters that are no letters
+/// or digits, in any case; names of files count as a whole, too. `author` is not `auth`.
 const SENSITIVE: [(&str, &[&str]); 6] = [
     (
         "authentication",
@@ -129,7 +136,8 @@ const SENSITIVE: [(&str, &[&str]); 6] = [
     ),
 ];
 
-/// Computes the risk of a change.
+/// Computes the risk of a change. The first file of a kind is named in the reason, not all. A
+/// change of prose alone needs no test and no proof.
 pub fn risk(files: &[Touched], proof: Proof) -> Risk {
     let mut level = RiskLevel::Low;
     let mut reasons = Vec::new();
@@ -187,6 +195,7 @@ pub fn risk(files: &[Touched], proof: Proof) -> Risk {
     Risk { level, reasons }
 }
 
+/// Whether a part of the path, or the name of the file, is one of the words.
 fn touches(path: &str, words: &[&str]) -> bool {
     let path = path.to_ascii_lowercase();
     let name = path.rsplit('/').next().unwrap_or(&path);
@@ -196,6 +205,7 @@ fn touches(path: &str, words: &[&str]) -> bool {
             .any(|part| words.contains(&part))
 }
 
+/// By a part of the path. A wrong yes costs one reason less, nothing else.
 fn is_test(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     path.split(|c: char| !c.is_ascii_alphanumeric())
@@ -216,6 +226,8 @@ fn is_prose(path: &str) -> bool {
 }
 
 /// The order in which files are worth a reader's time, first of all those with the lowest number.
+/// Sensitive code, other code, tests, prose, generated files. Lock files are last although they are
+/// sensitive: nobody reads them line by line.
 pub(crate) fn care_needed(path: &str) -> u8 {
     const GENERATED: [&str; 7] = [
         ".lock",

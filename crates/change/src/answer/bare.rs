@@ -92,7 +92,8 @@ pub(super) fn pair(
     })
 }
 
-/// The lines up to the one fence that closes it. A second fence could be the file's.
+/// The lines up to the one fence that closes it. A second fence could be the file's. The slice, the
+/// number of lines used, and whether the fence goes on.
 fn fenced<'s, 'a>(
     fence: Fence<'_>,
     text: &'s [&'a str],
@@ -148,7 +149,9 @@ pub(super) enum Named<'a> {
     Nothing,
 }
 
-/// Reads the line above a pair.
+/// Reads the line above a pair. A shown path counts also if it does not look like one (`Makefile`).
+/// A path that was not shown and has no slash is only believed if it stands alone: in a sentence it
+/// may be a word.
 pub(super) fn named<'a>(line: &'a str, context: &AnswerContext<'_>) -> Named<'a> {
     let words: Vec<&str> = line
         .split_whitespace()

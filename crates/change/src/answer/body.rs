@@ -12,7 +12,8 @@ use super::{
 /// Something wrong in a body: the line, from 0 at its start, and what to do.
 pub(super) type BodyProblem = (usize, String);
 
-/// Reads the body of the block of `path`.
+/// Reads the body of the block of `path`. The lines are those between the two markers. The first
+/// line that is not blank decides which of the two it is; a fence around all of it goes.
 pub(super) fn read(path: &str, lines: &[&str]) -> Result<Op, BodyProblem> {
     let path = path.to_owned();
     match edit_lines(lines)? {
@@ -28,6 +29,8 @@ pub(super) fn read(path: &str, lines: &[&str]) -> Result<Op, BodyProblem> {
 }
 
 /// The lines with the pairs, if there are any, without a fence around them, and where they start.
+/// `None` if it is a whole content. A fence that opens before pairs must close on the last line:
+/// the pairs themselves may hold fences of the file.
 fn edit_lines<'s, 'a>(lines: &'s [&'a str]) -> Result<Option<(usize, &'s [&'a str])>, BodyProblem> {
     let Some((first, last)) = edges(lines) else {
         return Ok(None);
@@ -95,6 +98,8 @@ fn is_search(line: &str) -> bool {
     matches!(marker(line), Some(Marker::Search | Marker::LongSearch))
 }
 
+/// Every line gets a newline, also the last: whether a file that exists has one at its end is kept
+/// by `apply`. A marker within is refused, since a block that was not ended looks like that.
 fn content(path: &str, lines: &[&str]) -> Result<String, BodyProblem> {
     if let Some(at) = lines.iter().position(|line| marker(line).is_some()) {
         return Err((
@@ -146,6 +151,8 @@ impl<'s, 'a> Pairs<'s, 'a> {
         }
     }
 
+    /// Blank lines and fences between two pairs are skipped; any other text there is refused, since
+    /// it may be lines that belong to a pair.
     fn read(mut self) -> Result<Vec<Block>, BodyProblem> {
         let mut edits = Vec::new();
         while let Some(line) = self.lines.get(self.at) {
@@ -208,7 +215,9 @@ impl<'s, 'a> Pairs<'s, 'a> {
         Ok(Block { search, replace })
     }
 
-    /// The lines up to the next marker, joined.
+    /// The lines up to the next marker, joined. Stops before the next marker, and before a line
+    /// that `stops` accepts. `plain` takes the backslash off a line that would be a marker without
+    /// it.
     pub(super) fn text(&mut self, plain: fn(&str) -> &str, stops: fn(&str) -> bool) -> String {
         let rest = &self.lines[self.at..];
         let count = rest
@@ -224,6 +233,7 @@ impl<'s, 'a> Pairs<'s, 'a> {
         self.lines.get(self.at).and_then(|line| marker(line))
     }
 
+    /// At the line where the pair began.
     pub(super) fn unanswered(&self, start: usize, opened: &str, missing: &str) -> BodyProblem {
         (
             self.from + start,

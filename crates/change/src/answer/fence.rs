@@ -41,7 +41,7 @@ pub(super) fn is_markdown(path: &str) -> bool {
     MARKDOWN_ENDINGS.iter().any(|ending| path.ends_with(ending))
 }
 
-/// The fence that a line opens.
+/// The fence that a line opens. At the left edge only: a fence that is indented belongs to a file.
 pub(super) fn opening(line: &str) -> Option<Fence<'_>> {
     let line = line.trim_end();
     let letter = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;

@@ -45,6 +45,8 @@ pub fn join(parts: &[String]) -> String {
     text
 }
 
+/// If the text ends in a complete marker, what follows begins a new line: models leave out the
+/// newline that the cut swallowed.
 fn append(text: &mut String, next: &str) {
     if text.is_empty() || next.is_empty() {
         text.push_str(next);
@@ -146,7 +148,9 @@ fn longest_overlap(text: &str, next: &str) -> usize {
     borders(&joined).last().copied().unwrap_or(0)
 }
 
-/// For every beginning of `bytes`, the longest shorter beginning that it also ends with.
+/// For every beginning of `bytes`, the longest shorter beginning that it also ends with. The
+/// failure function of Knuth, Morris and Pratt, in linear time: trying every length would be
+/// quadratic in text that a model controls.
 fn borders(bytes: &[u8]) -> Vec<usize> {
     let mut borders = vec![0; bytes.len()];
     for at in 1..bytes.len() {

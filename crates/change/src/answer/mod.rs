@@ -1,4 +1,25 @@
 //! What a model answers with: blocks that change files, and words around them.
+//!
+//! ```text
+//! ===FILE: src/a.rs===        a block: the whole content of a file, or pairs of old and new lines
+//! <<<SEARCH                   `<<<<<<< SEARCH`, `=======` and `>>>>>>> REPLACE` are read, too
+//! old lines
+//! >>>REPLACE
+//! new lines
+//! ===END===
+//! ===DELETE: src/b.rs===
+//! ===MOVE: c.rs -> d.rs===
+//! ===SHOW: src/e.rs:10-40===  a request, in place of an answer
+//! ===SEARCH: some text===
+//! ```
+//!
+//! Text outside of blocks is the summary. The format is plain text rather than a tool call, since
+//! code needs nearly no escaping in it and a cut answer can be continued (`join`).
+//!
+//! Reading never guesses. An answer that can be read in two ways is refused with a reason for the
+//! model, since a wrong edit that applies costs far more than a repair. Models do leave things out,
+//! so some deviations are read where only one meaning is possible; each has a module: fences around
+//! a body (`fence`), a missing end (`unended`), pairs without a block (`bare`).
 
 mod bare;
 mod body;

@@ -1,4 +1,8 @@
 //! Reading an answer: blocks and the text around them.
+//!
+//! Line by line, with markers at the left edge only. All problems of an answer are collected, so
+//! that one repair can mend all of them; with any problem there are no operations. White space at
+//! the end of a marker's line and carriage returns before newlines do not count.
 
 use super::{
     AnswerContext, AnswerEnding, AnswerError, Op, ParsedAnswer, Problem,
@@ -72,6 +76,8 @@ struct Begun<'a> {
 }
 
 impl<'a> Reader<'a, '_> {
+    /// `begun` is forgotten at any marker that is not the start of a pair: pairs after another
+    /// block need their file named again.
     fn read(&mut self) {
         while let Some(&line) = self.lines.get(self.at) {
             let start = self.at;
@@ -149,7 +155,8 @@ impl<'a> Reader<'a, '_> {
         self.at = self.lines.len();
     }
 
-    /// A pair outside a block, from its first marker.
+    /// A pair outside a block, from its first marker. Successive pairs of one file stay separate
+    /// operations; `apply` joins what concerns one file.
     fn bare(&mut self, start: usize) {
         let path = match self.file_of_pair(start) {
             Ok(path) => path,
@@ -196,7 +203,9 @@ impl<'a> Reader<'a, '_> {
         self.at += rest.iter().position(starts).unwrap_or(rest.len());
     }
 
-    /// The file that a pair outside a block is about, or why that cannot be told.
+    /// The file that a pair outside a block is about, or why that cannot be told. The line above
+    /// decides first. One that mentions a path among other words is believed only if that is the
+    /// file one would assume without it. Names are compared as they are written.
     fn file_of_pair(&mut self, start: usize) -> Result<String, String> {
         let between = &self.lines[self.block_end..start];
         let mut above = between.iter().rev().filter(|line| !line.trim().is_empty());
@@ -254,6 +263,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
+    /// The body ends at `===END===`. Another block before that means that the end was forgotten, or
+    /// that the file has such a line unescaped; which of the two cannot be told.
     fn file(&mut self, start: usize, path: &'a str) {
         let ends = |line: &&str| marker(line).is_some_and(|one| one == Marker::End || begins(one));
         let Some(length) = self.lines[self.at..].iter().position(ends) else {
@@ -337,6 +348,8 @@ impl<'a> Reader<'a, '_> {
         !path.is_empty()
     }
 
+    /// Taken as text, it would become part of the summary and its block would be lost without a
+    /// word.
     fn near_miss(&mut self, at: usize, line: &str) {
         let reason = format!(
             "`{}` is nearly a marker; write `===FILE: path===`, `===END===`, `===DELETE: path===`, \

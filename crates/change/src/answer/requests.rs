@@ -1,4 +1,5 @@
-//! What a model may ask for instead of an answer: a file, some of its lines, or a text in all files.
+//! What a model may ask for instead of an answer: a file, some of its lines, or a text in all
+//! files.
 
 use std::fmt;
 

@@ -55,7 +55,8 @@ pub(super) fn title(summary: &str) -> Option<String> {
     Some(shortened(&line))
 }
 
-/// A line without Markdown.
+/// A line without Markdown. Empty for a fence. A full stop or colon at the end goes: it becomes a
+/// title.
 fn plain(line: &str) -> String {
     let mut line = line.trim();
     if opening(line).is_some() {
@@ -110,6 +111,7 @@ fn without_stars(line: &str) -> String {
         .collect()
 }
 
+/// Between words where there is one to cut at.
 fn shortened(line: &str) -> String {
     if line.chars().count() <= TITLE_CHARS {
         return line.to_owned();

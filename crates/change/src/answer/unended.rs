@@ -2,7 +2,8 @@
 //!
 //! A model that leaves `===END===` out may go on with a remark, and a remark in a file is a wrong
 //! edit. So the text is accepted only if no line of it could be one: no prose, no fence, nothing
-//! like a marker, no path of another file. The test errs on the side of doubt, which costs a repair.
+//! like a marker, no path of another file. The test errs on the side of doubt, which costs a
+//! repair.
 
 use super::{
     bare::is_path_like,
@@ -35,6 +36,7 @@ pub(super) fn refusal(what: &str) -> String {
     )
 }
 
+/// Only lines at the left edge are suspicious: a remark after code is not indented.
 fn looks_like(line: &str) -> Option<&'static str> {
     let line = line.trim_end();
     if line.is_empty() || line.starts_with([' ', '\t']) {

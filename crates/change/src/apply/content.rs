@@ -2,7 +2,8 @@
 
 use codespar_tools::matching::{self, Block, BlockFailure, apply_blocks};
 
-/// Its bytes as text, or why they are none.
+/// Its bytes as text, or why they are none. A file with a zero byte or without valid UTF-8 is
+/// refused rather than converted: bytes that no block mentions must come out as they went in.
 pub(super) fn text(content: &[u8]) -> Result<&str, &'static str> {
     if content.contains(&0) {
         return Err("it is a binary file, which cannot be changed as text");

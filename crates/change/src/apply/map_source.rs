@@ -60,6 +60,8 @@ impl MapSource {
         })
     }
 
+    /// A path is a directory if some file is below it, as in git. The first path below it in the
+    /// order of the map is looked up, without a pass over all of them.
     fn is_directory(&self, path: &RepoPath) -> bool {
         let below = format!("{path}/");
         let Ok(first) = RepoPath::new(&format!("{below}\u{20}")) else {
@@ -83,6 +85,8 @@ impl Source for MapSource {
         })
     }
 
+    /// A path that is listed without content is an error and not an absence: it must not be taken
+    /// for a new file.
     fn file(&self, path: &RepoPath) -> Result<Option<SourceFile>, SourceError> {
         match self.entries.get(path) {
             Some(Known::File(file)) => Ok(Some(file.clone())),

@@ -4,6 +4,21 @@
 //! file that changes keeps its own line ends, byte order mark, final newline (or its absence) and
 //! mode, whether it is edited or written whole. A new path that differs from another in case alone
 //! is refused.
+//!
+//! ```text
+//! plan       blocks by file; what contradicts itself is refused
+//! tree       may a file stand there: links, directories, submodules, names that differ in case
+//! rules      protected files
+//! content    the new bytes
+//! report     what became of each block
+//! ```
+//!
+//! All blocks are tried, also after one was refused, so that the model learns of everything at
+//! once. Then either all are part of the change or none is; those that fitted are reported as held
+//! back. `apply` itself only reads: `write` puts a change on disk, the forge makes a commit of it.
+//!
+//! Paths come from a model. `RepoPath` refuses those that leave the repository or name `.git`,
+//! `tree` refuses those that go through a link, and `rules` those that decide over what runs.
 
 mod content;
 mod map_source;
@@ -80,6 +95,7 @@ fn leaves<'a>(plan: &'a FilePlan<'_>) -> Option<&'a RepoPath> {
 struct Work<'a> {
     source: &'a dyn Source,
     rules: &'a Rules,
+    /// Files that are deleted or moved away by the same answer: their names become free.
     leaving: Vec<&'a RepoPath>,
     reports: Vec<BlockReport>,
 }
@@ -139,6 +155,8 @@ impl Work<'_> {
         }
     }
 
+    /// The new name must be free before the change: a file that is deleted in the same answer
+    /// cannot be replaced by a move.
     fn check_move(&self, standing: Standing, to: &RepoPath) -> Result<(), String> {
         self.check_protection(to)?;
         if standing == Standing::Free {
@@ -151,6 +169,8 @@ impl Work<'_> {
         }
     }
 
+    /// A pair with an empty SEARCH text creates a file as well as a whole content does. The mode of
+    /// a new file is always regular.
     fn added(&self, path: RepoPath, content: &Content<'_>) -> Result<Option<FileChange>, String> {
         let text = match content {
             Content::Whole(text) => Some((*text).to_owned()),
@@ -241,6 +261,8 @@ impl Work<'_> {
         }
     }
 
+    /// Two new files that one file system would take for one, or of which one is to be a directory
+    /// of the other. Both are refused: which was meant is not known.
     fn refuse_clashes(&mut self, changes: &[(FileChange, &FilePlan<'_>)]) {
         let is_new = |change: &FileChange| {
             matches!(change, FileChange::Added { .. } | FileChange::Moved { .. })
@@ -259,6 +281,7 @@ impl Work<'_> {
         }
     }
 
+    /// The only place that decides between all and nothing.
     fn finish(mut self, changes: ChangeSet) -> Result<Applied, Refusal> {
         if !(0..self.reports.len()).any(|block| self.is_refused(block)) {
             return Ok(Applied {
@@ -281,6 +304,7 @@ fn blocks(edits: &[(Block, usize)]) -> Vec<Block> {
     edits.iter().map(|(block, _)| block.clone()).collect()
 }
 
+/// An empty block for a file that has text is refused: an answer that was cut looks like that.
 fn whole(file: &SourceFile, new: &str) -> Result<Vec<u8>, String> {
     if file.partial {
         return Err(

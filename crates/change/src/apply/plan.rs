@@ -1,4 +1,9 @@
 //! Which blocks of an answer speak of the same file, and whether they agree.
+//!
+//! Blocks of one file are grouped, whichever of its names they use, and the groups stay in the
+//! order of their first block. A file has one fate: deleted, or moved and written whole, or moved
+//! and edited in places. Chains and exchanges of names are refused, since their result would depend
+//! on the order.
 
 use std::collections::HashMap;
 
@@ -51,6 +56,8 @@ enum Action<'a> {
 }
 
 /// Sorts the blocks by file. What cannot be is refused in `reports`, which gets one for each block.
+/// `reports` gets its items in the order of the answer; steps and plans refer to them by index. A
+/// block that is refused here may still be part of a plan; its first reason stands.
 pub(super) fn plan<'a>(
     answer: &'a ParsedAnswer,
     reports: &mut Vec<BlockReport>,
@@ -132,7 +139,7 @@ fn steps<'a>(answer: &'a ParsedAnswer, reports: &mut Vec<BlockReport>) -> Vec<St
     steps
 }
 
-/// Where each moved file comes from, by its new name.
+/// Where each moved file comes from, by its new name. Every move that is not in it was refused.
 fn moves(steps: &[Step<'_>], reports: &mut [BlockReport]) -> HashMap<RepoPath, RepoPath> {
     let mut moves: HashMap<RepoPath, RepoPath> = HashMap::new();
     let sources: Vec<&RepoPath> = steps
@@ -161,7 +168,8 @@ fn moves(steps: &[Step<'_>], reports: &mut [BlockReport]) -> HashMap<RepoPath, R
     moves
 }
 
-/// What the blocks of one file come to.
+/// What the blocks of one file come to. One file may have several pairs, but only one whole
+/// content, and not both.
 fn target<'a>(path: &RepoPath, group: &[&Step<'a>]) -> Result<Target<'a>, &'static str> {
     let mut to = None;
     let mut deletions = 0;

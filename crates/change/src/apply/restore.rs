@@ -1,5 +1,10 @@
 //! Answers of a model that was shown files without their secrets: marks in its blocks become what
 //! they stand for, or the blocks are refused.
+//!
+//! A model that was shown `[redacted]` cannot repeat the secret in a SEARCH text. What it writes is
+//! compared with the file through the same redactor, so that its marks can be replaced by what they
+//! stand for. A mark that stands for nothing in the file would be written into it literally, as a
+//! broken secret; so it is refused.
 
 use std::collections::HashMap;
 
@@ -15,7 +20,8 @@ use crate::answer::{Block, Op, ParsedAnswer};
 const NEW_MARK: &str = "it has `[redacted]`, which stands for a secret that was not shown and is not in this \
                         file; read it from where it is configured, or leave it out";
 
-/// The answer as it is meant for the files of `source`, which the model saw through `redactor`.
+/// The answer as it is meant for the files of `source`, which the model saw through `redactor`. All
+/// or nothing, as with `apply`. Called only if the model was shown a mark in some file.
 pub fn restored(
     mut answer: ParsedAnswer,
     source: &dyn Source,
@@ -80,6 +86,7 @@ pub fn restored(
     Ok(answer)
 }
 
+/// Changes the pair in place. A mark in the replacement that the SEARCH text does not have is new.
 fn restore(edit: &mut Block, before: &str, redactor: &Redactor) -> Result<(), String> {
     match redactor.restore(before, &edit.search, &edit.replace) {
         Ok(Some((search, replace))) => *edit = Block { search, replace },

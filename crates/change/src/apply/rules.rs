@@ -6,7 +6,8 @@ use codespar_policy::{Protection, protected};
 use codespar_protocol::RepoPath;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// What decides over builds and reviews, and what builds are pinned to.
+/// What decides over builds and reviews, and what builds are pinned to. Lock files are among them:
+/// a change of one decides which code of others is run by every build, and nobody reads it.
 const PROTECTED: &[&str] = &[
     ".github/workflows/**",
     ".github/actions/**",
@@ -103,7 +104,8 @@ impl Rules {
         })
     }
 
-    /// Why a change may not touch `path`, if so.
+    /// Why a change may not touch `path`, if so. First what nobody can allow, whatever the patterns
+    /// say. Then the patterns, unless the user allowed protected files for this change.
     pub fn protects(&self, path: &RepoPath) -> Option<Guard<'_>> {
         match protected(Path::new(path.as_str()), None) {
             // Whether these may change is for the patterns to say.

@@ -1,4 +1,17 @@
 //! One change after another, as one change.
+//!
+//! A repair is made on top of the change it repairs, but what is published is one commit against
+//! the base. So two changes are folded into one. For every path there is at most one change that
+//! leaves a file there, removes it or moves it away; `name_once` restores that after each step.
+//!
+//! | earlier | later | together |
+//! |---|---|---|
+//! | added | modified | added, with the later content |
+//! | added | deleted | nothing |
+//! | modified | deleted | deleted |
+//! | deleted | added | modified |
+//! | moved a → b | moved b → c | moved a → c |
+//! | moved a → b | added a | modified a, added b |
 
 use codespar_protocol::{Bytes, ChangeSet, FileChange, FileMode, RepoPath};
 
@@ -95,6 +108,7 @@ fn place(all: &[FileChange], path: &RepoPath) -> Option<usize> {
     all.iter().position(|change| change.path() == path)
 }
 
+/// A file of this name with this content, whatever the earlier change did with the name.
 fn put(
     all: &mut Vec<FileChange>,
     path: RepoPath,
@@ -132,6 +146,8 @@ fn put(
     };
 }
 
+/// A file that the earlier change created leaves no trace; one that it moved is deleted under its
+/// old name.
 fn delete(all: &mut Vec<FileChange>, path: RepoPath) {
     let Some(at) = place(all, &path) else {
         all.push(FileChange::Deleted { path });
@@ -146,6 +162,7 @@ fn delete(all: &mut Vec<FileChange>, path: RepoPath) {
     }
 }
 
+/// Back to its own first name it is a modification.
 fn relocate(
     all: &mut Vec<FileChange>,
     from: RepoPath,
@@ -183,7 +200,9 @@ fn relocate(
 
 impl MapSource {
     /// Puts the tree to where a change leaves it. `is_seen` says whether whoever changes it next
-    /// has seen all of a file that was there before.
+    /// has seen all of a file that was there before. Removals first, since a name may be left by
+    /// one file and taken by another. New files count as seen whole: whoever changes them next
+    /// wrote them.
     pub fn change(&mut self, changes: &ChangeSet, is_seen: impl Fn(&str) -> bool) {
         for change in &changes.0 {
             match change {

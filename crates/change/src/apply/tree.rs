@@ -13,7 +13,8 @@ pub(super) enum Standing {
     File,
 }
 
-/// What is at `path`, or why nobody may write there.
+/// What is at `path`, or why nobody may write there. Every directory above is looked at, from the
+/// top: a link anywhere on the way could lead out of the repository.
 pub(super) fn standing(source: &dyn Source, path: &RepoPath) -> Result<Standing, String> {
     for above in ancestors(path) {
         match entry(source, &above)? {
@@ -62,7 +63,8 @@ pub(super) fn namesake(
     }
 }
 
-/// New paths that cannot be together, each with the reason.
+/// New paths that cannot be together, each with the reason. Each pair appears twice, once for each
+/// of the two.
 pub(super) fn clashes<'a>(paths: &[&'a RepoPath]) -> Vec<(&'a RepoPath, String)> {
     let mut by_name: HashMap<String, &RepoPath> = HashMap::new();
     let mut clashes = Vec::new();

@@ -1,4 +1,8 @@
 //! A tree on disk.
+//!
+//! For `codespar apply`, which changes the user's own files. Every question opens the root again
+//! and goes down without following links, so a directory that is replaced by a link meanwhile is
+//! noticed.
 
 use std::{
     io,
@@ -87,7 +91,8 @@ impl Source for WorkTree {
     }
 }
 
-/// What is at a path below a held directory, links not followed.
+/// What is at a path below a held directory, links not followed. A directory with a `.git` of any
+/// kind in it is a repository of its own: a change to it would belong to another history.
 pub(super) fn entry_at(root: &Dir, path: &RepoPath) -> io::Result<SourceEntry> {
     let place = match root.place(&name(path)) {
         Err(error) if is_absence(&error) => return Ok(SourceEntry::Nothing),

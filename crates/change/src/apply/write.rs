@@ -3,6 +3,16 @@
 //! New contents are written beside their places first; then each takes its place by a rename, and
 //! a second name keeps the old file until the end. A failure on the way puts everything back. A
 //! crash on the way leaves every file either old or new, never in between.
+//!
+//! ```text
+//! prepare    check every place, write new contents beside them, sync    nothing has changed so far
+//! carry out  second name for the old file, rename the new one over it   each step is atomic
+//! done       drop the second names, remove directories that became empty
+//! ```
+//!
+//! After a crash during the second phase, some files may be new and others old, and temporary names
+//! may be left beside them. Directories are not synced: a power failure may lose renames, never
+//! contents.
 
 use std::{
     fs::{File, Metadata, Permissions},
@@ -97,6 +107,8 @@ impl Stage {
         self.root.place(Path::new(path.as_str()))
     }
 
+    /// Expects what the change says: a file to modify or remove must be there, a new one must not.
+    /// Somebody may have changed the tree since the change was made.
     fn prepare(&mut self, change: &FileChange) -> Result<(), Failed> {
         let named = |path: &RepoPath| {
             let path = path.clone();
@@ -133,6 +145,7 @@ impl Stage {
         }
     }
 
+    /// The permissions and the owner of the old file are kept, but for whether it is executable.
     fn put(
         &mut self,
         change: &FileChange,
@@ -205,6 +218,8 @@ impl Stage {
         }
     }
 
+    /// Contents first, removals after them, so that a moved file exists under one of its names at
+    /// any time.
     fn carry_out(&mut self, done: &mut Vec<Done>) -> Result<(), Failed> {
         for put in self.puts.drain(..) {
             let Put {
@@ -254,7 +269,8 @@ impl Stage {
     }
 }
 
-/// Puts old files back, the last one first; names those for which it did not work.
+/// Puts old files back, the last one first; names those for which it did not work. A file that
+/// cannot be put back keeps its old content beside it, under the name that is told.
 fn undo(done: Vec<Done>) -> Vec<String> {
     let mut stuck = Vec::new();
     for Done { path, place, old } in done.into_iter().rev() {

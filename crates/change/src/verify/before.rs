@@ -1,4 +1,8 @@
 //! Test results without the change, kept by repository, commit and command.
+//!
+//! The tests of the base are the same for every run at that commit, and take as long as those with
+//! the change. They are kept in files, replaced as a whole, so several processes can share them. A
+//! cached run says so (`from_cache`), and the pull request shows it.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -9,7 +13,8 @@ use codespar_protocol::CommitId;
 
 use super::TestRun;
 
-/// Where such a result is kept.
+/// Where such a result is kept. The hash only keeps names short. It may differ between versions of
+/// the standard library; then the tests run once more.
 pub fn place(dir: &Path, repository: &str, commit: &CommitId, command: &str) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     (repository, command).hash(&mut hasher);
@@ -24,7 +29,8 @@ pub fn known(path: &Path) -> Option<TestRun> {
     Some(run)
 }
 
-/// Keeps a result that came to an exit code and for which nothing was missing. Failing to keep it costs a run, no more.
+/// Keeps a result that came to an exit code and for which nothing was missing. Failing to keep it
+/// costs a run, no more.
 pub fn keep(path: &Path, run: &TestRun) {
     if run.exit_code.is_none() || run.was_not_run() || !run.missing.is_empty() {
         return;

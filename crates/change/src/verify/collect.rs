@@ -9,7 +9,8 @@ use super::tree::{SUBMODULE, broken};
 use crate::TreeError;
 
 /// What differs between the files and the commit. Nothing that the agent left in the tree is run,
-/// and its own `.git` is not looked at.
+/// and its own `.git` is not looked at. Renames are not looked for: a moved file is a deletion and
+/// an addition. Symbolic links, submodules and files that are too large are refused, with the name.
 pub fn collect(tree: &Path, commit: &CommitId, trust: Trust) -> Result<ChangeSet, TreeError> {
     let checkout = Checkout::open(tree, trust).map_err(broken)?;
     match checkout.stage_all().map_err(broken)? {
@@ -33,8 +34,16 @@ pub fn collect(tree: &Path, commit: &CommitId, trust: Trust) -> Result<ChangeSet
         "--no-renames",
         "--no-abbrev",
         "-z",
-        &commit.0,
+        commit.0.as_str(),
     ];
+    listed_changes(git, args)
+}
+
+/// The changes that a call of git lists in its raw format, with their content.
+pub(super) fn listed_changes<'a>(
+    git: &Git,
+    args: impl IntoIterator<Item = &'a str>,
+) -> Result<ChangeSet, TreeError> {
     let listed = git.run(args).map_err(broken)?;
     let mut fields = zero_separated(&listed.out);
     let mut changes = Vec::new();

@@ -1,4 +1,8 @@
 //! Whether two runs failed in the same tests, and for the same reasons.
+//!
+//! A further repair is asked for only if the last one changed what fails, and failures that were
+//! there before the change are not held against it. Both need a comparison that ignores what
+//! differs in every run.
 
 use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
@@ -80,7 +84,9 @@ impl TestRun {
             .collect()
     }
 
-    /// Whether what failed, or what is said about it, names a file.
+    /// Whether what failed, or what is said about it, names a file. By the name of the file alone,
+    /// as runners print paths in many forms. A name that is in many directories needs the one above
+    /// it.
     pub fn mentions(&self, path: &str) -> bool {
         let mut parts = path.rsplit('/');
         let name = parts.next().unwrap_or(path);

@@ -40,7 +40,7 @@ impl Sum {
 
 /// Counts as the lines come. Each kind of program has its own lines; those of several runs of one
 /// program are added up. Where an output has the lines of several programs, the first in the order
-/// of the fields is believed.
+/// of `finish` is believed: programs that quote others come first, guesses last.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// It quotes the summaries of the programs it runs.
@@ -61,7 +61,8 @@ pub(crate) struct Tally {
     rspec: Sum,
     /// `OK (12 tests, 30 assertions)`, `Tests: 12, Assertions: 30, Failures: 2.`
     phpunit: Sum,
-    /// `Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, `12 tests completed, 2 failed` of gradle
+    /// `Tests run: 12, Failures: 1, Errors: 0, Skipped: 0`, `12 tests completed, 2 failed` of
+    /// gradle
     java: Sum,
     /// `90% tests passed, 1 tests failed out of 10`
     ctest: Sum,
@@ -135,6 +136,7 @@ impl LastSummary {
 }
 
 impl Tally {
+    /// Every reader sees every line, since what kind of program it is turns out only at the end.
     pub(crate) fn line(&mut self, line: &str) {
         let text = line.trim();
         if text.contains("test result: ") {
@@ -198,6 +200,7 @@ impl Tally {
         }
     }
 
+    /// `None` if no line looked like a result.
     pub(crate) fn finish(self) -> Option<Counts> {
         let go = match self.go_tests.0 {
             Some(tests) if tests.passed > 0 || self.go_packages.0.is_none() => Some(tests),

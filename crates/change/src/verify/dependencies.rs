@@ -166,6 +166,7 @@ pub(super) fn installed_in(root: &Path) -> Vec<Installed> {
     found.installed
 }
 
+/// The real path must be the path itself, so that no part of it is a link.
 fn take(root: &Path, path: PathBuf, found: &mut Found) {
     let Some(known) = known(root, &path) else {
         return;
@@ -194,7 +195,8 @@ fn known(root: &Path, path: &Path) -> Option<&'static Known> {
         })
 }
 
-/// When a directory was installed: package managers write one of these files last.
+/// When a directory was installed: package managers write one of these files last. The latest of
+/// these and of the directory itself, whose time changes with its entries only.
 pub(super) fn installed_at(dir: &Path) -> Option<SystemTime> {
     let marks = [
         ".package-lock.json",

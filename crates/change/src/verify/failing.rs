@@ -4,6 +4,7 @@ use super::failures::{FailureKind, TestFailure};
 
 /// So many are named.
 const MOST: usize = 20;
+/// In bytes, for one name. A word in it may have 100.
 const LONGEST: usize = 160;
 
 /// The names, each once, in order. Only what can be part of a name is taken: what a test says about

@@ -1,4 +1,8 @@
 //! What installations left, on disk: see `provide`.
+//!
+//! Several processes may install, use and prune at the same time. An entry is made under another
+//! name and renamed when it is complete; one that was opened within the last day is taken to be in
+//! use and stays. There are no locks.
 
 use std::{
     ffi::OsStr,
@@ -50,6 +54,7 @@ impl Entry {
     }
 
     /// Takes the directories that an installation made out of its tree and gives the rest a name.
+    /// Single files that the installation made are dropped with the tree.
     pub(super) fn keep(making: &Path, tree: &Path, dir: &Path) -> Result<Self, TreeError> {
         let fail = |error: &std::io::Error| at(making, error);
         let dirs = made_in(tree)?;
@@ -77,7 +82,8 @@ impl Entry {
     }
 }
 
-/// Directories of a tree that its commit does not have, whether git ignores them or not.
+/// Directories of a tree that its commit does not have, whether git ignores them or not. Those
+/// reached through a link are not among them, nor is Python's bytecode.
 fn made_in(tree: &Path) -> Result<Vec<Kept>, TreeError> {
     use std::os::unix::ffi::OsStrExt;
     let checkout = Checkout::open(tree, Trust::Untrusted).map_err(broken)?;
@@ -105,7 +111,8 @@ fn made_in(tree: &Path) -> Result<Vec<Kept>, TreeError> {
     Ok(dirs)
 }
 
-/// Removes what was not used for longest, and what was never finished.
+/// Removes what was not used for longest, and what was never finished. `but` is the entry that was
+/// just made. Failures are ignored: the next installation prunes again.
 pub(super) fn prune(deps: &Path, but: &Path) {
     let entries = fs::read_dir(deps).into_iter().flatten().flatten();
     let mut old: Vec<(Duration, PathBuf)> = entries

@@ -1,4 +1,18 @@
-//! The proof: the project's tests before and after the change, in a throw-away tree, in the sandbox.
+//! The proof: the project's tests before and after the change, in a throw-away tree, in the
+//! sandbox.
+//!
+//! ```text
+//! tree                  a checkout of our own that borrows the objects of the clone
+//! detect                which command tests it
+//! provide, setup, kept  its dependencies, from the checkout or installed
+//! run                   the command, in the sandbox, with a limit on time
+//! failures, counts      what it printed, read
+//! compare, new_tests    what two runs say together
+//! ```
+//!
+//! A test suite is code of the repository, and after a change code of a model: it runs confined,
+//! with the network of the settings, and its output is foreign text that is read in bounded memory.
+//! Of it only names made of plain words, counts, exit codes and refused hosts are published.
 
 pub mod before;
 mod collect;
@@ -8,6 +22,7 @@ mod dependencies;
 mod detect;
 mod failing;
 mod failures;
+mod join;
 mod kept;
 mod missing;
 mod new_tests;
@@ -20,6 +35,7 @@ pub use collect::collect;
 pub use counts::Counts;
 pub use detect::detect;
 pub use failures::{FailureKind, REPORT_LIMIT, TestFailure, report};
+pub use join::{JoinedCommits, has_marks, join, text_of};
 pub use missing::Missing;
 pub use new_tests::{NewTests, NewTestsVerdict};
 pub use provide::{Dependencies, Need, Provided};
@@ -83,7 +99,8 @@ impl TestRun {
     }
 
     /// The command itself could not be found or started, or nothing of it could run for want of
-    /// something that is not installed. Of a run without the change: this says nothing of it.
+    /// something that is not installed. Of a run without the change: this says nothing of it. 126
+    /// and 127 are the shell's codes for a command that is not executable or not found.
     pub fn was_not_run(&self) -> bool {
         let has_no_script = |line: &str| line.ends_with("Missing script: \"test\"");
         match self.exit_code {
@@ -127,7 +144,8 @@ impl TestRun {
         }
     }
 
-    /// In a few words: `214 passed`, `2 of 14 failed`, `exit code 1`.
+    /// In a few words: `214 passed`, `2 of 14 failed`, `exit code 1`. It is published, so it has no
+    /// output in it.
     pub fn summary(&self) -> String {
         match (self.counts, self.exit_code) {
             (Some(counts), Some(0)) => format!("{} passed", counts.passed),
@@ -198,7 +216,10 @@ impl Evidence {
     }
 }
 
-/// Runs a command in a tree.
+/// Runs a command in a tree. `temp_dir` gets a directory for the temporary files of the run, which
+/// goes afterwards. A run that ends by a signal, at the limit or with protected paths restored has
+/// no exit code and counts as not passed. `Stopped` if `cancel` was cancelled; everything the
+/// command started has ended by then.
 pub async fn run(
     shell: &ShellSetup,
     temp_dir: &Path,
@@ -274,8 +295,8 @@ pub async fn run(
     })
 }
 
-/// Python takes its bytecode for that of a file of the same size that was written in the same second:
-/// a run after a small change would test the code from before it.
+/// Python takes its bytecode for that of a file of the same size that was written in the same
+/// second: a run after a small change would test the code from before it.
 fn without_bytecode(variables: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let own = ("PYTHONDONTWRITEBYTECODE".into(), "1".into());
     variables.iter().cloned().chain([own]).collect()

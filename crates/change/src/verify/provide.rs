@@ -14,9 +14,9 @@
 //! The directory gets its name when it is complete, so one that was interrupted is never used. Runs
 //! see it as they see directories of the checkout: what they change in it is theirs alone.
 //!
-//! The tree is seen at a second path, which is the same for the installation and for every run after
-//! it (the checkout, or `DIR/deps/KEY/at`): scripts of a virtual environment name their interpreter
-//! by its absolute path.
+//! The tree is seen at a second path, which is the same for the installation and for every run
+//! after it (the checkout, or `DIR/deps/KEY/at`): scripts of a virtual environment name their
+//! interpreter by its absolute path.
 
 use std::{
     fs,
@@ -91,7 +91,9 @@ pub struct Provided {
 }
 
 impl Dependencies<'_> {
-    /// Puts the layers of a tree together; `say` is told before something takes long.
+    /// Puts the layers of a tree together; `say` is told before something takes long. A failing
+    /// installation is not an error: the tests run without and say what they miss. `Err` is for a
+    /// stop, and for a failure of git or the file system.
     pub async fn provide(
         &self,
         tree: &Path,
@@ -327,8 +329,8 @@ impl Dependencies<'_> {
         Ok(run)
     }
 
-    /// Cargo keeps its settings beside its cache. Inside, the link leads to what commands see of the
-    /// user's own.
+    /// Cargo keeps its settings beside its cache. Inside, the link leads to what commands see of
+    /// the user's own.
     fn link_cargo_settings(&self, cargo: &Path) {
         let named = self
             .shell
@@ -379,7 +381,9 @@ impl Dependencies<'_> {
     }
 
     /// The name of what is kept: nothing of another repository, another command or other lock files
-    /// is taken for it. Lock files are those of the commit.
+    /// is taken for it. Lock files are those of the commit. Without any lock file the commit is
+    /// part of it, since nothing else says what an installation brings. The first part is the
+    /// version of this scheme.
     fn key_of(&self, wanted: &Installation) -> String {
         let mut hash = Sha256::new();
         let mut add = |part: &[u8]| {
@@ -430,7 +434,9 @@ fn aside(tree: &Path, name: &str, otherwise: WithoutOverlay) -> LayerWrites {
     }
 }
 
-/// A command that runs at the second path of its tree, if the sandbox shows it there.
+/// A command that runs at the second path of its tree, if the sandbox shows it there. The shell
+/// compares the two paths by device and inode. Where the sandbox does not show the second one, the
+/// command runs where it is.
 fn within(alias: &Path, command: &str) -> String {
     let quoted = format!("'{}'", alias.display().to_string().replace('\'', "'\\''"));
     format!("if [ . -ef {quoted} ]; then cd {quoted}; fi\n{command}")

@@ -1,4 +1,8 @@
 //! Which command installs a project's dependencies, by its lock files.
+//!
+//! Only commands that install exactly what a lock file names, where the package manager has such a
+//! mode. They run in the sandbox with the hosts of package managers in reach, and run scripts of
+//! packages there, as any installation does.
 
 use std::{
     ffi::OsStr,
@@ -26,8 +30,8 @@ const PYTHON: &[&str] = &[
 ];
 const PIP: &str = "python3 -m venv .venv && .venv/bin/python -m pip install -r requirements.txt";
 
-/// Those of one ecosystem stand together, the most telling lock file first: of each ecosystem one is
-/// used.
+/// Those of one ecosystem stand together, the most telling lock file first: of each ecosystem one
+/// is used.
 const MANAGERS: &[&[Manager]] = &[
     &[
         Manager {
@@ -140,7 +144,9 @@ pub(super) struct Installation {
 /// The installation that the user's command or the lock files at the root of a tree ask for.
 ///
 /// `found` is what the checkout at `checkout` has. A command of the user's own is due where nothing
-/// is found or a lock file is newer, like any other.
+/// is found or a lock file is newer, like any other. Managers whose tool the test command names are
+/// preferred; if it names none, as `make test` does, all that have a lock file at the root are
+/// used. An empty command of the user's turns installations off.
 pub(super) fn installation(
     tree: &Path,
     checkout: Option<&Path>,
@@ -212,7 +218,9 @@ fn is_used(manager: &Manager, tests: &str) -> bool {
     words.any(|word| manager.used_by.contains(&word))
 }
 
-/// Whether what is installed in the checkout is what the lock file of the tree asks for.
+/// Whether what is installed in the checkout is what the lock file of the tree asks for. The lock
+/// file of the checkout must have the same content as that of the tree and must not be newer than
+/// what is installed. A checkout on another branch is therefore not taken.
 fn is_current(
     tree: &Path,
     checkout: Option<&Path>,

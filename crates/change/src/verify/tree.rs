@@ -11,7 +11,8 @@ use crate::{TreeError, apply};
 /// The mode of a repository within another, as git writes it.
 pub(super) const SUBMODULE: &str = "160000";
 
-/// The copy. It goes when this is dropped.
+/// The copy. It goes when this is dropped. Removing it can take seconds: whoever drops one in async
+/// code does it on a blocking thread.
 pub struct Tree {
     path: PathBuf,
     checkout: Checkout,
@@ -73,7 +74,9 @@ impl Tree {
         &self.path
     }
 
-    /// Puts the files to the commit with these changes; what is ignored (build output) stays.
+    /// Puts the files to the commit with these changes; what is ignored (build output) stays. Build
+    /// output of an earlier run makes the next one fast. What is neither in the commit nor ignored
+    /// goes, also repositories that a test made.
     pub fn set(&self, changes: &ChangeSet) -> Result<(), TreeError> {
         self.checkout.reset(&self.commit.0).map_err(broken)?;
         apply::write(&self.path, changes)

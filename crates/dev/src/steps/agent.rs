@@ -9,6 +9,10 @@
 //! agent-told-N      which attempt it had made when it was told of the Nth failure
 //! agent-repair-N    what it came to after that
 //! ```
+//!
+//! The agent is a task of its own, a child of the run, with the authority of the run and what is
+//! left of its budget. Its tree outlives attempts: an agent whose process ended goes on in it. The
+//! change is collected by git from the tree, never taken from what the agent says.
 
 use std::{
     path::{Path, PathBuf},
@@ -40,6 +44,8 @@ const TREE: &str = "agent-tree";
 const TASK: &str = "agent_task";
 
 impl Run {
+    /// An agent that was started by an attempt that ended before it recorded the id is found among
+    /// the children of the task, so that no second one is started.
     pub(crate) async fn write_by_agent(
         &self,
         base: &Base,
@@ -72,9 +78,9 @@ impl Run {
         Ok(written)
     }
 
-    /// Has the change mended by the agent that made it, told of the `round`th failure. A change that
-    /// another made, and one whose agent cannot be continued, is taken over by a new agent, in a tree
-    /// with the change in it.
+    /// Has the change mended by the agent that made it, told of the `round`th failure. A change
+    /// that another made, and one whose agent cannot be continued, is taken over by a new agent, in
+    /// a tree with the change in it.
     pub(crate) async fn repair_by_agent(
         &self,
         base: &Base,
@@ -154,7 +160,9 @@ impl Run {
         }
     }
 
-    /// Waits for an agent, and collects what is in its tree.
+    /// Waits for an agent, and collects what is in its tree. What the agent spent is booked before
+    /// its end is judged, so a failed agent counts, too. An agent that completed without a change
+    /// is `NoChanges`, with its last message as explanation.
     async fn result_of(&self, base: &Base, task: &TaskId, path: &Path) -> Result<Written, Failure> {
         let record = self.wait_for_agent(task).await?;
         let said = self.redacted(&last_message(&record));
@@ -182,8 +190,8 @@ impl Run {
         })
     }
 
-    /// Where the agent works, and whether the tree of an earlier attempt is there. It stays until the
-    /// run is over: the agent may have to go on in it.
+    /// Where the agent works, and whether the tree of an earlier attempt is there. It stays until
+    /// the run is over: the agent may have to go on in it.
     fn agent_tree(&self) -> (PathBuf, bool) {
         let mut trees = self.dirs().map(|dir| dir.join(TREE));
         match trees.find(|tree| tree.is_dir()) {
@@ -192,7 +200,8 @@ impl Run {
         }
     }
 
-    /// A tree at the commit, with these changes in it.
+    /// A tree at the commit, with these changes in it. The tree is kept when this returns: dropping
+    /// `Tree` would remove it.
     async fn make_agent_tree(
         &self,
         path: &Path,
@@ -223,6 +232,8 @@ impl Run {
         Ok(())
     }
 
+    /// With no limit of its own after a stop, since an agent ends soon once its token is cancelled,
+    /// and the cost is known only then.
     async fn wait_for_agent(&self, task: &TaskId) -> Result<Box<TaskRecord>, Failure> {
         let broken = |error: HubError| Failure::Broken(error.to_string());
         match self.hub.wait(task, self.stop.token()).await {
@@ -254,7 +265,9 @@ impl Run {
         shorten(first.trim_end_matches('*'))
     }
 
-    /// What an agent spent counts as spent here.
+    /// What an agent spent counts as spent here. As the answer of a step named after the agent's
+    /// task. Booked again after a repair it replaces the earlier amount: a task's record has the
+    /// sum of all its attempts.
     async fn book_agent(&self, agent: &TaskRecord) -> Result<(), Failure> {
         let spent = Asked {
             text: String::new(),
@@ -290,6 +303,8 @@ impl Run {
         Ok(found.find(|task| Some(task) != known))
     }
 
+    /// The agent had tools, so nothing kept it from writing to any file of the tree. Both names of
+    /// a moved file count.
     fn check_protected(&self, changes: &ChangeSet) -> Result<(), Failure> {
         let rules = self.rules()?;
         let refused: Vec<String> = changes
@@ -333,7 +348,8 @@ impl Run {
             .replace("{instruction}", self.order.instruction.trim())
     }
 
-    /// The dev agent as whoever starts its agents and writes to them.
+    /// The dev agent as whoever starts its agents and writes to them. Events of the agent reach
+    /// whoever follows the run. It has the authority of the run, never more.
     fn agent_caller(&self, tree: &Path) -> Result<Caller, Failure> {
         let sink_hub = Arc::downgrade(&self.hub);
         let own = self.control.record.task_id.clone();

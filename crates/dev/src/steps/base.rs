@@ -1,9 +1,13 @@
 //! Which commit the change stands on. It is fixed before anything is read.
+//!
+//! A branch moves while a run works; the commit in the record does not. The branch of the run and
+//! its pull request are fixed here, too, before anything else can fail.
 
-use codespar_protocol::{CommitId, PullRequestState, TaskRecord, TaskSpec};
+use codespar_protocol::{CommitId, DevPurpose, PullRequestState, TaskId, TaskRecord, TaskSpec};
 use codespar_pulls::{Forge, OWN_BRANCHES};
 use codespar_tasks::{StoreError, TaskStore};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Failure, run::Run};
 
@@ -20,11 +24,18 @@ pub(crate) struct Base {
     pub(crate) branch: String,
     /// The pull request that this branch already has.
     pub(crate) pull_request: Option<u64>,
+    /// Of a merge: the commit of the branch that it goes on. What is read, and what the change is
+    /// for, are the files of the base then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) merged_into: Option<CommitId>,
 }
 
 impl Base {
     fn text(&self) -> String {
         let commit = self.commit.short();
+        if self.merged_into.is_some() {
+            return format!("Merging {} at {commit} into {}", self.base, self.branch);
+        }
         match self.pull_request {
             Some(number) => format!(
                 "Base: {} (branch of pull request #{number}) at {commit}",
@@ -55,16 +66,29 @@ pub async fn recorded_base(
     };
     for task in std::iter::once(&record.task_id).chain(resumes.iter().rev()) {
         let steps = store.steps(task).await?;
-        let found = steps.into_iter().find(|(step, _)| step == STEP);
-        let base = found.and_then(|(_, value)| serde_json::from_value::<Base>(value).ok());
-        if let Some(Base { base, commit, .. }) = base {
-            return Ok(Some(RecordedBase {
-                branch: base,
-                commit,
-            }));
+        if let Some(base) = base_in(&steps) {
+            return Ok(Some(base));
         }
     }
     Ok(None)
+}
+
+/// The branch of a run that does not go on from another. It is known before the run begins, so that
+/// another one can be told to start from it.
+pub fn branch_of(task: &TaskId) -> String {
+    let task = task.as_str();
+    let digits = task.split_once('-').map_or(task, |(_, digits)| digits);
+    format!("{OWN_BRANCHES}task-{digits}")
+}
+
+/// The base among the recorded steps of a run.
+pub fn base_in(steps: &[(String, Value)]) -> Option<RecordedBase> {
+    let (_, value) = steps.iter().find(|(step, _)| step == STEP)?;
+    let Base { base, commit, .. } = Base::deserialize(value).ok()?;
+    Some(RecordedBase {
+        branch: base,
+        commit,
+    })
 }
 
 impl Run {
@@ -82,6 +106,8 @@ impl Run {
         Ok(base)
     }
 
+    /// The base may be any branch, also that of another run (`--base`), which is how changes are
+    /// stacked.
     async fn fresh(&self) -> Result<Base, Failure> {
         let forge = &self.link.forge;
         let base = match &self.order.base {
@@ -96,16 +122,17 @@ impl Run {
         let commit = commit.ok_or_else(|| {
             Failure::Refused(format!("{} has no branch `{base}`", forge.describe()))
         })?;
-        let task = self.control.record.task_id.as_str();
-        let digits = task.split_once('-').map_or(task, |(_, digits)| digits);
         Ok(Base {
             base,
             commit,
-            branch: format!("{OWN_BRANCHES}task-{digits}"),
+            branch: branch_of(&self.control.record.task_id),
             pull_request: None,
+            merged_into: None,
         })
     }
 
+    /// Only to a branch of our own, in this repository, at the commit that the pull request shows:
+    /// a commit of ours on a branch that somebody else pushes to would be mixed with theirs.
     async fn follow_up(&self, number: u64) -> Result<Base, Failure> {
         let forge = &self.link.forge;
         let pull = forge.pull_request(number).await?;
@@ -134,11 +161,24 @@ impl Run {
                 commit.short()
             )));
         }
+        if self.order.purpose == DevPurpose::Resolve {
+            let base = forge.head(&pull.base).await?.ok_or_else(|| {
+                Failure::Refused(format!("the base `{}` of #{number} is gone", pull.base))
+            })?;
+            return Ok(Base {
+                base: pull.base,
+                commit: base,
+                branch: pull.head,
+                pull_request: Some(number),
+                merged_into: Some(commit),
+            });
+        }
         Ok(Base {
             base: pull.base,
             commit,
             branch: pull.head,
             pull_request: Some(number),
+            merged_into: None,
         })
     }
 }

@@ -1,5 +1,5 @@
-//! A tree with the submodules and the dependencies of the project, for the tests and for an agent that
-//! works in it.
+//! A tree with the submodules and the dependencies of the project, for the tests and for an agent
+//! that works in it.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,9 @@ use super::{Base, blocking};
 use crate::{Failure, run::Run};
 
 impl Run {
-    /// A throw-away tree at the commit, with its submodules. Says what it lacks.
+    /// A throw-away tree at the commit, with its submodules. Says what it lacks. Submodules that
+    /// cannot be fetched and files that Git LFS keeps elsewhere are told and are no failure: the
+    /// tests say whether they matter.
     pub(crate) async fn open_tree(
         &self,
         step: &str,
@@ -58,7 +60,9 @@ impl Run {
         Ok(tree)
     }
 
-    /// Gives a tree what the project's tests need, and says what is worth knowing about it.
+    /// Gives a tree what the project's tests need, and says what is worth knowing about it. Nothing
+    /// without a clone. The output of an installation that failed goes to the task's output only,
+    /// redacted.
     pub(crate) async fn provide(
         &self,
         tree: &Path,

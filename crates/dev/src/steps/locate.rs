@@ -1,4 +1,9 @@
 //! Locate: at most a handful of files, by name, by the picker, by the index, by search.
+//!
+//! The ways are tried in the order of how much they can be trusted: a path in the instruction, the
+//! picker, the index. Each adds to the selection until it is full. If the picker answers, the index
+//! is not used, since it knows less; without a clone the search of the forge takes its place. If
+//! nothing is found at all, names that resemble the instruction's words are taken.
 
 use std::collections::HashSet;
 
@@ -21,7 +26,8 @@ const SHORTLIST: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LocatedFile {
     pub(crate) path: String,
-    /// `named`, `picked`, `lexical`, `search` or `tree`.
+    /// `named`, `picked`, `lexical`, `search` or `tree`. Shown to the user, and `named` and
+    /// `picked` count as wanted for the choice of the engine.
     pub(crate) by: String,
 }
 
@@ -62,7 +68,8 @@ impl Selection<'_> {
         self.located.files.len() >= self.most
     }
 
-    /// Adds files that are not there yet, up to the limit.
+    /// Adds files that are not there yet, up to the limit. `paths` are in the order of preference.
+    /// Each is read to see whether it is text, which is cheap with a clone and one request without.
     async fn add(
         &mut self,
         paths: impl IntoIterator<Item = String>,
@@ -154,6 +161,8 @@ impl Run {
         Ok(located)
     }
 
+    /// Where only the index decides, `worth_showing` limits the number: further files would be
+    /// guesses and cost context. Named files count towards it.
     async fn find_files(&self, base: &Base) -> Result<Located, Failure> {
         let survey = match &self.link.clone {
             Some(_) => self.survey_clone(base).await?,
@@ -249,6 +258,9 @@ impl Run {
     }
 
     /// Asks the picker. A picker that answers nonsense costs little; the index goes on without it.
+    /// Beyond `WHOLE_TREE` paths it is shown the best `SHORTLIST`, and an overview of the
+    /// directories. An outage of its model is no failure of the run; a stop and an exhausted budget
+    /// are.
     async fn pick(&self, survey: &Survey) -> Result<Vec<String>, Failure> {
         let whole = survey.paths.len() <= WHOLE_TREE;
         let candidates = if whole {

@@ -1,4 +1,9 @@
 //! Repair: the failures go to the model, and its corrections go on top of the change.
+//!
+//! A repair is worth its money only if the failures have to do with the change and the last repair
+//! did something about them. `next_repair` decides that from two test runs; nobody is asked whether
+//! a repair would help. The corrections are made on the files as the change leaves them, and both
+//! are published as one change.
 
 use codespar_change::{
     apply,
@@ -54,7 +59,7 @@ pub(super) enum NextRepair {
 pub(super) struct RepairProgress {
     /// The one that wrote the change; none where an agent did, or has taken over.
     pub(super) conversation: Option<Conversation>,
-    /// The tests with the change as it was before the last repair.
+    /// The tests with the change as it was before the last repair. None before the first repair.
     pub(super) previous: Option<TestRun>,
     /// The agent was asked where answers did not do. Once is enough.
     is_handed_over: bool,
@@ -71,8 +76,8 @@ impl RepairProgress {
 }
 
 impl Run {
-    /// Decides who repairs what fails after this round. With `auto`, a change that answers and their
-    /// repairs did not get right goes to the agent, once.
+    /// Decides who repairs what fails after this round. With `auto`, a change that answers and
+    /// their repairs did not get right goes to the agent, once.
     pub(super) fn next_repair(
         &self,
         round: u32,
@@ -97,6 +102,8 @@ impl Run {
         }
     }
 
+    /// Reasons are compared without times, addresses and line numbers. If the instruction names a
+    /// failing test, that test is what the run is for, and it is never unrelated.
     fn pointless(
         &self,
         evidence: &Evidence,
@@ -131,6 +138,19 @@ impl Run {
     ) -> Result<Option<Written>, Failure> {
         let request = format!("{}\n\n{}", FAILING.trim(), self.failures(evidence));
         conversation.reply(&written.answer, request);
+        self.correct(base, reading, written, conversation).await
+    }
+
+    /// Asks for a correction of a change until one fits; the conversation ends with the request for
+    /// it. `limits.repairs` bounds the corrections that do not fit, here as in `write`. A request
+    /// to see more does not count, and has a limit of its own.
+    pub(super) async fn correct(
+        &self,
+        base: &Base,
+        reading: &Reading,
+        written: &Written,
+        conversation: &mut Conversation,
+    ) -> Result<Option<Written>, Failure> {
         conversation.changes = written.changes.clone();
         let (mut repairs, mut asked_more) = (0, 0);
         loop {
@@ -217,7 +237,9 @@ impl Run {
         self.redacted(&text)
     }
 
-    /// Without files that are again as they were at the commit.
+    /// Without files that are again as they were at the commit. A correction may restore a file.
+    /// Listed as modified without a difference, it would be counted and shown in the pull request.
+    /// Nothing left at all is an error, since there is nothing to publish.
     async fn without_reverted(
         &self,
         base: &Base,

@@ -1,4 +1,7 @@
 //! The steps of a run, one file each.
+//!
+//! Each adds methods to `Run`. What a step returns is a serializable value that holds all the next
+//! ones need, since they may run in another process.
 
 mod agent;
 mod base;
@@ -10,10 +13,11 @@ mod new_tests;
 mod prove;
 mod publish;
 mod read;
+mod resolve;
 mod write;
 
 pub(crate) use base::Base;
-pub use base::{RecordedBase, recorded_base};
+pub use base::{RecordedBase, base_in, branch_of, recorded_base};
 pub(crate) use locate::Located;
 pub(crate) use prove::{Proven, blocking};
 pub(crate) use publish::Published;

@@ -1,9 +1,9 @@
 //! What the model asked to see before it answers: files, lines of files, places of a text.
 //!
-//! Everything comes from the tree of the base commit, with the change that is being repaired if there
-//! is one, never from a directory of this machine, and
-//! without secrets. A text is looked for in what is left of a file without its secrets, so that
-//! nobody learns by asking whether a secret has it.
+//! Everything comes from the tree of the base commit, with the change that is being repaired if
+//! there is one, never from a directory of this machine, and without secrets. A text is looked for
+//! in what is left of a file without its secrets, so that nobody learns by asking whether a secret
+//! has it.
 
 use std::fmt::Write as _;
 
@@ -23,7 +23,8 @@ use crate::{
 
 /// Requests of one answer that are met.
 const MOST_REQUESTS: usize = 8;
-/// The part of the budget that may be shown later, however much was shown at first.
+/// The part of the budget that may be shown later, however much was shown at first. As a divisor: a
+/// quarter of the budget.
 const RESERVE: usize = 4;
 /// With less than this left, nothing is shown.
 const LEAST: usize = 256;
@@ -39,7 +40,9 @@ const LINE_BYTES: usize = 240;
 const MOST_NAMES: usize = 40;
 
 impl Run {
-    /// The answer to requests. What is shown counts as shown from then on.
+    /// The answer to requests. What is shown counts as shown from then on. Never fails because of a
+    /// request: what cannot be shown is answered with the reason, which the model can act on. Only
+    /// an outage of the forge or of git is a failure.
     pub(crate) async fn show_more(
         &self,
         base: &Base,
@@ -74,6 +77,8 @@ impl Run {
         Ok(out)
     }
 
+    /// Hidden files are not shown on request, whatever is in them: settings and tokens are usually
+    /// there.
     async fn show_file(
         &self,
         base: &Base,
@@ -192,7 +197,8 @@ impl Run {
         })
     }
 
-    /// The places of a text in the files of the commit.
+    /// The places of a text in the files of the commit. A file whose places do not fit is counted
+    /// and not listed. Of more than `MOST_IN_FILE` places in one file the first are listed.
     async fn search(
         &self,
         base: &Base,

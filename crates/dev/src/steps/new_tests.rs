@@ -1,4 +1,9 @@
 //! Evidence that proves: the tests of the change, on the code without it.
+//!
+//! Tests that pass with a change prove little if they would pass without it. So the test files of
+//! the change are put on the base commit without the rest and run once more. Where they fail there,
+//! the change is what makes them pass. It is one run for the whole command, and its result is
+//! recorded.
 
 use codespar_change::verify::{Evidence, NewTests, TestRun};
 use codespar_locate::FileKind;

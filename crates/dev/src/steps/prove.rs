@@ -1,4 +1,12 @@
 //! Verify: the tests before and after, with the model's help where they fail.
+//!
+//! The test command comes from the order (an option or the settings) or from the files at the root
+//! of the base commit, never from the change, which could replace it by one that passes. The run
+//! before the change tells what failed anyway and whether tests can be run here at all; it is kept
+//! for later runs at the same commit. After that: run with the change, decide on a repair (`mend`),
+//! and again, as often as the order allows.
+//!
+//! Output of tests is redacted before it is recorded, and is never published.
 
 use std::time::Duration;
 
@@ -32,7 +40,9 @@ impl Proven {
     }
 }
 
-/// A throw-away tree that is made when it is first needed.
+/// A throw-away tree that is made when it is first needed. If all test runs of an attempt are on
+/// record, none is made. One tree serves all runs of an attempt: files are put to another change in
+/// place, so that build output is reused.
 pub(super) struct LazyTree<'a> {
     run: &'a Run,
     base: &'a Base,
@@ -48,6 +58,7 @@ pub(super) struct LazyTree<'a> {
 }
 
 impl LazyTree<'_> {
+    /// The fencing number in its name keeps attempts apart.
     async fn get(&mut self) -> Result<std::sync::Arc<Tree>, Failure> {
         if let Some(tree) = &self.tree {
             return Ok(tree.clone());
@@ -59,7 +70,8 @@ impl LazyTree<'_> {
         Ok(self.tree.insert(std::sync::Arc::new(tree)).clone())
     }
 
-    /// The same with the dependencies that a command needs. Says whether there are more than before.
+    /// The same with the dependencies that a command needs. Says whether there are more than
+    /// before.
     async fn provide(&mut self, tests: &str, need: Need) -> Result<bool, Failure> {
         let tree = self.get().await?;
         let is_done = match need {
@@ -127,6 +139,9 @@ impl Run {
         outcome
     }
 
+    /// If the tests cannot run without the change, it is not verified, and nothing is said about it
+    /// being right or wrong. The repairs end when the tests pass, when nobody is left to ask, or
+    /// when a repair changes nothing.
     async fn prove_in(
         &self,
         tree: &mut LazyTree<'_>,
@@ -203,7 +218,8 @@ impl Run {
     }
 
     /// A repaired change; `None` where it could not be: the change before it stands, with what the
-    /// tests say of it.
+    /// tests say of it. A repair that fails in a way that a repair can fail is not the end of the
+    /// run. A stop, the limit on time and failures of the store or the forge are.
     fn mended(
         &self,
         outcome: Result<Option<Written>, Failure>,
@@ -229,7 +245,8 @@ impl Run {
         }
     }
 
-    /// Why there is nothing to prove, or no way to.
+    /// Why there is nothing to prove, or no way to. In the order in which a user would want to
+    /// know.
     fn no_proof(&self, written: &Written) -> Option<String> {
         if written.is_simulated {
             return Some("simulated, nothing was changed".to_owned());
@@ -271,6 +288,8 @@ impl Run {
         Ok(found)
     }
 
+    /// From the record, from the cache of earlier runs at this commit, or run now. A result with
+    /// something missing is not cached, since the machine may have it tomorrow.
     async fn before(
         &self,
         base: &Base,
@@ -374,7 +393,8 @@ impl Run {
     }
 }
 
-/// Why there is no proof, and what to do about it. It is published.
+/// Why there is no proof, and what to do about it. It is published. So it holds names and advice,
+/// and no output.
 fn cannot_verify(command: &str, before: &TestRun, failed_setup: Option<&str>) -> String {
     let Some(missing) = before.describe_missing() else {
         return format!("cannot verify here: `{command}`: {}", before.summary());

@@ -1,4 +1,15 @@
 //! One commit on a branch of its own, and one pull request; found again after a crash.
+//!
+//! ```text
+//! examine       every text and file, before anything is outside
+//! commit        on our branch; found by its key if it is there already
+//! check         recorded for the commit, where the forge keeps such
+//! pull request  opened, found by its branch, or extended by a section
+//! ```
+//!
+//! An attempt that ends between two of these repeats the one that is not recorded; each looks for
+//! its own effect first. What is published is computed from recorded values, so a repetition is the
+//! same.
 
 use codespar_protocol::{Check, CheckState, CommitId, FileChange, PullRequest, RepoPath};
 use codespar_pulls::{
@@ -25,7 +36,8 @@ pub(crate) struct Published {
     pub(crate) touched: Vec<Touched>,
 }
 
-/// What is computed from a change and published with it.
+/// What is computed from a change and published with it. Not recorded: it is a function of the
+/// recorded change, its proof and the base commit.
 struct Measured {
     touched: Vec<Touched>,
     risk: Risk,
@@ -93,6 +105,8 @@ impl Run {
         Ok(self.link.forge.examine(&commit, &texts).await?)
     }
 
+    /// The key is the id of the first run of a chain, and `resumes` begins with it. A merge has the
+    /// branch as first parent and the base as second.
     fn new_commit(&self, base: &Base, written: &Written) -> NewCommit {
         // The first run of several may have made it.
         let first = self.order.resumes.first();
@@ -104,7 +118,8 @@ impl Run {
         let message = text.message(&self.clean_order(), &self.control.record.task_id, &key);
         NewCommit {
             branch: base.branch.clone(),
-            parent: base.commit.clone(),
+            parent: base.merged_into.as_ref().unwrap_or(&base.commit).clone(),
+            merged: base.merged_into.as_ref().map(|_| base.commit.clone()),
             changes: written.changes.clone(),
             message: self.setup.redactor.redact(&message).into_owned(),
             author: None,
@@ -120,6 +135,7 @@ impl Run {
         }
     }
 
+    /// Reads the old files at the base commit, one request each without a clone.
     async fn measure(
         &self,
         base: &Base,
@@ -165,6 +181,8 @@ impl Run {
         }
     }
 
+    /// Cut to the forge's limit after redaction, since a body that is too long is refused as a
+    /// whole.
     fn body(&self, written: &Written, proven: &Proven, measured: &Measured) -> String {
         // On record by now.
         let located: Vec<String> = self
@@ -231,7 +249,9 @@ impl Run {
             || (written.is_simulated && is_shared)
     }
 
-    /// Adds a section to the body of a pull request that has got another commit.
+    /// Adds a section to the body of a pull request that has got another commit. A comment with the
+    /// task's id marks the section, so that it is added once. What people wrote into the body
+    /// stays; if all of it does not fit, its end is cut rather than the mark.
     async fn extend(
         &self,
         number: u64,
@@ -276,7 +296,8 @@ impl Run {
     }
 }
 
-/// What our own verification came to.
+/// What our own verification came to. Nothing if the tests were not run: no check is not the same
+/// as a check that passed.
 fn check_of(proven: &Proven) -> Option<Check> {
     let Proven::By(evidence) = proven else {
         return None;

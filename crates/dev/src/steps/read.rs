@@ -1,4 +1,9 @@
 //! Read: the located files at the commit and what goes with them, within a budget.
+//!
+//! Files come from the forge at the base commit, so the user's uncommitted work is neither shown
+//! nor published. Secrets are replaced before a file is cut to its size. The reading is recorded
+//! with its texts: a later attempt shows the model the same, even if the files cannot be had any
+//! more.
 
 use std::borrow::Cow;
 
@@ -43,6 +48,7 @@ pub(crate) struct Shown {
     pub(crate) path: String,
     /// All of it, or the parts that matter.
     pub(crate) text: String,
+    /// Of such a file the model may edit places but not write it whole.
     pub(crate) is_partial: bool,
     /// There are marks in place of secrets.
     #[serde(default)]
@@ -57,6 +63,7 @@ impl Shown {
         !self.is_partial && !self.is_redacted
     }
 
+    /// For the renderer of the prompt, which is in `locate`.
     fn in_context(&self) -> ShownFile<'_> {
         ShownFile {
             path: &self.path,
@@ -74,7 +81,8 @@ pub(crate) struct Reading {
     pub(crate) files: Vec<Shown>,
     /// Files that were left out, and why.
     pub(crate) skipped: Vec<(String, String)>,
-    /// Files that were located and that the budget did not reach.
+    /// Files that were located and that the budget did not reach. With `auto`, one of these that
+    /// was named or picked sends the run to the agent.
     #[serde(default)]
     pub(crate) left_out: Vec<String>,
     /// The directories.
@@ -111,6 +119,8 @@ impl Run {
         Ok(reading)
     }
 
+    /// `spend` decides which parts of which files fit; files come in the order in which they were
+    /// located.
     async fn read_files(&self, base: &Base, located: &Located) -> Result<Reading, Failure> {
         let mut reading = Reading::default();
         let mut texts = Vec::new();
@@ -138,7 +148,8 @@ impl Run {
         Ok(reading)
     }
 
-    /// Adds tests, instructions, changelog, directories and the command that verifies.
+    /// Adds tests, instructions, changelog, directories and the command that verifies. In addition
+    /// to the budget of the files, each with a limit of its own (`companion_excerpt`).
     async fn read_surroundings(
         &self,
         base: &Base,

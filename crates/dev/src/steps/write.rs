@@ -1,4 +1,14 @@
 //! Generate and apply: the model's answer becomes a change that fits the files, or nothing.
+//!
+//! ```text
+//! answer → parse → asks to see more     show it, ask again (twice, then it must answer)
+//!                  no change            ask the user once, if there is one
+//!                  does not fit         say what does not, ask again (`limits.repairs`)
+//!                  fits                 the change
+//! ```
+//!
+//! Every block of an answer applies or none does. Each question and answer is recorded under its
+//! number in the conversation, so a later attempt replays it without a call.
 
 use codespar_agent::Asked;
 use codespar_change::{
@@ -20,7 +30,8 @@ const SYSTEM: &str = include_str!("../prompts/generate.md");
 const REPAIR: &str = include_str!("../prompts/repair_apply.md");
 const MORE: &str = include_str!("../prompts/more.md");
 const ANSWER_NOW: &str = include_str!("../prompts/answer_now.md");
-/// How often the model may ask to see more before it answers.
+/// How often the model may ask to see more before it answers. Then it is told to answer with what
+/// it has. A further request ends the run without a change.
 const MOST_ASKED: u32 = 2;
 
 /// A change that fits.
@@ -60,7 +71,8 @@ impl<'a> Seen<'a> {
         self.reading.files.iter().chain(self.more)
     }
 
-    /// Whether it has seen all of a file.
+    /// Whether it has seen all of a file. Only then may it replace the file whole: what it has not
+    /// seen would be lost.
     fn has_whole(self, path: &str) -> bool {
         self.files()
             .any(|file| file.path == path && file.is_whole())
@@ -118,7 +130,8 @@ impl Run {
         }
     }
 
-    /// Asks until the answer fits, or the repairs are used up.
+    /// Asks until the answer fits, or the repairs are used up. Never returns a change that was not
+    /// tried on the files of the base commit.
     pub(crate) async fn write(
         &self,
         base: &Base,
@@ -233,7 +246,8 @@ impl Run {
     }
 
     /// An answer without a change may be a question. The user is asked once; without them, or
-    /// without their answer, there is no change.
+    /// without their answer, there is no change. The question is stored, so an answer may come from
+    /// another process, or after a restart. While it waits, a stop ends it.
     async fn ask_person(
         &self,
         explanation: String,
@@ -267,7 +281,9 @@ impl Run {
     }
 
     /// Tries an answer on the files as they are at the commit with an earlier change. What comes
-    /// out is the change from there on.
+    /// out is the change from there on. `Err(NoChanges)` if it has no blocks, or if all of them
+    /// leave their files as they are. Marks in place of secrets become the secrets again before the
+    /// blocks are applied.
     pub(super) async fn try_answer(
         &self,
         asked: &Asked,
@@ -315,7 +331,8 @@ impl Run {
     }
 
     /// The tree at the commit with an earlier change, and the content of the files that the answer
-    /// names.
+    /// names. All paths of the commit are listed, since a new file must not collide with any of
+    /// them; contents are read only of files that the answer names.
     async fn source(
         &self,
         answer: &answer::ParsedAnswer,
@@ -360,7 +377,8 @@ impl Run {
         Ok(source)
     }
 
-    /// What the change may touch.
+    /// What the change may touch. Patterns of the settings replace the usual ones; some files are
+    /// protected whatever they say.
     pub(crate) fn rules(&self) -> Result<Rules, Failure> {
         let patterns = self
             .order

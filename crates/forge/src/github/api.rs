@@ -1,4 +1,4 @@
-//! Sends requests to the API: headers, tries, limits, pages, kept answers.
+//! Sends requests to the API: headers, tries, limits, kept answers.
 //!
 //! One call passes through these functions, outermost first:
 //!
@@ -26,13 +26,13 @@ use reqwest::{
         ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION,
     },
 };
-use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
 use super::{
     Patience,
+    credentials::{Credentials, TokenRenewal},
     failure::{Effect, Failure, Said, message_of},
     kept::Kept,
     limits::{Limits, refused_until},
@@ -162,14 +162,13 @@ pub(super) enum Made<T> {
     Before(T),
 }
 
-/// The API of a host. Holds the token as a header value marked sensitive, so that it does not
-/// appear in debug output.
+/// The API of a host.
 pub(super) struct Api {
     pub(super) base: Url,
     pub(super) graphql: Url,
     pub(super) patience: Patience,
     http: reqwest::Client,
-    authorization: HeaderValue,
+    credentials: Credentials,
     kept: Kept,
     limits: Limits,
 }
@@ -179,28 +178,22 @@ impl Api {
     /// and for an address with another scheme than `http` or `https`.
     pub(super) fn new(
         base: Url,
-        token: &SecretString,
+        credentials: Credentials,
         http: reqwest::Client,
         patience: Patience,
     ) -> Result<Self, ForgeError> {
-        let refused = |what: &str| Err(ForgeError::Refused(what.to_owned()));
         if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() {
-            return refused("the address of GitHub's API must begin with https://");
+            return Err(ForgeError::Refused(
+                "the address of GitHub's API must begin with https://".to_owned(),
+            ));
         }
-        let token = token.expose_secret().trim();
-        let Ok(mut authorization) = HeaderValue::from_str(&format!("Bearer {token}")) else {
-            return refused("the GitHub token has characters that no token has");
-        };
-        if token.is_empty() {
-            return refused("the GitHub token is empty");
-        }
-        authorization.set_sensitive(true);
+        credentials.check()?;
         Ok(Self {
             graphql: graphql_of(&base),
             base,
             patience,
             http,
-            authorization,
+            credentials,
             kept: Kept::default(),
             limits: Limits::default(),
         })
@@ -229,40 +222,6 @@ impl Api {
             Err(Failure::Said(said)) if said.status == 404 => Ok(None),
             Err(failure) => Err(failure.explain(call)),
         }
-    }
-
-    /// All pages of a list, until there are no more or `enough` have come. `items` extracts the
-    /// list from one page. The address of the next page comes from the answer and must be on the
-    /// same host, since the token is sent there.
-    pub(super) async fn pages<P, T>(
-        &self,
-        call: &Call,
-        enough: usize,
-        items: fn(P) -> Vec<T>,
-    ) -> Result<Vec<T>, ForgeError>
-    where
-        P: DeserializeOwned,
-    {
-        let mut call = call.clone();
-        let mut all = Vec::new();
-        loop {
-            let answer = self.ask(&call).await?;
-            all.extend(items(answer.read(&call)?));
-            match answer.next {
-                Some(next) if all.len() < enough => call.url = self.same_host(&call, next)?,
-                _ => break,
-            }
-        }
-        all.truncate(enough);
-        Ok(all)
-    }
-
-    /// All pages of a plain list.
-    pub(super) async fn list<T: DeserializeOwned>(
-        &self,
-        call: &Call,
-    ) -> Result<Vec<T>, ForgeError> {
-        self.pages(call, usize::MAX, |page: Vec<T>| page).await
     }
 
     /// Sends something that makes a thing; after an answer that was lost it looks for the thing
@@ -349,7 +308,7 @@ impl Api {
 
     /// Scheme, host and port must be those of the API. Otherwise an answer could make us send the
     /// token elsewhere.
-    fn same_host(&self, call: &Call, url: Url) -> Result<Url, ForgeError> {
+    pub(super) fn same_host(&self, call: &Call, url: Url) -> Result<Url, ForgeError> {
         if url.origin() == self.base.origin() {
             return Ok(url);
         }
@@ -359,9 +318,25 @@ impl Api {
         )))
     }
 
+    /// One exchange; a second one with a new token where the token of an installation is refused:
+    /// it may have been revoked before its time.
+    async fn once(&self, call: &Call) -> Result<Outcome, Failure> {
+        let (authorization, token) = self.credentials.header().await?;
+        match self.exchange(call, authorization).await {
+            Err(Failure::Said(said))
+                if said.status == 401
+                    && self.credentials.refused(&token) == TokenRenewal::Possible =>
+            {
+                let (authorization, _) = self.credentials.header().await?;
+                self.exchange(call, authorization).await
+            }
+            outcome => outcome,
+        }
+    }
+
     /// A GET for which an answer is kept asks with its tag; `304` gives the kept answer and costs
     /// nothing of the limit. The limits are noted for every status.
-    async fn once(&self, call: &Call) -> Result<Outcome, Failure> {
+    async fn exchange(&self, call: &Call, authorization: HeaderValue) -> Result<Outcome, Failure> {
         let key = (call.url.to_string(), call.accept);
         let kept = (call.method == Method::GET)
             .then(|| self.kept.get(&key))
@@ -371,7 +346,7 @@ impl Api {
             .request(call.method.clone(), call.url.clone())
             .timeout(self.patience.timeout)
             .header(ACCEPT, call.accept)
-            .header(AUTHORIZATION, self.authorization.clone())
+            .header(AUTHORIZATION, authorization)
             .header("x-github-api-version", API_VERSION);
         if let Some((tag, _)) = &kept {
             request = request.header(IF_NONE_MATCH, tag);

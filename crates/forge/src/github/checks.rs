@@ -37,6 +37,24 @@ impl GitHubForge {
         self.api.pages(&call, usize::MAX, items).await
     }
 
+    /// The summary and the text of a check run; statuses have none.
+    pub(super) async fn output_of(
+        &self,
+        commit: &CommitId,
+        check: &str,
+    ) -> Result<Option<String>, ForgeError> {
+        let runs = self.check_runs(commit).await?;
+        let run = runs.into_iter().find(|run| run.name == check);
+        let Some(output) = run.and_then(|run| run.output) else {
+            return Ok(None);
+        };
+        let parts: Vec<String> = [output.summary, output.text]
+            .into_iter()
+            .flatten()
+            .collect();
+        Ok((!parts.is_empty()).then(|| parts.join("\n\n")))
+    }
+
     fn commit_call_for(
         &self,
         commit: &CommitId,

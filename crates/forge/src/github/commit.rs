@@ -41,7 +41,9 @@ impl GitHubForge {
             };
         }
         let tree = self.make_tree(new).await?;
-        let mut body = json!({"message": new.message, "tree": tree, "parents": [new.parent.0]});
+        let mut parents = vec![new.parent.0.as_str()];
+        parents.extend(new.merged.as_ref().map(|merged| merged.0.as_str()));
+        let mut body = json!({"message": new.message, "tree": tree, "parents": parents});
         if let Some(author) = &new.author {
             body["author"] = json!({"name": author.name, "email": author.email});
         }
@@ -88,8 +90,9 @@ impl GitHubForge {
     /// applies the entries to the parent's tree; unchanged files are not sent. An empty change set
     /// gives the parent's own tree.
     async fn make_tree(&self, new: &NewCommit) -> Result<String, ForgeError> {
-        let url = self.repo_url(&["git", "commits", &new.parent.0])?;
-        let what = format!("commit {} of {}", new.parent.short(), self.full_name());
+        let commit = new.files_of();
+        let url = self.repo_url(&["git", "commits", &commit.0])?;
+        let what = format!("commit {} of {}", commit.short(), self.full_name());
         let parent: wire::GitCommit = self
             .api
             .read(&Call::get(url, what, "Contents: read"))

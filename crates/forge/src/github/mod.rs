@@ -17,9 +17,11 @@
 
 mod activity;
 mod api;
+mod app;
 mod checks;
 mod client;
 mod commit;
+mod credentials;
 mod failure;
 mod graphql;
 mod kept;
@@ -27,6 +29,7 @@ mod limits;
 mod lines;
 mod links;
 mod merge;
+mod paging;
 mod patience;
 mod pulls;
 mod read;
@@ -40,11 +43,12 @@ use async_trait::async_trait;
 use codespar_protocol::{
     Check, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
 };
-use secrecy::SecretString;
 use tokio::sync::OnceCell;
 use url::Url;
 
+pub use app::{AppFacts, GitHubApp, HookDelivery};
 pub use client::github_client;
+pub use credentials::{GitHubAccess, TokenRenewal};
 #[cfg(feature = "fuzzing")]
 pub(crate) use lines::ShownLines;
 pub use patience::Patience;
@@ -54,6 +58,7 @@ use crate::{
     NewReview, PullRequestChange, TreeEntry,
 };
 use api::{Api, Call};
+use credentials::Credentials;
 use read::Trees;
 
 /// GitHub refuses longer bodies. They are cut to fit before they are sent.
@@ -67,8 +72,8 @@ pub struct GitHubSetup {
     /// Whose repository.
     pub owner: String,
     pub name: String,
-    /// A token: fine-grained, classic, or of an app's installation.
-    pub token: SecretString,
+    /// A token, or an app that is installed on the repository.
+    pub access: GitHubAccess,
     /// Build it with [`github_client`]; one serves many repositories.
     pub http: reqwest::Client,
     /// How long to wait.
@@ -108,20 +113,18 @@ impl GitHubForge {
             api,
             owner,
             name,
-            token,
+            access,
             http,
             patience,
         } = setup;
-        for part in [&owner, &name] {
-            let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-            if part.is_empty() || matches!(part.as_str(), "." | "..") || !part.chars().all(known) {
-                return Err(ForgeError::Refused(format!(
-                    "`{owner}/{name}` is no repository of GitHub; it is written owner/name"
-                )));
-            }
-        }
+        repository_name(&owner, &name)?;
+        let credentials = Credentials::Repository {
+            access,
+            owner: owner.clone(),
+            name: name.clone(),
+        };
         Ok(Self {
-            api: Api::new(api, &token, http, patience)?,
+            api: Api::new(api, credentials, http, patience)?,
             owner,
             name,
             trees: Trees::default(),
@@ -137,25 +140,8 @@ impl GitHubForge {
         format!("pull request #{number} of {}", self.full_name())
     }
 
-    /// An address under the API's base, part by part. Each part is percent-encoded as one segment,
-    /// so a branch or a user name cannot lead to another endpoint.
     fn url(&self, parts: &[&str]) -> Result<Url, ForgeError> {
-        let mut url = self.api.base.clone();
-        // A part `..` would be taken as "up".
-        if let Some(part) = parts.iter().find(|part| matches!(**part, "" | "." | "..")) {
-            return Err(ForgeError::Refused(format!(
-                "`{part}` cannot be a part of a name at GitHub"
-            )));
-        }
-        match url.path_segments_mut() {
-            Ok(mut path) => path.pop_if_empty().extend(parts),
-            Err(()) => {
-                return Err(ForgeError::Refused(
-                    "the address of the API is no base".to_owned(),
-                ));
-            }
-        };
-        Ok(url)
+        url_below(&self.api.base, parts)
     }
 
     /// An address under the repository's.
@@ -183,6 +169,40 @@ impl GitHubForge {
             .read(&Call::get(self.repo_url(&[])?, what, "Metadata: read"))
             .await
     }
+}
+
+/// Only the characters that GitHub itself allows: they become part of a path.
+fn repository_name(owner: &str, name: &str) -> Result<(), ForgeError> {
+    for part in [owner, name] {
+        let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if part.is_empty() || matches!(part, "." | "..") || !part.chars().all(known) {
+            return Err(ForgeError::Refused(format!(
+                "`{owner}/{name}` is no repository of GitHub; it is written owner/name"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// An address under the API's base, part by part. Each part is percent-encoded as one segment, so a
+/// branch or a user name cannot lead to another endpoint.
+fn url_below(base: &Url, parts: &[&str]) -> Result<Url, ForgeError> {
+    let mut url = base.clone();
+    // A part `..` would be taken as "up".
+    if let Some(part) = parts.iter().find(|part| matches!(**part, "" | "." | "..")) {
+        return Err(ForgeError::Refused(format!(
+            "`{part}` cannot be a part of a name at GitHub"
+        )));
+    }
+    match url.path_segments_mut() {
+        Ok(mut path) => path.pop_if_empty().extend(parts),
+        Err(()) => {
+            return Err(ForgeError::Refused(
+                "the address of the API is no base".to_owned(),
+            ));
+        }
+    };
+    Ok(url)
 }
 
 #[async_trait]
@@ -259,6 +279,14 @@ impl Forge for GitHubForge {
 
     async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
         self.list_checks(commit).await
+    }
+
+    async fn check_output(
+        &self,
+        commit: &CommitId,
+        check: &str,
+    ) -> Result<Option<String>, ForgeError> {
+        self.output_of(commit, check).await
     }
 
     async fn mergeability(&self, number: u64) -> Result<Mergeability, ForgeError> {

@@ -224,10 +224,23 @@ impl GitHubForge {
             match level.as_ref().map(|level| level.permission.as_str()) {
                 Some("admin") => Permission::Admin,
                 Some("write" | "maintain") => Permission::Write,
-                Some("read" | "triage") => Permission::Read,
+                Some("read" | "triage") if self.is_collaborator(user).await? => Permission::Read,
                 _ => Permission::None,
             },
         )
+    }
+
+    /// Everybody may read a public repository, and GitHub says so of strangers, too. Only those who
+    /// were let in count.
+    async fn is_collaborator(&self, user: &str) -> Result<bool, ForgeError> {
+        let what = format!("whether {user} is a collaborator of {}", self.full_name());
+        let url = self.repo_url(&["collaborators", user])?;
+        let call = Call::get(url, what, "Metadata: read");
+        match self.api.send(&call).await {
+            Ok(_) => Ok(true),
+            Err(Failure::Said(said)) if said.status == 404 => Ok(false),
+            Err(failure) => Err(failure.explain(&call)),
+        }
     }
 }
 

@@ -182,6 +182,8 @@ pub(super) struct CheckRun {
 #[derive(Deserialize)]
 pub(super) struct Output {
     pub(super) title: Option<String>,
+    pub(super) summary: Option<String>,
+    pub(super) text: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -47,9 +47,18 @@ impl LocalForge {
             return Err(branches::in_use(&new.branch, &tree.path));
         }
         let apart = Apart::open(&self.git, self.repository.location()).await?;
-        let tree = self.changed_tree(&apart.git, &parent, &new.changes).await?;
+        let files = match &new.merged {
+            Some(merged) => self.known_commit(merged).await?,
+            None => parent.clone(),
+        };
+        let tree = self.changed_tree(&apart.git, &files, &new.changes).await?;
         let message = with_line(&new.message, &key_line(&new.key));
-        let run = Run::new(["commit-tree", &tree, "-p", &parent.0, "-F", "-"])
+        let mut args = vec!["commit-tree", &tree, "-p", &parent.0];
+        if new.merged.is_some() {
+            args.extend(["-p", &files.0]);
+        }
+        args.extend(["-F", "-"]);
+        let run = Run::new(args)
             .author(new.author.as_ref().unwrap_or(&self.who))
             .committer(&self.who)
             .input(message);
@@ -57,7 +66,7 @@ impl LocalForge {
         let kept = apart.keep().await?;
         let moving = self.move_branch(&new.branch, at.as_ref(), &commit).await;
         let Err(failure) = moving else {
-            let whole = self.check_whole(&commit, &[&parent]).await;
+            let whole = self.check_whole(&commit, &[&parent, &files]).await;
             if whole.is_err() {
                 self.move_back(&new.branch, at.as_ref(), &commit).await?;
             }
@@ -76,8 +85,8 @@ impl LocalForge {
     }
 
     /// The commit of this key on top of the parent, if the branch has it. All commits between the
-    /// parent and the branch are read. The commit must have the parent as its only parent; with
-    /// other commits on top it is still found.
+    /// parent and the branch are read. The commit must have the parent as its only parent, or as the
+    /// first one if it is a merge; with other commits on top it is still found.
     async fn made_before(
         &self,
         new: &NewCommit,
@@ -93,9 +102,13 @@ impl LocalForge {
         let ran = self.git.run(run).await?;
         let text = String::from_utf8_lossy(&ran.checked("read the history")?.out).into_owned();
         let line = key_line(&new.key);
+        let expected = match &new.merged {
+            Some(merged) => format!("{parent} {merged}"),
+            None => parent.0.clone(),
+        };
         let fields: Vec<&str> = text.split('\0').collect();
         let made = fields.chunks_exact(3).find_map(|commit| match commit {
-            [id, parents, message] if *parents == parent.0 && has_line(message, &line) => {
+            [id, parents, message] if *parents == expected && has_line(message, &line) => {
                 Some(CommitId(id.trim().to_owned()))
             }
             _ => None,

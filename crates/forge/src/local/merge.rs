@@ -13,12 +13,13 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use codespar_git::MergedTree;
 use codespar_protocol::{CommitId, MergeStrategy, PullRequest, PullRequestState};
 use codespar_store::PullChange;
 
 use super::{
     LocalForge, failed,
-    git::{Apart, Place, Run, parts},
+    git::{Apart, Place, Run},
     message::{MERGE_LINE, merge_line, with_line},
 };
 use crate::{ForgeError, MergeOrder, Mergeability};
@@ -46,32 +47,18 @@ pub(super) enum Joined {
 }
 
 impl LocalForge {
-    /// Needs no work tree and no index. Merge attributes come from our side's commit; drivers that
-    /// the repository configures are not run.
+    /// Needs no work tree and no index.
     pub(super) async fn join(
         &self,
         git: &Place,
         ours: &CommitId,
         theirs: &CommitId,
     ) -> Result<Joined, ForgeError> {
-        let attributes = format!("attr.tree={ours}");
-        let args = [
-            "-c",
-            &attributes,
-            "merge-tree",
-            "--write-tree",
-            "-z",
-            "--name-only",
-            "--no-messages",
-            &ours.0,
-            &theirs.0,
-        ];
+        let args = MergedTree::arguments(&ours.0, &theirs.0);
         let ran = git.run(Run::new(args)).await?;
-        let text = |part: &[u8]| String::from_utf8_lossy(part).into_owned();
-        let mut found = parts(&ran.out).map(text);
-        match (ran.code, found.next()) {
-            (Some(0), Some(tree)) => Ok(Joined::Tree(tree)),
-            (Some(1), Some(_)) => Ok(Joined::Conflict(found.collect())),
+        match MergedTree::read(ran.code, &ran.out) {
+            Some(merged) if ran.code == Some(0) => Ok(Joined::Tree(merged.tree)),
+            Some(merged) => Ok(Joined::Conflict(merged.conflicts)),
             _ if ran.message.contains("unrelated histories") => Ok(Joined::Unrelated),
             _ => Err(ran.failure("merge the branches")),
         }

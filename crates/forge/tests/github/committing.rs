@@ -158,6 +158,27 @@ async fn the_same_commit_is_made_once_even_with_others_on_top() {
 }
 
 #[tokio::test]
+async fn a_merge_has_two_parents_and_the_files_of_the_second_with_the_changes() {
+    let world = World::new().await;
+    let main = world.main().await;
+    let ours = world.branch("codespar/a", "README.md", "ours\n").await;
+    let theirs = world.branch("codespar/b", "run.sh", "theirs\n").await;
+    let merge = NewCommit {
+        key: "merge".to_owned(),
+        message: "Merge\n\nCodeSpar-Key: merge".to_owned(),
+        merged: Some(theirs.clone()),
+        ..new_commit("codespar/a", &ours, "README.md", "ours\n")
+    };
+    let commit = world.forge.commit(&merge).await.unwrap();
+    let parents = world.git(&["log", "-1", "--format=%P", "codespar/a"]);
+    assert_eq!(parents, format!("{ours} {theirs}"));
+    assert_eq!(world.git(&["show", "codespar/a:run.sh"]), "theirs");
+    assert_eq!(world.git(&["show", "codespar/a:README.md"]), "ours");
+    assert_eq!(world.forge.commit(&merge).await.unwrap(), commit);
+    assert_eq!(world.main().await, main);
+}
+
+#[tokio::test]
 async fn a_branch_that_has_moved_is_left_alone() {
     let world = World::new().await;
     let parent = world.main().await;

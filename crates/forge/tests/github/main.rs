@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod app;
 mod committing;
 mod interruptions;
 mod limits;

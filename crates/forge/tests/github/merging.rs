@@ -55,6 +55,12 @@ async fn checks_and_statuses_are_told_together_page_by_page() {
         url: checks[0].url.clone(),
     };
     assert_eq!(checks[0], expected);
+    let output = || world.forge.check_output(&main, "cancelled");
+    assert_eq!(output().await.unwrap(), None);
+    world
+        .github
+        .set_check_output(&main.0, "cancelled", "1 failed");
+    assert_eq!(output().await.unwrap().as_deref(), Some("1 failed"));
 }
 
 #[tokio::test]

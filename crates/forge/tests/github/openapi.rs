@@ -54,6 +54,7 @@ async fn what_we_send_and_what_the_fake_answers_is_as_github_describes_it() {
             "pulls/list-reviews",
             "pulls/merge",
             "pulls/update",
+            "repos/check-collaborator",
             "repos/get",
             "repos/get-collaborator-permission-level",
             "repos/get-combined-status-for-ref",

@@ -1,6 +1,6 @@
 //! Branches, trees, files, search, people.
 
-use codespar_forge::{FileAt, Forge, ForgeError, GitHubForge, TreeEntry};
+use codespar_forge::{FileAt, Forge, ForgeError, GitHubAccess, GitHubForge, TreeEntry};
 use codespar_protocol::{FileMode, MergeStrategy, Permission};
 use codespar_testkit::github::{GitHubOptions, Level, MergeMethods, TokenKind, User};
 
@@ -253,11 +253,11 @@ async fn a_setup_that_cannot_work_is_refused_at_once() {
         GitHubForge::new(setup).unwrap_err().to_string()
     };
     assert_eq!(
-        refused(|setup| setup.token = String::new().into()),
+        refused(|setup| setup.access = GitHubAccess::Token(String::new().into())),
         "the GitHub token is empty"
     );
     assert_eq!(
-        refused(|setup| setup.token = "a\nb".to_owned().into()),
+        refused(|setup| setup.access = GitHubAccess::Token("a\nb".to_owned().into())),
         "the GitHub token has characters that no token has"
     );
     assert_eq!(

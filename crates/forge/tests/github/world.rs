@@ -3,8 +3,8 @@
 use std::{path::PathBuf, process::Command, time::Duration};
 
 use codespar_forge::{
-    Author, Draft, Forge, GitHubForge, GitHubSetup, NewCommit, NewPullRequest, Patience,
-    github_client,
+    Author, Draft, Forge, GitHubAccess, GitHubForge, GitHubSetup, NewCommit, NewPullRequest,
+    Patience, github_client,
 };
 use codespar_protocol::{Bytes, ChangeSet, CommitId, FileChange, FileMode, PullRequest, RepoPath};
 use codespar_testkit::github::{FakeGitHub, GitHubOptions};
@@ -123,7 +123,7 @@ pub(crate) fn setup(base_url: &str, token: &str) -> GitHubSetup {
         api,
         owner: "acme".to_owned(),
         name: "shop".to_owned(),
-        token: SecretString::from(token.to_owned()),
+        access: GitHubAccess::Token(SecretString::from(token.to_owned())),
         patience: Patience {
             first_delay: Duration::from_millis(1),
             longest_delay: Duration::from_millis(5),
@@ -149,6 +149,7 @@ pub(crate) fn new_commit(branch: &str, parent: &CommitId, file: &str, content: &
     NewCommit {
         branch: branch.to_owned(),
         parent: parent.clone(),
+        merged: None,
         changes: ChangeSet(vec![modified(file, content.as_bytes())]),
         message: format!("codespar: change {file}\n\nCodeSpar-Key: {branch}/commit"),
         author: Some(Author {

@@ -153,6 +153,25 @@ async fn a_branch_that_is_elsewhere_is_not_forced() {
 }
 
 #[tokio::test]
+async fn a_merge_has_two_parents_and_the_files_of_the_second_with_the_changes() {
+    let repo = Repository::new().await;
+    let ours = repo.on(BRANCH, "ours", vec![added("ours", "o\n")]).await;
+    let theirs = repo
+        .on("codespar/b", "theirs", vec![added("theirs", "t\n")])
+        .await;
+    let merge = NewCommit {
+        merged: Some(theirs.clone()),
+        ..new_commit(BRANCH, ours.clone(), "merge", vec![added("ours", "o\n")])
+    };
+    let commit = repo.forge.commit(&merge).await.unwrap();
+    assert_eq!(repo.parents(&commit), [ours, theirs]);
+    assert_eq!(repo.shown(&commit, "theirs"), "t\n");
+    assert_eq!(repo.shown(&commit, "ours"), "o\n");
+    assert_eq!(repo.forge.commit(&merge).await.unwrap(), commit);
+    assert_eq!(repo.at(BRANCH), commit);
+}
+
+#[tokio::test]
 async fn of_two_commits_to_one_branch_at_once_one_is_told_that_it_moved() {
     let repo = Repository::new().await;
     for round in 0..4 {

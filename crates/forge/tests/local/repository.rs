@@ -192,6 +192,7 @@ pub(crate) fn new_commit(
     NewCommit {
         branch: branch.to_owned(),
         parent,
+        merged: None,
         changes: ChangeSet(changes),
         message: format!("codespar: {key}\n\nCodeSpar-Key: {key}\n"),
         author: Some(Author {

@@ -26,7 +26,7 @@ const REPEATS: [&str; 7] = [
 pub(super) struct Build {
     found: Collected,
     current: Option<Id>,
-    /// Lines that still belong to the error.
+    /// Lines that still belong to the error. A blank line ends it sooner.
     left: usize,
     /// After go's `# package`, every place is an error.
     in_package: bool,

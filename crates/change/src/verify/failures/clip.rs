@@ -26,7 +26,8 @@ impl Clip {
         }
     }
 
-    /// Takes a line without its end.
+    /// Takes a line without its end. The first lines go to the head until one does not fit; from
+    /// then on all go to the tail, from whose front lines are dropped.
     pub(crate) fn push(&mut self, line: &str) {
         if self.tail.is_empty() && self.dropped == 0 && self.head.len() < self.head_limit {
             let room = self.head_limit - self.head.len();

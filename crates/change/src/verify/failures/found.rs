@@ -43,7 +43,9 @@ struct Item {
     message: Clip,
 }
 
-/// Failures in the order of their first mention, each name once.
+/// Failures in the order of their first mention, each name once. Bounded: at most `MOST` names, and
+/// messages of `MESSAGE` bytes at both ends for the first `MOST_MESSAGES`. Whatever a program
+/// prints, that is about a megabyte for each family.
 pub(super) struct Collected {
     kind: FailureKind,
     items: Vec<Item>,

@@ -22,6 +22,7 @@ const WORDS: [&str; 12] = [
     "✗",
     "✘",
 ];
+/// Lines of context on both sides of one that speaks of a failure. The line is the failure's name.
 const BEFORE: usize = 2;
 const AFTER: usize = 6;
 

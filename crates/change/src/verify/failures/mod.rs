@@ -2,6 +2,11 @@
 //!
 //! Output is foreign and can be of any size: it is read once, line by line, in bounded memory. Each
 //! family of runners has a reader of its own that sees every line and keeps what it recognises.
+//!
+//! Families are independent and may find the same failure; the first one in the list wins by name.
+//! Only if none finds anything do lines with the usual words count (`generic`). Lines are read as
+//! UTF-8 with replacements, and the paths of the run are taken out first, since they differ each
+//! time.
 
 mod build;
 mod cargo;
@@ -46,7 +51,8 @@ const HEAD: usize = 2_000;
 /// What all messages together may take in a record.
 const MESSAGES: usize = 192 << 10;
 
-/// Recognises the failures of some runners.
+/// Recognises the failures of some runners. A reader must bear any line at any time: outputs of
+/// parallel programs are mixed, and a test may print whatever it likes.
 trait Family {
     /// Takes the next line, without its end.
     fn line(&mut self, line: &str);
@@ -113,6 +119,8 @@ impl Reader {
         self.bytes += line.len() as u64 + 1;
     }
 
+    /// Messages share `MESSAGES` equally, so a run with a thousand failures is not larger on record
+    /// than one with ten.
     fn finish(self) -> ReadOutput {
         let mut failures: Vec<TestFailure> = Vec::new();
         let mut names = HashSet::new();

@@ -5,12 +5,12 @@
 //! - A burst is at least three plain characters, tabs or line ends that came in one read, or in
 //!   reads at most 8 ms apart. Below that, keys pass as they are: one fast Enter after typed text
 //!   submits.
-//! - What belongs to a burst is given as one [`Input::Paste`], line ends as `\n`. An Enter in a burst
-//!   submits nothing.
+//! - What belongs to a burst is given as one [`Input::Paste`], line ends as `\n`. An Enter in a
+//!   burst submits nothing.
 //! - A burst ends when nothing came for 60 ms (a busy program reads late, so this is longer than
 //!   what it takes to begin one), or with a key that is not text.
-//! - A terminal that marked a paste, or that told its version or its kitty keyboard flags, marks all
-//!   of them. From then on nothing is guessed.
+//! - A terminal that marked a paste, or that told its version or its kitty keyboard flags, marks
+//!   all of them. From then on nothing is guessed.
 //!
 //! In reads of single keys the first two have passed as keys before the burst is known. They are
 //! inserted where the paste goes, so the text is the same.
@@ -45,7 +45,8 @@ impl Burst {
         Self::default()
     }
 
-    /// What the inputs of one read mean. All of one read came at the same time.
+    /// What the inputs of one read mean. All of one read came at the same time. Keys that are not
+    /// text keep their place between pastes and keys.
     pub fn on_read(&mut self, inputs: Vec<Input>, now: Instant) -> Vec<Input> {
         let mut meant = self.on_time(now);
         if self.last.is_none_or(|last| now - last > FAST) && self.collected.is_empty() {
@@ -116,7 +117,8 @@ impl Burst {
     }
 }
 
-/// What a key would be in a pasted text.
+/// What a key would be in a pasted text. Ctrl-J is byte 10, a line end in a paste of some
+/// terminals.
 fn text_of(input: &Input) -> Option<char> {
     let Input::Key(key) = input else {
         return None;

@@ -1,4 +1,8 @@
 //! Changed lines: what they are, and how they are shown.
+//!
+//! Used for what an edit changes, in questions and in output. Both texts come from a model or a
+//! file of any size, so the comparison has a limit in time; what is not compared by then is shown
+//! as replaced, which is correct, only longer.
 
 mod draw;
 
@@ -31,6 +35,7 @@ fn ops(old: &[&str], new: &[&str]) -> Vec<DiffOp> {
     similar::capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline)
 }
 
+/// Changes with so many unchanged lines around them; those that would overlap are one.
 fn groups(old: &[&str], new: &[&str], context: usize) -> Vec<Vec<DiffOp>> {
     similar::group_diff_ops(ops(old, new), context.min(MAX_CONTEXT))
 }

@@ -64,7 +64,9 @@ impl Highlighter {
         }
     }
 
-    /// The text is unchanged; it should be one line.
+    /// The text is unchanged; it should be one line. The state at the end of the line is kept for
+    /// the next one: comments and strings go on. A theme only chooses the colours, so lines of one
+    /// text may have different ones.
     pub fn line(&mut self, text: &str, theme: Theme) -> Line<'static> {
         let Some(language) = self.language else {
             return Line::from(text.to_owned());

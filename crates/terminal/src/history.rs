@@ -117,7 +117,8 @@ impl History {
         }
     }
 
-    /// The text was changed: what it is now is what is being typed.
+    /// The text was changed: what it is now is what is being typed. The next key up begins with the
+    /// text as it is then.
     pub fn stop_walking(&mut self) {
         self.walk = None;
     }
@@ -169,7 +170,8 @@ impl Walk {
     }
 }
 
-/// Entries that can be read, and how many lines there are.
+/// Entries that can be read, and how many lines there are. Lines that cannot be read are skipped
+/// and counted, so a file full of them is rewritten.
 fn read(path: &Path) -> io::Result<(Vec<String>, usize)> {
     let mut reader = BufReader::new(File::open(path)?);
     let (mut entries, mut lines) = (Vec::new(), 0);
@@ -193,7 +195,9 @@ fn line_of(text: &str) -> io::Result<Vec<u8>> {
 }
 
 /// One write, so that entries of several processes do not mix. After a write that was cut off the
-/// entry begins a new line: only the broken one is lost.
+/// entry begins a new line: only the broken one is lost. The check for the newline and the write
+/// are not one step: at worst another process's entry gets an empty line before it, which is
+/// skipped when it is read.
 fn append(path: &Path, text: &str) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;

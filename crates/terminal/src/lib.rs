@@ -21,6 +21,10 @@
 //! Text is that of [`ratatui_core::text`]. Every text from outside must go through
 //! `codespar_policy::printable` before it becomes a span; the painter checks that again, so that
 //! an escape sequence can never come from a text.
+//!
+//! Nothing here reads the environment: `TERM` and the like are handed in. All text that is shown
+//! goes through `painter`, and all bytes from the terminal through `keys`. The painter is tested
+//! against emulators of several terminals.
 
 pub mod burst;
 pub mod diff;

@@ -84,7 +84,8 @@ impl MarkdownStream {
         }
     }
 
-    /// Lines that can never change any more. Each is returned once.
+    /// Lines that can never change any more. Each is returned once. `columns` matters for tables,
+    /// rules and quotes; other lines are wrapped by the painter.
     pub fn take_stable(&mut self, columns: u16) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         for block in std::mem::take(&mut self.blocks) {
@@ -93,7 +94,8 @@ impl MarkdownStream {
         lines
     }
 
-    /// What was not taken yet, as it would look if nothing more came; but of a table the source.
+    /// What was not taken yet, as it would look if nothing more came; but of a table only how many
+    /// rows it has so far.
     pub fn tail(&self, columns: u16) -> Vec<OutputLine> {
         let mut copy = Self {
             parser: self.parser.clone(),
@@ -116,6 +118,8 @@ impl MarkdownStream {
         lines
     }
 
+    /// A line without an end may be megabytes long, as text without newlines is. It is handed on in
+    /// parts at blanks, once it is longer than a paragraph may be.
     fn append(&mut self, text: &str) {
         let mut searched = self.line.len();
         self.line.push_str(text);
@@ -149,6 +153,7 @@ impl MarkdownStream {
         self.line.clear();
     }
 
+    /// With the marks of quotes and the indentation, so that the end is shown in the same frame.
     fn end_of_line(&self) -> String {
         if self.line.len() <= MAX_TAIL_LINE {
             return self.line.clone();

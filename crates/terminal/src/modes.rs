@@ -24,6 +24,9 @@ use crate::painter::{Reflow, SizeNews};
 pub const QUERY_BACKGROUND: &[u8] = b"\x1b]11;?\x1b\\";
 /// Asks for name and version.
 pub const QUERY_VERSION: &[u8] = b"\x1b[>q";
+/// Asks for the size in rows and columns: the terminal's own, which may be newer than what the
+/// system says.
+pub const QUERY_SIZE: &[u8] = crate::painter::QUERY_SIZE.as_bytes();
 /// Asks for the primary attributes. Every terminal answers this one, and answers in order: sent
 /// last, its answer says that no other will come.
 pub const QUERY_ATTRIBUTES: &[u8] = b"\x1b[c";
@@ -66,6 +69,7 @@ struct Terminal {
 /// The terminal of this process, for handlers that are given nothing. Written once, so that
 /// reading it takes no lock.
 static REGISTERED: OnceLock<Terminal> = OnceLock::new();
+/// Whoever swaps it to false restores. So a panic hook and a drop cannot both do it.
 static IS_TO_RESTORE: AtomicBool = AtomicBool::new(false);
 
 impl Modes {
@@ -93,6 +97,7 @@ impl Modes {
         Ok(modes)
     }
 
+    /// What a signal handler restores in between may not have been changed yet, which does no harm.
     fn switch_on(&mut self) -> std::io::Result<()> {
         let mut raw = self.terminal.original.clone();
         raw.make_raw();

@@ -2,8 +2,8 @@
 //!
 //! A committed line is written once and belongs to the terminal from then on: it scrolls into the
 //! scrollback, can be copied and searched, and is never touched again. The live region stands
-//! directly below the last one. All movement is relative to the cursor, so nothing is ever asked
-//! of the terminal:
+//! directly below the last one. All movement is relative to the cursor; where the terminal answers,
+//! it is asked at which size it shows a frame (`answers`):
 //!
 //! ```text
 //! line 41                            line 41
@@ -15,18 +15,32 @@
 //!
 //! A line that the region showed in the same cells is not written again when it is committed: the
 //! region ends above it from then on.
+//!
+//! | module | part |
+//! |---|---|
+//! | `region` | the rows of the live region, and how they differ from the next frame |
+//! | `committed` | finished lines as rows and bytes |
+//! | `plan` | which rows are kept, moved or new, by the fewest bytes |
+//! | `pen` | bytes, and where they leave the cursor |
+//! | `resized`, `answers` | where everything is after a resize |
+//!
+//! Between two draws, in state `Drawn`: the cursor is at `cursor` within the region, the region is
+//! exactly `region` in the rows around it, everything below it is blank, and autowrap is as in
+//! `autowrap`.
 
+mod answers;
 mod committed;
 mod links;
 mod pen;
 mod plan;
 mod region;
+mod resized;
 mod sgr;
 
 use std::{
     borrow::Cow,
     io::{self, Write},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use ratatui_core::{
@@ -34,7 +48,13 @@ use ratatui_core::{
     layout::{Position, Rect, Size},
 };
 
+pub(crate) use self::answers::QUERY_SIZE;
+pub use self::{
+    answers::SizeQueries,
+    resized::{Reflow, SizeNews},
+};
 use self::{
+    answers::{Answers, Way},
     committed::Prepared,
     pen::{Autowrap, Pen},
     plan::{FirstRow, Goal, Plan},
@@ -51,34 +71,6 @@ const SMALL_WRITE: usize = 256;
 
 /// A draw of many lines is written in parts of about this size, so that its memory is bounded.
 const LARGEST_WRITE: usize = 1 << 20;
-
-/// What the terminal does with its rows when its width changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reflow {
-    /// Rows that do not fit go on in the next one.
-    Yes,
-    /// As `Yes`, but one row is cut, that of the cursor, and the cursor does not stay in its row:
-    /// as xterm.js does it. It can be followed over one resize, so draw after each.
-    XtermJs,
-    /// Rows that do not fit are cut.
-    No,
-}
-
-/// When a program learns of a resize.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SizeNews {
-    /// With the resize.
-    #[default]
-    AtOnce,
-    /// Up to some hundred milliseconds after it (tmux). Until then frames are drawn for a width
-    /// that the terminal has no longer. So committed lines are written below an erased live region,
-    /// where it does not matter how the terminal wraps them, and a frame that was drawn just before
-    /// the news is taken for cut and not for wrapped: a piece of it may stay, but no line is lost.
-    Late,
-}
-
-/// Frames that are younger may have been drawn after a resize that is learned of late.
-const LATE: Duration = Duration::from_millis(500);
 
 /// What is written besides text and style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,8 +122,11 @@ pub struct Painter<W: Write> {
     is_cursor_shown: bool,
     /// Off while there is a live region.
     autowrap: Autowrap,
-    /// Rows of committed lines that are known to be on the screen, directly above the region.
+    /// Rows of committed lines that are known to be on the screen, directly above the region. After
+    /// a resize none is known. The first row of the region is deleted only if there is such a row:
+    /// some terminals move the first row of the screen into the scrollback.
     above: usize,
+    answers: Answers,
     bytes_written: u64,
 }
 
@@ -153,6 +148,7 @@ impl<W: Write> Painter<W> {
             is_cursor_shown: true,
             autowrap: Autowrap::On,
             above: 0,
+            answers: Answers::default(),
             bytes_written: 0,
         }
     }
@@ -212,13 +208,15 @@ impl<W: Write> Painter<W> {
         let before = self.bytes_written;
         let mut pen = Pen::at(self.size.width, self.cursor.0, self.cursor.1, self.autowrap);
         pen.sequence(SYNCHRONISED);
-        self.begin(&region, &mut pen);
+        let mut sent = self.question(&mut pen);
+        let start = pen.bytes.len();
+        let up = self.begin(&region, &mut pen);
         let lines = std::mem::take(&mut self.queue);
         let (columns, options) = (self.size.width, self.options);
-        let lines = lines
+        let prepared = lines
             .iter()
             .map(|line| Prepared::of(line, columns, options));
-        self.paint(&region, cursor, lines, &mut pen)?;
+        let way = self.paint(&region, cursor, prepared, &mut pen)?;
         if self.is_cursor_shown != is_shown {
             pen.sequence(if is_shown { "\x1b[?25h" } else { "\x1b[?25l" });
         }
@@ -231,9 +229,15 @@ impl<W: Write> Painter<W> {
         self.is_cursor_shown = is_shown;
         self.autowrap = pen.autowrap_now();
         let is_first = self.bytes_written == before;
-        if is_first && pen.bytes.len() == SYNCHRONISED.len() {
+        if is_first && pen.bytes.len() == start {
             return Ok(());
         }
+        if let Some(sent) = &mut sent {
+            let can_be_kept = lines.len() <= usize::from(self.size.height);
+            sent.lines = can_be_kept.then_some(lines);
+            (sent.before.up, sent.way) = (up, way);
+        }
+        self.answers.sent(sent);
         self.drawn_at = Some(Instant::now());
         match is_first && pen.bytes.len() <= SYNCHRONISED.len() + SMALL_WRITE {
             true => self.write(&pen.bytes[SYNCHRONISED.len()..])?,
@@ -245,14 +249,16 @@ impl<W: Write> Painter<W> {
         self.out.flush()
     }
 
-    /// The committed lines and the region, with the cursor in it.
+    /// The committed lines and the region, with the cursor in it. Two ways. If all of it fits on
+    /// the screen, rows are moved and changed in place. Otherwise the region is erased, the lines
+    /// are written from its first row on, and the region is painted anew below them.
     fn paint(
         &mut self,
         region: &Region,
         cursor: (u16, u16),
         mut lines: impl Iterator<Item = Prepared>,
         pen: &mut Pen,
-    ) -> io::Result<()> {
+    ) -> io::Result<Way> {
         let screen = usize::from(self.size.height);
         let rows = usize::from(region.height());
         // As many as fit on the screen with the region.
@@ -264,7 +270,8 @@ impl<W: Write> Painter<W> {
             above += line.height();
             first.push(line);
         }
-        if above + rows > screen || !self.paint_over(region, cursor, &first, pen) {
+        let is_over = above + rows <= screen && self.paint_over(region, cursor, &first, pen);
+        if !is_over {
             self.shrink(region.height(), pen);
             above = self.write_committed(first.into_iter().chain(lines), pen)?;
             self.grow(region.height(), pen);
@@ -272,7 +279,10 @@ impl<W: Write> Painter<W> {
             pen.go(cursor.0, cursor.1);
         }
         self.above = (self.above + above).min(screen - rows.min(screen));
-        Ok(())
+        Ok(match is_over {
+            true => Way::PaintedOver,
+            false => Way::Written,
+        })
     }
 
     /// All in one, with as much as possible of what the terminal shows. `false` if that cannot be.
@@ -283,7 +293,8 @@ impl<W: Write> Painter<W> {
         lines: &[Prepared],
         pen: &mut Pen,
     ) -> bool {
-        let is_late = self.size_news == SizeNews::Late && !lines.is_empty();
+        let is_unknown = self.size_news == SizeNews::Late && !self.answers.may_ask();
+        let is_late = is_unknown && !lines.is_empty();
         if self.region.height() == 0 || region.height() == 0 || is_late {
             return false;
         }
@@ -308,23 +319,12 @@ impl<W: Write> Painter<W> {
         true
     }
 
-    /// The terminal was resized. What it did to the live region is put right by the next draw,
-    /// which should come before another resize.
-    pub fn resize(&mut self, size: Size) {
-        if size != self.size {
-            self.state = match self.state {
-                State::Drawn => State::Resized,
-                State::Resized => State::ResizedAgain,
-                other => other,
-            };
-        }
-        self.size = size;
-    }
-
     /// Writes what was committed and erases the live region: the cursor is at the beginning of
     /// the row below the last committed line, and the terminal is another program's.
     pub fn suspend(&mut self) -> io::Result<()> {
         let nothing = Buffer::empty(Rect::new(0, 0, self.size.width, 0));
+        // An answer would be read by the other program.
+        self.answers.queries = SizeQueries::Off;
         self.draw(&nothing, Some(Position::ORIGIN))?;
         self.state = State::Suspended;
         Ok(())
@@ -343,45 +343,7 @@ impl<W: Write> Painter<W> {
         self.suspend()
     }
 
-    /// Makes the rows of the terminal what `self.region` says: after a resize that is nothing.
-    fn begin(&mut self, next: &Region, pen: &mut Pen) {
-        let is_nothing_there = self.region.height() == 0;
-        if is_nothing_there && next.height() == 0 && self.queue.is_empty() {
-            return;
-        }
-        if self.state != State::Drawn {
-            self.above = 0;
-        }
-        match self.state {
-            State::Drawn | State::Suspended => return,
-            State::Fresh => pen.erase_from_here(),
-            State::Resized | State::ResizedAgain if is_nothing_there => pen.sequence("\r"),
-            State::Resized | State::ResizedAgain => {
-                let sizes = (self.drawn, self.size);
-                let above = self
-                    .region
-                    .rows_above(self.cursor, sizes, self.reflow_now());
-                pen.sequence("\r");
-                pen.control(above, 'A');
-                pen.is_at_origin();
-                pen.erase_from_here();
-                self.region.truncate(0);
-            }
-        }
-        self.state = State::Drawn;
-    }
-
-    /// How the terminal treated the frame that it shows.
-    fn reflow_now(&self) -> Reflow {
-        let is_young = self.drawn_at.is_some_and(|at| at.elapsed() < LATE);
-        match (self.size_news, self.state) {
-            (SizeNews::Late, _) if is_young => Reflow::No,
-            // Too few rows up leave a piece of the region, too many erase a line.
-            (_, State::ResizedAgain) => Reflow::No,
-            _ => self.reflow,
-        }
-    }
-
+    /// Only erases; the rows below the region stay blank.
     fn shrink(&mut self, height: u16, pen: &mut Pen) {
         if height >= self.region.height() {
             return;

@@ -44,7 +44,8 @@ impl Theme {
         }
     }
 
-    /// Less important than what is around it.
+    /// Less important than what is around it. By brightness and not by colour, so it works on every
+    /// palette.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
@@ -90,6 +91,7 @@ impl Theme {
         self.fg(Color::Blue).add_modifier(Modifier::UNDERLINED)
     }
 
+    /// Signs and numbers say the same, so nothing is lost without colour.
     pub fn added(self) -> Style {
         self.fg(Color::Green)
     }

@@ -72,7 +72,9 @@ impl OutputLine {
     }
 }
 
-/// The rows of a line on a terminal of this width; at least one, none wider than it.
+/// The rows of a line on a terminal of this width; at least one, none wider than it. The style of
+/// the line is kept on each row. Used by the painter for what is committed and by the surface for
+/// what is live, so that a line looks the same in both.
 pub fn rows(output: &OutputLine, columns: u16) -> Vec<Line<'static>> {
     let columns = usize::from(columns.max(1));
     let styled = Styled::of(&output.line);
@@ -181,6 +183,7 @@ impl<'a> Styled<'a> {
         to
     }
 
+    /// Neighbouring graphemes of one style become one span.
     fn row(&self, row: &Row, style: Style) -> Line<'static> {
         let mut spans: Vec<Span<'static>> = Vec::new();
         if row.indent > 0 {

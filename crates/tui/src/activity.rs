@@ -1,11 +1,14 @@
 //! What is under way: the spinner, what it says, and the calls that run.
+//!
+//! It exists from the beginning of a turn to its end. While only the user can go on, no timer runs
+//! for it.
 
 use std::time::{Duration, Instant};
 
-use codespar_protocol::ToolUseId;
+use codespar_protocol::{ToolUseId, short_count};
 use codespar_terminal::{Line, Span, theme::Theme, width};
 
-use crate::text::{count, duration};
+use crate::text::duration;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// How long a frame of the spinner is shown.
@@ -77,7 +80,8 @@ impl Activity {
         }
     }
 
-    /// The numbers change once a second: each change is painted.
+    /// The numbers change once a second: each change is painted. Tokens of the answer that comes
+    /// are guessed as a quarter of its characters, until the provider counts them.
     fn count(&mut self, now: Instant) {
         let seconds = self.elapsed(now).as_secs();
         if seconds != self.shown.0 || self.shown.1 == 0 {
@@ -150,6 +154,7 @@ impl Activity {
         }
     }
 
+    /// Calls of one answer may run side by side; the phase changes with the last.
     pub(crate) fn call_ended(&mut self, id: &ToolUseId) {
         self.calls.retain(|call| call.id != *id);
         if self.calls.is_empty() {
@@ -173,7 +178,8 @@ impl Activity {
         }
     }
 
-    /// When something shown changes by itself.
+    /// When something shown changes by itself. In steps that are counted from the beginning of the
+    /// turn.
     pub(crate) fn next_change(&self, now: Instant, motion: Motion) -> Option<Duration> {
         let step = match motion {
             _ if self.is_waiting_for_person() => return None,
@@ -215,7 +221,7 @@ impl Activity {
             false => format!(" {}", duration(seconds)),
         };
         if tokens > 0 {
-            detail.push_str(&format!(" · {} tokens", count(tokens)));
+            detail.push_str(&format!(" · {} tokens", short_count(tokens)));
         }
         if !interrupt_key.is_empty() {
             detail.push_str(&format!(" · {interrupt_key} interrupts"));

@@ -1,5 +1,17 @@
 //! The state of the session's screen. Pure: inputs, events and the time go in; output lines, a
 //! frame and actions come out.
+//!
+//! Output is given away once and belongs to the terminal's scrollback from then on. Everything else
+//! is drawn anew for each frame from the state here, so nothing has to be undone on the screen.
+//!
+//! Who gets a key, the first that wants it:
+//!
+//! 1. a list to choose from (`picker`)
+//! 2. the list of tasks, if it is open and has the focus
+//! 3. a question, if it has the focus (see `question`)
+//! 4. the search in the history, and the list of completions
+//! 5. the queue of messages, while nothing is typed
+//! 6. the keymap, then the editor
 
 mod events;
 mod input;
@@ -37,7 +49,8 @@ const SHOWN_TODOS: usize = 8;
 /// A second Ctrl-C within this time leaves.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// What the thread that has the terminal must do besides painting.
+/// What the thread that has the terminal must do besides painting. In order; whoever carries them
+/// out may have to give the terminal away in between.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Action(UserAction),
@@ -126,7 +139,8 @@ impl App {
         std::mem::take(&mut self.effects)
     }
 
-    /// Lines that are final. Each is given once.
+    /// Lines that are final. Each is given once. Final blocks of the answer that streams in are
+    /// among them; its open end is in the frame.
     pub(crate) fn take_output(&mut self) -> Vec<OutputLine> {
         if let Some(answer) = &mut self.answer {
             let stable = answer.take_stable(self.columns);
@@ -143,6 +157,11 @@ impl App {
         self.columns = size.width;
     }
 
+    /// Whether output may come by itself.
+    pub(crate) fn is_working(&self) -> bool {
+        self.activity.is_some()
+    }
+
     pub(crate) fn set_composer_text(&mut self, text: &str, now: Instant) {
         self.composer.set_text(text, now);
     }
@@ -152,6 +171,16 @@ impl App {
         self.composer.save_draft();
     }
 
+    /// What is drawn here is on the screen again, after keys that were for the pager. A key that
+    /// was typed for it must not answer a question that nobody could see.
+    pub(crate) fn uncover(&mut self, now: Instant) {
+        self.last_key = Some(now);
+        if let Some(question) = &mut self.question {
+            question.uncover(now);
+        }
+    }
+
+    /// Made anew for each key: an answer depends on the state in which the key came.
     fn moment(&self, now: Instant) -> Moment {
         Moment {
             now,
@@ -295,7 +324,8 @@ impl App {
         })
     }
 
-    /// The steps around the one in progress; nothing once all are done.
+    /// The steps around the one in progress; nothing once all are done. Up to two steps before the
+    /// present one stay, so that progress is seen.
     fn todo_lines(&self) -> Vec<Line<'static>> {
         let is_done = |todo: &Todo| todo.status == TodoStatus::Completed;
         if self.todos.iter().all(is_done) {
@@ -332,7 +362,8 @@ impl App {
         self.output.push(OutputLine::hanging(line, 2));
     }
 
-    /// A text of several lines; what a terminal would obey is escaped.
+    /// A text of several lines; what a terminal would obey is escaped. Secrets are taken out as
+    /// well.
     fn say_text(&mut self, text: &str, style: codespar_terminal::Style) {
         let text = self.cleaner.clean(text);
         for line in text.lines() {
@@ -348,7 +379,8 @@ impl App {
         self.say_text(text, style);
     }
 
-    /// What the user sent, where it was sent.
+    /// What the user sent, where it was sent. The first lines only: what was pasted may be long,
+    /// and the history has all of it.
     fn echo(&mut self, text: &str) {
         let text = self.cleaner.clean(text);
         let lines: Vec<&str> = text.lines().collect();
@@ -375,7 +407,8 @@ impl App {
         }
     }
 
-    /// Whatever was streamed so far is final.
+    /// Whatever was streamed so far is final. Called before calls, questions, steps and output of
+    /// the driver, so that these come after it.
     fn finish_answer(&mut self) {
         if let Some(mut answer) = self.answer.take() {
             let rest = answer.finish(self.columns);

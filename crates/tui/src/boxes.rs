@@ -11,12 +11,13 @@
 
 use std::time::Instant;
 
-use codespar_protocol::{Cost, TaskId, TaskStatus};
+use codespar_protocol::{Cost, TaskId, TaskStatus, counted, short_count};
 use codespar_terminal::wrap::OutputLine;
 use codespar_terminal::{Line, Span, Style, theme::Theme, width};
 
-use crate::text::{count, duration};
+use crate::text::duration;
 
+/// Columns of a box with its frame. At most three stand side by side.
 const NARROWEST: usize = 40;
 /// Rows of a box: its frame and two lines.
 const ROWS: usize = 4;
@@ -57,6 +58,7 @@ pub(crate) struct Sums {
 pub(crate) struct Boxes(Vec<TaskBox>);
 
 impl Boxes {
+    /// Another attempt of the same task replaces its box.
     pub(crate) fn begin(&mut self, id: TaskId, title: String, now: Instant) {
         self.0.retain(|other| other.id != id);
         self.0.push(TaskBox {
@@ -75,6 +77,7 @@ impl Boxes {
         self.0.iter_mut().find(|one| one.id == *id)
     }
 
+    /// What comes for a task without a box is ignored: its beginning was not seen.
     pub(crate) fn step(&mut self, id: &TaskId, tool_uses: u32, doing: String) {
         if let Some(one) = self.find(id) {
             one.tool_uses = tool_uses;
@@ -187,14 +190,15 @@ impl Boxes {
 impl TaskBox {
     fn sums(&self, seconds: u64) -> String {
         format!(
-            "{} tool calls · {} tokens · {} · {}",
-            self.tool_uses,
-            count(self.tokens),
+            "{} · {} tokens · {} · {}",
+            counted(self.tool_uses as usize, "tool call"),
+            short_count(self.tokens),
             self.cost,
             duration(seconds)
         )
     }
 
+    /// Always `ROWS` lines of exactly `wide` columns, so that boxes can be put side by side.
     fn drawn(&self, now: Instant, frame: &str, wide: usize, theme: Theme) -> [Line<'static>; ROWS] {
         let (mark, style, first, second) = match &self.end {
             None => {
@@ -269,7 +273,8 @@ impl TaskBox {
         let result = end.result.iter();
         lines.extend(result.map(|line| OutputLine::hanging(format!("  {line}"), 2)));
         if end.left > 0 {
-            let text = format!("  … {} more lines · /task-status {}", end.left, self.id);
+            let more = counted(end.left, "more line");
+            let text = format!("  … {more} · /task-status {}", self.id);
             lines.push(OutputLine::hanging(Line::styled(text, theme.faint()), 2));
         }
         lines

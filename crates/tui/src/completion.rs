@@ -36,7 +36,8 @@ pub(crate) struct Completion {
 }
 
 impl Completion {
-    /// `None` if there is nothing to suggest.
+    /// `None` if there is nothing to suggest. Computed at each change of the text; after `@` over
+    /// all paths of the project. Nothing is offered once the only suggestion is what is typed.
     pub(crate) fn of(before_cursor: &str, source: &dyn CompletionSource) -> Option<Self> {
         let (replaces, suggestions) = if let Some(typed) = command_prefix(before_cursor) {
             let commands = source.commands().into_iter();
@@ -76,7 +77,8 @@ impl Completion {
         self.selected = (self.selected + 1) % self.suggestions.len();
     }
 
-    /// What is put into the text. A blank follows, but not after a directory.
+    /// What is put into the text. A blank follows, but not after a directory. After a directory the
+    /// completion goes on with what is in it.
     pub(crate) fn chosen(&self) -> String {
         let text = &self.suggestions[self.selected].text;
         match text.ends_with('/') {
@@ -140,7 +142,8 @@ fn ranked(typed: &str, all: impl Iterator<Item = (String, Suggestion)>) -> Vec<S
 }
 
 /// How well the typed characters fit, in order; `None` if they do not. Characters next to each
-/// other, at the beginning of a word and in the file name count more.
+/// other, at the beginning of a word and in the file name count more. A whole match in the file
+/// name usually counts more than a scattered one. Longer paths count less.
 fn score(wanted: &str, text: &str) -> Option<i64> {
     let lower = text.to_lowercase();
     let name_at = lower

@@ -21,7 +21,8 @@ use crate::{
     layout::{Keep, Part},
 };
 
-/// A draft is written so long after the last change.
+/// A draft is written so long after the first change that it lacks, so at most about three times a
+/// second.
 const DRAFT_DELAY: Duration = Duration::from_millis(300);
 
 /// The editor with what belongs to it.
@@ -84,7 +85,8 @@ impl Composer {
         self.editor.text()
     }
 
-    /// The text, which goes to the history; the editor is empty after that.
+    /// The text, which goes to the history; the editor is empty after that. The draft on disk goes
+    /// at once: a text that was sent must not come back after a crash.
     pub(crate) fn take(&mut self, now: Instant) -> String {
         let text = self.editor.text();
         self.history.push(&text);
@@ -118,6 +120,13 @@ impl Composer {
         self.changed(now);
     }
 
+    /// The path of a file that goes with the message, as one unit.
+    pub(crate) fn insert_file(&mut self, path: &str, now: Instant) {
+        self.editor.insert_file(path);
+        self.changed(now);
+    }
+
+    /// The time of the first change that is not on disk stays.
     fn changed(&mut self, now: Instant) {
         self.completion = Completion::of(self.editor.before_cursor(), &*self.source);
         self.changed_at.get_or_insert(now);
@@ -143,6 +152,7 @@ impl Composer {
         }
     }
 
+    /// Again while searching: the next older match.
     pub(crate) fn begin_search(&mut self) {
         match &mut self.search {
             Some(search) => search.skip += 1,
@@ -204,6 +214,8 @@ impl Composer {
         self.show_found();
     }
 
+    /// The match is shown in the editor itself, where it can be sent or edited. The text before the
+    /// search comes back with Esc.
     pub(crate) fn show_found(&mut self) {
         let Some(search) = &mut self.search else {
             return;
@@ -220,7 +232,8 @@ impl Composer {
         }
     }
 
-    /// Whether the key was for the text.
+    /// Whether the key was for the text. In the order search, completion, editor, history. What
+    /// nobody takes is for the caller.
     pub(crate) fn key(&mut self, key: &Key, now: Instant) -> bool {
         if self.search.is_some() {
             self.search_key(key, now);
@@ -301,7 +314,8 @@ impl Composer {
         true
     }
 
-    /// The text with its prompt, then suggestions or the search.
+    /// The text with its prompt, then suggestions or the search. `rows` is for the text alone;
+    /// suggestions come below it and are cut first.
     pub(crate) fn parts(&mut self, columns: u16, rows: u16, theme: Theme) -> Vec<Part> {
         let inner = columns.saturating_sub(2).max(1);
         let view = self.editor.render(inner, rows.max(1), theme);

@@ -18,7 +18,8 @@ impl DraftFile {
         Self(path)
     }
 
-    /// The draft that was left, if there is one.
+    /// The draft that was left, if there is one. A file that cannot be read as a draft counts as
+    /// none.
     pub(crate) fn load(&self) -> Option<EditorDraft> {
         let text = fs::read_to_string(&self.0).ok()?;
         serde_json::from_str(&text).ok()

@@ -1,4 +1,8 @@
 //! The two directions: messages to the thread that has the terminal, and what the user does there.
+//!
+//! Messages go through an unbounded channel: whoever sends never waits for the terminal, which may
+//! be slow or stopped. The thread takes all that are there before it paints, so many small messages
+//! cost one frame.
 
 use std::sync::{
     Arc,
@@ -11,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::{
-    Status, TaskRow,
+    PageItem, Status, TaskRow,
     question::QuestionNumber,
     ui_thread::{LARGEST_COPY, Waker},
 };
@@ -29,6 +33,8 @@ pub enum UserAction {
     NextMode,
     /// Show the whole transcript.
     Transcript,
+    /// Attach the picture on the clipboard.
+    PastePicture,
     /// Stop a task; the user has confirmed it.
     StopTask(TaskId),
     /// For the agent of a task, delivered at its next step.
@@ -71,7 +77,7 @@ pub(crate) enum Message {
     },
     Page {
         title: String,
-        lines: Vec<OutputLine>,
+        items: Vec<PageItem>,
     },
     /// Opens the list of tasks if it is closed.
     ShowTasks(Vec<TaskRow>),
@@ -88,6 +94,8 @@ pub(crate) enum Message {
     Continued,
     /// Text for the composer, if that is empty.
     Suggest(String),
+    /// The path of a file, for the composer.
+    InsertFile(String),
     Stop(oneshot::Sender<()>),
 }
 
@@ -125,7 +133,8 @@ impl Tui {
         }
     }
 
-    /// Does nothing once the thread is gone: there is nobody to show it to.
+    /// Does nothing once the thread is gone: there is nobody to show it to. The thread is woken
+    /// after the message is in the channel.
     fn send(&self, message: Message) {
         if self.inner.messages.lock().send(message).is_ok() {
             self.inner.waker.wake();
@@ -182,7 +191,13 @@ impl Tui {
         self.send(Message::Suggest(text.into()));
     }
 
+    /// Puts the path of a file into the composer, as one unit.
+    pub fn insert_file(&self, path: impl Into<String>) {
+        self.send(Message::InsertFile(path.into()));
+    }
+
     /// Asks, and waits for the answer. When the future is dropped the question disappears.
+    /// `Interrupted` also when the thread ends.
     pub async fn ask(&self, request: QuestionRequest, from: Option<String>) -> QuestionReply {
         let number = QuestionNumber::next();
         let (reply, answered) = oneshot::channel();
@@ -210,10 +225,10 @@ impl Tui {
     }
 
     /// Shows a long text on a screen of its own.
-    pub fn page(&self, title: impl Into<String>, lines: Vec<OutputLine>) {
+    pub fn page(&self, title: impl Into<String>, items: Vec<PageItem>) {
         self.send(Message::Page {
             title: title.into(),
-            lines,
+            items,
         });
     }
 
@@ -230,7 +245,8 @@ impl Tui {
     }
 
     /// Gives the terminal away, as it was before the session: what is printed then stands where
-    /// output stands. Until [`Tui::resume`], messages wait.
+    /// output stands. Until [`Tui::resume`], messages wait. Returns when the terminal is free, or
+    /// when the thread is gone.
     pub async fn suspend(&self) {
         let (done, gone) = oneshot::channel();
         self.send(Message::Suspend(done));

@@ -25,12 +25,15 @@ pub enum KeyAction {
     ExternalEditor,
     /// The whole transcript.
     Transcript,
+    /// Attach the picture on the clipboard.
+    PastePicture,
     Suspend,
     Repaint,
 }
 
 impl KeyAction {
-    const ALL: [(&'static str, Self, &'static str); 11] = [
+    /// Name in the settings, action, usual key.
+    const ALL: [(&'static str, Self, &'static str); 12] = [
         ("submit", Self::Submit, "enter"),
         ("queue", Self::Queue, "tab"),
         ("interrupt", Self::Interrupt, "esc"),
@@ -40,6 +43,7 @@ impl KeyAction {
         ("search", Self::Search, "ctrl-r"),
         ("externalEditor", Self::ExternalEditor, "ctrl-g"),
         ("transcript", Self::Transcript, "ctrl-t"),
+        ("pastePicture", Self::PastePicture, "ctrl-v"),
         ("suspend", Self::Suspend, "ctrl-z"),
         ("repaint", Self::Repaint, "ctrl-l"),
     ];
@@ -94,7 +98,8 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// The usual keys with those of the settings in their place: action to key.
+    /// The usual keys with those of the settings in their place: action to key. A key that is given
+    /// to an action is taken away from the one that had it, which may be left without.
     pub fn with(settings: &BTreeMap<String, String>) -> Result<Self, KeymapError> {
         let mut keymap = Self::default();
         for (name, key) in settings {

@@ -29,8 +29,9 @@ pub(crate) struct Frame {
     pub(crate) cursor: Option<Position>,
 }
 
-/// The parts below each other within so many rows. Parts are cut in the order of [`Keep`], those
-/// at the top first.
+/// The parts below each other within so many rows. Parts are cut in the order of [`Keep`], those at
+/// the top first. Even what is to be kept whole is cut in the end, from its top: on a very small
+/// terminal the last rows matter most. The last part with a cursor has it.
 pub(crate) fn compose(mut parts: Vec<Part>, columns: u16, rows: u16) -> Frame {
     let rows = usize::from(rows);
     let total = |parts: &[Part]| parts.iter().map(|part| part.lines.len()).sum::<usize>();

@@ -18,6 +18,17 @@
 //! picker      a list to choose from
 //! task_pane   the list of tasks: output, stop, message, transcript
 //! ```
+//!
+//! How a key and an event reach the screen:
+//!
+//! ```text
+//! terminal → bytes → KeyParser → Burst → Input ─┐      ┌→ output lines, a frame → Painter
+//!                                               ├→ App ┤
+//! driver → Tui → Message ───────────────────────┘      └→ effects → UserAction → driver
+//! ```
+//!
+//! `App` is pure, so that everything a user sees and every key can be tested without a terminal.
+//! The thread that has it does the rest: reading, painting, giving the terminal to an editor.
 
 mod activity;
 mod app;
@@ -49,7 +60,7 @@ pub use codespar_terminal::{
 pub use completion::{CompletionSource, Suggestion};
 pub use handle::{Choice, QuestionReply, Tui, UserAction};
 pub use keymap::{KeyAction, Keymap, KeymapError};
-pub use render::{code, markdown, transcript_lines};
+pub use render::{PageItem, code, markdown, transcript_items};
 pub use status::Status;
 pub use task_pane::TaskRow;
 pub use ui_thread::THREAD_NAME;

@@ -1,21 +1,37 @@
-//! A long text on a screen of its own, with search. The output above stays as it is.
+//! A long text on a screen of its own, with parts that are folded and search. The output above
+//! stays as it is.
+//!
+//! Opened for transcripts. It uses the terminal's alternate screen, with a painter of its own, so
+//! the live region and the scrollback are untouched and stand there again afterwards. While it is
+//! open it gets all keys, and output waits.
 
-use std::io::{self, Stdout, Write};
+use std::{
+    collections::HashSet,
+    io::{self, Stdout, Write},
+};
 
-use codespar_terminal::wrap::OutputLine;
+use codespar_protocol::counted;
 use codespar_terminal::{
-    Buffer, Line, Rect, Size, Span,
+    Buffer, Line, Modifier, Rect, Size, Span, Style,
     keys::{Key, KeyCode, Modifiers},
     painter::{Painter, Reflow},
     theme::Theme,
-    width, wrap,
+    width,
+    wrap::{self, OutputLine},
 };
 
-use crate::keymap::plain_char;
+use crate::{keymap::plain_char, render::PageItem};
 
+/// The alternate screen, cleared.
 const ENTER: &str = "\x1b[?1049h\x1b[H\x1b[2J";
 const CLEAR: &str = "\x1b[H\x1b[2J";
 const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forth,
+    Back,
+}
 
 /// Whether it stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +46,17 @@ pub(crate) struct Pager {
     text: Paging,
 }
 
-/// The text and what is shown of it.
+/// The text and what is shown of it. Everything but the terminal, so that it can be tested. Rows
+/// are wrapped once for each width and each change of a fold, not for each frame.
 struct Paging {
     title: String,
-    lines: Vec<OutputLine>,
+    items: Vec<PageItem>,
+    /// Those that are opened.
+    open: HashSet<usize>,
+    /// The fold that Enter opens.
+    selected: Option<usize>,
     theme: Theme,
-    /// Wrapped for a width; the number of the line each row belongs to.
+    /// Wrapped for a width; the number of the item each row belongs to.
     rows: Vec<(usize, Line<'static>)>,
     columns: u16,
     top: usize,
@@ -48,7 +69,7 @@ struct Paging {
 impl Pager {
     pub(crate) fn open(
         title: String,
-        lines: Vec<OutputLine>,
+        items: Vec<PageItem>,
         theme: Theme,
         size: Size,
     ) -> io::Result<Self> {
@@ -56,7 +77,7 @@ impl Pager {
         Ok(Self {
             painter: Painter::new(io::stdout(), size, Reflow::No),
             size,
-            text: Paging::new(title, lines, theme),
+            text: Paging::new(title, items, theme),
         })
     }
 
@@ -87,10 +108,12 @@ fn put(sequence: &str) -> io::Result<()> {
 }
 
 impl Paging {
-    fn new(title: String, lines: Vec<OutputLine>, theme: Theme) -> Self {
+    fn new(title: String, items: Vec<PageItem>, theme: Theme) -> Self {
         Self {
             title,
-            lines,
+            items,
+            open: HashSet::new(),
+            selected: None,
             theme,
             rows: Vec::new(),
             columns: 0,
@@ -101,6 +124,7 @@ impl Paging {
         }
     }
 
+    /// Keys as in `less`, where they exist.
     fn key(&mut self, key: &Key, size: Size) -> Paged {
         self.layout(size.width);
         if self.is_typing {
@@ -115,6 +139,12 @@ impl Paging {
             KeyCode::Esc | KeyCode::Char('q') => return Paged::Closed,
             KeyCode::Char('c' | 't') if is_ctrl => return Paged::Closed,
             KeyCode::Up | KeyCode::Char('k') => top.saturating_sub(1),
+            KeyCode::Tab if key.modifiers.contains(Modifiers::SHIFT) => {
+                return self.select(size, Direction::Back);
+            }
+            KeyCode::Tab => return self.select(size, Direction::Forth),
+            KeyCode::Enter if self.selected.is_some() => return self.toggle(size),
+            KeyCode::Char('a') => return self.toggle_all(size),
             KeyCode::Down | KeyCode::Char('j') | KeyCode::Enter => top + 1,
             KeyCode::PageUp | KeyCode::Char('b') => top.saturating_sub(page),
             KeyCode::PageDown | KeyCode::Char(' ' | 'f') => top + page,
@@ -134,6 +164,7 @@ impl Paging {
         Paged::Open
     }
 
+    /// Enter opens the folds that have the text and goes to the next match.
     fn type_search(&mut self, key: &Key) {
         let Some(search) = &mut self.search else {
             return;
@@ -141,6 +172,7 @@ impl Paging {
         match key.code {
             KeyCode::Enter => {
                 self.is_typing = false;
+                self.open_matches();
                 let from = self.top.saturating_sub(1);
                 if let Some(found) = self.found_after(from).or_else(|| self.found_after(0)) {
                     self.top = found;
@@ -158,9 +190,89 @@ impl Paging {
         }
     }
 
+    /// Case does not count. Per row as it is wrapped: a text that a break divides is not found.
     fn is_match(&self, row: &Line<'static>) -> bool {
         let wanted = self.search.as_deref().unwrap_or_default().to_lowercase();
         !wanted.is_empty() && row.to_string().to_lowercase().contains(&wanted)
+    }
+
+    /// What is searched for is looked for in folds too.
+    fn open_matches(&mut self) {
+        let has_match = |item: &PageItem| match item {
+            PageItem::Fold { body, .. } => body.iter().any(|line| self.is_match(&line.line)),
+            PageItem::Line(_) => false,
+        };
+        let items = self.items.iter().enumerate();
+        let found = items.filter(|(_, item)| has_match(item));
+        let found: Vec<usize> = found.map(|(number, _)| number).collect();
+        self.open.extend(found);
+        self.layout_again();
+    }
+
+    fn is_fold(&self, item: usize) -> bool {
+        matches!(self.items.get(item), Some(PageItem::Fold { .. }))
+    }
+
+    /// The next fold, or the previous one; the first time the last one on the screen. It is moved
+    /// to the screen if it is not there.
+    fn select(&mut self, size: Size, direction: Direction) -> Paged {
+        let top = self.current_top(size);
+        let page = usize::from(size.height.saturating_sub(1)).max(1);
+        let shown = self.rows.iter().skip(top).take(page).map(|(item, _)| *item);
+        let is_fold = |item: &usize| self.is_fold(*item);
+        let found = match (self.selected, direction) {
+            (Some(selected), Direction::Forth) => (selected + 1..self.items.len()).find(is_fold),
+            (Some(selected), Direction::Back) => (0..selected).rev().find(is_fold),
+            (None, _) => {
+                let last = shown.rev().find(is_fold);
+                last.or_else(|| (0..self.items.len()).rev().find(is_fold))
+            }
+        };
+        self.selected = found.or(self.selected);
+        self.show_selected(size);
+        Paged::Open
+    }
+
+    fn show_selected(&mut self, size: Size) {
+        let top = self.current_top(size);
+        let page = usize::from(size.height.saturating_sub(1)).max(1);
+        let selected = self.selected;
+        let row = self
+            .rows
+            .iter()
+            .position(|(item, _)| Some(*item) == selected);
+        if let Some(row) = row.filter(|row| !(top..top + page).contains(row)) {
+            self.top = row.min(self.last_top(size));
+            self.at_end = false;
+        }
+    }
+
+    fn toggle(&mut self, size: Size) -> Paged {
+        if let Some(selected) = self.selected
+            && !self.open.remove(&selected)
+        {
+            self.open.insert(selected);
+        }
+        // The heading stays where it is.
+        self.top = self.current_top(size);
+        self.at_end = false;
+        self.layout_again();
+        self.show_selected(size);
+        Paged::Open
+    }
+
+    /// Closes all if any is open.
+    fn toggle_all(&mut self, size: Size) -> Paged {
+        let folds = (0..self.items.len()).filter(|item| self.is_fold(*item));
+        self.open = match self.open.is_empty() {
+            true => folds.collect(),
+            false => HashSet::new(),
+        };
+        self.top = self.current_top(size);
+        self.at_end = false;
+        self.layout_again();
+        self.show_selected(size);
+        Paged::Open
     }
 
     fn found_after(&self, top: usize) -> Option<usize> {
@@ -189,20 +301,46 @@ impl Paging {
 
     /// A resize keeps the line at the top where it is.
     fn layout(&mut self, columns: u16) {
-        if columns == self.columns {
-            return;
+        if columns != self.columns {
+            self.columns = columns;
+            self.layout_again();
         }
-        let line_at_top = self.rows.get(self.top).map(|(line, _)| *line);
-        self.columns = columns;
-        let rows = self.lines.iter().enumerate().flat_map(|(number, line)| {
-            let rows = wrap::rows(line, columns);
+    }
+
+    /// By item, not by row: the item that was at the top is at the top again.
+    fn layout_again(&mut self) {
+        let item_at_top = self.rows.get(self.top).map(|(item, _)| *item);
+        let rows = self.items.iter().enumerate().flat_map(|(number, item)| {
+            let rows = self.rows_of(number, item);
             rows.into_iter().map(move |row| (number, row))
         });
         self.rows = rows.collect();
-        if let Some(wanted) = line_at_top {
-            let place = self.rows.iter().position(|(line, _)| *line == wanted);
+        if let Some(wanted) = item_at_top {
+            let place = self.rows.iter().position(|(item, _)| *item == wanted);
             self.top = place.unwrap_or(0);
         }
+    }
+
+    fn rows_of(&self, number: usize, item: &PageItem) -> Vec<Line<'static>> {
+        let (heading, body) = match item {
+            PageItem::Line(line) => return wrap::rows(line, self.columns),
+            PageItem::Fold { heading, body } => (heading, body),
+        };
+        let is_open = self.open.contains(&number);
+        let mut line = heading.line.clone();
+        let mark = if is_open { "▾ " } else { "▸ " };
+        line.spans
+            .insert(0, Span::styled(mark, self.theme.accent()));
+        if !is_open && !body.is_empty() {
+            let more = format!(" · {}", counted(body.len(), "line"));
+            line.spans.push(Span::styled(more, self.theme.faint()));
+        }
+        let heading = OutputLine::hanging(line, 4);
+        let mut rows = wrap::rows(&heading, self.columns);
+        if is_open {
+            rows.extend(body.iter().flat_map(|line| wrap::rows(line, self.columns)));
+        }
+        rows
     }
 
     fn frame(&mut self, size: Size) -> Buffer {
@@ -210,8 +348,15 @@ impl Paging {
         let top = self.current_top(size);
         let mut buffer = Buffer::empty(Rect::new(0, 0, size.width, size.height));
         let page = size.height.saturating_sub(1);
-        for (y, (_, row)) in (0..page).zip(&self.rows[top.min(self.rows.len())..]) {
+        let mut before = None;
+        for (y, (item, row)) in (0..page).zip(&self.rows[top.min(self.rows.len())..]) {
             buffer.set_line(0, y, row, size.width);
+            let is_heading = before != Some(*item) && self.selected == Some(*item);
+            if is_heading {
+                let area = Rect::new(0, y, size.width, 1);
+                buffer.set_style(area, Style::new().add_modifier(Modifier::REVERSED));
+            }
+            before = Some(*item);
             if self.is_match(row) {
                 let mark = Span::styled("›", self.theme.warning());
                 buffer.set_span(size.width.saturating_sub(1), y, &mark, 1);
@@ -220,7 +365,7 @@ impl Paging {
         let text = match (&self.search, self.is_typing) {
             (Some(search), true) => format!("/{search}"),
             _ => format!(
-                "{} · {}% · q closes · / searches · n N go to matches",
+                "{} · {}% · q closes · / searches, n N go on · tab goes to calls, enter opens",
                 self.title,
                 (top * 100).checked_div(self.last_top(size)).unwrap_or(100)
             ),
@@ -244,7 +389,8 @@ mod tests {
 
     fn pager(count: usize) -> Paging {
         let lines = (0..count).map(|n| OutputLine::words(format!("line {n}")));
-        Paging::new("Transcript".into(), lines.collect(), Theme::default())
+        let items = lines.map(PageItem::Line).collect();
+        Paging::new("Transcript".into(), items, Theme::default())
     }
 
     fn first_row(pager: &mut Paging, size: Size) -> String {
@@ -279,5 +425,50 @@ mod tests {
         }
         let row = first_row(&mut pager, size);
         assert!(row.starts_with("line 42 ") && row.ends_with('›'), "{row}");
+    }
+
+    fn texts(pager: &mut Paging, size: Size) -> Vec<String> {
+        let frame = pager.frame(size);
+        let row = |y| (0..size.width).map(move |x| (x, y));
+        let rows = (0..size.height - 1).map(|y| {
+            let text: String = row(y).map(|at| frame[at].symbol().to_owned()).collect();
+            text.trim_end().to_owned()
+        });
+        rows.filter(|row| !row.is_empty()).collect()
+    }
+
+    #[test]
+    fn a_fold_is_opened_by_its_key_and_by_a_search() {
+        let size = Size::new(30, 11);
+        let fold = |name: &str| PageItem::Fold {
+            heading: OutputLine::whole(format!("● {name}")),
+            body: vec![
+                OutputLine::whole(format!("  {name} first")),
+                OutputLine::whole(format!("  {name} second")),
+            ],
+        };
+        let items = vec![fold("one"), fold("two")];
+        let mut pager = Paging::new("Transcript".into(), items, Theme::default());
+        let mut press = |names: &[&str]| {
+            for name in names {
+                pager.key(&Key::from_str(name).unwrap(), size);
+            }
+            texts(&mut pager, size)
+        };
+        let folded = ["▸ ● one · 2 lines", "▸ ● two · 2 lines"];
+        assert_eq!(press(&[]), folded);
+        let opened = [
+            "▸ ● one · 2 lines",
+            "▾ ● two",
+            "  two first",
+            "  two second",
+        ];
+        assert_eq!(press(&["tab", "enter"]), opened);
+        assert_eq!(press(&["enter"]), folded);
+        let found = press(&["/", "e", "space", "s", "enter"]);
+        assert!(found[2].starts_with("  one second"), "{found:?}");
+        assert_eq!(found[3], "▸ ● two · 2 lines");
+        assert_eq!(press(&["a"]), folded);
+        assert_eq!(press(&["a"]).len(), 6);
     }
 }

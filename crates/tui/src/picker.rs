@@ -1,4 +1,7 @@
 //! A list to choose from: filtered by typing, moved through with the arrows.
+//!
+//! It has all keys while it is open. Whoever asked gets the number of the choice in the list that
+//! was handed in, not among those that the filter left.
 
 use codespar_terminal::{
     Line, Span,
@@ -42,6 +45,7 @@ impl Picker {
         }
     }
 
+    /// All words of the filter, in any order, in the label or the detail.
     fn matching(&self) -> Vec<usize> {
         let wanted = self.filter.to_lowercase();
         let passes = |choice: &Choice| {
@@ -84,6 +88,7 @@ impl Picker {
         Picked::Open
     }
 
+    /// The reply goes out once.
     fn close(&mut self, chosen: Option<usize>) -> Picked {
         if let Some(reply) = self.reply.take() {
             let _ = reply.send(chosen);

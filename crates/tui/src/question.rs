@@ -125,12 +125,18 @@ impl OpenQuestion {
         }
     }
 
+    /// It was hidden, and is on the screen again: from now on it can be seen.
+    pub(crate) fn uncover(&mut self, now: Instant) {
+        self.shown_at = now;
+    }
+
     /// When it gets the focus by itself, unless a key comes before.
     fn focus_at(&self, last_key: Option<Instant>) -> Instant {
         let seen = self.shown_at + SEEN;
         last_key.map_or(seen, |at| seen.max(at + QUIET))
     }
 
+    /// `is_chosen` overrides the timing: the user pressed Tab, or is typing into it.
     fn has_focus(&self, moment: &Moment) -> bool {
         let is_quiet = moment.now >= self.focus_at(moment.last_key);
         self.is_chosen || moment.composer_is_empty && is_quiet
@@ -169,6 +175,7 @@ impl OpenQuestion {
         Answered::Open
     }
 
+    /// A key that is not for the question takes the focus away from it that Tab gave.
     pub(crate) fn key(&mut self, key: &Key, moment: &Moment) -> Answered {
         let is_tab = key.code == KeyCode::Tab && key.modifiers == Modifiers::default();
         if !self.has_focus(moment) {
@@ -238,7 +245,8 @@ impl OpenQuestion {
         Answered::Open
     }
 
-    /// Enter in an editor.
+    /// Enter in an editor. A wrong answer (a form that lacks a field, a rule that cannot be read)
+    /// is told, and the text stays.
     fn entered(&mut self, now: Instant) -> Answered {
         self.is_chosen = true;
         let answer = match &mut self.entry {
@@ -277,7 +285,8 @@ impl OpenQuestion {
         }
     }
 
-    /// The error says which rule is wrong, and how it could be written.
+    /// The error says which rule is wrong, and how it could be written. Unchanged suggestions are
+    /// answered as such, so that they are recorded as they were suggested.
     fn by_rules(&self, typed: &str, scope: RuleScope) -> Result<QuestionReply, String> {
         let lines = typed.lines().map(str::trim).filter(|line| !line.is_empty());
         let rules: Vec<String> = lines.map(str::to_owned).collect();
@@ -301,6 +310,7 @@ impl OpenQuestion {
         }
     }
 
+    /// Rules are offered only for the call as it was asked about: they were derived from it.
     fn choose(&mut self, key: &Key) -> Answered {
         if key.code == KeyCode::Esc {
             return self.close(QuestionReply::Answer(Answer::No { reason: None }));
@@ -348,6 +358,7 @@ impl OpenQuestion {
         Answered::Open
     }
 
+    /// Nobody may be waiting any more, which is no error.
     fn close(&mut self, reply: QuestionReply) -> Answered {
         if let Some(waiting) = self.reply.take() {
             let _ = waiting.send(reply);

@@ -1,4 +1,7 @@
 //! Messages that wait for the end of the turn. Each can be edited, dropped and moved.
+//!
+//! A queued message is still the user's: it goes to the agent only when the turn is over. The
+//! selection begins only from an empty composer, so no text is lost by it.
 
 use std::collections::VecDeque;
 
@@ -59,6 +62,7 @@ impl Queue {
         self.selected = None;
     }
 
+    /// The selection and the remembered place move along, since all messages have one place less.
     pub(crate) fn next(&mut self) -> Option<String> {
         let message = self.waiting.pop_front()?;
         self.selected = self.selected.and_then(|at| at.checked_sub(1));
@@ -127,6 +131,8 @@ impl Queue {
         QueueKey::Done
     }
 
+    /// It leaves the queue while it is edited. If it is sent back to the queue it gets its place
+    /// again.
     fn edit(&mut self, at: usize) -> QueueKey {
         self.selected = None;
         match self.waiting.remove(at) {

@@ -1,8 +1,7 @@
 //! The status line: model, mode, branch, context, cost, tasks.
 
+use codespar_protocol::short_count;
 use codespar_terminal::{Line, Span, editor::VimState, theme::Theme, width};
-
-use crate::text::count;
 
 /// What the status line says. Set by whoever drives the session, whenever it changes.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -65,6 +64,7 @@ impl Status {
         Line::from(spans)
     }
 
+    /// By importance: the last are left out first. Any mode but the default one is coloured.
     fn parts(&self, theme: Theme) -> Vec<(String, codespar_terminal::Style)> {
         let mut parts = vec![(self.model.clone(), theme.faint())];
         let mode_style = match self.mode.as_str() {
@@ -80,7 +80,10 @@ impl Status {
                 0..80 => theme.faint(),
                 _ => theme.warning(),
             };
-            parts.push((format!("{percent}% of {} context", count(fits)), style));
+            parts.push((
+                format!("{percent}% of {} context", short_count(fits)),
+                style,
+            ));
         }
         if !self.cost.is_empty() {
             parts.push((self.cost.clone(), theme.faint()));

@@ -130,7 +130,8 @@ impl TaskPane {
         }
     }
 
-    /// Puts the rows in order. Without the row that was selected, its neighbour is.
+    /// Puts the rows in order. Without the row that was selected, its neighbour is. `selected` is
+    /// by id, since rows come and go between updates.
     fn arrange(&mut self, selected: Option<&TaskId>) {
         let scope = self.scope;
         self.places = tree::places(&self.rows, |row| scope.includes(row));
@@ -161,6 +162,7 @@ impl TaskPane {
         last_key.filter(|_| self.awaits_quiet).map(|at| at + QUIET)
     }
 
+    /// Always, unless it opened while something was being typed and no pause has come since.
     pub(crate) fn has_focus(&self, now: Instant, last_key: Option<Instant>) -> bool {
         self.quiet_at(last_key).is_none_or(|at| now >= at)
     }

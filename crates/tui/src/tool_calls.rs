@@ -63,6 +63,7 @@ pub(crate) struct Finished<'a> {
 }
 
 impl ToolCalls {
+    /// The file is read now, before the call changes it.
     pub(crate) fn begin(&mut self, id: ToolUseId, summary: String, input: &Value) {
         // The user has changed it: what runs was not shown yet.
         if self.asked.get(&id).is_some_and(|asked| asked != input) {
@@ -82,6 +83,7 @@ impl ToolCalls {
         self.begun.clear();
     }
 
+    /// A call whose changes a question has shown does not show them again.
     pub(crate) fn finish(
         &mut self,
         call: &Finished<'_>,
@@ -171,7 +173,9 @@ pub(crate) fn diff(
 }
 
 /// The changes of an edit: by the names of the fields that tools which edit files use. Empty for
-/// other calls.
+/// other calls. A display only: what a call does is decided by its tool. The path may be anything a
+/// model wrote, so only regular files of bounded size are read, and nothing of them leaves the
+/// screen.
 pub(crate) fn changes(input: &Value) -> Vec<Change> {
     let text = |value: &Value, name: &str| {
         let text = value.get(name).and_then(Value::as_str);

@@ -2,11 +2,16 @@
 //!
 //! It sleeps until the terminal or a message wakes it, or until something that is shown changes by
 //! itself; when nothing does, it is not woken at all. It paints at most 60 times a second.
+//!
+//! One turn of the loop: what is due by time, paint if due, wait, read the terminal, take all
+//! messages, carry out effects. An error of the terminal ends the loop; `run` then leaves the
+//! terminal as it was and tells the driver that the user has left.
 
 mod clipboard;
 mod external;
 mod input;
 mod notify;
+mod size;
 mod wake;
 
 use std::{
@@ -32,8 +37,8 @@ use codespar_terminal::{
 use rustix::io::Errno;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use self::wake::Woken;
 pub(crate) use self::{clipboard::LARGEST_COPY, wake::Waker};
+use self::{size::SizeAnswers, wake::Woken};
 use crate::{
     CompletionSource, Keymap, Tui, UserAction,
     activity::Motion,
@@ -112,11 +117,6 @@ impl Tui {
     }
 }
 
-/// A terminal that does not know its size is taken for the usual one.
-fn size() -> Size {
-    modes::size(rustix::stdio::stdout()).unwrap_or(Size::new(80, 24))
-}
-
 fn enter() -> io::Result<Modes> {
     let (input, output) = (rustix::stdio::stdin(), rustix::stdio::stdout());
     Modes::enter(input, output, ModifyOtherKeys::Off)
@@ -127,6 +127,7 @@ fn ask_terminal() -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(modes::QUERY_BACKGROUND)?;
     out.write_all(modes::QUERY_VERSION)?;
+    out.write_all(modes::QUERY_SIZE)?;
     out.write_all(modes::QUERY_ATTRIBUTES)?;
     out.flush()
 }
@@ -138,6 +139,7 @@ enum Next {
     End,
 }
 
+/// Owned by the thread; nothing of it is shared.
 struct Ui {
     app: App,
     painter: Painter<io::Stdout>,
@@ -153,6 +155,7 @@ struct Ui {
     burst: Burst,
     last_read: Option<Instant>,
     size: Size,
+    sizes: SizeAnswers,
     theme: Theme,
     term: String,
     term_program: Option<String>,
@@ -169,7 +172,7 @@ impl Ui {
         actions: UnboundedSender<UserAction>,
     ) -> Result<Self, TuiError> {
         let tty = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0)?;
-        let size = size();
+        let size = size::by_system();
         let modes = enter()?;
         let theme = Theme {
             background: options.background.unwrap_or_default(),
@@ -178,7 +181,8 @@ impl Ui {
         let reflow = modes::reflows(&options.term, options.term_program.as_deref(), None);
         let mut painter = Painter::new(io::stdout(), size, reflow);
         let program = options.term_program.as_deref();
-        painter.set_size_news(modes::size_news(&options.term, program, None));
+        let news = modes::size_news(&options.term, program, None);
+        painter.set_size_news(news);
         let mut history = History::open(&options.history);
         let warning = history.warning();
         let composer = Composer::new(
@@ -220,6 +224,7 @@ impl Ui {
             burst: Burst::new(),
             last_read: None,
             size,
+            sizes: SizeAnswers::new(news),
             theme,
             term: options.term,
             term_program: options.term_program,
@@ -233,6 +238,7 @@ impl Ui {
     fn run(mut self) {
         let end = self.go_on();
         self.app.save();
+        let _ = self.paint_and_settle();
         if let Some(pager) = self.pager.take() {
             let _ = pager.close();
         }
@@ -244,12 +250,13 @@ impl Ui {
         let _ = self.actions.send(UserAction::Leave);
     }
 
+    /// `Some` if it was asked to stop: whoever asked is told when the terminal is free.
     fn go_on(&mut self) -> Result<Option<tokio::sync::oneshot::Sender<()>>, TuiError> {
         loop {
             let now = Instant::now();
             self.app.on_time(now);
             self.flush_keys(now);
-            if self.pace.is_due(now) {
+            if self.pace.is_due(now) || self.sizes.held().is_some_and(|until| now >= until) {
                 self.paint(now)?;
             }
             self.wait(Instant::now())?;
@@ -260,7 +267,6 @@ impl Ui {
             self.woken_by_messages();
             while let Some(message) = self.next_message() {
                 if let Message::Stop(done) = message {
-                    self.paint(Instant::now())?;
                     return Ok(Some(done));
                 }
                 self.message(message, now)?;
@@ -285,16 +291,17 @@ impl Ui {
         None
     }
 
+    /// Messages about the terminal are handled here, the others by the state.
     fn message(&mut self, message: Message, now: Instant) -> Result<(), TuiError> {
         let urgency = Urgency::of(&message);
         match message {
             Message::Suspend(done) => {
-                self.paint(now)?;
+                self.paint_and_settle()?;
                 self.give_away()?;
                 let _ = done.send(());
             }
             Message::Resume => self.take_back()?,
-            Message::Resized => self.resized()?,
+            Message::Resized => self.told_of_resize()?,
             Message::Continued => {
                 if self.modes.is_some() {
                     self.give_away()?;
@@ -306,9 +313,9 @@ impl Ui {
                 out.write_all(clipboard::sequence(&text).as_bytes())?;
                 out.flush()?;
             }
-            Message::Page { title, lines } => {
-                self.paint(now)?;
-                self.pager = Some(Pager::open(title, lines, self.theme, self.size)?);
+            Message::Page { title, items } => {
+                self.paint_and_settle()?;
+                self.pager = Some(Pager::open(title, items, self.theme, self.size)?);
             }
             message => self.app.message(message, now),
         }
@@ -316,19 +323,10 @@ impl Ui {
         Ok(())
     }
 
-    fn resized(&mut self) -> Result<(), TuiError> {
-        let size = size();
-        if size != self.size {
-            self.size = size;
-            self.app.resize(size);
-            self.painter.resize(size);
-        }
-        Ok(())
-    }
-
     /// Someone else may use the terminal, below the last line of output.
     fn give_away(&mut self) -> Result<(), TuiError> {
         self.app.save();
+        self.settle()?;
         self.painter.suspend()?;
         drop(self.modes.take());
         Ok(())
@@ -337,12 +335,14 @@ impl Ui {
     fn take_back(&mut self) -> Result<(), TuiError> {
         if self.modes.is_none() {
             self.modes = Some(enter()?);
+            self.sizes.forget();
             self.painter.resume();
-            self.resized()?;
+            self.resized();
         }
         Ok(())
     }
 
+    /// Effects that come up while others are carried out wait for the next turn of the loop.
     fn effects(&mut self) -> Result<(), TuiError> {
         for effect in self.app.take_effects() {
             self.pace.changed(Urgency::Next);
@@ -358,13 +358,15 @@ impl Ui {
                 }
                 Effect::Suspend => {
                     self.app.save();
+                    self.settle()?;
                     self.painter.suspend()?;
                     // Until the shell continues it.
                     if let Some(modes) = &mut self.modes {
                         modes.suspend()?;
                     }
+                    self.sizes.forget();
                     self.painter.resume();
-                    self.resized()?;
+                    self.resized();
                 }
                 Effect::Repaint => {
                     self.give_away()?;
@@ -382,16 +384,21 @@ impl Ui {
         Ok(())
     }
 
+    /// Nothing while another program has the terminal. The size is asked for first, each time.
     fn paint(&mut self, now: Instant) -> Result<(), TuiError> {
         self.pace.painted(now);
         if self.modes.is_none() {
             return Ok(());
         }
         // A frame for another width than the terminal's would leave pieces of itself behind.
-        self.resized()?;
+        self.resized();
         if let Some(pager) = &mut self.pager {
             return Ok(pager.draw(self.size)?);
         }
+        if self.must_wait_for_answer(now) {
+            return Ok(());
+        }
+        self.choose_queries();
         let output = self.app.take_output();
         self.painter.commit(&output);
         let frame = self.app.frame(self.size, now);

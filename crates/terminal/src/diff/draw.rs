@@ -19,7 +19,8 @@ use crate::{
 
 /// From this width on, old and new stand side by side.
 const SIDE_BY_SIDE: u16 = 160;
-/// Longer lines are not compared word by word.
+/// Longer lines are not compared word by word. In bytes. Word by word, the comparison is quadratic
+/// in the worst case.
 const MAX_COMPARED: usize = 2_000;
 /// Lines that have less than this in common are shown as different altogether.
 const MIN_COMMON: f32 = 0.4;
@@ -37,7 +38,9 @@ pub struct DiffOptions {
     pub max_lines: usize,
 }
 
-/// The changed lines with their numbers; beyond `max_lines` only how many more there are.
+/// The changed lines with their numbers; beyond `max_lines` only how many more there are. Lines are
+/// cleaned of control characters here; secrets are the caller's part. Lines of code are coloured
+/// from the beginning of each group, so one that begins within a comment has wrong colours.
 pub fn changed_lines(old: &str, new: &str, options: &DiffOptions) -> Vec<OutputLine> {
     let (old, new) = (lines(old), lines(new));
     let largest = options.first_line + old.len().max(new.len());
@@ -101,6 +104,7 @@ impl Drawing<'_> {
         self.rows.push(Row::Note(format!("{blanks}⋮")));
     }
 
+    /// Where a replacement does not fit, half of the room is for each side.
     fn op(&mut self, op: &DiffOp) {
         let (tag, old, new) = op.as_tag_tuple();
         if tag == DiffTag::Equal {
@@ -156,6 +160,8 @@ impl Drawing<'_> {
             .extend(added.map(|cell| Row::Lines(None, Some(cell))));
     }
 
+    /// A line of the old text beside one of the new, by their order within the change. If they
+    /// differ only in how they end, that is named, since nothing else could be seen.
     fn pair(
         &mut self,
         old_at: Option<usize>,
@@ -238,6 +244,7 @@ impl Drawing<'_> {
         OutputLine::hanging(Line::from(spans), hanging)
     }
 
+    /// Each row is complete, with blanks up to the divider, since the terminal must not wrap it.
     fn side_by_side(&self, old: Option<Cell>, new: Option<Cell>, out: &mut Vec<OutputLine>) {
         let half = (self.options.columns - 3) / 2;
         let rows = |cell: Option<Cell>| {

@@ -39,6 +39,7 @@ pub enum EditCommand {
 }
 
 impl EditCommand {
+    /// `None` for keys that are no editing, which the caller may use.
     pub fn of(key: &Key) -> Option<Self> {
         const CTRL: Modifiers = Modifiers::CTRL;
         const ALT: Modifiers = Modifiers::ALT;
@@ -72,6 +73,7 @@ impl EditCommand {
         })
     }
 
+    /// Keys with Super are left alone.
     fn of_char(c: char, modifiers: Modifiers) -> Option<Self> {
         let ctrl = modifiers.contains(Modifiers::CTRL);
         let alt = modifiers.contains(Modifiers::ALT);

@@ -44,7 +44,7 @@ pub(super) struct Buffer {
     done: VecDeque<Change>,
     undone: Vec<Change>,
     size: usize,
-    /// The kind of the last change while further ones may join it.
+    /// The kind of the last change while further ones may join it. A motion closes it.
     open: Option<Kind>,
 }
 
@@ -63,6 +63,9 @@ impl Buffer {
     }
 
     /// Replaces a range that begins and ends at characters; the cursor is after what was inserted.
+    /// Whatever could be redone before is gone. The caller makes sure that the range is on
+    /// character boundaries; the cursor is moved on to a grapheme boundary if the new text joins
+    /// with what follows.
     pub(super) fn replace(&mut self, range: Range<usize>, with: &str, kind: Kind) {
         let change = Change {
             at: range.start,
@@ -76,6 +79,7 @@ impl Buffer {
         self.cursor = motions::boundary_from(&self.text, range.start + with.len());
     }
 
+    /// Whether there was something to undo. The cursor goes to where it was before the change.
     pub(super) fn undo(&mut self) -> bool {
         let Some(change) = self.done.pop_back() else {
             return false;
@@ -112,6 +116,7 @@ impl Buffer {
         std::mem::take(self).text
     }
 
+    /// One change is always kept, however large, so that the last one can be undone.
     fn record(&mut self, change: Change, kind: Kind) {
         let joined = match self.done.back_mut() {
             Some(last) if self.open == Some(kind) => {
@@ -134,6 +139,8 @@ impl Buffer {
     }
 }
 
+/// Typing joins up to the beginning of a word, so undo takes back a word at a time. Erasing joins
+/// in both directions: Backspace goes to the left, Delete stays in place.
 fn join(last: &mut Change, change: &Change, kind: Kind) -> bool {
     match kind {
         Kind::Typing => {

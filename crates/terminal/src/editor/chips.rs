@@ -1,14 +1,14 @@
-//! Long pastes, shown as one short label.
+//! Long pastes and attached files, each shown as one short label.
 //!
 //! In the text a chip is one character, its mark, from the second private plane of Unicode; its
-//! content is here. So motions, deletion, kills and undo treat it as one unit without knowing of it.
-//! Such a character from outside becomes a chip that has it as its content, so nothing is lost.
+//! content is here. So motions, deletion, kills and undo treat it as one unit without knowing of
+//! it. Such a character from outside becomes a chip that has it as its content, so nothing is lost.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 const MARKS: std::ops::RangeInclusive<char> = '\u{100000}'..='\u{10fffd}';
 
-/// Longer pastes become chips.
+/// Longer pastes become chips. A paste of up to so many lines is text that can be edited.
 const MOST_LINES: usize = 10;
 const MOST_CHARACTERS: usize = 1000;
 
@@ -18,6 +18,11 @@ pub(super) fn is_mark(c: char) -> bool {
 
 pub(super) fn is_long(text: &str) -> bool {
     text.lines().nth(MOST_LINES).is_some() || text.chars().nth(MOST_CHARACTERS).is_some()
+}
+
+/// A path as one word: its blanks after backslashes, as in a shell.
+pub(super) fn escaped(path: &str) -> String {
+    path.replace(' ', "\\ ")
 }
 
 /// Contents by mark. Marks are not used again, so that undo finds what it had.
@@ -46,13 +51,18 @@ impl Chips {
         self.contents.get(&mark).map(String::as_str)
     }
 
-    /// What is shown for a mark.
+    /// What is shown for a mark. Of a paste only how long it is, never a part of it.
     pub(super) fn label(&self, mark: char) -> String {
         let content = self.content(mark).unwrap_or_default();
         let lines = content.lines().count();
         match content.chars().count() {
             // A character of the range of marks that came from outside.
             1 => content.to_owned(),
+            // Too short for a paste: the path of a file.
+            ..=MOST_CHARACTERS if lines == 1 => {
+                let name = content.rsplit('/').next().unwrap_or_default();
+                format!("[{name}]")
+            }
             _ if lines > MOST_LINES => format!("[pasted {lines} lines]"),
             characters => format!("[pasted {characters} characters]"),
         }
@@ -72,6 +82,7 @@ impl Chips {
         Cow::Owned(admitted.collect())
     }
 
+    /// In the order of the text; no piece of text is empty.
     pub(super) fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Piece<'a>> {
         text.split_inclusive(is_mark).flat_map(|part| {
             let mark = part.chars().next_back().filter(|c| is_mark(*c));
@@ -104,7 +115,8 @@ impl Chips {
         Cow::Owned(shown)
     }
 
-    /// Forgets all contents but those whose marks are in one of the texts.
+    /// Forgets all contents but those whose marks are in one of the texts. Marks begin anew if
+    /// nothing is left, which is why kills must be among the texts: they may hold marks.
     pub(super) fn keep_only<'a>(&mut self, texts: impl Iterator<Item = &'a String>) {
         let mut kept = BTreeMap::new();
         for mark in texts.flat_map(|text| text.chars()).filter(|c| is_mark(*c)) {

@@ -1,4 +1,9 @@
 //! What each command does to the text.
+//!
+//! `Edited::Ignored` leaves the key to the caller: at the edges of the text the same key may mean
+//! the history, or leaving. So a command that had nothing to do is not silently swallowed. All
+//! changes go through `Editor::replace`, which forgets what the previous command was; kills, yanks
+//! and vertical motions set it again after that.
 
 use std::ops::Range;
 
@@ -17,6 +22,7 @@ enum Vertical {
 }
 
 impl Editor {
+    /// Positions are bytes of the text with chips as single characters.
     pub fn run(&mut self, command: EditCommand) -> Edited {
         let at = self.buffer.cursor();
         let text = self.buffer.text();
@@ -86,6 +92,7 @@ impl Editor {
         }
     }
 
+    /// A character of the range that marks chips becomes a chip itself.
     fn type_char(&mut self, c: char) -> Edited {
         let mut bytes = [0; 4];
         let text = self.chips.admit(c.encode_utf8(&mut bytes)).into_owned();
@@ -99,6 +106,7 @@ impl Editor {
         Edited::Changed
     }
 
+    /// Not kept for a yank.
     pub(super) fn erase(&mut self, range: Range<usize>) -> Edited {
         if range.is_empty() {
             return Edited::Ignored;
@@ -107,6 +115,7 @@ impl Editor {
         Edited::Changed
     }
 
+    /// Kept for a yank. Successive kills become one entry, in the order of the text.
     pub(super) fn kill(&mut self, range: Range<usize>, side: Side) -> Edited {
         if range.is_empty() {
             return Edited::Ignored;
@@ -129,6 +138,7 @@ impl Editor {
         self.put(at..at, &text)
     }
 
+    /// Only directly after a yank, whose text it replaces.
     fn yank_older(&mut self) -> Edited {
         let Previous::Yank(range) = self.previous.clone() else {
             return Edited::Ignored;
@@ -155,6 +165,8 @@ impl Editor {
         Edited::Moved
     }
 
+    /// By rows of the screen, not lines of the text. The column where the motion began is
+    /// remembered, so that a short row in between does not change it.
     fn go_vertically(&mut self, direction: Vertical) -> Edited {
         let (text, at) = (self.buffer.text(), self.buffer.cursor());
         let layout = self

@@ -37,6 +37,8 @@ impl EditorDraft {
         pieces.collect()
     }
 
+    /// The text as the buffer has it, with new marks. A content for which no mark is left becomes
+    /// plain text.
     fn in_marks(&self, chips: &mut Chips) -> String {
         let mut text = String::new();
         for piece in &self.pieces {
@@ -66,6 +68,7 @@ impl From<&str> for EditorDraft {
 }
 
 impl Editor {
+    /// Also how a message is queued and edited again: a long paste stays a chip.
     pub fn draft(&self) -> EditorDraft {
         let pieces = self
             .chips

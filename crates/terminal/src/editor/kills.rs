@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+/// Further ones push out the oldest.
 const MOST_KILLS: usize = 32;
 
 /// On which side of what was killed just before new text belongs.

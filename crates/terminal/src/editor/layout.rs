@@ -2,6 +2,10 @@
 //!
 //! Rows break between words. The last column is left to the cursor. Blanks at the end of a row do
 //! not begin another one: they hang over the edge, and the cursor among them is in the last column.
+//!
+//! Made for the whole text, kept until the text or the width changes, and used for drawing as well
+//! as for motions up and down, so that the two agree. Most lines are short and plain, and take a
+//! fast path.
 
 use std::borrow::Cow;
 
@@ -128,7 +132,9 @@ impl Layout {
         cells(text, row, chips).map(|(_, cell)| cell.width).sum()
     }
 
-    /// The offset in a row that is shown at a column, or else the last one of the row.
+    /// The offset in a row that is shown at a column, or else the last one of the row. Not the
+    /// position after the last character of a row that goes on: that is the beginning of the next
+    /// one.
     pub(super) fn offset_at(&self, text: &str, chips: &Chips, row: usize, column: usize) -> usize {
         let place = self.rows[row];
         let goes_on = self
@@ -149,6 +155,8 @@ impl Layout {
     }
 }
 
+/// A word that is wider than a row is broken within. A cluster that is wider than the terminal gets
+/// a row of its own and is cut when it is drawn.
 fn break_line(text: &str, line: Row, chips: &Chips, usable: usize, rows: &mut Vec<Row>) {
     let (mut start, mut used) = (line.start, 0);
     // After the last blank of the row, and the width since.

@@ -126,6 +126,7 @@ impl Editor {
         self.vim.as_ref().map(Vim::state)
     }
 
+    /// `vim` is taken out while it runs, since it changes the editor.
     pub fn handle(&mut self, key: &Key) -> Edited {
         match self.vim.take() {
             Some(mut vim) => {
@@ -180,6 +181,27 @@ impl Editor {
             }
             None => self.insert(&text),
         }
+    }
+
+    /// Inserts the path of a file as a chip that shows its name, between blanks.
+    pub fn insert_file(&mut self, path: &str) {
+        let path = chips::escaped(path);
+        let before = self.buffer.text()[..self.buffer.cursor()]
+            .chars()
+            .next_back();
+        let is_apart = before.is_none_or(char::is_whitespace);
+        let mut text = if is_apart {
+            String::new()
+        } else {
+            " ".to_owned()
+        };
+        match self.chips.add(&path) {
+            Some(mark) => text.push(mark),
+            None => text.push_str(&path),
+        }
+        text.push(' ');
+        let at = self.buffer.cursor();
+        self.replace(at..at, &text, Kind::Single);
     }
 
     /// Makes the chip before the cursor, or else the one after it, text that can be edited.
@@ -256,6 +278,7 @@ impl Editor {
         self.changed();
     }
 
+    /// The rows are computed again when they are next needed.
     fn changed(&mut self) {
         self.layout = None;
         self.previous = Previous::Other;

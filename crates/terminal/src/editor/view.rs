@@ -63,6 +63,7 @@ impl Editor {
         view
     }
 
+    /// Chips are separate spans, in the accent colour.
     fn line(&self, row: Row, columns: usize, theme: Theme) -> Line<'static> {
         let mut spans: Vec<Span<'static>> = Vec::new();
         let mut plain = String::new();

@@ -2,8 +2,20 @@
 //!
 //! In insert state all keys are as in a shell, but Esc. In normal state characters are commands;
 //! Enter, Esc and keys with modifiers stay what they are elsewhere, so that submitting and
-//! interrupting work from both. What is deleted or copied goes where kills go: a text that ends with
-//! a newline is put back as a line.
+//! interrupting work from both. What is deleted or copied goes where kills go: a text that ends
+//! with a newline is put back as a line.
+//!
+//! A small subset:
+//!
+//! | keys | |
+//! |---|---|
+//! | `i` `a` `I` `A` `o` `O` | insert |
+//! | `h` `j` `k` `l` `w` `b` `e` `0` `$` | move |
+//! | `d` `c` `y` | with a motion, or doubled for the line |
+//! | `x` `D` `C` `p` `u` `.` | delete, delete and change to the end, put, undo, repeat |
+//!
+//! There are no counts, no registers and no visual mode. `.` replays the keys of the last change,
+//! the inserted text included, instead of remembering what they did.
 
 use std::ops::Range;
 
@@ -57,6 +69,7 @@ impl Vim {
         }
     }
 
+    /// Esc ends what `.` will repeat, and moves the cursor onto a character.
     fn insert(&mut self, editor: &mut Editor, key: &Key) -> Edited {
         if *key != Key::plain(KeyCode::Esc) {
             let edited = editor.handle_as_shell(key);
@@ -75,6 +88,8 @@ impl Vim {
         Edited::Moved
     }
 
+    /// `Ignored` only for `j` and `k` at the edges of the text: the caller takes them for the
+    /// history.
     fn normal(&mut self, editor: &mut Editor, key: &Key) -> Edited {
         let (KeyCode::Char(c), true) = (key.code, key.modifiers.is_empty()) else {
             return self.other(editor, key);
@@ -180,6 +195,7 @@ impl Vim {
         Edited::Moved
     }
 
+    /// An operator followed by a key that is no motion does nothing.
     fn operate(&mut self, editor: &mut Editor, operator: Operator, c: char) -> Edited {
         if c == operator.key() {
             return self.operate_on_line(editor, operator);
@@ -203,6 +219,7 @@ impl Vim {
         }
     }
 
+    /// An empty range is no change, but `c` goes on to the insert state all the same.
     fn apply(&mut self, editor: &mut Editor, operator: Operator, range: Range<usize>) -> Edited {
         let text = editor.buffer.text()[range.clone()].to_owned();
         if !text.is_empty() {

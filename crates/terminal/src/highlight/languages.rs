@@ -1,4 +1,8 @@
 //! What the languages look like, as tables.
+//!
+//! A new language is one entry. `find` takes names as in a fence of Markdown and extensions of
+//! files alike. What differs in kind and not in words (raw strings of Rust, markup) is code in
+//! `lexer`.
 
 /// How a text is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +55,7 @@ pub(super) struct Language {
     /// From the longest opening to the shortest.
     pub(super) quotes: &'static [Quote],
     pub(super) attribute: Attribute,
+    /// Separated by blanks. Looked through word by word, which is fast enough for a line.
     pub(super) keywords: &'static str,
 }
 
@@ -350,6 +355,7 @@ pub(super) const LANGUAGES: &[Language] = &[
     },
 ];
 
+/// In any case of letters. The first entry wins.
 pub(super) fn find(tag: &str) -> Option<&'static Language> {
     let is = |name: &&str| name.eq_ignore_ascii_case(tag);
     let mut languages = LANGUAGES.iter();

@@ -1,10 +1,15 @@
 //! One line of code -> pieces with their kinds.
+//!
+//! Every byte of the line is in exactly one piece, in order, so the text that is drawn is the text
+//! that came, whatever the lexer makes of it. It never goes back. A wrong guess costs a colour,
+//! nothing else.
 
 use super::{
     Kind, State,
     languages::{Attribute, Grammar, Language, Lines, Quote},
 };
 
+/// In characters.
 const MAX_ATTRIBUTE: usize = 200;
 
 pub(super) struct Lexer<'a> {
@@ -41,7 +46,7 @@ impl<'a> Lexer<'a> {
         &self.text[self.at..]
     }
 
-    /// The next piece: what it is, and where it ends.
+    /// The next piece: what it is, and where it ends. Pieces are not empty.
     pub(super) fn next(&mut self) -> Option<(Kind, usize)> {
         if self.rest().is_empty() {
             return None;
@@ -123,6 +128,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
+    /// Only Rust nests them.
     fn comment(&mut self, mut depth: usize) -> Kind {
         let Some((open, close)) = self.language.block_comment else {
             self.state = State::Code;
@@ -146,6 +152,8 @@ impl<'a> Lexer<'a> {
         Kind::Comment
     }
 
+    /// Until its end or that of the line; `state_at_end` decides whether the next line goes on in
+    /// it.
     fn quoted(&mut self, which: usize) -> Kind {
         let quote: &Quote = &self.language.quotes[which];
         let after = match self.language.grammar {
@@ -223,6 +231,7 @@ impl<'a> Lexer<'a> {
         Kind::Text
     }
 
+    /// A word before `(` or `!` is taken for a function, one with a capital letter for a type.
     fn word(&mut self) -> Kind {
         let rest = self.rest();
         if let Some(kind) = self.attribute() {
@@ -304,6 +313,7 @@ impl<'a> Lexer<'a> {
         Some(Kind::Attribute)
     }
 
+    /// Outside of tags everything is plain text, up to the next `<`.
     fn markup(&mut self) -> Kind {
         let rest = self.rest();
         if self.state == State::Code {

@@ -139,6 +139,8 @@ pub enum TerminalReply {
     DeviceAttributes,
     /// CPR, counted from 1.
     CursorPosition { row: u16, column: u16 },
+    /// XTWINOPS 18: what the terminal has now, in rows and columns.
+    Size { rows: u16, columns: u16 },
     /// The kitty keyboard flags that are on.
     KittyFlags(u32),
 }

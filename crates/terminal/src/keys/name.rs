@@ -1,4 +1,6 @@
 //! Keys as people write them: `ctrl-r`, `shift-enter`, `alt-shift-b`.
+//!
+//! What `Display` writes, `FromStr` reads as the same key. Settings and hints use these names.
 
 use std::{fmt, str::FromStr};
 
@@ -91,6 +93,7 @@ impl FromStr for Key {
     }
 }
 
+/// `-` alone is the key, not a separator: `ctrl--` is Ctrl with minus.
 fn leading_modifier(text: &str) -> Option<(Modifiers, &str)> {
     let end = text.find(['-', '+'])?;
     let (name, rest) = (&text[..end], &text[end + 1..]);

@@ -37,6 +37,8 @@ enum State {
     Text(StringSequence),
     /// The rest of a mouse report of the oldest kind: so many bytes of any value.
     Mouse(u8),
+    /// Everything up to the end mark, control characters included: a paste must not be able to
+    /// press keys.
     Paste(Vec<u8>),
 }
 
@@ -179,6 +181,7 @@ fn utf8(modifiers: Modifiers, mut bytes: Vec<u8>, byte: u8, inputs: &mut Vec<Inp
     }
 }
 
+/// `ESC ESC [ A` is Alt with an arrow on some terminals, `ESC ESC` twice Esc.
 fn escape(prefix: Prefix, byte: u8, inputs: &mut Vec<Input>) -> State {
     match byte {
         ESC => {
@@ -209,6 +212,8 @@ fn escape(prefix: Prefix, byte: u8, inputs: &mut Vec<Input>) -> State {
     }
 }
 
+/// A control character within the sequence ends it and counts by itself. If nothing but `ESC [`
+/// came before it, that was Alt with a bracket.
 fn csi(prefix: Prefix, mut params: Vec<u8>, byte: u8, inputs: &mut Vec<Input>) -> State {
     match byte {
         // Function keys of the Linux console: `CSI [ A`.
@@ -302,6 +307,7 @@ impl StringSequence {
     }
 }
 
+/// Bytes that are not UTF-8 are replaced. There is no limit on the length.
 fn paste(mut bytes: Vec<u8>, byte: u8, inputs: &mut Vec<Input>) -> State {
     bytes.push(byte);
     if byte == b'~' && bytes.ends_with(PASTE_END) {

@@ -1,4 +1,16 @@
 //! What single bytes and whole escape sequences mean. `None` is a sequence that we do not know.
+//!
+//! | protocol | example |
+//! |---|---|
+//! | control characters | Ctrl-A is byte 1 |
+//! | xterm and VT | `CSI A`, `CSI 1;5 C`, `CSI 3 ~`, `SS3 P` |
+//! | rxvt | `CSI 3 ^`, `CSI a`, `SS3 a` |
+//! | Linux console | `CSI [ A` |
+//! | modifyOtherKeys of xterm | `CSI 27;5;13 ~` |
+//! | kitty | `CSI 97;5 u`, with sub-parameters after colons |
+//!
+//! All are understood at any time: which of them a terminal speaks is not asked, and some mix them.
+//! The same key gives the same `Key` in each.
 
 use super::{Input, Key, KeyCode, Modifiers, TerminalReply};
 
@@ -37,6 +49,11 @@ pub(super) fn csi(params: &[u8], end: u8) -> Option<Input> {
         let row = u16::try_from(params.number(0)?).ok()?;
         let column = u16::try_from(params.number(1)?).ok()?;
         return Some(Input::Reply(TerminalReply::CursorPosition { row, column }));
+    }
+    if end == b't' && params.number(0) == Some(8) {
+        let rows = u16::try_from(params.number(1)?).ok()?;
+        let columns = u16::try_from(params.number(2)?).ok()?;
+        return Some(Input::Reply(TerminalReply::Size { rows, columns }));
     }
     if params.is_release() {
         return None;
@@ -93,6 +110,7 @@ pub(super) fn string(introducer: u8, content: &[u8]) -> Option<Input> {
     Some(Input::Reply(reply))
 }
 
+/// Only what we ask for. Other private sequences are dropped.
 fn private_reply(params: &str, end: u8) -> Option<TerminalReply> {
     match end {
         b'c' => Some(TerminalReply::DeviceAttributes),
@@ -193,6 +211,7 @@ fn tilde(params: &Params) -> Option<Key> {
     }
 }
 
+/// The keys of the VT220 and its successors.
 fn numbered(number: u32) -> Option<KeyCode> {
     Some(match number {
         1 | 7 => KeyCode::Home,
@@ -215,6 +234,7 @@ fn function(number: u32) -> Option<KeyCode> {
     u8::try_from(number).ok().map(KeyCode::F)
 }
 
+/// Cursor keys and F1 to F4.
 fn lettered(end: u8) -> Option<KeyCode> {
     Some(match end {
         b'A' => KeyCode::Up,
@@ -243,6 +263,8 @@ fn kitty(params: &Params) -> Option<Key> {
     Some(Key::new(kitty_code(params.number(0)?)?, modifiers))
 }
 
+/// Kitty's own code points for keys without a character, from the private area of Unicode; the keys
+/// of the keypad become the usual ones.
 fn kitty_code(code: u32) -> Option<KeyCode> {
     let keypad = [
         KeyCode::Left,
@@ -274,6 +296,7 @@ fn kitty_code(code: u32) -> Option<KeyCode> {
     }
 }
 
+/// Keys that have a control character get their names; other control characters are no keys.
 fn code_point(code: u32) -> Option<KeyCode> {
     match code {
         8 | 127 => Some(KeyCode::Backspace),

@@ -80,6 +80,7 @@ fn names(bytes: &[u8]) -> String {
 #[case::cut_off(b"\x1b[1;\x03\x1b]11;rgb\x03", "ctrl-c ctrl-c")]
 #[case::device_attributes(b"\x1b[?62;22c", "Reply(DeviceAttributes)")]
 #[case::position(b"\x1b[12;40R", "Reply(CursorPosition { row: 12, column: 40 })")]
+#[case::size(b"\x1b[8;24;80t", "Reply(Size { rows: 24, columns: 80 })")]
 #[case::kitty_flags(b"\x1b[?5u", "Reply(KittyFlags(5))")]
 #[case::version(b"\x1bP>|WezTerm 2024\x1b\\", "Reply(Version(\"WezTerm 2024\"))")]
 #[case::reply_after_escape(b"\x1b\x1b[?1c", "esc Reply(DeviceAttributes)")]

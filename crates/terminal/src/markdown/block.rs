@@ -1,4 +1,7 @@
 //! The blocks that are open, and those that are final.
+//!
+//! A block that is final is drawn once and forgotten. So the parser keeps only what is open: the
+//! containers around the present line and one leaf in the innermost of them.
 
 use super::lines::{Fence, ListKind};
 
@@ -18,8 +21,8 @@ pub(super) enum Content {
     Continued(String),
     Heading(usize, String),
     Table(String),
-    /// Of a table that is not complete.
-    Source(String),
+    /// A table that is not complete, with so many rows so far.
+    OpenTable(usize),
     Html(String),
     Rule,
     /// A list item without content.
@@ -38,6 +41,8 @@ pub(super) struct Block {
     pub(super) content: Content,
 }
 
+/// A quote or an item of a list. Lists themselves are not blocks: an item only has to know its
+/// number.
 #[derive(Debug, Clone)]
 pub(super) enum Container {
     Quote,
@@ -51,6 +56,8 @@ pub(super) enum Container {
     },
 }
 
+/// What the next line may go on with. Code is handed on line by line; paragraphs and tables are
+/// collected, since their last line can change how the first is drawn.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Leaf {
     #[default]

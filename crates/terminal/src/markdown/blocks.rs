@@ -52,6 +52,12 @@ impl BlockParser {
         }
     }
 
+    /// 1. Which containers does it go on with?
+    /// 2. Does code or HTML in them go on?
+    /// 3. Does it open containers or begin a block?
+    /// 4. Otherwise it is text: of the paragraph or table that is open, or of a new paragraph.
+    ///
+    /// A paragraph may go on without the marks of its containers (a lazy line).
     pub(super) fn line(&mut self, line: &str, out: &mut Vec<Block>) {
         let mut cursor = Cursor::new(line);
         let matched = self.match_containers(&mut cursor);
@@ -213,7 +219,8 @@ impl BlockParser {
         }
     }
 
-    /// A heading, rule, fence or HTML.
+    /// A heading, rule, fence or HTML. What is open is closed first: none of these goes on with
+    /// another block.
     fn start_leaf(&mut self, cursor: &Cursor<'_>, matched: usize, out: &mut Vec<Block>) -> bool {
         let text = cursor.trimmed();
         let fence = Fence::opened_by(cursor);
@@ -242,6 +249,7 @@ impl BlockParser {
         true
     }
 
+    /// Not if all of the paragraph was handed on already.
     fn underlined(&mut self, text: &str, out: &mut Vec<Block>) -> bool {
         let Some(level) = lines::underline_level(text) else {
             return false;

@@ -1,4 +1,7 @@
 //! What is inside a paragraph, heading or cell: emphasis, code, links, images.
+//!
+//! The text of one block is small and complete by now, so a full Markdown parser reads it. Its
+//! events become spans. Links and images show their address; nothing is fetched.
 
 use codespar_policy::printable;
 use pulldown_cmark::{Alignment, Event, Options, Parser, Tag, TagEnd};
@@ -86,6 +89,7 @@ struct Target {
     span: usize,
 }
 
+/// Collects spans; `lines` has at least one entry while events come.
 struct Writer {
     theme: Theme,
     base: Style,
@@ -162,6 +166,7 @@ impl Writer {
         }
     }
 
+    /// The position is where the text of the link will begin; `close_target` compares from there.
     fn open_target(&mut self, url: &str) {
         self.targets.push(Target {
             url: url.to_owned(),

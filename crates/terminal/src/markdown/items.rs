@@ -1,4 +1,7 @@
 //! Items of lists: their numbers, indentation and boxes.
+//!
+//! Numbers are counted on from the first item of a list, as CommonMark has it, whatever the others
+//! say. Bullets are all shown as `-`.
 
 use super::{
     block::{Block, Container},
@@ -7,6 +10,8 @@ use super::{
 };
 
 impl BlockParser {
+    /// `matched` is how many containers the line is in; the new item replaces those after it. Up to
+    /// four blanks after the marker belong to it, with more of them the text is indented code.
     pub(super) fn start_item(
         &mut self,
         cursor: &mut Cursor<'_>,

@@ -32,6 +32,8 @@ impl BlockParser {
         self.add_to_paragraph(text, out);
     }
 
+    /// The second line of a table makes the line before it its header; what was above that stays a
+    /// paragraph.
     pub(super) fn add_to_paragraph(&mut self, text: &str, out: &mut Vec<Block>) {
         let Leaf::Paragraph { source, continued } = &mut self.leaf else {
             return;
@@ -61,6 +63,7 @@ impl BlockParser {
         }
     }
 
+    /// A part that was handed on has widths of its own, so a very long table is drawn as several.
     pub(super) fn add_row(&mut self, text: &str, out: &mut Vec<Block>) {
         let Leaf::Table {
             header,
@@ -81,6 +84,7 @@ impl BlockParser {
         }
     }
 
+    /// Text and tables are handed on now. Code was, line by line.
     pub(super) fn close_leaf(&mut self, out: &mut Vec<Block>) {
         match std::mem::take(&mut self.leaf) {
             Leaf::Paragraph { source, continued } if !source.is_empty() => {
@@ -99,23 +103,15 @@ impl BlockParser {
         }
     }
 
-    /// A table that is not complete, as it was written: drawn, its columns would move with every
-    /// word, and all of it would be painted each time.
+    /// Of a table that is not complete only how long it is. Drawn, its columns would move with
+    /// every word, and all of it would be painted each time; its source would be painted for
+    /// nothing.
     pub(super) fn show_open_table(&mut self, out: &mut Vec<Block>) {
-        let Leaf::Table {
-            header,
-            rows,
-            drawn,
-            ..
-        } = &mut self.leaf
-        else {
+        let Leaf::Table { count, .. } = self.leaf else {
             return;
         };
-        let header = std::mem::take(header);
-        let rows = std::mem::take(rows);
-        let source = if *drawn { rows } else { header + &rows };
         self.leaf = Leaf::None;
-        self.emit(Content::Source(source), out);
+        self.emit(Content::OpenTable(count), out);
     }
 
     fn emit_text(&mut self, source: String, continued: bool, out: &mut Vec<Block>) {
@@ -141,12 +137,14 @@ impl BlockParser {
         self.shared = self.shared.min(keep);
     }
 
+    /// Decides on the blank line before it: where the source has one, and around code and tables
+    /// always. Markers of items are given to the first block in them.
     pub(super) fn emit(&mut self, content: Content, out: &mut Vec<Block>) {
         let now = match content {
             Content::CodeInfo(_)
             | Content::CodeLine(_)
             | Content::Table(_)
-            | Content::Source(_) => Last::Solid,
+            | Content::OpenTable(_) => Last::Solid,
             _ => Last::Text,
         };
         let follows = matches!(content, Content::CodeLine(_));

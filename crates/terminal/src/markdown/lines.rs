@@ -1,4 +1,7 @@
 //! What a line of markdown begins with.
+//!
+//! Each function looks at one line, without the lines around it, and follows CommonMark, and GitHub
+//! for tables and boxes. The caller has taken the marks of containers off.
 
 /// A position in a line, which counts columns: a tab goes on to the next multiple of four.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,8 @@
 //! Blocks -> lines of output.
+//!
+//! Code is written in the first column, without frames, and lines that the terminal wraps are left
+//! whole: whoever selects them gets the source back. Prose is wrapped by words with a hanging
+//! indentation.
 
 use ratatui_core::{
     style::{Modifier, Style},
@@ -68,11 +72,12 @@ impl Renderer {
             Content::Heading(level, source) => {
                 inline::lines(&source, theme, heading_style(theme, level))
             }
-            Content::Source(source) => {
-                let lines = source.lines();
-                lines
-                    .map(|line| vec![Span::raw(width::shown(line))])
-                    .collect()
+            Content::OpenTable(rows) => {
+                let text = match rows {
+                    0 => "table".to_owned(),
+                    rows => format!("table, row {rows}"),
+                };
+                vec![vec![Span::styled(text, theme.faint())]]
             }
             Content::Html(line) => vec![vec![Span::raw(width::shown(&line))]],
             Content::Rule => {

@@ -1,4 +1,7 @@
 //! Tables: drawn with lines if they fit, as records if not.
+//!
+//! There are lines between columns and below the header only: a frame around a table would be most
+//! of the bytes that it takes to show it.
 
 use pulldown_cmark::Alignment;
 use ratatui_core::text::{Line, Span};
@@ -13,6 +16,7 @@ use crate::{
 /// Columns that are narrower than their content stay at least this wide.
 const MIN_WIDTH: usize = 8;
 
+/// Drawn rows are at most `columns` wide, so the terminal does not wrap them.
 pub(super) fn draw(table: TableSource, theme: Theme, columns: usize) -> Vec<OutputLine> {
     match widths(&table, columns) {
         Some(widths) => Drawing {
@@ -30,7 +34,8 @@ fn width_of(spans: &Spans) -> usize {
 }
 
 /// How wide each column is drawn: as its content if that fits, else wide ones share what narrow
-/// ones leave. None if that would be too narrow to read.
+/// ones leave. None if that would be too narrow to read. Narrow columns keep their width, in
+/// rounds: each round gives the others more.
 fn widths(table: &TableSource, columns: usize) -> Option<Vec<usize>> {
     let count = table.alignments.len();
     let natural = |column| {
@@ -38,7 +43,7 @@ fn widths(table: &TableSource, columns: usize) -> Option<Vec<usize>> {
         cells.map(width_of).max().unwrap_or(0).max(1)
     };
     let natural: Vec<usize> = (0..count).map(natural).collect();
-    let available = columns.checked_sub(3 * count + 1)?;
+    let available = columns.checked_sub(3 * count.saturating_sub(1))?;
     let mut widths = natural.clone();
     let mut wide: Vec<usize> = (0..count).collect();
     let mut left = available;
@@ -78,14 +83,14 @@ impl Drawing<'_> {
         let height = |row: &Vec<Vec<Line<'static>>>| row.iter().map(Vec::len).max().unwrap_or(1);
         // Cells of several lines need a line between rows to be told apart.
         let is_tall = rows.iter().skip(1).any(|row| height(row) > 1);
-        let mut lines = vec![self.border(["┌", "┬", "┐"])];
+        let mut lines = Vec::new();
         for (at, row) in rows.iter().enumerate() {
-            if at == 1 || (at > 1 && is_tall) {
-                lines.push(self.border(["├", "┼", "┤"]));
-            }
             lines.extend((0..height(row)).map(|part| self.row(row, part)));
+            let is_last = at + 1 == rows.len();
+            if at == 0 || (is_tall && !is_last) {
+                lines.push(self.rule());
+            }
         }
-        lines.push(self.border(["└", "┴", "┘"]));
         lines
     }
 
@@ -98,9 +103,10 @@ impl Drawing<'_> {
         self.widths.iter().enumerate().map(cell).collect()
     }
 
+    /// One line of a row whose cells may have several. Blanks at its end are not written.
     fn row(&self, cells: &[Vec<Line<'static>>], part: usize) -> OutputLine {
         let faint = self.theme.faint();
-        let mut spans = vec![Span::styled("│ ", faint)];
+        let mut spans = Vec::new();
         for (column, (cell, width)) in cells.iter().zip(&self.widths).enumerate() {
             if column > 0 {
                 spans.push(Span::styled(" │ ", faint));
@@ -117,15 +123,22 @@ impl Drawing<'_> {
             spans.extend(text);
             spans.push(Span::raw(" ".repeat(spare - before)));
         }
-        spans.push(Span::styled(" │", faint));
+        while spans
+            .last()
+            .is_some_and(|span| span.content.trim_end().is_empty())
+        {
+            spans.pop();
+        }
+        if let Some(last) = spans.last_mut() {
+            last.content = last.content.trim_end().to_owned().into();
+        }
         spans.retain(|span| !span.content.is_empty());
         OutputLine::whole(Line::from(spans))
     }
 
-    fn border(&self, [left, middle, right]: [&str; 3]) -> OutputLine {
-        let parts: Vec<String> = self.widths.iter().map(|w| "─".repeat(w + 2)).collect();
-        let line = format!("{left}{}{right}", parts.join(middle));
-        OutputLine::whole(Span::styled(line, self.theme.faint()))
+    fn rule(&self) -> OutputLine {
+        let parts: Vec<String> = self.widths.iter().map(|w| "─".repeat(*w)).collect();
+        OutputLine::whole(Span::styled(parts.join("─┼─"), self.theme.faint()))
     }
 }
 
@@ -170,11 +183,9 @@ mod tests {
         assert_eq!(
             drawn(TABLE, 40),
             [
-                "┌──────┬──────────────────────┐",
-                "│ name │         what it does │",
-                "├──────┼──────────────────────┤",
-                "│ a    │ reads the whole file │",
-                "└──────┴──────────────────────┘",
+                "name │         what it does",
+                "─────┼─────────────────────",
+                "a    │ reads the whole file",
             ]
         );
     }
@@ -182,14 +193,12 @@ mod tests {
     #[test]
     fn wide_cells_are_wrapped() {
         assert_eq!(
-            drawn(TABLE, 24),
+            drawn(TABLE, 20),
             [
-                "┌──────┬───────────────┐",
-                "│ name │  what it does │",
-                "├──────┼───────────────┤",
-                "│ a    │     reads the │",
-                "│      │    whole file │",
-                "└──────┴───────────────┘",
+                "name │  what it does",
+                "─────┼──────────────",
+                "a    │     reads the",
+                "     │    whole file",
             ]
         );
     }

@@ -7,7 +7,9 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
 use super::{
-    Options, links,
+    Options,
+    answers::Way,
+    links,
     pen::{Autowrap, Pen},
     plan::Goal,
     region::{self, Row},
@@ -25,6 +27,7 @@ pub(super) struct Prepared {
     /// As they are written; the terminal may make several of the only one.
     rows: Vec<Line<'static>>,
     height: usize,
+    /// Such a line is always written as text: a sequence cannot be painted into cells.
     mark: Option<Mark>,
     /// The whole text, and where the addresses in it are.
     text: String,
@@ -33,6 +36,9 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
+    /// A text of disputed width is never left to the terminal to wrap, since the number of rows
+    /// would not be known. Then it is broken at the columns we count, and a copy of it has line
+    /// breaks.
     pub(super) fn of(output: &OutputLine, columns: u16, options: Options) -> Self {
         let width = usize::from(columns.max(1));
         let line = clean(&output.line, output.flow, width);
@@ -71,6 +77,29 @@ impl Prepared {
     /// How many rows of the terminal it takes.
     pub(super) fn height(&self) -> usize {
         self.height
+    }
+
+    /// How many rows it takes on a terminal that has another width by now; `None` where terminals
+    /// differ.
+    pub(super) fn height_at(&self, columns: u16, way: Way) -> Option<usize> {
+        let columns = usize::from(columns.max(1));
+        let is_wrapped_by_us = self.rows.len() == self.height;
+        let written = |row: &Line<'_>| match is_wrapped_by_us && may_be_wider(row, self.columns) {
+            true => Some(1),
+            false => agreed_height(&row.to_string(), columns),
+        };
+        match way {
+            Way::Written => self.rows.iter().map(written).sum(),
+            Way::PaintedOver => {
+                let goals = self.goals();
+                let height = |goal: &Goal<'_>| match goal {
+                    Goal::Cells(_) => Some(1),
+                    Goal::Text(_, rows) => self.rows[rows.clone()].iter().map(written).sum(),
+                    Goal::Rest => Some(0),
+                };
+                goals.iter().map(height).sum()
+            }
+        }
     }
 
     /// What the rows of the terminal are to show, from the first to the last.
@@ -192,6 +221,7 @@ fn clean(line: &Line<'_>, flow: Flow, columns: usize) -> Line<'static> {
     Line::from(spans).style(line.style)
 }
 
+/// `used` counts columns over all spans of the line, for tab stops.
 fn clean_text(text: &str, used: &mut usize, columns: usize) -> String {
     let printable = codespar_policy::printable(text);
     if printable.is_ascii() && !printable.contains(['\t', '\n']) {
@@ -240,6 +270,14 @@ fn height_when_wrapped(text: &str, columns: usize) -> usize {
     rows
 }
 
+/// The same for any text, if it has as many rows on all terminals.
+fn agreed_height(text: &str, columns: usize) -> Option<usize> {
+    if width::is_certain(text) {
+        return Some(height_when_wrapped(text, columns));
+    }
+    (width::of(text) <= columns).then_some(1)
+}
+
 /// Whether a terminal that shows characters of ambiguous width as wide would wrap the row.
 fn may_be_wider(row: &Line<'_>, columns: usize) -> bool {
     if row.spans.iter().all(|span| span.content.is_ascii()) {
@@ -284,6 +322,23 @@ mod tests {
             written(&cluster, 5),
             ("ab\r\n👩\u{200d}💻c\r\nd\r\n".to_owned(), 3)
         );
+    }
+
+    #[test]
+    fn a_terminal_that_is_narrower_by_now_wraps_what_is_written_but_not_what_is_painted() {
+        let line = Prepared::of(&OutputLine::words("0123 5678"), 10, OPTIONS);
+        assert_eq!(line.height_at(4, Way::Written), Some(3));
+        assert_eq!(line.height_at(4, Way::PaintedOver), Some(1));
+        let whole = Prepared::of(&OutputLine::whole("0123456789ab"), 10, OPTIONS);
+        assert_eq!(whole.height_at(4, Way::PaintedOver), Some(3));
+        assert_eq!(whole.height_at(20, Way::PaintedOver), Some(1));
+    }
+
+    #[test]
+    fn it_is_not_known_how_terminals_wrap_a_row_of_disputed_width() {
+        let line = Prepared::of(&OutputLine::whole("🙂🙂🙂ab"), 10, OPTIONS);
+        assert_eq!(line.height_at(8, Way::Written), Some(1));
+        assert_eq!(line.height_at(7, Way::Written), None);
     }
 
     #[test]

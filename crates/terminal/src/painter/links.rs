@@ -1,4 +1,6 @@
 //! Web addresses in text, so that each can be a link to itself.
+//!
+//! Only `http` and `https`, and only what can be read: the target of a link is its text.
 
 use std::ops::Range;
 
@@ -27,6 +29,7 @@ pub(super) fn find(text: &str) -> Vec<Range<usize>> {
     found
 }
 
+/// Not within a word: `xhttp://` is none.
 fn start_of_scheme(before: &str) -> Option<usize> {
     let scheme = ["https", "http"]
         .into_iter()
@@ -36,26 +39,31 @@ fn start_of_scheme(before: &str) -> Option<usize> {
     (!is_word).then_some(start)
 }
 
+/// Printable ASCII without what usually stands around an address.
 fn belongs(c: char) -> bool {
     c.is_ascii_graphic() && !matches!(c, '<' | '>' | '"' | '`' | '\\' | '|' | '{' | '}' | '^')
 }
 
 /// The length without what ends a sentence or a pair of brackets around the address.
+///
+/// Brackets are counted once: counting again for each that is left out would take minutes for a
+/// line of closing brackets.
 fn without_punctuation(address: &str) -> usize {
-    let mut kept = address;
-    loop {
-        let count = |c| kept.matches(c).count();
-        let is_outside = match kept.chars().last() {
-            Some('.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_') => true,
-            Some(')') => count(')') > count('('),
-            Some(']') => count(']') > count('['),
-            _ => false,
-        };
-        if !is_outside {
-            return kept.len();
+    let bytes = address.as_bytes();
+    let count = |one: u8| bytes.iter().filter(|byte| **byte == one).count();
+    let (mut round, mut square) = (count(b')'), count(b']'));
+    let (opened_round, opened_square) = (count(b'('), count(b'['));
+    let mut length = bytes.len();
+    while let Some(last) = bytes[..length].last() {
+        match last {
+            b'.' | b',' | b';' | b':' | b'!' | b'?' | b'\'' | b'*' | b'_' => {}
+            b')' if round > opened_round => round -= 1,
+            b']' if square > opened_square => square -= 1,
+            _ => break,
         }
-        kept = &kept[..kept.len() - 1];
+        length -= 1;
     }
+    length
 }
 
 #[cfg(test)]
@@ -73,6 +81,14 @@ mod tests {
         assert_eq!(found("http://a, https://b"), ["http://a", "https://b"]);
         assert_eq!(found("<https://a.b>"), ["https://a.b"]);
         assert_eq!(found("https://a.b/漢"), ["https://a.b/"]);
+    }
+
+    #[test]
+    fn a_line_of_closing_brackets_takes_no_longer_than_another() {
+        let text = format!("https://a{}", ")".repeat(1_000_000));
+        assert_eq!(found(&text), ["https://a"]);
+        let text = format!("https://a({}", ")".repeat(1_000_000));
+        assert_eq!(found(&text), ["https://a()"]);
     }
 
     #[test]

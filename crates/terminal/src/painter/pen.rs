@@ -89,7 +89,8 @@ impl Pen {
         }
     }
 
-    /// Text of a known width in the row of the cursor.
+    /// Text of a known width in the row of the cursor. At the last column the terminal's own
+    /// position is in doubt, so ours is unknown then.
     pub(super) fn cell(&mut self, text: &str, width: u16) {
         self.text(text);
         let column = self.column.map(|column| column.saturating_add(width));
@@ -104,7 +105,9 @@ impl Pen {
         }
     }
 
-    /// A row of the live region that is on the screen.
+    /// A row of the live region that is on the screen. The shortest way that works from what is
+    /// known of the column; a column that is not known is left for the first one before the row
+    /// changes.
     pub(super) fn go(&mut self, row: u16, column: u16) {
         if self.row != row && self.column.is_none() {
             self.home();
@@ -159,6 +162,7 @@ impl Pen {
         self.column = Some(0);
     }
 
+    /// Line feeds: at the last row of the screen the terminal scrolls, which no movement does.
     pub(super) fn down_scrolling(&mut self, rows: usize) {
         self.bytes.resize(self.bytes.len() + rows, b'\n');
         let rows = u16::try_from(rows).unwrap_or(u16::MAX);

@@ -10,7 +10,8 @@ use super::{committed::Prepared, pen::Pen, region::Row};
 
 /// About how many bytes it takes to make a new row between others, or to take one away.
 const MOVED: usize = 12;
-/// More pairs of rows are not compared.
+/// More pairs of rows are not compared. 64 rows on both sides; the table of costs has as many
+/// entries, and is made for each frame.
 const MOST_PAIRS: usize = 4096;
 
 /// What a row of the terminal is to show.
@@ -50,7 +51,8 @@ impl Goal<'_> {
 }
 
 impl Plan {
-    /// The one that needs the fewest bytes. `None` if there is none within reason.
+    /// The one that needs the fewest bytes. `None` if there is none within reason. Rows that are
+    /// the same at both ends are taken first, so the table is small while an answer streams.
     pub(super) fn of(old: &[Row], goals: &[Goal<'_>], first_row: FirstRow) -> Option<Self> {
         let pairs = || old.iter().zip(goals);
         let above = pairs().take_while(|(old, goal)| goal.is(old)).count();
@@ -129,7 +131,8 @@ impl Plan {
     }
 }
 
-/// Rows below the last one, by scrolling if there are none.
+/// Rows below the last one, by scrolling if there are none. Before rows are moved: `CSI L` at the
+/// end of the screen would push rows out that are still needed.
 fn make_room(old: usize, new: usize, pen: &mut Pen) {
     if new > old {
         pen.go(as_row(old.saturating_sub(1)), 0);

@@ -25,11 +25,12 @@ const GAP: usize = 4;
 /// What the live region shows. Each row ends with its last cell that is not blank; the row of the
 /// cursor not before the cursor. There blanks are written, because terminals disagree about where
 /// a cursor goes on a resize that has nothing before it.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Region {
     pub(super) rows: Vec<Row>,
 }
 
+/// A wide character is one cell and empty ones after it.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Row {
     cells: Vec<Cell>,
@@ -137,12 +138,16 @@ impl Row {
         Self { cells }
     }
 
+    /// As the live region would show it, to compare the two.
     pub(super) fn of_line(line: &Line<'_>, columns: usize) -> Self {
         let mut buffer = Buffer::empty(Rect::new(0, 0, as_column(columns), 1));
         buffer.set_line(0, 0, line, as_column(columns));
         Self::of(buffer.content().iter(), 0)
     }
 
+    /// Only cells that differ are written, in runs. From the first cell on that some terminals show
+    /// as wide, the rest of the row is written in one piece; with a cell of disputed width, all of
+    /// it.
     pub(super) fn paint(&self, old: &Self, y: u16, pen: &mut Pen) {
         if self == old {
             return;
@@ -268,6 +273,7 @@ impl Row {
         }
     }
 
+    /// In cells, the empty ones included.
     fn width_at(&self, x: usize) -> usize {
         let rest = self.cells[x + 1..].iter();
         1 + rest

@@ -51,7 +51,9 @@ impl Look {
         self.bg != Color::Reset || self.modifier.intersects(ON_BLANKS)
     }
 
-    /// Appends what makes a terminal that is in look `from` continue in this one.
+    /// Appends what makes a terminal that is in look `from` continue in this one. Relative to
+    /// `from`, with the fewest parameters. Text from outside has no part in it: a look is made of
+    /// enums.
     pub(super) fn write_change(self, from: Self, bytes: &mut Vec<u8>) {
         if self == from {
             return;
@@ -84,6 +86,7 @@ impl Look {
     }
 }
 
+/// Other modifiers (blinking, hidden) are never written: hidden text could not be seen by the user.
 fn supported() -> Modifier {
     CODES
         .iter()

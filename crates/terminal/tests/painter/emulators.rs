@@ -10,6 +10,7 @@ use alacritty_terminal::{
     vte::ansi::Processor,
 };
 use codespar_terminal::Size;
+use codespar_testkit::ScreenEmulator;
 
 /// What a terminal shows, with the scrollback.
 #[derive(Debug, Default)]
@@ -35,12 +36,12 @@ pub(crate) trait Emulator {
 }
 
 /// Cuts rows.
-pub(crate) struct Vt100(pub(crate) vt100::Parser);
+pub(crate) struct Vt100(pub(crate) ScreenEmulator);
 
 impl Vt100 {
     pub(crate) fn new(size: Size) -> Self {
         let (rows, columns) = sides(size);
-        Self(vt100::Parser::new(rows, columns, 300_000))
+        Self(ScreenEmulator::new(rows, columns, 300_000))
     }
 }
 
@@ -56,7 +57,7 @@ impl Emulator for Vt100 {
 
     fn resize(&mut self, size: Size) {
         let (rows, columns) = sides(size);
-        self.0.set_size(rows, columns);
+        self.0.screen_mut().set_size(rows, columns);
     }
 
     fn screen(&mut self) -> Screen {

@@ -122,6 +122,8 @@ fn xterm_js_has_every_line_once() {
         .unwrap();
     assert!(node.wait().unwrap().success());
     let results: Vec<Value> = serde_json::from_str(&output).unwrap();
+    // When it wraps rows anew it may show one cell of several code points as another.
+    let lost = ['e', '\u{301}', '👩', '\u{200d}', '💻'];
     let mut failures = Vec::new();
     for ((case, recording), result) in cases.iter().zip(&recordings).zip(results) {
         let screens = result.as_array().unwrap().iter().map(from_json);
@@ -129,7 +131,7 @@ fn xterm_js_has_every_line_once() {
             recording,
             &mut Replayed(screens.collect()),
             Reflow::XtermJs,
-            &[],
+            &lost,
         );
         failures.extend(result.err().map(|error| format!("{error}\n{case:#?}")));
     }

@@ -5,7 +5,7 @@ use std::{cell::RefCell, io, rc::Rc};
 
 use codespar_terminal::{
     Buffer, Position, Rect, Size, Style,
-    painter::{Painter, Reflow},
+    painter::{Painter, Reflow, SizeQueries},
     width,
     wrap::{self, Flow, OutputLine},
 };
@@ -19,8 +19,18 @@ pub(crate) enum Step {
     Draw(Vec<String>, Option<(u16, u16)>),
     Resize(Size),
     Suspend,
+    /// The terminal has another width, and draws that were on their way come after that.
+    LateResize(u16, Vec<Late>),
     /// Shows the line in the live region as it grows, in so many draws, then commits it.
     Stream(OutputLine, usize),
+}
+
+/// A draw that does not know of a resize.
+#[derive(Debug, Clone)]
+pub(crate) struct Late {
+    lines: Vec<OutputLine>,
+    rows: Vec<String>,
+    cursor: Option<(u16, u16)>,
 }
 
 #[derive(Debug, Clone)]
@@ -116,6 +126,7 @@ impl Recorder {
             Step::Commit(lines) => self.commit(lines),
             Step::Draw(rows, cursor) => self.draw(rows, *cursor),
             Step::Resize(size) => self.resize(*size),
+            Step::LateResize(width, draws) => self.late_resize(*width, draws),
             Step::Suspend => {
                 self.painter.suspend().unwrap();
                 self.painter.resume();
@@ -132,6 +143,11 @@ impl Recorder {
     }
 
     fn draw(&mut self, rows: &[String], cursor: Option<(u16, u16)>) {
+        self.write_frame(rows, cursor);
+        self.committed();
+    }
+
+    fn write_frame(&mut self, rows: &[String], cursor: Option<(u16, u16)>) {
         let size = self.painter.size();
         let height = rows.len().min(usize::from(size.height / 2));
         let rows = &rows[..height];
@@ -144,7 +160,6 @@ impl Recorder {
             .unwrap();
         let writes = self.log.0.borrow().len() - before;
         assert!(writes <= 1, "one draw, {writes} writes");
-        self.committed();
         self.recording.region = rows.iter().map(|row| visible(row, size.width)).collect();
         self.recording.cursor = cursor;
     }
@@ -157,6 +172,11 @@ impl Recorder {
     }
 
     fn resize(&mut self, size: Size) {
+        self.terminal_resizes(size);
+        self.painter.resize(size);
+    }
+
+    fn terminal_resizes(&mut self, size: Size) {
         let recording = &mut self.recording;
         let lines = recording.committed.iter().map(|line| line.logical.len());
         let rows = recording.committed.iter().map(|line| line.rows.len());
@@ -169,10 +189,55 @@ impl Recorder {
             live: live.sum(),
         };
         self.log.0.borrow_mut().push(Event::Resize(resized));
-        self.painter.resize(size);
         for line in &mut recording.committed {
             line.narrowest = line.narrowest.min(size.width);
         }
+    }
+
+    /// The terminal answers with the size that it has, the painter hears of it after that.
+    fn late_resize(&mut self, width: u16, draws: &[Late]) {
+        let size = Size {
+            width,
+            height: self.painter.size().height,
+        };
+        // What is shown now is what the painter knows, and what is written stays on the screen.
+        self.draw(&self.recording.region.clone(), self.recording.cursor);
+        if !self.fits(width, draws) {
+            return self.resize(size);
+        }
+        self.terminal_resizes(size);
+        self.painter.set_size_queries(SizeQueries::On);
+        let before = self.log.0.borrow().len();
+        for draw in draws {
+            self.commit(&draw.lines);
+            self.write_frame(&draw.rows, draw.cursor);
+        }
+        let written = self.log.0.borrow().len() - before;
+        self.painter.set_size_queries(SizeQueries::Off);
+        self.painter.resize(size);
+        for _ in 0..written {
+            assert!(self.painter.is_answer_due());
+            self.painter.answered(size);
+        }
+        assert!(!self.painter.is_answer_due());
+        self.draw(&["LAST".to_owned()], None);
+    }
+
+    /// Whether all rows are on the screen, however the terminal wraps them, and terminals agree on
+    /// how they do: else the lines stay as they came, and what is to be seen depends on the terminal.
+    fn fits(&self, width: u16, draws: &[Late]) -> bool {
+        let size = self.painter.size();
+        let columns = width.min(size.width);
+        let wrapped = |text: &str| width::of(text) * 2 / usize::from(columns) + 1;
+        let shown = self.recording.region.iter().map(|row| wrapped(row));
+        let lines = draws.iter().flat_map(|draw| &draw.lines);
+        let lines = lines.map(|line| wrapped(&line.line.to_string()));
+        let highest = draws.iter().map(|draw| draw.rows.len()).max().unwrap_or(0);
+        let late = draws.iter().flat_map(|draw| &draw.lines);
+        let mut late = late.map(|line| line.line.to_string());
+        let is_agreed =
+            late.all(|text| width::is_certain(&text) || width::of(&text) <= usize::from(columns));
+        is_agreed && shown.chain(lines).sum::<usize>() + highest <= usize::from(size.height)
     }
 
     /// As a session does it: the end of what came so far above the rest of the region.
@@ -278,6 +343,17 @@ fn draw() -> impl Strategy<Value = Step> {
         .prop_map(|(rows, cursor)| Step::Draw(rows, cursor))
 }
 
+fn late() -> impl Strategy<Value = Late> {
+    let lines = proptest::collection::vec(line(), 0..3);
+    let rows = proptest::collection::vec(text(LIVE, 12), 0..4);
+    let cursor = proptest::option::of((any::<u16>(), any::<u16>()));
+    (lines, rows, cursor).prop_map(|(lines, rows, cursor)| Late {
+        lines,
+        rows,
+        cursor,
+    })
+}
+
 /// A size and steps from there, with lines that are numbered so that no two are the same.
 pub(crate) fn steps(most: usize) -> impl Strategy<Value = (Size, Vec<Step>)> {
     let step = prop_oneof![
@@ -285,6 +361,8 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = (Size, Vec<Step>)> {
         1 => proptest::collection::vec(line(), 4..40).prop_map(Step::Commit),
         4 => draw(),
         2 => size().prop_map(Step::Resize),
+        2 => (6..60u16, proptest::collection::vec(late(), 0..3))
+            .prop_map(|(width, draws)| Step::LateResize(width, draws)),
         1 => Just(Step::Suspend),
         4 => (line(), 1..5usize).prop_map(|(line, draws)| Step::Stream(line, draws)),
     ];
@@ -294,15 +372,15 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = (Size, Vec<Step>)> {
         let mut number = 0;
         let mut columns = usize::from(size.width);
         for step in &mut steps {
-            if let Step::Resize(size) = step {
-                columns = usize::from(size.width);
-            }
-            let lines = match step {
-                Step::Commit(lines) => &mut lines[..],
-                Step::Stream(line, _) => std::slice::from_mut(line),
-                _ => continue,
+            let lines: Vec<&mut OutputLine> = match step {
+                Step::Commit(lines) => lines.iter_mut().collect(),
+                Step::Stream(line, _) => vec![line],
+                Step::LateResize(_, draws) => {
+                    draws.iter_mut().flat_map(|draw| &mut draw.lines).collect()
+                }
+                _ => Vec::new(),
             };
-            for line in lines.iter_mut().filter(|line| !line.line.spans.is_empty()) {
+            for line in lines.into_iter().filter(|line| !line.line.spans.is_empty()) {
                 let prefix = format!("{number}:");
                 let text = &mut line.line.spans[0].content;
                 if text.starts_with('x') {
@@ -310,6 +388,11 @@ pub(crate) fn steps(most: usize) -> impl Strategy<Value = (Size, Vec<Step>)> {
                 }
                 line.line.spans.insert(0, prefix.into());
                 number += 1;
+            }
+            match step {
+                Step::Resize(size) => columns = usize::from(size.width),
+                Step::LateResize(width, _) => columns = usize::from(*width),
+                _ => {}
             }
         }
         (size, steps)

@@ -1,4 +1,8 @@
 //! Messages and events: what of them is shown.
+//!
+//! Each text passes the cleaner where it enters, once: secrets are replaced and control characters
+//! escaped before it is kept. A call, a question, a step or output of the driver makes what was
+//! streamed final first; a notice within an answer does not.
 
 use std::time::Instant;
 
@@ -60,6 +64,7 @@ impl App {
                     self.composer.set_text(&text, now);
                 }
             }
+            Message::InsertFile(path) => self.composer.insert_file(&path, now),
             Message::Page { .. }
             | Message::Copy(_)
             | Message::Suspend(_)
@@ -71,7 +76,8 @@ impl App {
     }
 
     /// The next question that waits, if none is shown. What is asked becomes output; the choices
-    /// are in the live region.
+    /// are in the live region. One at a time, in the order in which they were asked; questions
+    /// whose asker is gone are skipped.
     pub(super) fn next_question(&mut self, now: Instant) {
         if self
             .question
@@ -117,7 +123,9 @@ impl App {
         }
     }
 
-    /// The queue goes on where the turn ended.
+    /// The queue goes on where the turn ended. Messages of the queue are sent one for each turn.
+    /// The user is notified if the terminal does not have the focus and the turn took ten seconds
+    /// or more.
     fn turn_ended(&mut self, now: Instant) {
         self.finish_answer();
         self.calls.clear();
@@ -133,6 +141,7 @@ impl App {
         }
     }
 
+    /// Nothing until the last of them is over.
     fn settle_boxes(&mut self) {
         let ended = self.boxes.take_ended(self.theme);
         if !ended.is_empty() {
@@ -205,6 +214,7 @@ impl App {
         }
     }
 
+    /// Of a call that a box shows, the box is the result.
     fn tool_event(&mut self, event: Event, now: Instant) {
         match event {
             Event::ToolStarted {
@@ -319,6 +329,8 @@ impl App {
         }
     }
 
+    /// The first text of an answer is preceded by a blank line, which carries the mark for
+    /// terminals that jump between answers.
     fn text(&mut self, text: &str) {
         let text = self.cleaner.clean(text);
         if let Some(activity) = &mut self.activity {

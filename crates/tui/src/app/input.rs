@@ -1,4 +1,7 @@
 //! Keys, pastes and the focus of the terminal.
+//!
+//! `key` asks in a fixed order who wants it (see `app`). The time of the last key is noted after it
+//! was handled: a question looks at the one before.
 
 use std::time::Instant;
 
@@ -24,6 +27,7 @@ impl App {
         }
     }
 
+    /// Never answers a question and never chooses in a list. It ends the selection in the queue.
     fn paste(&mut self, text: &str, now: Instant) {
         if self.picker.is_some() || self.pane_paste(text) {
             return;
@@ -92,6 +96,7 @@ impl App {
         }
     }
 
+    /// Enter is not among them: it sends the text, and completes a command on the way.
     fn is_for_completion(&self, key: &Key) -> bool {
         let is_plain = key.modifiers == Modifiers::default();
         is_plain
@@ -117,6 +122,7 @@ impl App {
         }
     }
 
+    /// A key that an action has no use for at the moment goes to the editor.
     fn act(&mut self, action: KeyAction, key: &Key, now: Instant) {
         match action {
             KeyAction::Submit => self.submit(key, now),
@@ -156,6 +162,9 @@ impl App {
                 self.effects.push(Effect::ExternalEditor(text));
             }
             KeyAction::Transcript => self.effects.push(Effect::Action(UserAction::Transcript)),
+            KeyAction::PastePicture => {
+                self.effects.push(Effect::Action(UserAction::PastePicture));
+            }
             KeyAction::Suspend => self.effects.push(Effect::Suspend),
             KeyAction::Repaint => self.effects.push(Effect::Repaint),
         }
@@ -183,6 +192,8 @@ impl App {
         }
     }
 
+    /// `exit` and `quit` alone leave, also while an agent works. While it works a text is a message
+    /// to it, unless it is a command of the session.
     fn submit(&mut self, key: &Key, now: Instant) {
         self.composer.complete_command(now);
         // The editor knows a backslash before the cursor that asks for a new line.

@@ -16,6 +16,8 @@ use crate::{
 const COMPOSER_ROWS: u16 = 2;
 
 impl App {
+    /// If something is being typed, the list takes keys only after a pause: the rest of the word is
+    /// still for the composer.
     pub(super) fn show_tasks(&mut self, rows: Vec<TaskRow>, now: Instant) {
         match self.task_pane {
             Some(_) => self.update_tasks(rows, now),
@@ -36,7 +38,8 @@ impl App {
         }
     }
 
-    /// Whether the key was for the list.
+    /// Whether the key was for the list. Keys that mean nothing in the list are dropped rather than
+    /// handed on, but for suspending and repainting.
     pub(super) fn pane_key(&mut self, key: &Key, now: Instant) -> bool {
         let Some(pane) = &mut self.task_pane else {
             return false;

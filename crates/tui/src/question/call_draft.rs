@@ -12,6 +12,7 @@ const FIELDS: [(&str, &str); 4] = [
     ("new_source", "edit the text"),
 ];
 
+/// `asked` never changes. `changed` is always a whole input, made from `asked` and the edited text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallDraft {
     asked: Value,
@@ -65,7 +66,8 @@ impl CallDraft {
         }
     }
 
-    /// The error says what is wrong with the text.
+    /// The error says what is wrong with the text. A text like the one that was asked about is no
+    /// change, and the call counts as asked again.
     pub(super) fn set_text(&mut self, text: &str) -> Result<(), String> {
         let input = match self.field() {
             Some((name, _)) => {
@@ -126,7 +128,8 @@ impl CallDraft {
         self.changed.is_none() && self.refused().is_empty()
     }
 
-    /// Yes to the call as it is now.
+    /// Yes to the call as it is now. The change is named by its id, so that the hunks of another
+    /// proposal cannot be meant.
     pub(super) fn approval(&self) -> Result<Answer, String> {
         if let Some(input) = &self.changed {
             let input = input.clone();

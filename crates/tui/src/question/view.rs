@@ -1,4 +1,8 @@
 //! What is shown of a question: what is asked, as output; the choices, in the live region.
+//!
+//! What is asked is committed as output, in full, before the choices appear: it can be scrolled,
+//! copied and found again, and is never cut to the height of the live region. Texts of models pass
+//! the cleaner.
 
 use codespar_protocol::{Confinement, PermissionRequest, ProposedHunk, QuestionRequest};
 use codespar_terminal::wrap::{self, OutputLine};
@@ -129,6 +133,7 @@ fn draft_lines(
     lines
 }
 
+/// Which of them are there follows the same conditions as `choose`.
 fn choices(
     asked: &PermissionRequest,
     draft: Option<&CallDraft>,
@@ -202,7 +207,9 @@ pub(crate) fn asked(
     }
 }
 
-/// The command in full, or the changed lines; then whether it is confined and why it is asked.
+/// The command in full, or the changed lines; then whether it is confined and why it is asked. A
+/// command is shown as it would run, not as its summary says. Of an edit, each hunk is numbered as
+/// the choices name them.
 fn permission(
     asked: &PermissionRequest,
     by: &str,

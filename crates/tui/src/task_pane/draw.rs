@@ -14,11 +14,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_protocol::{Cost, TaskStatus, Usd};
+use codespar_protocol::{Cost, TaskStatus, Usd, short_count};
 use codespar_terminal::{Line, Position, Span, Style, theme::Theme, width, wrap};
 
 use super::{Entry, Scope, TaskPane, TaskRow, tree::Place};
-use crate::text::{count, duration};
+use crate::text::duration;
 
 /// Lines of output below an expanded task.
 const SHOWN_OUTPUT: usize = 8;
@@ -82,7 +82,8 @@ impl TaskPane {
         ])
     }
 
-    /// All lines, and which of them are the selected task's.
+    /// All lines, and which of them are the selected task's. Lines of tasks that are out of sight
+    /// are made as well: lists are short, and the scroll position needs their number.
     fn body(&self, drawing: &Drawing, room: usize) -> (Vec<Line<'static>>, Range<usize>) {
         let mut lines = Vec::new();
         let mut selected = 0..0;
@@ -255,7 +256,7 @@ fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
 fn tokens(row: &TaskRow) -> String {
     match row.tokens {
         0 => String::new(),
-        tokens => format!("{} tokens", count(tokens)),
+        tokens => format!("{} tokens", short_count(tokens)),
     }
 }
 

@@ -1,4 +1,7 @@
 //! What a key does in the list.
+//!
+//! Stopping asks first, and only `y` confirms. A message has an editor of its own, whose text
+//! survives leaving it with Esc.
 
 use codespar_protocol::TaskId;
 use codespar_terminal::{
@@ -30,6 +33,7 @@ enum Step {
 }
 
 impl TaskPane {
+    /// The entry goes back to browsing unless the key keeps it.
     pub(crate) fn key(&mut self, key: &Key) -> PaneKey {
         self.awaits_quiet = false;
         self.note = None;
@@ -165,6 +169,7 @@ impl TaskPane {
         self.entry = Entry::Message(id, editor);
     }
 
+    /// Enter alone sends; a new line is typed with the keys of the editor.
     fn type_message(&mut self, id: TaskId, mut editor: Box<Editor>, key: &Key) -> PaneKey {
         if key.code == KeyCode::Esc || is_cancel(key) {
             self.draft = (!editor.is_empty()).then_some((id, editor));

@@ -38,6 +38,7 @@ pub(super) fn places(rows: &[TaskRow], is_shown: impl Fn(&TaskRow) -> bool) -> V
     order.places
 }
 
+/// Bounded by the number of rows: parents come from records and may form a cycle.
 fn shown_ancestor(
     rows: &[TaskRow],
     by_id: &HashMap<&TaskId, usize>,
@@ -62,7 +63,8 @@ struct Order {
 }
 
 impl Order {
-    /// These rows and all below them, each once.
+    /// These rows and all below them, each once. With a stack of its own, so depth does not matter.
+    /// A row that is placed already is skipped.
     fn place(&mut self, roots: &[usize]) {
         let roots = roots.iter().rev();
         let mut left: Vec<Place> = roots

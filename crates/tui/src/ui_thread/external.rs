@@ -31,7 +31,9 @@ impl Ui {
     }
 }
 
-/// The command line may have arguments. It runs in the terminal, as the user would run it.
+/// The command line may have arguments. It runs in the terminal, as the user would run it. By a
+/// shell, since `EDITOR` may have arguments. The path is an argument of its own and never part of
+/// the command line. The file is private and goes afterwards.
 fn edit(editor: &str, text: &str) -> std::io::Result<String> {
     let mut file = tempfile::Builder::new()
         .prefix("codespar-")

@@ -24,7 +24,9 @@ const ESCAPE: Duration = Duration::from_millis(30);
 const READ: usize = 64 * 1024;
 
 impl Ui {
-    /// Waits for the terminal, a message, or the time of the next change.
+    /// Waits for the terminal, a message, or the time of the next change. Without a deadline
+    /// nothing wakes it but input and messages. While another program has the terminal, its input
+    /// is not watched: it would be read away from that program.
     pub(super) fn wait(&mut self, now: Instant) -> Result<(), TuiError> {
         let is_away = self.modes.is_none();
         let until = |at: Option<Instant>| at.map(|at| at.saturating_duration_since(now));
@@ -34,12 +36,10 @@ impl Ui {
             until(escape.map(|at| at + ESCAPE)),
             until(self.burst.deadline()),
             self.pace.left(now),
+            until(self.sizes.held()),
         ];
         let soonest = soonest.into_iter().flatten().min().filter(|_| !is_away);
-        let timeout = soonest.map(|left| Timespec {
-            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let timeout = soonest.map(timespec);
         let mut waiting = vec![PollFd::new(&self.woken.read, PollFlags::IN)];
         if !is_away {
             waiting.push(PollFd::new(&self.tty, PollFlags::IN));
@@ -56,12 +56,13 @@ impl Ui {
     }
 
     pub(super) fn read(&mut self, now: Instant) -> Result<Next, TuiError> {
+        self.read_within(Duration::ZERO, now)
+    }
+
+    /// What comes within this time. `End` if the terminal is gone.
+    pub(super) fn read_within(&mut self, time: Duration, now: Instant) -> Result<Next, TuiError> {
         let mut ready = [PollFd::new(&self.tty, PollFlags::IN)];
-        let nothing = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        match rustix::event::poll(&mut ready, Some(&nothing)) {
+        match rustix::event::poll(&mut ready, Some(&timespec(time))) {
             Ok(0) | Err(Errno::INTR) => return Ok(Next::GoOn),
             Ok(_) => {}
             Err(error) => return Err(error.into()),
@@ -96,18 +97,22 @@ impl Ui {
         }
     }
 
+    /// An open pager gets the keys; pastes go to the composer all the same. Answers about the size
+    /// alone do not cause a frame.
     fn inputs(&mut self, inputs: Vec<Input>, now: Instant) -> Result<(), TuiError> {
-        if !inputs.is_empty() {
+        let is_size = |input: &Input| matches!(input, Input::Reply(TerminalReply::Size { .. }));
+        if !inputs.iter().all(is_size) {
             self.pace.changed(Urgency::Next);
         }
         for input in inputs {
             match (input, &mut self.pager) {
-                (Input::Reply(reply), _) => self.reply(reply),
+                (Input::Reply(reply), _) => self.reply(reply, now),
                 (Input::Key(key), Some(pager)) => {
                     if pager.key(&key) == Paged::Closed
                         && let Some(pager) = self.pager.take()
                     {
                         pager.close()?;
+                        self.app.uncover(now);
                     }
                 }
                 (input, _) => self.app.input(input, now),
@@ -116,8 +121,8 @@ impl Ui {
         Ok(())
     }
 
-    /// What the terminal says about itself.
-    fn reply(&mut self, reply: TerminalReply) {
+    /// What the terminal says about itself. Green counts most for brightness, blue least.
+    fn reply(&mut self, reply: TerminalReply, now: Instant) {
         match reply {
             TerminalReply::Background { red, green, blue } => {
                 let bright = u32::from(red) * 3 + u32::from(green) * 6 + u32::from(blue);
@@ -133,8 +138,19 @@ impl Ui {
                 self.painter.set_reflow(reflow);
                 let news = modes::size_news(&self.term, program, Some(&version));
                 self.painter.set_size_news(news);
+                self.sizes.news = news;
+            }
+            TerminalReply::Size { rows, columns } => {
+                self.size_answered((rows, columns), now);
             }
             _ => {}
         }
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
     }
 }

@@ -1,7 +1,8 @@
 //! Tells the user that something needs attention, in the way of the terminal.
 
 /// By terminal: OSC 99 (kitty), OSC 777 (rxvt, VTE), OSC 9 (iTerm2, WezTerm, ghostty and others),
-/// else the bell. Within tmux it is passed through.
+/// else the bell. Within tmux it is passed through. Control characters and semicolons are taken out
+/// of the text: they would end or extend the sequence.
 pub(super) fn sequence(term: &str, program: Option<&str>, text: &str) -> String {
     let text: String = text
         .chars()

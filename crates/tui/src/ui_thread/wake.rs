@@ -1,4 +1,7 @@
 //! Wakes the thread from others: a byte in a pipe, at most one.
+//!
+//! A pipe, because the thread waits with `poll` for the terminal at the same time. The flag keeps a
+//! burst of messages from filling it.
 
 use std::{
     os::fd::OwnedFd,

@@ -78,6 +78,19 @@ fn a_message_that_begins_with_an_e_approves_nothing() {
 }
 
 #[test]
+fn a_question_that_the_pager_hid_is_not_answered_by_the_next_key() {
+    let (mut stage, mut answer) = shown_question(command("rm -rf build"));
+    let now = stage.now;
+    stage.app.uncover(now);
+    stage.typed("y");
+    assert!(answer.try_recv().is_err());
+    stage.keys(&["backspace"]);
+    stage.wait(1_000);
+    stage.typed("y");
+    assert_eq!(answer.try_recv(), Ok(QuestionReply::Answer(Answer::Once)));
+}
+
+#[test]
 fn esc_leaves_the_command_as_it_was_asked() {
     let (mut stage, mut answer) = shown_question(command("rm -rf build"));
     stage.keys(&["e"]);

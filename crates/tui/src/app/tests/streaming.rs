@@ -149,18 +149,39 @@ fn stream(stage: &mut Stage, text: &str, pieces_per_second: u64) -> u64 {
     stage.painter.bytes_written() - before
 }
 
-#[test]
-fn an_answer_costs_at_most_twice_its_bytes() {
-    let text = Author::answer(60_000);
+fn costs_at_most_twice_its_bytes(text: &str) {
     for (columns, rows) in [(80, 24), (120, 40)] {
         for rate in [30, 100] {
             let mut stage = Stage::new(columns, rows).moving();
-            let written = stream(&mut stage, &text, rate);
+            let written = stream(&mut stage, text, rate);
             let ratio = written as f64 / text.len() as f64;
             println!("{columns}x{rows}, {rate} pieces a second: {ratio:.2}");
             assert!(ratio <= 2.0, "{written} bytes for {}", text.len());
         }
     }
+}
+
+#[test]
+fn an_answer_costs_at_most_twice_its_bytes() {
+    costs_at_most_twice_its_bytes(&Author::answer(60_000));
+}
+
+#[test]
+fn an_answer_with_a_table_every_600_bytes_costs_at_most_twice_its_bytes() {
+    let mut author = Author(0x9e37_79b9_7f4a_7c15);
+    let mut text = String::new();
+    for _ in 0..40 {
+        while text.len() % 600 < 470 {
+            text += &author.paragraph();
+        }
+        text += "| File | Lines | What it does |\n|---|---|---|\n";
+        for _ in 0..2 {
+            let (name, does) = (author.word(), author.words(3));
+            text += &format!("| `src/{name}.rs` | {} | {does} |\n", author.below(900));
+        }
+        text += "\n";
+    }
+    costs_at_most_twice_its_bytes(&text);
 }
 
 #[test]

@@ -231,7 +231,8 @@ fn the_other_commands_are_read() {
         ("status a-1f3c", ChatCommand::Status { id: Some(id()) }),
         ("logs a-1f3c", ChatCommand::Logs { id: id() }),
         ("cost", ChatCommand::Cost { id: None }),
-        ("stop a-1f3c", ChatCommand::Stop { id: id() }),
+        ("stop", ChatCommand::Stop { id: None }),
+        ("stop a-1f3c", ChatCommand::Stop { id: Some(id()) }),
         ("retry a-1f3c", ChatCommand::Retry { id: id() }),
         (
             "link Acme/API",
@@ -251,7 +252,7 @@ fn the_other_commands_are_read() {
     ] {
         assert_eq!(command(text), expected, "{text}");
     }
-    assert!(mistake("stop").contains("the id is missing"));
+    assert!(mistake("logs").contains("the id is missing"));
     assert!(mistake("link").contains("the repository is missing"));
     assert!(mistake("link api").contains("`api` is not owner/repo"));
     assert!(mistake("prs green").contains("`green` is no state"));
@@ -268,6 +269,7 @@ fn a_schedule_has_a_time_and_a_command() {
                 ..RequestOptions::default()
             },
         }),
+        line: "fix the lint warnings with haiku".into(),
     };
     assert_eq!(
         command("schedule every weekday at 9:00 fix the lint warnings with haiku"),

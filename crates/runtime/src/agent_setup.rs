@@ -11,10 +11,12 @@ use std::{
 };
 
 use codespar_agent::{
-    Agent, AgentParts, Briefing, Inbox, ModelChoice, ModelPageReader, RunLimits, SideCalls, Sink,
+    Agent, AgentParts, Briefing, Inbox, ModelChoice, RunLimits, SideCalls, SideModel, Sink,
     Steering, WriteGate,
 };
-use codespar_policy::{Lifetime, RepositoryScope, RuleSet, SandboxState, Scope, SharedMode};
+use codespar_policy::{
+    Lifetime, RepositoryScope, RuleSet, SandboxState, Scope, SharedMode, hooks::Hook,
+};
 use codespar_protocol::{SessionId, TaskId};
 use codespar_tasks::QuestionSource;
 use codespar_tools::{
@@ -38,6 +40,8 @@ pub struct Surface {
 pub(crate) struct AgentSetup {
     /// Its system prompt, if not the usual one.
     pub(crate) role: Option<String>,
+    /// How it speaks, besides.
+    pub(crate) style: Option<String>,
     pub(crate) tools: Registry,
     pub(crate) choice: ModelChoice,
     pub(crate) mode: SharedMode,
@@ -56,6 +60,10 @@ pub(crate) struct AgentSetup {
     pub(crate) inbox: Arc<dyn Inbox>,
     /// The task it belongs to; none for the agent of a session.
     pub(crate) task: Option<TaskId>,
+    /// The kind of agent; none for the agent of a session.
+    pub(crate) kind: Option<String>,
+    /// Those of its kind, besides those of the project.
+    pub(crate) hooks: Vec<Hook>,
     /// Asked before each write; none where nobody else writes to the tree.
     pub(crate) gate: Option<Arc<dyn WriteGate>>,
     pub(crate) surface: Surface,
@@ -102,13 +110,17 @@ impl Project {
             task: setup.task.clone(),
             project_root: self.dir.root.clone(),
         });
-        let context = self.tool_context(&setup, &session, dirs, hidden, &side_calls);
+        let context = Arc::new(self.tool_context(&setup, &session, dirs, hidden, &side_calls));
+        let hooks = self.hooks_of(&setup, &session, &context, &side_calls);
+        if let Some(steering) = &setup.surface.steering {
+            steering.set_hooks(hooks.clone());
+        }
         let parts = AgentParts {
             model: self.provider.model.clone(),
             choice: setup.choice,
             catalogue: self.provider.catalogue.clone(),
             tools: setup.tools,
-            context: Arc::new(context),
+            context,
             rules: setup.rules,
             mode: setup.mode,
             scope,
@@ -120,6 +132,7 @@ impl Project {
             side_calls,
             inbox: setup.inbox,
             gate: setup.gate,
+            hooks,
         };
         Ok(Agent::new(parts, session.transcript))
     }
@@ -135,15 +148,8 @@ impl Project {
         hidden: Hidden,
         side_calls: &Arc<SideCalls>,
     ) -> Context {
-        let page_reader = (!self.provider.is_simulated()).then(|| {
-            Arc::new(ModelPageReader {
-                model: self.provider.model.clone(),
-                model_id: self.provider.small_model.clone(),
-                catalogue: self.provider.catalogue.clone(),
-                side_calls: side_calls.clone(),
-                redactor: self.redactor.clone(),
-            }) as Arc<_>
-        });
+        let page_reader = (!self.provider.is_simulated())
+            .then(|| Arc::new(self.side_model(side_calls)) as Arc<_>);
         let mut extra_dirs = setup.workspace_dirs.clone();
         extra_dirs.extend(setup.free_dirs.iter().cloned());
         let context = Context::new(ContextParts {
@@ -167,6 +173,17 @@ impl Project {
         context.set_todos(session.recovered.todos.clone());
         context.ledger().restore(&session.recovered.files);
         context
+    }
+
+    /// The small model, for questions beside the conversation.
+    pub(crate) fn side_model(&self, side_calls: &Arc<SideCalls>) -> SideModel {
+        SideModel {
+            model: self.provider.model.clone(),
+            model_id: self.provider.small_model.clone(),
+            catalogue: self.provider.catalogue.clone(),
+            side_calls: side_calls.clone(),
+            redactor: self.redactor.clone(),
+        }
     }
 
     /// The files of one tree of agents are kept together, so that the user can go back through what
@@ -195,6 +212,7 @@ impl Project {
         let append: Vec<&str> = append.into_iter().flatten().collect();
         Briefing {
             role: setup.role.clone(),
+            style: setup.style.clone(),
             facts: facts(&setup.root, &setup.cwd),
             root: setup.root.clone(),
             cwd: setup.cwd.clone(),

@@ -102,6 +102,7 @@ impl Make<'_> {
         let limits = self.limits().await?;
         let setup = AgentSetup {
             role: Some(role),
+            style: None,
             tools,
             choice: self.choice(),
             mode: self.permissions.mode.into(),
@@ -116,6 +117,8 @@ impl Make<'_> {
             free_dirs: scratchpad.into_iter().collect(),
             inbox,
             task: Some(self.control.record.task_id.clone()),
+            kind: Some(self.permissions.kind.name.clone()),
+            hooks: self.permissions.hooks,
             surface: Surface {
                 sink: self.sink,
                 note: Some(NOTE),

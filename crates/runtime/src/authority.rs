@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use codespar_agent::TreeBudget;
-use codespar_policy::{Mode, RuleSet};
+use codespar_policy::{Mode, RuleSet, hooks::Hook};
 use codespar_protocol::{AgentSpec, Authority, SessionId, TaskSpec};
 use codespar_tasks::{
     AgentKind, AuthoritySource, Control, DEV_ENGINE, builtin_kinds, dev_kind, dream_kind,
@@ -17,7 +17,7 @@ use codespar_tasks::{
 };
 use parking_lot::RwLock;
 
-use crate::{Project, tools::kind_of};
+use crate::{Project, hooks::agent_hooks, tools::kind_of};
 
 /// What one agent is and may do.
 pub(crate) struct AgentPermissions {
@@ -28,6 +28,8 @@ pub(crate) struct AgentPermissions {
     pub(crate) mode: Mode,
     pub(crate) rules: Arc<RwLock<RuleSet>>,
     pub(crate) budget: Arc<TreeBudget>,
+    /// Those of its definition.
+    pub(crate) hooks: Vec<Hook>,
 }
 
 impl AgentPermissions {
@@ -67,6 +69,10 @@ impl AgentPermissions {
         };
         Ok(Self {
             denied_tools: custom.map_or_else(Vec::new, |custom| custom.disallowed_tools.clone()),
+            hooks: match custom {
+                Some(custom) => agent_hooks(custom, project)?,
+                None => Vec::new(),
+            },
             kind,
             authority,
             mode,

@@ -5,6 +5,8 @@
 //! ``!`command` `` stands for what the command prints. The text is sent as if the user had typed it;
 //! what its commands may do is decided by the permission rules. `allowed-tools` adds rules for the
 //! turn: those of a project's file count when the project is trusted with that file.
+//!
+//! A skill is a command too, unless its head says otherwise or a command has its name.
 
 use std::{
     collections::BTreeMap,
@@ -13,11 +15,12 @@ use std::{
 };
 
 use codespar_policy::{Rule, RuleError, RuleSet};
-use codespar_tools::frontmatter;
+use codespar_tools::{Skill, SkillAudience, frontmatter};
 use serde::Deserialize;
 
 use crate::{
-    ProjectDir,
+    Plugin, ProjectDir,
+    configuration::skills,
     trust::{ProjectFileKind, nested_files},
 };
 
@@ -49,19 +52,12 @@ pub enum PromptPart {
 pub struct ProjectCommands(BTreeMap<String, ProjectCommand>);
 
 impl ProjectCommands {
-    pub fn load(dir: &ProjectDir) -> Self {
+    pub fn load(dir: &ProjectDir, plugins: &[Plugin]) -> Self {
         let mut commands = BTreeMap::new();
         let home = dir.home().map(|home| home.join(".claude/commands"));
         let own = home.into_iter().chain([dir.state().join("commands")]);
         for place in own {
-            for path in nested_files(&place, "md") {
-                let is_short = fs::metadata(&path).is_ok_and(|it| it.len() <= MAX_COMMAND_BYTES);
-                if let Some(name) = name_of(&place, &path).filter(|_| is_short)
-                    && let Ok(text) = fs::read_to_string(&path)
-                {
-                    commands.insert(name, parse(&text));
-                }
-            }
+            commands.extend(commands_in(&place));
         }
         for place in COMMAND_DIRS.map(|place| dir.root.join(place)) {
             let files = dir.trust.files().iter();
@@ -77,6 +73,14 @@ impl ProjectCommands {
                 commands.insert(name, command);
             }
         }
+        for plugin in plugins {
+            for (name, command) in commands_in(&plugin.dir("commands")) {
+                commands.insert(format!("{}:{name}", plugin.name), command);
+            }
+        }
+        for (name, command) in skill_commands(dir, plugins) {
+            commands.entry(name).or_insert(command);
+        }
         Self(commands)
     }
 
@@ -91,6 +95,41 @@ impl ProjectCommands {
     pub fn iter(&self) -> impl Iterator<Item = (&str, &ProjectCommand)> {
         self.0.iter().map(|(name, one)| (name.as_str(), one))
     }
+}
+
+/// Those of a directory of the user.
+fn commands_in(place: &Path) -> Vec<(String, ProjectCommand)> {
+    let mut commands = Vec::new();
+    for path in nested_files(place, "md") {
+        let is_short = fs::metadata(&path).is_ok_and(|it| it.len() <= MAX_COMMAND_BYTES);
+        if let Some(name) = name_of(place, &path).filter(|_| is_short)
+            && let Ok(text) = fs::read_to_string(&path)
+        {
+            commands.push((name, parse(&text)));
+        }
+    }
+    commands
+}
+
+/// Skills that the user may start as `/name`. What a skill of a project allows counts for nothing:
+/// skills need no trust, so they grant nothing.
+fn skill_commands(dir: &ProjectDir, plugins: &[Plugin]) -> Vec<(String, ProjectCommand)> {
+    let (skills, _) = skills(dir, plugins);
+    let for_user = |skill: &&Skill| skill.audience != SkillAudience::Model;
+    let commands = skills.iter().filter(for_user).filter_map(|skill| {
+        let allowed_tools = match skill.origin {
+            "user" => skill.allowed_tools.clone(),
+            _ => Vec::new(),
+        };
+        let command = ProjectCommand {
+            description: skill.description.clone(),
+            model: skill.model.clone(),
+            allowed_tools,
+            body: skills.body(&skill.name).ok()?,
+        };
+        Some((skill.name.clone(), command))
+    });
+    commands.collect()
 }
 
 fn name_of(root: &Path, path: &Path) -> Option<String> {

@@ -11,14 +11,19 @@ use std::{
 use codespar_agent::{AgentDefinitions, DefinitionSource};
 use codespar_policy::{Mode, Rule, RuleKind, RuleSet, RuleSource};
 use codespar_tools::{
-    SkillDir, Skills,
+    SkillDir, SkillProblem, Skills,
     sandbox::{Network, ResourceLimits, Sandbox, SandboxChoice},
     standard_tools,
 };
 
 use crate::{
-    error::RuntimeError, network, options::ProjectOptions, project_dir::ProjectDir,
-    settings::Settings, trust::TrustFilter,
+    Plugin,
+    error::RuntimeError,
+    network,
+    options::ProjectOptions,
+    project_dir::ProjectDir,
+    settings::Settings,
+    trust::{TrustFilter, nested_files},
 };
 
 /// Names every tool of this version, for checking agent definitions. Also used to tell a misspelt
@@ -119,17 +124,40 @@ pub(crate) fn denied(options: &ProjectOptions) -> Result<Vec<String>, RuntimeErr
 
 /// Skills and agents of the project and the user, with what is wrong in their files as warnings.
 /// Skills are used without trust, as instruction files are.
-pub(crate) fn extras(project_dir: &ProjectDir) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
+pub(crate) fn extras(
+    project_dir: &ProjectDir,
+    plugins: &[Plugin],
+) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
+    let (skills, problems) = skills(project_dir, plugins);
+    let mut agents = definitions(project_dir, TrustFilter::Needed);
+    for plugin in plugins {
+        let source = DefinitionSource {
+            dir: plugin.dir("agents"),
+            origin: "user",
+            files: None,
+        };
+        agents.add_plugin(&plugin.name, load_definitions(&[source]));
+    }
+    let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let told = agents.problems.iter().chain(&agents.warnings);
+    warnings.extend(told.map(ToString::to_string));
+    (Arc::new(skills), agents, warnings)
+}
+
+/// Skills of the project and the user, and what is wrong with others.
+pub(crate) fn skills(project_dir: &ProjectDir, plugins: &[Plugin]) -> (Skills, Vec<SkillProblem>) {
     let dirs: Vec<SkillDir> = project_dir
         .config_dirs("skills")
         .into_iter()
         .map(|(path, origin)| SkillDir { path, origin })
         .collect();
-    let (skills, problems) = Skills::load(&dirs);
-    let agents = definitions(project_dir, TrustFilter::Needed);
-    let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    warnings.extend(agents.problems.iter().map(ToString::to_string));
-    (Arc::new(skills), agents, warnings)
+    let (mut skills, mut problems) = Skills::load(&dirs);
+    for plugin in plugins {
+        let (others, wrong) = Skills::load(&[plugin.skills()]);
+        skills.add_plugin(&plugin.name, others);
+        problems.extend(wrong);
+    }
+    (skills, problems)
 }
 
 /// Custom agents of the project, as far as it is trusted, and the user. A file of the project is
@@ -144,9 +172,28 @@ pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinit
             origin,
         })
         .collect();
+    load_definitions(&sources)
+}
+
+/// The definitions in a directory and those below it, which no project uses: to look for mistakes.
+pub fn definitions_in(dir: &Path) -> AgentDefinitions {
+    let mut dirs: Vec<PathBuf> = nested_files(dir, "md")
+        .iter()
+        .filter_map(|file| Some(file.parent()?.to_path_buf()))
+        .collect();
+    dirs.dedup();
+    let sources = dirs.into_iter().map(|dir| DefinitionSource {
+        dir,
+        origin: "checked",
+        files: None,
+    });
+    load_definitions(&sources.collect::<Vec<_>>())
+}
+
+fn load_definitions(sources: &[DefinitionSource]) -> AgentDefinitions {
     let names = tool_names();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    AgentDefinitions::load(&sources, &names)
+    AgentDefinitions::load(sources, &names)
 }
 
 /// Directories of the workspace besides the root. One that an option names must exist; links are

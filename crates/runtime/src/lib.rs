@@ -20,16 +20,22 @@ mod agent_setup;
 mod agents;
 mod authority;
 mod budgets;
+mod chat_agent;
 mod command_files;
 mod configuration;
+mod crash;
 mod dev;
 mod environment;
 mod error;
 mod fingerprint;
+mod hooks;
 mod main_agent;
 pub mod mcp;
 mod network;
+mod operations;
 mod options;
+mod output_style;
+mod plugin;
 mod project;
 mod project_dir;
 mod provider;
@@ -42,20 +48,36 @@ mod tools;
 pub mod trust;
 
 pub use agent_setup::Surface;
+pub use chat_agent::{ChatCommands, ChatReply, ChatTurn, FileAccess};
+pub use codespar_agent::EventBus;
+pub use codespar_forge::{AppFacts, Forge, GitHubAccess, GitHubApp, HookDelivery, TokenRenewal};
+pub use codespar_policy::printable;
+pub use codespar_pulls::OWN_BRANCHES;
 pub use command_files::{ProjectCommand, ProjectCommands, PromptPart};
-pub use configuration::{definitions, extra_dirs, rules, sandbox};
+pub use configuration::{definitions, definitions_in, extra_dirs, rules, sandbox};
+pub use crash::crash_point;
 pub use dev::{
-    CheckedOut, DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_server,
-    one_call, requester, simulated_call, which,
+    CheckedOut, DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_access,
+    github_api, github_origin, github_proxy, github_server, one_call, requester, simulated_call,
+    which,
 };
 pub use environment::Environment;
 pub use error::RuntimeError;
 pub use network::{NetworkReport, report as network_report};
+pub use operations::{
+    AskOnce, DevRequest, DevResumption, FeaturePlan, PlanRequest, PlanStep, Pulls, ReviewRequest,
+    ask_once, check_simulation, has_branch, plan_feature,
+};
 pub use options::ProjectOptions;
+pub use output_style::OutputStyle;
+pub use plugin::Plugin;
 pub use project::{Project, ProjectConfig};
 pub use project_dir::ProjectDir;
 pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_model};
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};
-pub use settings::{Settings, TerminalSettings, local_file, remember_rules};
+pub use settings::{
+    ChannelAccess, ChannelSettings, HookSettings, ProjectHookPlace, ServerSettings, Settings,
+    SignInKind, SignInSettings, SignedIn, TerminalSettings, local_file, remember_rules,
+};

@@ -35,8 +35,10 @@ impl Project {
             ..surface
         };
         let caller = self.caller(id, session.mode, surface.sink.clone());
+        let style = self.output_style.as_ref();
+        let style = style.filter(|_| session.mode == SessionMode::Normal);
         let role = match session.mode {
-            SessionMode::Normal => None,
+            SessionMode::Normal => style.filter(|it| !it.adds).map(|it| it.text.clone()),
             SessionMode::Coordinator => Some(self.coordinator_role(&caller)?),
         };
         let inbox = TaskInbox {
@@ -62,6 +64,7 @@ impl Project {
         }
         let setup = AgentSetup {
             role,
+            style: style.filter(|it| it.adds).map(|it| it.text.clone()),
             tools,
             choice: self.provider.choice.clone(),
             mode: self.mode.clone(),
@@ -81,6 +84,8 @@ impl Project {
             lifetime: Lifetime::Kept,
             inbox,
             task: None,
+            kind: None,
+            hooks: Vec::new(),
             gate: None,
             surface,
         };

@@ -1,9 +1,12 @@
 //! What a caller asks of a project, beside its settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use codespar_change::verify::detect as detect_tests;
 use codespar_policy::Mode;
 use codespar_protocol::Usd;
+
+use crate::{Plugin, RuntimeError};
 
 /// Options of a project. They win over its settings, except that nothing lifts a deny rule.
 #[derive(Debug, Clone, Default)]
@@ -29,4 +32,32 @@ pub struct ProjectOptions {
     pub is_coordinator: bool,
     /// Files of MCP servers; naming one here allows its servers.
     pub mcp_config: Vec<PathBuf>,
+    /// Directories of plugins; naming one here trusts it.
+    pub plugin_dirs: Vec<PathBuf>,
+}
+
+impl ProjectOptions {
+    /// The plugins that were named.
+    pub fn plugins(&self) -> Result<Vec<Plugin>, RuntimeError> {
+        let dirs = self.plugin_dirs.iter();
+        dirs.map(|dir| Plugin::read(dir)).collect()
+    }
+}
+
+impl ProjectOptions {
+    /// For runs of the dev agent in a project. They edit in a throw-away tree, where edits need no
+    /// question, and may run the tests that they are to make pass: those of `verify`, else those
+    /// that the project has.
+    pub fn for_dev_runs(root: &Path, verify: Option<&str>) -> Self {
+        let tests = verify.map(str::to_owned).or_else(|| detect_tests(root));
+        let tests = tests.filter(|command| !command.trim().is_empty());
+        Self {
+            permission_mode: Some(Mode::AcceptEdits),
+            allowed_tools: tests
+                .map(|command| format!("Bash({command})"))
+                .into_iter()
+                .collect(),
+            ..Self::default()
+        }
+    }
 }

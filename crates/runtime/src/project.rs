@@ -10,7 +10,8 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{AgentDefinitions, mcp::McpServers};
+use codespar_agent::AgentDefinitions;
+use codespar_mcp::McpServers;
 use codespar_policy::{Mode, Redactor, RuleSet, SharedMode};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::Database;
@@ -21,7 +22,7 @@ use codespar_tools::{Registry, Skills, child_environment, sandbox::Sandbox, stan
 use parking_lot::RwLock;
 
 use crate::{
-    ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
+    OutputStyle, Plugin, ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
     budgets::Budgets,
     configuration::{denied, extra_dirs, extras, rules, sandbox, unknown_tools},
     fingerprint::Fingerprint,
@@ -49,6 +50,7 @@ pub struct ProjectConfig {
     pub(crate) skills: Arc<Skills>,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) mcp: Arc<McpServers>,
+    pub(crate) output_style: Option<OutputStyle>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -71,7 +73,11 @@ impl ProjectConfig {
     pub fn load(dir: ProjectDir, options: ProjectOptions) -> Result<Self, RuntimeError> {
         // Before anything is read: what changes meanwhile is seen as a change.
         let fingerprint = Fingerprint::of(&dir, &options);
-        let settings = Settings::load(&dir)?;
+        let mut settings = Settings::load(&dir)?;
+        let plugins = options.plugins()?;
+        for plugin in &plugins {
+            plugin.add_hooks(&mut settings.hooks, &mut settings.warnings)?;
+        }
         let redactor = Arc::new(dir.environment.redactor());
         let provider = match options.simulate {
             true => provider::simulated(&dir, &settings)?,
@@ -86,10 +92,12 @@ impl ProjectConfig {
             )));
         }
         let (rules, mode) = rules(&settings, &options)?;
-        let (skills, agents, mut warnings) = extras(&dir);
+        let (skills, agents, mut warnings) = extras(&dir, &plugins);
         warnings.extend(settings.warnings.iter().cloned());
         warnings.extend(unknown_tools(&options)?);
-        let servers = ServerList::read(&dir, &settings, &options.mcp_config)?;
+        let mut server_files = options.mcp_config.clone();
+        server_files.extend(plugins.iter().filter_map(Plugin::servers));
+        let servers = ServerList::read(&dir, &settings, &server_files)?;
         let (mcp, about_servers) = servers.connectable(&dir, &settings)?;
         warnings.extend(about_servers);
         if dir.environment.has_home_in(&dir.root) {
@@ -99,6 +107,12 @@ impl ProjectConfig {
                     .to_owned(),
             );
         }
+        let style = settings.output_style.as_deref();
+        let style = style.map_or(Ok(None), |name| OutputStyle::find(&dir, name));
+        let output_style = style.unwrap_or_else(|told| {
+            warnings.push(format!("outputStyle: {told}"));
+            None
+        });
         let sandbox = Arc::new(sandbox(&dir, &settings)?);
         Ok(Self {
             denied: denied(&options)?,
@@ -114,6 +128,7 @@ impl ProjectConfig {
             skills,
             sandbox,
             mcp: Arc::new(mcp),
+            output_style,
             warnings,
         })
     }
@@ -166,6 +181,8 @@ pub struct Project {
     /// Tools taken away by their bare name.
     pub(crate) denied: Vec<String>,
     pub(crate) skills: Arc<Skills>,
+    /// How the agents of its sessions speak.
+    pub output_style: Option<OutputStyle>,
 }
 
 impl Project {
@@ -255,6 +272,7 @@ impl Project {
                 rules: Arc::new(RwLock::new(config.rules)),
                 denied: config.denied,
                 skills: config.skills,
+                output_style: config.output_style,
             };
             project.runners = runners::of_project(&project, weak, role);
             project

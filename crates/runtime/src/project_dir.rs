@@ -1,7 +1,9 @@
 //! A directory to work in: the project around it and whether its files are trusted.
 
 use std::{
+    fmt::Display,
     path::{Path, PathBuf},
+    str::FromStr,
     sync::Arc,
 };
 
@@ -87,6 +89,23 @@ impl ProjectDir {
     /// An environment variable, if it is set to something.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.environment.var(name)
+    }
+
+    /// The proxy for reaching the outside, if the environment names one. What lies on this machine
+    /// is for the caller to know.
+    pub fn proxy<T>(&self) -> Result<Option<T>, RuntimeError>
+    where
+        T: FromStr,
+        T::Err: Display,
+    {
+        let named = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+            .into_iter()
+            .find_map(|name| Some((name, self.var(name)?)));
+        let parsed = named.map(|(name, text)| {
+            let address = text.parse();
+            address.map_err(|error| RuntimeError::Usage(format!("{name}: {error}")))
+        });
+        parsed.transpose()
     }
 
     /// The trust of another project, or of this one.

@@ -345,9 +345,6 @@ fn base_url(
 }
 
 fn http(project_dir: &ProjectDir) -> Result<HttpClient, RuntimeError> {
-    let proxy = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-        .into_iter()
-        .find_map(|name| Some((name, project_dir.var(name)?)));
     let mut options = HttpOptions::default();
     // A proxy is for reaching the outside; servers on this machine are reached directly.
     let local = ["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"]
@@ -356,11 +353,8 @@ fn http(project_dir: &ProjectDir) -> Result<HttpClient, RuntimeError> {
         .any(|url| {
             url.contains("://127.") || url.contains("://localhost") || url.contains("://[::1]")
         });
-    if let Some((name, proxy)) = proxy.filter(|_| !local) {
-        let url = proxy
-            .parse()
-            .map_err(|error| RuntimeError::Usage(format!("{name}: {error}")))?;
-        options.proxy = Some(url);
+    if !local {
+        options.proxy = project_dir.proxy()?;
     }
     Ok(HttpClient::new(options))
 }

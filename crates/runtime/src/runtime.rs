@@ -10,6 +10,7 @@ use std::{
 };
 
 use codespar_agent::EventBus;
+use codespar_policy::Redactor;
 use codespar_store::{ChangeFeed, Database, Store, TaskStore};
 use codespar_tasks::{Attendance, Questions, RunnerLimits, Scheduler, TaskHub, Workload};
 use codespar_tools::sandbox::Sandbox;
@@ -28,6 +29,9 @@ pub enum ProcessRole {
     /// It runs tasks of every project; remote agents too. Questions of its agents wait in the store
     /// for an answer from another process.
     Worker,
+    /// It makes tasks and follows them, and runs none: workers do. Questions of agents wait in the
+    /// store, as for a worker.
+    Client,
 }
 
 /// One process.
@@ -37,6 +41,7 @@ pub struct Runtime {
     scheduler: Arc<Scheduler>,
     changes: ChangeFeed,
     role: ProcessRole,
+    redactor: Arc<Redactor>,
     /// For projects that are opened because a task needs them.
     options: ProjectOptions,
     /// By root. Runners and agents hold projects weakly or for as long as they run; this map keeps
@@ -62,8 +67,13 @@ impl Runtime {
         let outputs = environment.state.join("task-output");
         let redactor = Arc::new(environment.redactor());
         let scheduler = match role {
-            ProcessRole::Session => Scheduler::new(tasks, outputs, limits, redactor),
-            ProcessRole::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor),
+            ProcessRole::Session => Scheduler::new(tasks, outputs, limits, redactor.clone()),
+            ProcessRole::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor.clone()),
+            ProcessRole::Client => {
+                let scheduler = Scheduler::new(tasks, outputs, limits, redactor.clone());
+                scheduler.abstain();
+                scheduler
+            }
         };
         let sessions: Arc<dyn Store> = store.clone();
         let changes = ChangeFeed::new(sessions);
@@ -73,6 +83,7 @@ impl Runtime {
             store,
             scheduler,
             role,
+            redactor,
             options,
             projects: Mutex::default(),
             replaced: Mutex::default(),
@@ -98,6 +109,7 @@ impl Runtime {
         let options = ProjectOptions {
             add_dirs: Vec::new(),
             mcp_config: Vec::new(),
+            plugin_dirs: Vec::new(),
             ..config.options.clone()
         };
         let environment = config.dir.environment.clone();
@@ -150,10 +162,15 @@ impl Runtime {
         let dir = ProjectDir::at(self.environment.clone(), root)?;
         let config = ProjectConfig::load(dir, self.options.clone())?;
         let attendance = match self.role {
-            ProcessRole::Worker => Attendance::Elsewhere,
+            ProcessRole::Worker | ProcessRole::Client => Attendance::Elsewhere,
             ProcessRole::Session => Attendance::Nobody,
         };
         Ok(self.open_project(config, attendance))
+    }
+
+    /// The roots of the projects that are open.
+    pub fn project_roots(&self) -> Vec<PathBuf> {
+        self.projects.lock().keys().cloned().collect()
     }
 
     /// An open project, read again if its files have changed. Trust is decided anew: a file of the
@@ -199,6 +216,26 @@ impl Runtime {
     /// What is committed to the database, by this process or another.
     pub fn changes(&self) -> &ChangeFeed {
         &self.changes
+    }
+
+    /// Takes the secrets of the environment out of texts.
+    pub fn redactor(&self) -> &Arc<Redactor> {
+        &self.redactor
+    }
+
+    /// Whether tasks are taken here and the last sign of life is recent.
+    pub fn runs_tasks(&self) -> bool {
+        self.scheduler.is_alive()
+    }
+
+    /// How many tasks other processes took over from this one.
+    pub fn lease_losses(&self) -> u64 {
+        self.scheduler.lease_losses()
+    }
+
+    /// Where the outputs of tasks are.
+    pub fn output_dir(&self) -> &Path {
+        self.scheduler.output_dir()
     }
 
     /// How many tasks run in this process, as it changes.

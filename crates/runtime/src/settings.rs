@@ -1,12 +1,16 @@
 //! Settings files: read, checked and merged, with errors that name file and line.
 
+mod channels;
 mod foreign;
+mod hooks;
 mod project;
 #[cfg(test)]
 mod random_tests;
 mod remember;
 mod rules;
 mod sandbox;
+mod server;
+mod signed_in;
 mod terminal;
 
 use std::{
@@ -15,7 +19,10 @@ use std::{
 };
 
 use codespar_files::OpenError;
-use codespar_policy::{Mode, RuleKind, RuleSet, RuleSource};
+use codespar_policy::{
+    Mode, RuleKind, RuleSet, RuleSource,
+    hooks::{HookOrigin, HookSource},
+};
 use codespar_tasks::QUESTION_TIME_LIMIT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -27,7 +34,11 @@ use crate::{
     trust::{MAX_SETTINGS_BYTES, ProjectFile, ProjectFileKind},
 };
 
+pub use self::channels::{ChannelAccess, ChannelSettings};
+pub use self::hooks::{HookSettings, ProjectHookPlace};
 pub use self::remember::{local_file, remember_rules};
+pub use self::server::{ServerSettings, SignInKind, SignInSettings};
+pub use self::signed_in::SignedIn;
 pub use self::terminal::TerminalSettings;
 use self::{rules::Source, sandbox::SandboxSettings};
 
@@ -58,6 +69,10 @@ pub struct Settings {
     pub verify: VerifySettings,
     pub forge: Option<ForgeName>,
     pub terminal: TerminalSettings,
+    pub channels: ChannelSettings,
+    pub server: ServerSettings,
+    pub hooks: HookSettings,
+    pub output_style: Option<String>,
     /// The files that were there.
     pub files: Vec<PathBuf>,
     /// Rules that were left out, and why.
@@ -123,6 +138,13 @@ struct File<'a> {
     verify: VerifySettings,
     forge: Option<ForgeName>,
     terminal: TerminalSettings,
+    channels: ChannelSettings,
+    server: ServerSettings,
+    #[serde(borrow)]
+    hooks: Option<&'a RawValue>,
+    output_style: Option<String>,
+    disable_all_hooks: Option<bool>,
+    project_hooks: Option<ProjectHookPlace>,
 }
 
 /// Rules are kept as they are written until their place in the file is known.
@@ -239,34 +261,22 @@ impl Settings {
         self.effort = file.effort.or(self.effort);
         self.compact_at = file.compact_at.or(self.compact_at);
         self.env.extend(file.env);
-        self.sandbox.mode = file.sandbox.mode.or(self.sandbox.mode);
-        self.sandbox.network = file.sandbox.network.or(self.sandbox.network);
-        let domains = &mut self.sandbox.allowed_domains;
-        domains.extend(file.sandbox.allowed_domains);
-        self.sandbox.allow_package_hosts = file
-            .sandbox
-            .allow_package_hosts
-            .or(self.sandbox.allow_package_hosts);
-        let home = project_dir.home();
-        let writable = file
-            .sandbox
-            .allow_write
-            .iter()
-            .map(|dir| expand(dir, home, &project_dir.root));
-        self.sandbox.allow_write.extend(writable);
-        let readable = file
-            .sandbox
-            .allow_read
-            .iter()
-            .map(|path| expand(path, home, &project_dir.root));
-        self.sandbox.allow_read.extend(readable);
-        self.sandbox.limits.add(&file.sandbox.limits);
-        self.sandbox.pass_env.extend(file.sandbox.pass_env);
-        // The state directory and the terminal are the user's.
+        let placed = |path: &PathBuf| expand(path, project_dir.home(), &project_dir.root);
+        self.sandbox.add(file.sandbox, placed);
+        if let Some(raw) = file.hooks {
+            let source = hook_source(path, author, project_dir);
+            self.hooks.add(raw, &source, &mut self.warnings)?;
+        }
+        // The state directory, the terminal, the channels and the server are the user's.
         if author == Author::UserDirs {
+            self.hooks
+                .choose(file.project_hooks, file.disable_all_hooks);
+            self.channels.add(file.channels);
+            self.server.add(file.server);
             self.terminal.add(file.terminal);
             self.cleanup_period_days = file.cleanup_period_days.or(self.cleanup_period_days);
         }
+        self.output_style = file.output_style.or(self.output_style.take());
         self.max_agents = file.max_agents.or(self.max_agents);
         self.max_shells = file.max_shells.or(self.max_shells);
         self.max_tokens = limit(self.max_tokens, file.max_tokens, author);
@@ -303,9 +313,24 @@ impl Settings {
             text: text.trim_start_matches('\u{feff}'),
             author: Author::Foreign,
         };
-        let Some(theirs) = foreign::permissions(&source, &mut self.warnings)? else {
+        let Some(file) = foreign::read(&source, &mut self.warnings)? else {
             return Ok(());
         };
+        let author = match grants {
+            Grants::Taken => Author::UserDirs,
+            Grants::TakenButDirectories | Grants::Ignored => Author::TrustedProject,
+        };
+        if let Some(raw) = file.hooks.filter(|_| grants != Grants::Ignored) {
+            let source = hook_source(path, author, project_dir);
+            self.hooks.add(raw, &source, &mut self.warnings)?;
+        }
+        if grants == Grants::Taken {
+            self.hooks.choose(None, file.disable_all_hooks);
+        }
+        if grants != Grants::Ignored {
+            self.take_foreign(&file, author, path);
+        }
+        let theirs = file.permissions;
         let permissions = match grants {
             Grants::Taken => theirs,
             // Directories outside the project are the user's to add.
@@ -324,6 +349,32 @@ impl Settings {
         self.add_permissions(&permissions, &source, project_dir)?;
         self.files.push(path.to_path_buf());
         Ok(())
+    }
+
+    /// What our own files leave open. A repository sets no variables that load code, and enables no
+    /// servers.
+    fn take_foreign(&mut self, file: &foreign::ForeignFile<'_>, author: Author, path: &Path) {
+        self.model = self.model.take().or_else(|| file.model.clone());
+        let style = || file.output_style.clone();
+        self.output_style = self.output_style.take().or_else(style);
+        for (name, value) in &file.env {
+            match author != Author::UserDirs && project::is_loader(name) {
+                true => self.warnings.push(format!(
+                    "{}: env.{name} is ignored: a project cannot set it",
+                    path.display()
+                )),
+                false => {
+                    let known = self.env.entry(name.clone());
+                    known.or_insert_with(|| value.clone());
+                }
+            }
+        }
+        if author == Author::UserDirs {
+            self.mcp
+                .enabled
+                .extend(file.enabled_servers.iter().cloned());
+            self.mcp.enable_all |= file.enable_all_servers == Some(true);
+        }
     }
 
     fn add_permissions(
@@ -360,6 +411,18 @@ enum Grants {
     Taken,
     TakenButDirectories,
     Ignored,
+}
+
+/// Where hooks of a file come from. Everything but the user's own files is a repository's.
+fn hook_source(path: &Path, author: Author, project_dir: &ProjectDir) -> HookSource {
+    HookSource {
+        file: project_dir.shown(path),
+        origin: match author {
+            Author::UserDirs => HookOrigin::User,
+            _ => HookOrigin::Project,
+        },
+        plugin: None,
+    }
 }
 
 /// The text of a file of the user; nothing where there is none.

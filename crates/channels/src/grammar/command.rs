@@ -48,6 +48,8 @@ pub enum ChatCommand {
     Schedule {
         when: String,
         request: Box<ChatRequest>,
+        /// The command as it was written, to be read again at each run.
+        line: String,
     },
     Schedules,
     Unschedule {
@@ -66,8 +68,9 @@ pub enum ChatCommand {
     Cost {
         id: Option<String>,
     },
+    /// No id means the task of the thread.
     Stop {
-        id: String,
+        id: Option<String>,
     },
     Retry {
         id: String,

@@ -180,7 +180,7 @@ fn task(verb: Verb, rest: &str) -> Result<ChatCommand, NotACommand> {
         Verb::Logs => ChatCommand::Logs { id: needed(id)? },
         Verb::Retry => ChatCommand::Retry { id: needed(id)? },
         Verb::Unschedule => ChatCommand::Unschedule { id: needed(id)? },
-        _ => ChatCommand::Stop { id: needed(id)? },
+        _ => ChatCommand::Stop { id },
     })
 }
 
@@ -198,6 +198,7 @@ fn schedule(rest: &str, names: &dyn Names) -> Result<ChatCommand, NotACommand> {
             return Ok(ChatCommand::Schedule {
                 when: rest[..at].trim().to_owned(),
                 request: Box::new(command),
+                line: rest[at..].trim().to_owned(),
             });
         }
         at += word.len();

@@ -115,7 +115,7 @@ impl Verb {
             Self::Status => "status [id]",
             Self::Logs => "logs <id>",
             Self::Cost => "cost [id]",
-            Self::Stop => "stop <id>",
+            Self::Stop => "stop [id]",
             Self::Retry => "retry <id>",
             Self::Link => "link <owner/repo>",
             Self::Unlink => "unlink",
@@ -137,14 +137,16 @@ impl Verb {
             Self::Merge => "merge a pull request if nothing blocks it",
             Self::Watch => "fix the failing checks of a pull request as they come",
             Self::Resolve => "resolve the conflicts of a pull request with its base",
-            Self::Schedule => "run a command at a time or regularly",
+            Self::Schedule => {
+                "run a command at a time or regularly: every day at 9:00, every 2 hours, tomorrow 9:00, cron"
+            }
             Self::Schedules => "list the schedules",
             Self::Unschedule => "remove a schedule",
             Self::Prs => "list pull requests",
             Self::Status => "show the tasks, or one of them",
             Self::Logs => "show the output of a task",
             Self::Cost => "show what was spent, in all or on one task",
-            Self::Stop => "stop a task",
+            Self::Stop => "stop a task, or that of this thread",
             Self::Retry => "run a failed or stopped task again",
             Self::Link => "link a repository to this channel",
             Self::Unlink => "unlink the repository of this channel",

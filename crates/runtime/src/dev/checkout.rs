@@ -62,7 +62,7 @@ impl RepositoryLinker {
                 };
                 let remote = Remote {
                     url: self.url_of(owner, name),
-                    header: self.header(),
+                    header: self.header(owner, name).await?,
                     source,
                     target: format!("refs/codespar/github/{number}/head"),
                 };

@@ -22,7 +22,9 @@ use std::{
 use async_trait::async_trait;
 use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_dev::{Link, Linker, RepositoryRef};
-use codespar_forge::{Forge, GitHubForge, GitHubSetup, LocalForge, Patience, github_client};
+use codespar_forge::{
+    Forge, GitHubAccess, GitHubForge, GitHubSetup, LocalForge, Patience, github_client,
+};
 use codespar_git::{
     Fetch, FetchExtent, GitError, MissingSubmodule, Repository, RepositoryKind, SubmoduleSource,
     Trust,
@@ -30,9 +32,12 @@ use codespar_git::{
 use codespar_protocol::CommitId;
 use codespar_pulls::Publisher;
 use codespar_store::Database;
-use secrecy::SecretString;
+use secrecy::ExposeSecret;
 
-use super::repository::{github_server, is_clone_of, token};
+use super::{
+    access::{github_access, github_api, github_proxy},
+    repository::{github_server, is_clone_of},
+};
 use crate::{Project, ProjectDir};
 
 /// How long the submodules of one commit may take, and how much of one may be sent.
@@ -110,7 +115,7 @@ impl Linker for RepositoryLinker {
         let (RepositoryRef::GitHub { owner, name }, Some(clone)) = (repository, &link.clone) else {
             return Ok(Vec::new());
         };
-        let (url, header) = (self.url_of(owner, name), self.header());
+        let (url, header) = (self.url_of(owner, name), self.header(owner, name).await?);
         let (clone, commit) = (clone.clone(), commit.clone());
         tokio::task::spawn_blocking(move || {
             let _lock = lock(&clone)?;
@@ -143,24 +148,21 @@ impl RepositoryLinker {
         repository.location().work_tree.clone()
     }
 
-    /// `GITHUB_API_URL` wins over the address that follows from the server.
+    fn access(&self) -> Result<GitHubAccess, String> {
+        let access = github_access(&self.project_dir).map_err(|error| error.to_string())?;
+        access.ok_or_else(|| "GITHUB_TOKEN is not set".to_owned())
+    }
+
     fn github(&self, owner: &str, name: &str) -> Result<GitHubForge, String> {
-        let token = token(&self.project_dir).ok_or("GITHUB_TOKEN is not set")?;
-        let api = self
-            .project_dir
-            .var("GITHUB_API_URL")
-            .map(str::to_owned)
-            .unwrap_or_else(|| api_of(&github_server(&self.project_dir)));
-        let api: url::Url = api
-            .parse()
-            .map_err(|error| format!("GITHUB_API_URL={api}: {error}"))?;
-        let proxy = proxy(&self.project_dir, &api)?;
+        let access = self.access()?;
+        let api = github_api(&self.project_dir).map_err(|error| error.to_string())?;
+        let proxy = github_proxy(&self.project_dir, &api).map_err(|error| error.to_string())?;
         let http = github_client(&api, proxy.as_ref()).map_err(|error| error.to_string())?;
         let setup = GitHubSetup {
             api,
             owner: owner.to_owned(),
             name: name.to_owned(),
-            token: SecretString::from(token),
+            access,
             http,
             patience: Patience::default(),
         };
@@ -173,10 +175,11 @@ impl RepositoryLinker {
     }
 
     /// The token for git, in the form of a header for one call.
-    pub(super) fn header(&self) -> String {
-        let token = token(&self.project_dir).unwrap_or_default();
-        let login = BASE64_STANDARD.encode(format!("x-access-token:{token}"));
-        format!("Authorization: Basic {login}")
+    pub(super) async fn header(&self, owner: &str, name: &str) -> Result<String, String> {
+        let token = self.access()?.token_for(owner, name).await;
+        let token = token.map_err(|error| error.to_string())?;
+        let login = BASE64_STANDARD.encode(format!("x-access-token:{}", token.expose_secret()));
+        Ok(format!("Authorization: Basic {login}"))
     }
 
     /// A bare clone, brought up to date. Runs on a thread for blocking work, since fetching takes
@@ -187,30 +190,10 @@ impl RepositoryLinker {
             .state()
             .join("clones")
             .join(format!("{owner}+{name}.git"));
-        let (url, header) = (self.url_of(owner, name), self.header());
+        let (url, header) = (self.url_of(owner, name), self.header(owner, name).await?);
         tokio::task::spawn_blocking(move || fetch(&dir, &url, &header).map(|()| dir))
             .await
             .map_err(|error| error.to_string())?
-    }
-}
-
-/// A proxy is for reaching the outside; servers on this machine are reached directly.
-fn proxy(project_dir: &ProjectDir, api: &url::Url) -> Result<Option<url::Url>, String> {
-    if matches!(api.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")) {
-        return Ok(None);
-    }
-    ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-        .into_iter()
-        .find_map(|name| Some((name, project_dir.var(name)?)))
-        .map(|(name, text)| text.parse().map_err(|error| format!("{name}: {error}")))
-        .transpose()
-}
-
-/// GitHub's own address has a host for its API; an enterprise's has a path.
-fn api_of(server: &str) -> String {
-    match server {
-        "https://github.com" => "https://api.github.com".to_owned(),
-        other => format!("{other}/api/v3"),
     }
 }
 

@@ -4,15 +4,17 @@
 //! needs. What only a process can know (tokens, directories, the provider) is found here. Commands
 //! that make a single model call without a project, such as `ask`, use [`one_call`].
 
+mod access;
 mod checkout;
 mod link;
 mod repository;
 mod settings;
 mod subscriptions;
 
+pub use access::{github_access, github_api, github_proxy};
 pub use checkout::CheckedOut;
 pub use link::RepositoryLinker;
-pub use repository::{github_server, requester, which};
+pub use repository::{github_origin, github_server, requester, which};
 pub use settings::{DevSettings, ForgeName, VerifySettings};
 
 use std::{
@@ -31,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use self::subscriptions::Subscriptions;
 use crate::{
     configuration,
+    crash::crash_point,
     error::RuntimeError,
     project::Project,
     project_dir::ProjectDir,
@@ -177,16 +180,7 @@ pub(crate) fn subscriptions(project: &Arc<Project>, caller: &Caller) -> Vec<Arc<
     subscriptions.tools()
 }
 
-/// Tests of durability want the process to die right after a step; only development builds do.
+/// Tests of durability want the process to die right after a step.
 fn hook(project_dir: &ProjectDir) -> Option<codespar_tasks::StepHook> {
-    if !cfg!(debug_assertions) {
-        return None;
-    }
-    let wanted = project_dir.var("CODESPAR_TEST_DIE_AFTER")?.to_owned();
-    Some(Arc::new(move |step: &str| {
-        if step == wanted {
-            let own = rustix::process::getpid();
-            let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
-        }
-    }))
+    crash_point(project_dir, "CODESPAR_TEST_DIE_AFTER")
 }

@@ -10,7 +10,7 @@ use codespar_dev::RepositoryRef;
 use codespar_forge::Forge;
 use codespar_git::{Repository, Trust};
 
-use super::ForgeName;
+use super::{ForgeName, access::has_access};
 use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
 
 /// The repository of `--repo`, or the one we are in.
@@ -38,7 +38,7 @@ pub fn which(
         return Ok(RepositoryRef::Local { path: dir });
     }
     let origin = origin(&dir).and_then(|url| github_name(&url, &github_server(project_dir)));
-    match (origin, token(project_dir).is_some(), forge) {
+    match (origin, has_access(project_dir), forge) {
         (Some((owner, name)), true, _) => Ok(RepositoryRef::GitHub { owner, name }),
         (_, _, ForgeName::Github) => Err(RuntimeError::Usage(format!(
             "`forge` is set to github, but {} has no origin at {} or GITHUB_TOKEN is not set",
@@ -47,6 +47,13 @@ pub fn which(
         ))),
         _ => Ok(RepositoryRef::Local { path: dir }),
     }
+}
+
+/// The repository at GitHub that a project is a clone of, as `owner/name`.
+pub fn github_origin(project_dir: &ProjectDir) -> Option<String> {
+    let url = origin(&project_dir.root)?;
+    let (owner, name) = github_name(&url, &github_server(project_dir))?;
+    Some(format!("{owner}/{name}"))
 }
 
 /// Whether the origin of the repository around a directory is this one.
@@ -82,7 +89,7 @@ fn at_github(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, Runt
                 "--repo {text}: neither a directory nor owner/name of a repository on GitHub"
             ))
         })?;
-    if token(project_dir).is_none() {
+    if !has_access(project_dir) {
         return Err(RuntimeError::Usage(format!(
             "--repo {text} is on GitHub: set GITHUB_TOKEN to a token that may read and write its contents \
              and pull requests"
@@ -92,13 +99,6 @@ fn at_github(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, Runt
         owner: owner.to_owned(),
         name: name.to_owned(),
     })
-}
-
-/// A token for GitHub.
-pub(super) fn token(project_dir: &ProjectDir) -> Option<&str> {
-    project_dir
-        .var("GITHUB_TOKEN")
-        .or_else(|| project_dir.var("GH_TOKEN"))
 }
 
 /// Where repositories are cloned from.

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_agent::mcp::ServerConfig;
+use codespar_mcp::ServerConfig;
 use serde_json::Value;
 
 use crate::error::RuntimeError;

@@ -3,6 +3,7 @@
 //! ```text
 //! --mcp-config FILE        named by the caller: may start
 //! settings of the user     may start
+//! ~/.claude.json           may start
 //! .mcp.json of a project   may start if the user approved this very definition,
 //!                          or enabled its name and trusts this file
 //! ```
@@ -11,11 +12,12 @@
 //! unapproved server is listed, so that the user can be asked about it.
 
 mod approvals;
+mod other_tool;
 mod source;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
-use codespar_agent::mcp::{
+use codespar_mcp::{
     McpError, McpProblem, McpServers, McpSetup, McpStatus, Origin, ServerConfig, ServerConfigs,
     SharedElicitor, server_word,
 };
@@ -58,6 +60,12 @@ impl ServerList {
             let usage = |error: &dyn std::fmt::Display| {
                 RuntimeError::Usage(format!("--mcp-config: {error}"))
             };
+            // In the file of a plugin, where the plugin is.
+            let root = file.parent().unwrap_or(file).display().to_string();
+            let variables = |name: &str| match name {
+                "CLAUDE_PLUGIN_ROOT" | "CODESPAR_PLUGIN_ROOT" => Some(root.clone()),
+                _ => variables(name),
+            };
             let found = ServerConfigs::read(file, Origin::CommandLine, variables)
                 .map_err(|problem| usage(&problem))?
                 .ok_or_else(|| usage(&format!("{} is not there", file.display())))?;
@@ -69,6 +77,11 @@ impl ServerList {
         let own = project_dir.state().join("settings.json");
         let found = ServerConfigs::of_settings(&settings.mcp.servers, &own, variables);
         list.add(found, &mut taken, |_| true);
+        list.add(
+            other_tool::servers(project_dir, variables),
+            &mut taken,
+            |_| true,
+        );
         let project = &project_dir.trust;
         let Some(file) = project.file(PROJECT_FILE) else {
             return Ok(list);
@@ -145,10 +158,7 @@ impl ServerList {
             cwd: project_dir.root.clone(),
             env: McpSetup::basic_environment(project_dir.environment.vars.iter().cloned()),
             elicitor: SharedElicitor::default(),
-            proxy: ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-                .iter()
-                .find_map(|name| project_dir.var(name))
-                .map(str::to_owned),
+            proxy: project_dir.proxy()?,
             connect_timeout: millis(settings.mcp.connect_timeout_ms, CONNECT_MS),
             call_timeout: millis(settings.mcp.timeout_ms, CALL_MS),
         };

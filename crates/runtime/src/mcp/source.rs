@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_agent::mcp::{McpServer, McpServers};
+use codespar_mcp::{McpServer, McpServers};
 use codespar_tasks::ServerSource;
 
 use crate::Project;

@@ -13,7 +13,9 @@ use std::path::Path;
 
 use codespar_policy::Mode;
 
-use super::{File, Permissions, SandboxSettings, TerminalSettings};
+use super::{
+    ChannelSettings, File, Permissions, SandboxSettings, ServerSettings, TerminalSettings,
+};
 use crate::{
     dev::{DevSettings, ForgeName, VerifySettings},
     error::RuntimeError,
@@ -48,7 +50,7 @@ const LOADERS: [&str; 22] = [
 const LOADER_PREFIXES: [&str; 5] = ["BASH_FUNC_", "DYLD_", "GLIBC_", "LD_", "MALLOC_"];
 
 /// Whether a project may never set this variable. Case does not count.
-fn is_loader(name: &str) -> bool {
+pub(super) fn is_loader(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     LOADERS.contains(&name.as_str()) || LOADER_PREFIXES.iter().any(|start| name.starts_with(start))
 }
@@ -120,6 +122,14 @@ impl File<'_> {
             "cleanupPeriodDays".to_owned()
         } else if self.terminal != TerminalSettings::default() {
             "terminal".to_owned()
+        } else if self.channels != ChannelSettings::default() {
+            "channels".to_owned()
+        } else if self.server != ServerSettings::default() {
+            "server".to_owned()
+        } else if self.project_hooks.is_some() {
+            "projectHooks".to_owned()
+        } else if self.disable_all_hooks.is_some() {
+            "disableAllHooks".to_owned()
         } else {
             return Ok(());
         };
@@ -148,6 +158,50 @@ mod tests {
         );
         let untrusted = parse().without_grants();
         assert_eq!(untrusted.terminal, TerminalSettings::default());
+    }
+
+    #[test]
+    fn a_project_cannot_say_who_may_change_it_from_a_channel() {
+        let text = r#"{"channels": {"access": {"slack": {"everyone": "admin"}}}}"#;
+        let parse = || serde_json::from_str::<File<'_>>(text).unwrap();
+        assert_ne!(parse().channels, ChannelSettings::default());
+        let refused = parse().refuse_widening(Path::new("settings.json"));
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("channels cannot be set by a project"),
+            "{refused}"
+        );
+        assert_eq!(
+            parse().without_grants().channels,
+            ChannelSettings::default()
+        );
+    }
+
+    #[test]
+    fn a_project_cannot_say_who_signs_in_to_the_server() {
+        let text = r#"{"server": {"signIn": {"x": {"issuer": "https://evil.example", "clientId": "x",
+            "everyone": "read"}}}}"#;
+        let parse = || serde_json::from_str::<File<'_>>(text).unwrap();
+        assert_ne!(parse().server, ServerSettings::default());
+        let refused = parse().refuse_widening(Path::new("settings.json"));
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("server cannot be set by a project"),
+            "{refused}"
+        );
+        assert_eq!(parse().without_grants().server, ServerSettings::default());
+    }
+
+    #[test]
+    fn a_client_secret_is_in_no_settings_file() {
+        let text = r#"{"server": {"signIn": {"x": {"clientId": "x", "clientSecret": "y"}}}}"#;
+        let refused = serde_json::from_str::<File<'_>>(text)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            refused.contains("unknown field `clientSecret`"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -30,6 +30,21 @@ pub struct SandboxSettings {
     pub limits: LimitSettings,
 }
 
+impl SandboxSettings {
+    /// What another file says wins; its lists are added. `placed` gives the path that a file means.
+    pub(super) fn add(&mut self, other: Self, placed: impl Fn(&PathBuf) -> PathBuf) {
+        self.mode = other.mode.or(self.mode);
+        self.network = other.network.or(self.network);
+        self.allowed_domains.extend(other.allowed_domains);
+        self.allow_package_hosts = other.allow_package_hosts.or(self.allow_package_hosts);
+        self.allow_write
+            .extend(other.allow_write.iter().map(&placed));
+        self.allow_read.extend(other.allow_read.iter().map(&placed));
+        self.pass_env.extend(other.pass_env);
+        self.limits.add(&other.limits);
+    }
+}
+
 /// Limits on what commands may use; 0 is no limit.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

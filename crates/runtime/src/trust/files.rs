@@ -9,8 +9,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_agent::{MAX_DEFINITION_BYTES, mcp::MAX_CONFIG_BYTES};
+use codespar_agent::MAX_DEFINITION_BYTES;
 use codespar_files::OpenError;
+use codespar_mcp::MAX_CONFIG_BYTES;
 use codespar_tasks::MAX_WORKFLOW_BYTES;
 use codespar_tools::sandbox::is_placeholder;
 

@@ -60,10 +60,31 @@ fn of_settings(map: &Map<String, Value>) -> Vec<String> {
                 grants
                     .extend(named.filter_map(|(name, value)| say(&format!("{key}.{name}"), value)));
             }
+            ("hooks", value) => grants.extend(of_hooks(value)),
             _ => grants.extend(say(key, value)),
         }
     }
     grants
+}
+
+/// Each hook with all that it would run. What has another shape is shown as it is.
+fn of_hooks(value: &Value) -> Vec<String> {
+    let Value::Object(events) = value else {
+        return say("hooks", value).into_iter().collect();
+    };
+    let mut shown = Vec::new();
+    for (event, groups) in events {
+        for group in groups.as_array().into_iter().flatten() {
+            let matcher = group["matcher"].as_str().unwrap_or_default();
+            for hook in group["hooks"].as_array().into_iter().flatten() {
+                let what = ["command", "url", "prompt"];
+                let what = what.iter().find_map(|key| hook[*key].as_str());
+                let what = what.map_or_else(|| hook.to_string(), str::to_owned);
+                shown.push(one_line(&format!("hook {event} {matcher}: {what}")));
+            }
+        }
+    }
+    shown
 }
 
 fn of_permissions(map: &Map<String, Value>) -> Vec<String> {
@@ -77,11 +98,15 @@ fn of_permissions(map: &Map<String, Value>) -> Vec<String> {
     granting.collect()
 }
 
-/// Of another tool's settings only allow rules and a mode are taken over. Everything else of such a
-/// file is not read at all.
+/// Of another tool's settings only allow rules, a mode, hooks, variables, a model and an output style
+/// are taken over. Everything else of such a file is not read at all.
 fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
+    let mut hooks = map.get("hooks").map(of_hooks).unwrap_or_default();
+    let others = ["env", "model", "outputStyle"];
+    let others = others.iter().filter_map(|key| say(key, map.get(*key)?));
+    hooks.extend(others);
     let Some(Value::Object(permissions)) = map.get("permissions") else {
-        return Vec::new();
+        return hooks;
     };
     let mode = permissions
         .get("defaultMode")
@@ -92,6 +117,7 @@ fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
     allow
         .into_iter()
         .chain(mode.and_then(|mode| say("permission mode", mode)))
+        .chain(hooks)
         .collect()
 }
 
@@ -174,7 +200,7 @@ mod tests {
             );
         }
         let foreign =
-            r#"{"permissions": {"deny": ["Bash"]}, "hooks": {"x": []}, "env": {"A": "b"}}"#;
+            r#"{"permissions": {"deny": ["Bash"]}, "hooks": {"x": []}, "statusLine": {"A": "b"}}"#;
         assert_eq!(of(ProjectFileKind::Foreign, foreign), Vec::<String>::new());
     }
 

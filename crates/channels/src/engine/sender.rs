@@ -1,0 +1,184 @@
+//! Sends what is in the outbox: the most urgent first, at the pace of the platform.
+//!
+//! A message whose delivery was begun by a process that died may have arrived. The adapter is asked
+//! for it before it is posted again; only a platform that cannot tell may show it twice.
+//!
+//! A message that was changed several times since it was last sent is sent once, as it stands:
+//! progress may skip states, results and questions are never skipped.
+
+use std::time::Duration;
+
+use codespar_store::{ChangeKind, Delivery, OutboxRow, StoreChange, StoreError, ThreadRef};
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use super::ChannelCore;
+use crate::{AddressedMessage, ChannelAdapter, Outbound, SendError};
+
+/// After so many attempts a message is given up.
+const ATTEMPTS: u64 = 8;
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// When the next call of each kind may be made.
+struct Schedule {
+    post: Instant,
+    edit: Instant,
+}
+
+impl ChannelCore {
+    /// Sends until it is dropped.
+    pub(crate) async fn send_all(&self, adapter: &dyn ChannelAdapter) -> Result<(), StoreError> {
+        let channel = adapter.name();
+        let mut changes = self.setup.runtime.changes().follow().await?;
+        let mut schedule = Schedule {
+            post: Instant::now(),
+            edit: Instant::now(),
+        };
+        loop {
+            let pause = self.send_one(adapter, &mut schedule).await?;
+            let is_ours = |change: &StoreChange| matches!(&change.kind, ChangeKind::Outbox { channel: of } if of == channel);
+            match pause {
+                Pause::None => {}
+                Pause::Until(at) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = changes.until(is_ours) => {}
+                },
+                Pause::Idle => changes.until(is_ours).await,
+            }
+        }
+    }
+
+    /// Sends the first message that may be sent now.
+    async fn send_one(
+        &self,
+        adapter: &dyn ChannelAdapter,
+        schedule: &mut Schedule,
+    ) -> Result<Pause, StoreError> {
+        let rows = self.store().unsent(adapter.name()).await?;
+        let mut next: Option<Instant> = None;
+        for row in rows {
+            let at = earliest(&row, schedule);
+            if at > Instant::now() {
+                next = Some(next.map_or(at, |next| next.min(at)));
+                continue;
+            }
+            let asked = self.deliver(adapter, &row).await?;
+            let (slot, usual) = match row.message_id {
+                Some(_) => (&mut schedule.edit, adapter.pace().edit),
+                None => (&mut schedule.post, adapter.pace().post),
+            };
+            // A platform that asks to wait means all calls of the kind.
+            *slot = Instant::now() + asked.unwrap_or(usual);
+            return Ok(Pause::None);
+        }
+        Ok(next.map_or(Pause::Idle, Pause::Until))
+    }
+
+    /// Gives the time that the platform asks to wait.
+    async fn deliver(
+        &self,
+        adapter: &dyn ChannelAdapter,
+        row: &OutboxRow,
+    ) -> Result<Option<Duration>, StoreError> {
+        let store = self.store();
+        let Ok(message) = serde_json::from_str::<Outbound>(&row.body) else {
+            let reason = "the row cannot be read".to_owned();
+            let failed = Delivery::Failed { reason };
+            store.record_delivery(&row.key, failed).await?;
+            return Ok(None);
+        };
+        store.record_delivery(&row.key, Delivery::Begun).await?;
+        self.reach("sending");
+        let on_the_way = self.on_the_way.read().await;
+        let place = self.posting_place(&row.at).await?;
+        let sent = send(adapter, &place, row, &message).await;
+        self.reach("posted");
+        let asked = match sent {
+            Err(SendError::RetryAfter(wait)) => Some(wait),
+            _ => None,
+        };
+        let delivery = match sent {
+            Ok(message_id) => Delivery::Sent {
+                revision: row.revision,
+                message_id,
+            },
+            Err(SendError::RetryAfter(wait)) => Delivery::Postponed { until: after(wait) },
+            Err(SendError::Permanent(reason)) => Delivery::Failed { reason },
+            Err(error) if row.attempts + 1 >= ATTEMPTS => Delivery::Failed {
+                reason: error.to_string(),
+            },
+            Err(_) => Delivery::Postponed {
+                until: after(pause_after(row.attempts)),
+            },
+        };
+        if let Delivery::Failed { reason } = &delivery {
+            tracing::warn!("a message to {} was given up: {reason}", row.at.channel);
+        }
+        store.record_delivery(&row.key, delivery).await?;
+        drop(on_the_way);
+        self.reach("sent");
+        Ok(asked)
+    }
+}
+
+enum Pause {
+    None,
+    Until(Instant),
+    /// Nothing is left to be sent.
+    Idle,
+}
+
+/// One that cannot be edited any more is posted anew.
+async fn send(
+    adapter: &dyn ChannelAdapter,
+    at: &ThreadRef,
+    row: &OutboxRow,
+    message: &Outbound,
+) -> Result<String, SendError> {
+    let known = match &row.message_id {
+        Some(id) => Some(id.clone()),
+        None if row.attempts > 0 => adapter.find_posted(at, &row.key).await?,
+        None => None,
+    };
+    let outgoing = AddressedMessage {
+        at,
+        key: &row.key,
+        message,
+    };
+    let Some(id) = known else {
+        return adapter.post(outgoing).await;
+    };
+    match adapter.edit(&id, outgoing).await {
+        Ok(()) => Ok(id),
+        Err(SendError::CannotEdit) => adapter.post(outgoing).await,
+        Err(error) => Err(error),
+    }
+}
+
+fn earliest(row: &OutboxRow, schedule: &Schedule) -> Instant {
+    let now = Instant::now();
+    let wait = row.not_before.duration_since(Timestamp::now());
+    let by_row = match Duration::try_from(wait) {
+        Ok(wait) => now + wait,
+        // In the past.
+        Err(_) => now,
+    };
+    let by_pace = match row.message_id {
+        Some(_) => schedule.edit,
+        None => schedule.post,
+    };
+    by_row.max(by_pace)
+}
+
+fn pause_after(attempts: u64) -> Duration {
+    let doublings = u32::try_from(attempts.min(20)).unwrap_or_default();
+    FIRST_PAUSE
+        .saturating_mul(2_u32.saturating_pow(doublings))
+        .min(LONGEST_PAUSE)
+}
+
+fn after(wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    Timestamp::now().checked_add(wait).unwrap_or(Timestamp::MAX)
+}

@@ -9,7 +9,7 @@ use super::{
     answer::{Answer, Answered, page},
     route::{HandlerContext, not_found},
     shapes,
-    state::{CheckRun, Level, Status},
+    state::{CheckRun, Level, Status, TokenKind, now},
 };
 
 fn run_json(context: &HandlerContext<'_>, run: &CheckRun) -> Value {
@@ -24,7 +24,7 @@ fn run_json(context: &HandlerContext<'_>, run: &CheckRun) -> Value {
         "completed_at": run.conclusion.as_ref().map(|_| run.at.to_string()),
         "html_url": context.room.page(&format!("/runs/{}", run.id)),
         "details_url": context.room.page(&format!("/runs/{}", run.id)),
-        "output": {"title": null, "summary": null, "text": null, "annotations_count": 0,
+        "output": {"title": run.title, "summary": run.output, "text": null, "annotations_count": 0,
                    "annotations_url": context.room.api(&format!("/check-runs/{}/annotations", run.id))},
     })
 }
@@ -108,6 +108,53 @@ pub(super) fn combined(context: &HandlerContext<'_>, sha: &str) -> Answered {
     })
 }
 
+/// Only an app may.
+pub(super) fn post_run(context: &mut HandlerContext<'_>) -> Answered {
+    if context.who.kind != TokenKind::App {
+        return Err(Answer::error(
+            403,
+            "You must authenticate via a GitHub App.",
+        ));
+    }
+    let asked = &context.asked.json;
+    let commit = context.asked.text("head_sha")?.to_owned();
+    exists(context, &commit)?;
+    let run = CheckRun {
+        name: context.asked.text("name")?.to_owned(),
+        title: asked["output"]["title"].as_str().map(str::to_owned),
+        output: asked["output"]["summary"].as_str().map(str::to_owned),
+        conclusion: asked["conclusion"].as_str().map(str::to_owned),
+        id: context.state.next_id(),
+        commit,
+        at: now(),
+    };
+    let answer = Answer::json(201, &run_json(context, &run));
+    context.state.check_runs.push(run);
+    Ok(answer)
+}
+
+/// A description has at most 140 characters.
+pub(super) fn post_status(context: &mut HandlerContext<'_>, sha: &str) -> Answered {
+    context.needs(Level::Write, "statuses=write")?;
+    exists(context, sha)?;
+    let asked = &context.asked.json;
+    let description = asked["description"].as_str().unwrap_or_default();
+    if description.chars().count() > 140 {
+        return Err(Answer::error(422, "description is too long"));
+    }
+    let (name, state) = (context.asked.text("context")?, context.asked.text("state")?);
+    context.state.set_status(sha, name, state);
+    Ok(Answer::json(201, &json!({"state": state, "context": name})))
+}
+
+/// 204 if someone was let in, whatever everybody may.
+pub(super) fn collaborator(context: &HandlerContext<'_>, login: &str) -> Answered {
+    match context.state.level_of(login) {
+        Some(Level::None) | None => Err(not_found()),
+        Some(_) => Ok(Answer::empty(204)),
+    }
+}
+
 /// Only those who may push can ask.
 pub(super) fn permission(context: &HandlerContext<'_>, login: &str) -> Answered {
     if context.who.level < Level::Write {
@@ -116,7 +163,9 @@ pub(super) fn permission(context: &HandlerContext<'_>, login: &str) -> Answered 
             "Must have push access to view collaborator permission.",
         ));
     }
-    let level = context.state.level_of(login).ok_or_else(not_found)?;
+    let everybody = context.state.public.then_some(Level::Read);
+    let level = context.state.level_of(login).max(everybody);
+    let level = level.ok_or_else(not_found)?;
     Ok(Answer::json(
         200,
         &json!({"permission": level.word(), "role_name": level.word(), "user": shapes::user(login)}),

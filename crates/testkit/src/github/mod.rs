@@ -32,7 +32,11 @@
 //! GET    …/commits, …/commits/S/check-runs, …/commits/S/status, …/collaborators/U/permission
 //! GET    …/pulls, …/pulls/N, …/pulls/N/files, …/pulls/N/reviews, …/pulls/N/comments
 //! POST   …/pulls, …/pulls/N/reviews     PATCH …/pulls/N     PUT …/pulls/N/merge
-//! GET    …/issues/N/comments
+//! GET    …/issues/N, …/issues/N/comments, …/issues/comments[/ID], …/pulls/N/reviews/ID/comments
+//! POST   …/issues/N/comments, …/issues/N/reactions, …/issues/comments/ID/reactions
+//! PATCH  …/issues/comments/ID           POST …/check-runs (an app), …/statuses/S
+//! GET    /app, /app/hook/deliveries, …/installation                signed by the app's key
+//! POST   /app/installations/77/access_tokens, /app/hook/deliveries/ID/attempts
 //! POST   /graphql                       ready for review, back to draft, viewer
 //!        /O/N.git/…                     git over HTTP, for cloning and pushing; other repositories too
 //! ```
@@ -41,9 +45,12 @@
 //! apart from times and the ids of commits.
 
 mod answer;
+mod apps;
 mod checks;
 mod commits;
+mod conversation;
 mod data;
+mod events;
 mod fault;
 mod git;
 mod graphql;
@@ -62,6 +69,9 @@ use std::{io, net::Ipv4Addr, path::Path, sync::Arc, time::Duration};
 
 use tokio::{net::TcpListener, sync::oneshot};
 
+pub use apps::{APP_ID, APP_KEY_PKCS1, APP_KEY_PKCS8, app_claims};
+pub use conversation::GitHubComment;
+pub use events::{HookEvent, hook_signature, user_id};
 pub use fault::{FaultKind, GitHubFault};
 pub use record::RecordedRequest;
 pub use state::{BranchRule, Level, MergeMethods, TokenKind, User};
@@ -202,6 +212,11 @@ impl FakeGitHub {
         self.change(|state| state.set_check_run(commit, name, conclusion));
     }
 
+    /// What a check run printed.
+    pub fn set_check_output(&self, commit: &str, name: &str, text: &str) {
+        self.change(|state| state.set_check_output(commit, name, text));
+    }
+
     /// Adds a status to a commit: `success`, `failure`, `error` or `pending`.
     pub fn set_status(&self, commit: &str, context: &str, status: &str) {
         self.change(|state| state.set_status(commit, context, status));
@@ -264,7 +279,7 @@ impl FakeGitHub {
 
     /// Someone writes below a pull request.
     pub fn comment(&self, number: u64, login: &str, body: &str) {
-        self.change(|state| state.add_comment(number, login, body));
+        self.say(number, login, body);
     }
 
     /// Someone sets a pull request aside.

@@ -43,7 +43,7 @@ fn follow(pull: &mut Pull, branches: &HashMap<String, String>) {
     }
 }
 
-/// Head and base are always in the same repository: the fake has no forks.
+/// Head and base are in the same repository; a fork is one in name only.
 fn side(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
     json!({
         "label": format!("{}:{branch}", context.room.owner),
@@ -52,6 +52,15 @@ fn side(context: &HandlerContext<'_>, branch: &str, sha: &str) -> Value {
         "user": shapes::user(&context.room.owner),
         "repo": shapes::repo(context.room, context.state, context.who.level),
     })
+}
+
+fn head_side(context: &HandlerContext<'_>, pull: &Pull) -> Value {
+    let mut head = side(context, &pull.head, &pull.head_sha);
+    if let Some(owner) = context.state.forks.get(&pull.number) {
+        head["label"] = format!("{owner}:{}", pull.head).into();
+        head["repo"]["full_name"] = format!("{owner}/{}", context.room.name).into();
+    }
+    head
 }
 
 /// As lists tell it.
@@ -67,7 +76,7 @@ pub(super) fn pull_json(context: &HandlerContext<'_>, pull: &Pull) -> Value {
         "body": pull.body,
         "draft": pull.draft,
         "user": shapes::user(&pull.author),
-        "head": side(context, &pull.head, &pull.head_sha),
+        "head": head_side(context, pull),
         "base": side(context, &pull.base, &pull.base_sha),
         "url": context.room.api(&format!("/pulls/{number}")),
         "html_url": context.room.page(&format!("/pull/{number}")),
@@ -164,13 +173,12 @@ pub(super) fn list(context: &mut HandlerContext<'_>) -> Answered {
         let base_fits = asked.query("base").is_none_or(|base| pull.base == base);
         state_fits && base_fits && head.is_none_or(|head| head == label)
     };
-    let mut all: Vec<Value> = context
-        .state
-        .pulls
-        .iter()
-        .filter(fits)
-        .map(|pull| pull_json(context, pull))
-        .collect();
+    let mut those: Vec<&Pull> = context.state.pulls.iter().filter(fits).collect();
+    if asked.query("sort") == Some("updated") {
+        those.sort_by_key(|pull| pull.updated_at);
+    }
+    let shown = those.into_iter().map(|pull| pull_json(context, pull));
+    let mut all: Vec<Value> = shown.collect();
     let created = asked.query("sort").unwrap_or("created") == "created";
     if asked.query("direction") == Some("desc") || (created && asked.query("direction").is_none()) {
         all.reverse();

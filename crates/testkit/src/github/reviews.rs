@@ -1,8 +1,8 @@
-//! Reviews, remarks on lines, and comments on the pull request itself.
+//! Reviews and remarks on lines.
 //!
 //! A review is posted with its remarks in one request, and is there whole or not at all. Remarks
-//! are checked against the diff as it is now. Comments on the pull request itself come from tests
-//! alone (`FakeGitHub::comment`).
+//! are checked against the diff as it is now. Comments on the pull request itself are in
+//! `conversation.rs`.
 
 use serde_json::{Value, json};
 
@@ -39,12 +39,23 @@ pub(super) fn list(context: &HandlerContext<'_>, number: u64) -> Answered {
     plain_page(context.asked, &all)
 }
 
+pub(super) fn get(context: &HandlerContext<'_>, id: &str) -> Answered {
+    let mut reviews = context.state.reviews.iter();
+    let found = reviews.find(|review| review.id.to_string() == id);
+    let found = found.ok_or_else(not_found)?;
+    Ok(Answer::json(200, &review_json(context, found)))
+}
+
 pub(super) fn line_comments(context: &HandlerContext<'_>, number: u64) -> Answered {
-    let of_pull = context
-        .state
-        .reviews
-        .iter()
-        .filter(|review| review.pull == number);
+    remarks(context, |review| review.pull == number)
+}
+
+pub(super) fn comments_of(context: &HandlerContext<'_>, id: &str) -> Answered {
+    remarks(context, |review| review.id.to_string() == id)
+}
+
+fn remarks(context: &HandlerContext<'_>, is_of: impl Fn(&Review) -> bool) -> Answered {
+    let of_pull = context.state.reviews.iter().filter(|review| is_of(review));
     let comment = |(review, comment): (&Review, &LineComment)| {
         json!({
             "id": comment.id,
@@ -65,27 +76,6 @@ pub(super) fn line_comments(context: &HandlerContext<'_>, number: u64) -> Answer
     let all: Vec<Value> = of_pull
         .flat_map(|review| review.comments.iter().map(move |comment| (review, comment)))
         .map(comment)
-        .collect();
-    plain_page(context.asked, &all)
-}
-
-pub(super) fn issue_comments(context: &HandlerContext<'_>, number: u64) -> Answered {
-    let of_pull = context
-        .state
-        .comments
-        .iter()
-        .filter(|comment| comment.pull == number);
-    let all: Vec<Value> = of_pull
-        .map(|comment| {
-            json!({
-                "id": comment.id,
-                "node_id": format!("IC_{}", comment.id),
-                "user": shapes::user(&comment.author),
-                "body": comment.body,
-                "created_at": comment.at.to_string(),
-                "updated_at": comment.at.to_string(),
-            })
-        })
         .collect();
     plain_page(context.asked, &all)
 }

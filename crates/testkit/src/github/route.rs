@@ -13,7 +13,7 @@ use url::form_urlencoded;
 
 use super::{
     answer::{Answer, Answered},
-    checks, commits, data, graphql, merge, pulls, reviews,
+    apps, checks, commits, conversation, data, graphql, merge, pulls, reviews,
     room::Room,
     shapes, smart_http,
     state::{Level, State, TokenKind, User},
@@ -87,7 +87,7 @@ impl Asked {
     }
 
     /// `Bearer` and `token` are both taken.
-    fn token(&self) -> Option<&str> {
+    pub(super) fn token(&self) -> Option<&str> {
         let (scheme, token) = self.header("authorization")?.split_once(' ')?;
         matches!(scheme, "Bearer" | "token").then_some(token)
     }
@@ -101,7 +101,7 @@ impl Asked {
     }
 
     /// The parts of the path below the API, decoded.
-    fn parts(&self, api_path: &str) -> Option<Vec<String>> {
+    pub(super) fn parts(&self, api_path: &str) -> Option<Vec<String>> {
         let below = self.path.strip_prefix(api_path)?.strip_prefix('/')?;
         let decode = |part: &str| {
             // A plus is a plus in a path.
@@ -151,6 +151,9 @@ pub(super) fn answer(room: &Room, asked: &Asked) -> Answer {
     if let Some(answer) = smart_http::answer(room, asked) {
         return answer;
     }
+    if let Some(answer) = conversation::attachment(room, asked) {
+        return answer;
+    }
     let mut state = room.state.lock();
     state.limit.renew();
     let mut answer = if state.limit.left == 0 {
@@ -198,6 +201,9 @@ fn admitted(room: &Room, state: &mut State, asked: &Asked) -> Answered {
             400,
             "The requested API version is not supported.",
         ));
+    }
+    if let Some(answer) = apps::answer(state, asked, &room.api_path) {
+        return answer;
     }
     let who = match asked.token() {
         None => return Err(Answer::error(401, "Requires authentication")),
@@ -290,9 +296,10 @@ fn dispatch(context: &mut HandlerContext<'_>, parts: &[&str]) -> Answered {
             pulls::refresh(context, number)?;
             of_pull(context, number, rest)
         }
-        ("GET", ["issues", number, "comments"]) => {
-            reviews::issue_comments(context, number.parse().map_err(|_| not_found())?)
-        }
+        ("GET", ["collaborators", login]) => checks::collaborator(context, login),
+        ("POST", ["check-runs"]) => checks::post_run(context),
+        ("POST", ["statuses", sha]) => checks::post_status(context, sha),
+        (_, ["issues", rest @ ..]) => conversation::answer(context, rest),
         _ => Err(not_found()),
     }
 }
@@ -304,6 +311,8 @@ fn of_pull(context: &mut HandlerContext<'_>, number: u64, parts: &[&str]) -> Ans
         ("GET", ["files"]) => pulls::files(context, number),
         ("GET", ["reviews"]) => reviews::list(context, number),
         ("POST", ["reviews"]) => reviews::post(context, number),
+        ("GET", ["reviews", id]) => reviews::get(context, id),
+        ("GET", ["reviews", id, "comments"]) => reviews::comments_of(context, id),
         ("GET", ["comments"]) => reviews::line_comments(context, number),
         ("PUT", ["merge"]) => merge::merge(context, number),
         _ => Err(not_found()),

@@ -28,7 +28,7 @@ pub(super) fn user(login: &str) -> Value {
 }
 
 /// The same for the same name.
-fn id_of(login: &str) -> u32 {
+pub(super) fn id_of(login: &str) -> u32 {
     login.bytes().fold(7, |id: u32, byte| {
         id.wrapping_mul(31).wrapping_add(byte.into()) >> 1
     })

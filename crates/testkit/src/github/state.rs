@@ -127,20 +127,57 @@ pub(super) struct LineComment {
     pub(super) body: String,
 }
 
+/// Below an issue or a pull request; they share their numbers.
 pub(super) struct Comment {
     pub(super) id: u64,
     pub(super) pull: u64,
     pub(super) author: String,
     pub(super) body: String,
     pub(super) at: Timestamp,
+    pub(super) updated_at: Timestamp,
+    /// What it said before its edits.
+    pub(super) former: Vec<String>,
+}
+
+pub(super) struct Issue {
+    pub(super) id: u64,
+    pub(super) number: u64,
+    pub(super) title: String,
+    pub(super) body: String,
+    pub(super) author: String,
+    pub(super) at: Timestamp,
+    pub(super) updated_at: Timestamp,
+}
+
+/// Somebody put a label on an issue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LabelEvent {
+    pub(super) id: u64,
+    pub(super) issue: u64,
+    pub(super) actor: String,
+    pub(super) label: String,
+    pub(super) at: Timestamp,
+}
+
+/// One of these for each user, thing and kind, as at GitHub.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reaction {
+    pub(super) id: u64,
+    /// `comments/7`, or the number of an issue.
+    pub(super) to: String,
+    pub(super) author: String,
+    pub(super) content: String,
 }
 
 pub(super) struct CheckRun {
     pub(super) id: u64,
     pub(super) commit: String,
     pub(super) name: String,
+    pub(super) title: Option<String>,
     /// None while it runs.
     pub(super) conclusion: Option<String>,
+    /// What it printed.
+    pub(super) output: Option<String>,
     pub(super) at: Timestamp,
 }
 
@@ -180,6 +217,16 @@ pub(super) struct State {
     pub(super) pulls: Vec<Pull>,
     pub(super) reviews: Vec<Review>,
     pub(super) comments: Vec<Comment>,
+    pub(super) issues: Vec<Issue>,
+    pub(super) label_events: Vec<LabelEvent>,
+    pub(super) reactions: Vec<Reaction>,
+    /// Branches that are in a fork, by the number of the pull request.
+    pub(super) forks: HashMap<u64, String>,
+    /// Everybody may read it.
+    pub(super) public: bool,
+    pub(super) app: Option<super::apps::App>,
+    /// Files that comments show, by their names.
+    pub(super) attachments: HashMap<String, Vec<u8>>,
     pub(super) check_runs: Vec<CheckRun>,
     pub(super) statuses: Vec<Status>,
     pub(super) rules: HashMap<String, BranchRule>,
@@ -202,6 +249,13 @@ impl State {
             pulls: Vec::new(),
             reviews: Vec::new(),
             comments: Vec::new(),
+            issues: Vec::new(),
+            label_events: Vec::new(),
+            reactions: Vec::new(),
+            forks: HashMap::new(),
+            public: false,
+            app: None,
+            attachments: HashMap::new(),
             check_runs: Vec::new(),
             statuses: Vec::new(),
             rules: HashMap::new(),
@@ -229,6 +283,11 @@ impl State {
         self.last_id
     }
 
+    /// Issues and pull requests are counted together.
+    pub(super) fn next_number(&self) -> u64 {
+        (self.pulls.len() + self.issues.len()) as u64 + 1
+    }
+
     pub(super) fn level_of(&self, login: &str) -> Option<Level> {
         let user = self.users.iter().find(|user| user.login == login);
         user.map(|user| user.level)
@@ -253,7 +312,7 @@ impl State {
         base: (&str, String),
     ) -> Pull {
         Pull {
-            number: self.pulls.len() as u64 + 1,
+            number: self.next_number(),
             title: head.0.to_owned(),
             body: None,
             open: true,
@@ -276,12 +335,21 @@ impl State {
             .retain(|run| run.commit != commit || run.name != name);
         let run = CheckRun {
             id: self.next_id(),
+            title: None,
             commit: commit.to_owned(),
             name: name.to_owned(),
             conclusion: conclusion.map(str::to_owned),
+            output: None,
             at: now(),
         };
         self.check_runs.push(run);
+    }
+
+    pub(super) fn set_check_output(&mut self, commit: &str, name: &str, text: &str) {
+        let is_it = |run: &&mut CheckRun| run.commit == commit && run.name == name;
+        if let Some(run) = self.check_runs.iter_mut().find(is_it) {
+            run.output = Some(text.to_owned());
+        }
     }
 
     pub(super) fn set_status(&mut self, commit: &str, context: &str, state: &str) {
@@ -297,15 +365,19 @@ impl State {
         self.statuses.push(status);
     }
 
-    pub(super) fn add_comment(&mut self, pull: u64, author: &str, body: &str) {
+    pub(super) fn add_comment(&mut self, pull: u64, author: &str, body: &str) -> u64 {
         let comment = Comment {
             id: self.next_id(),
             pull,
             author: author.to_owned(),
             body: body.to_owned(),
             at: now(),
+            updated_at: now(),
+            former: Vec::new(),
         };
+        let id = comment.id;
         self.comments.push(comment);
+        id
     }
 
     pub(super) fn close(&mut self, number: u64) {

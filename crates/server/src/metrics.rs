@@ -1,0 +1,289 @@
+//! Counters in the text format of Prometheus.
+
+use std::{collections::BTreeMap, fmt::Write, sync::Arc};
+
+use axum::{
+    extract::State,
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
+use codespar_protocol::{Event, Usage, Usd};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use crate::{error::ApiError, state::Shared};
+
+/// Names of models come from providers; beyond so many, the rest are counted as `other`.
+const MOST_LABELS: usize = 100;
+
+/// How webhooks of chat channels ended. Whoever receives them counts here.
+#[derive(Debug, Clone, Default)]
+pub struct WebhookOutcomes(Arc<Mutex<BTreeMap<(String, String), u64>>>);
+
+impl WebhookOutcomes {
+    /// `outcome` is a word such as `accepted`, `duplicate` or `bad_signature`.
+    pub fn count(&self, channel: &str, outcome: &str) {
+        let mut counts = self.0.lock();
+        let key = (channel.to_owned(), outcome.to_owned());
+        if counts.len() < MOST_LABELS || counts.contains_key(&key) {
+            *counts.entry(key).or_default() += 1;
+        }
+    }
+}
+
+/// What a model was asked for by agents of this process.
+#[derive(Debug, Clone, Copy, Default)]
+struct ModelCounts {
+    calls: u64,
+    usage: Usage,
+    cost: Usd,
+    unpriced: u64,
+}
+
+#[derive(Default)]
+struct Counts {
+    models: BTreeMap<String, ModelCounts>,
+    retries: u64,
+    failed_runs: u64,
+    /// By hundreds: 2xx, 4xx.
+    responses: BTreeMap<u16, u64>,
+}
+
+pub(crate) struct Metrics {
+    counts: Arc<Mutex<Counts>>,
+    webhooks: WebhookOutcomes,
+    /// Heard for as long as the server lives.
+    _subscription: Box<dyn std::any::Any + Send + Sync>,
+}
+
+impl Metrics {
+    pub(crate) fn new(events: &codespar_runtime::EventBus, webhooks: WebhookOutcomes) -> Arc<Self> {
+        let counts: Arc<Mutex<Counts>> = Arc::default();
+        let heard = counts.clone();
+        let subscription = events.subscribe(Arc::new(move |event| {
+            heard.lock().add(event.event);
+        }));
+        Arc::new(Self {
+            counts,
+            webhooks,
+            _subscription: Box::new(subscription),
+        })
+    }
+
+    pub(crate) fn count_webhook(&self, channel: &str, outcome: &str) {
+        self.webhooks.count(channel, outcome);
+    }
+
+    pub(crate) fn count_response(&self, status: StatusCode) {
+        let mut counts = self.counts.lock();
+        *counts.responses.entry(status.as_u16() / 100).or_default() += 1;
+    }
+}
+
+impl Counts {
+    fn add(&mut self, event: &Event) {
+        match event {
+            Event::Assistant {
+                model, usage, cost, ..
+            } => {
+                let is_known = self.models.contains_key(model);
+                let name = match is_known || self.models.len() < MOST_LABELS {
+                    true => model.as_str(),
+                    false => "other",
+                };
+                let of_model = self.models.entry(name.to_owned()).or_default();
+                of_model.calls += 1;
+                of_model.usage += *usage;
+                of_model.cost += cost.at_least();
+                of_model.unpriced += u64::from(cost.known().is_none());
+            }
+            Event::Retrying { .. } => self.retries += 1,
+            Event::Finished(result)
+                if result.outcome == codespar_protocol::Outcome::ErrorDuringExecution =>
+            {
+                self.failed_runs += 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn show(State(state): State<Shared>) -> Result<impl IntoResponse, ApiError> {
+    let mut page = Page::default();
+    of_tasks(&state, &mut page).await?;
+    of_models(&state.metrics.counts.lock(), &mut page);
+    of_server(&state, &mut page);
+    let format = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, format)], page.0))
+}
+
+async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
+    page.head(
+        "codespar_tasks",
+        "gauge",
+        "Tasks on record, by type and state",
+    );
+    for one in state.store().task_counts().await? {
+        let labels = [
+            ("type", one.task_type.as_str()),
+            ("state", one.status.as_str()),
+        ];
+        page.value("codespar_tasks", &labels, one.count as f64);
+    }
+    let oldest = state.store().oldest_ready().await?;
+    let age = oldest.map_or(0.0, |at| {
+        Timestamp::now().duration_since(at).as_secs_f64().max(0.0)
+    });
+    page.one(
+        "codespar_oldest_ready_task_seconds",
+        "gauge",
+        "Age of the task that has been ready to run for longest; 0 without one",
+        age,
+    );
+    page.one(
+        "codespar_running_tasks",
+        "gauge",
+        "Tasks that run in this process",
+        state.runtime.workload().borrow().tasks as f64,
+    );
+    page.one(
+        "codespar_lease_losses_total",
+        "counter",
+        "Tasks that another process took over from this one",
+        state.runtime.lease_losses() as f64,
+    );
+    Ok(())
+}
+
+fn of_models(counts: &Counts, page: &mut Page) {
+    let name = "codespar_model_calls_total";
+    page.head(
+        name,
+        "counter",
+        "Answers of models to agents of this process",
+    );
+    for (model, of_model) in &counts.models {
+        page.value(name, &[("model", model)], of_model.calls as f64);
+    }
+    let name = "codespar_model_tokens_total";
+    page.head(name, "counter", "Tokens of these answers");
+    for (model, of_model) in &counts.models {
+        let usage = of_model.usage;
+        let kinds = [
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+            ("cache_write", usage.cache_creation_input_tokens),
+            ("cache_read", usage.cache_read_input_tokens),
+        ];
+        for (kind, tokens) in kinds {
+            page.value(name, &[("model", model), ("kind", kind)], tokens as f64);
+        }
+    }
+    let name = "codespar_model_cost_usd_total";
+    page.head(name, "counter", "What the answers with a known price cost");
+    for (model, of_model) in &counts.models {
+        page.value(name, &[("model", model)], of_model.cost.dollars());
+    }
+    let name = "codespar_model_unpriced_calls_total";
+    page.head(name, "counter", "Answers of models without a known price");
+    for (model, of_model) in &counts.models {
+        page.value(name, &[("model", model)], of_model.unpriced as f64);
+    }
+    page.one(
+        "codespar_model_retries_total",
+        "counter",
+        "Model calls that failed and were tried again",
+        counts.retries as f64,
+    );
+    page.one(
+        "codespar_failed_runs_total",
+        "counter",
+        "Runs of agents that ended with an error",
+        counts.failed_runs as f64,
+    );
+    let name = "codespar_http_responses_total";
+    page.head(name, "counter", "Responses of the HTTP API by class");
+    for (class, count) in &counts.responses {
+        page.value(name, &[("class", &format!("{class}xx"))], *count as f64);
+    }
+}
+
+fn of_server(state: &Shared, page: &mut Page) {
+    let name = "codespar_webhooks_total";
+    page.head(name, "counter", "Webhooks of chat channels by outcome");
+    for ((channel, outcome), count) in state.metrics.webhooks.0.lock().iter() {
+        let labels = [("channel", channel.as_str()), ("outcome", outcome.as_str())];
+        page.value(name, &labels, *count as f64);
+    }
+    page.one(
+        "codespar_event_streams",
+        "gauge",
+        "Clients that follow live events",
+        state.events.clients() as f64,
+    );
+    page.one(
+        "codespar_uptime_seconds",
+        "gauge",
+        "Since the server was started",
+        state.began.elapsed().as_secs_f64(),
+    );
+}
+
+/// The text of a page of metrics.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+    }
+
+    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+            .collect();
+        let labels = match labels.is_empty() {
+            true => String::new(),
+            false => format!("{{{}}}", labels.join(",")),
+        };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+
+    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
+        self.head(name, kind, help);
+        self.value(name, &[], value);
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_cannot_break_out_of_their_quotes() {
+        let mut page = Page::default();
+        page.value("m", &[("model", "a\"} 1\nm{x=\"\\")], 2.0);
+        assert_eq!(page.0, "m{model=\"a\\\"} 1\\nm{x=\\\"\\\\\"} 2\n");
+    }
+
+    #[test]
+    fn names_without_number_are_counted_together() {
+        let webhooks = WebhookOutcomes::default();
+        for name in 0..2 * MOST_LABELS {
+            webhooks.count(&name.to_string(), "accepted");
+        }
+        webhooks.count("0", "accepted");
+        let counts = webhooks.0.lock();
+        assert_eq!(counts.len(), MOST_LABELS);
+        assert_eq!(counts[&("0".to_owned(), "accepted".to_owned())], 2);
+    }
+}

@@ -126,6 +126,11 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) mcp_config: Vec<PathBuf>,
 
+    /// A plugin: a directory with agents, commands, skills, hooks or MCP servers. Naming it here
+    /// trusts it. May be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir: Vec<PathBuf>,
+
     /// Work in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
@@ -149,6 +154,7 @@ impl SessionArgs {
             add_dirs: self.add_dir.clone(),
             is_coordinator: self.coordinator,
             mcp_config: self.mcp_config.clone(),
+            plugin_dirs: self.plugin_dir.clone(),
         }
     }
 
@@ -181,10 +187,16 @@ pub(crate) enum Command {
     Review(commands::review::ReviewArgs),
     Merge(commands::pr::MergeArgs),
     Ask(commands::ask::AskArgs),
+    Chat(commands::chat::ChatArgs),
+    Channels(commands::channels::ChannelsCommand),
+    Audit(commands::audit::AuditCommand),
     Session(commands::session::SessionCommand),
     Task(commands::task::TaskCommand),
     Worker(commands::worker::WorkerArgs),
+    Serve(commands::serve::ServeArgs),
+    Token(commands::token::TokenCommand),
     Agents(commands::agents::AgentsCommand),
+    Hooks(commands::hooks::HooksCommand),
     Mcp(commands::mcp::McpCommand),
     Apply(commands::apply::ApplyArgs),
     Trust(commands::trust::TrustCommand),

@@ -42,8 +42,11 @@ fn meant(word: &str) -> Option<String> {
         .min()?;
     let (distance, name) = nearest;
     let most = if name.len() <= SHORT { 1 } else { 2 };
+    // A short name has neighbours among ordinary words, `chat` in `what`; a slip seldom changes the
+    // first letter.
+    let is_begun_alike = name.len() > SHORT || word.chars().next() == name.chars().next();
     // Two letters have a neighbour in every short word.
-    (distance <= most && word.len() > 2).then(|| name.to_owned())
+    (distance <= most && word.len() > 2 && is_begun_alike).then(|| name.to_owned())
 }
 
 #[cfg(test)]
@@ -62,6 +65,8 @@ mod tests {
             ("reveiw", "review"),
             ("agent", "agents"),
             ("trsut", "trust"),
+            ("caht", "chat"),
+            ("tokens", "token"),
         ] {
             assert_eq!(meant(word).as_deref(), Some(name), "{word}");
         }

@@ -13,6 +13,7 @@
 //! Errors come back to `main` as a `CommandError`, which knows its exit code.
 
 mod args;
+mod channels;
 mod command_names;
 mod commands;
 mod dev;
@@ -21,6 +22,7 @@ mod error;
 mod headless;
 mod printer;
 mod progress;
+mod remote;
 mod requests;
 mod resources;
 mod session;
@@ -121,7 +123,7 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let is_conversation = match &cli.command {
         None => cli.print.is_none(),
-        Some(command) => matches!(command, Command::Dev(_)),
+        Some(command) => matches!(command, Command::Dev(args) if !args.is_remote()),
     };
     match &cli.command {
         // These use none of the files, or say it themselves.
@@ -129,9 +131,13 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
             Command::Trust(_)
             | Command::Session(_)
             | Command::Gc(_)
+            | Command::Token(_)
             | Command::Demo(_)
+            | Command::Audit(_)
+            | Command::Channels(_)
             | Command::Completions(_),
         ) => {}
+        Some(Command::Serve(args)) if args.is_demo() => {}
         _ if is_conversation && is_at_terminal => {
             return trust_question::ask(
                 project,
@@ -161,11 +167,17 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Review(args)) => commands::review::run(args, &project_dir).await,
         Some(Command::Merge(args)) => commands::pr::merge_one(&args, &project_dir).await,
         Some(Command::Ask(args)) => commands::ask::run(args, &project_dir).await,
+        Some(Command::Chat(args)) => commands::chat::run(args, project_dir).await,
+        Some(Command::Audit(args)) => commands::audit::run(&args, &project_dir).await,
+        Some(Command::Channels(args)) => commands::channels::run(args, &project_dir).await,
         Some(Command::Task(args)) => commands::task::run(args, project_dir).await,
         Some(Command::Worker(args)) => {
             commands::worker::run(&args, &cli.session, project_dir).await
         }
+        Some(Command::Serve(args)) => commands::serve::run(args, project_dir).await,
+        Some(Command::Token(args)) => commands::token::run(args, &project_dir).await,
         Some(Command::Agents(args)) => commands::agents::run(&args, &project_dir),
+        Some(Command::Hooks(args)) => commands::hooks::run(&args, &project_dir),
         Some(Command::Apply(args)) => commands::apply::run(&args),
         Some(Command::Mcp(args)) => commands::mcp::run(&args, &project_dir).await,
         Some(Command::Doctor(args)) => {

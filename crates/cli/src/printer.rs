@@ -97,6 +97,11 @@ pub(crate) fn ask(question: fmt::Arguments<'_>) -> io::Result<()> {
     send(To::Stderr, &rendered(To::Stderr, &question))
 }
 
+/// Prints a line with a secret in it to standard output: for the one who is to have it.
+pub(crate) fn secret(line: &str) -> io::Result<()> {
+    send(To::Stdout, &format!("{}\n", render(line, Styles::Dropped)))
+}
+
 /// Prints a serialised JSON value and a line end to standard output.
 pub(crate) fn json(value: &str) -> io::Result<()> {
     let text = format!("{}\n", escaped_json(value));

@@ -15,7 +15,7 @@
 
 use std::{
     future::Future,
-    io::IsTerminal,
+    io::{BufRead, IsTerminal},
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -25,7 +25,10 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use unicode_width::UnicodeWidthChar;
 
-use crate::printer::{self, To};
+use crate::{
+    printer::{self, To},
+    signals, style,
+};
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 /// Clears the line that the cursor is in.
@@ -197,11 +200,43 @@ impl Progress {
         done
     }
 
+    /// A signal ends the command, with the live line wiped: for commands that do not watch signals
+    /// themselves. Without a live line signals do what they always do.
+    pub(crate) fn until_signal(self) -> Self {
+        if self.is_live() {
+            let state = Arc::downgrade(&self.0);
+            let last = move || {
+                if let Some(state) = state.upgrade() {
+                    // For good: nothing is drawn without the lock.
+                    let mut now = state.now.lock();
+                    state.wipe(&mut now);
+                    std::mem::forget(now);
+                }
+            };
+            // A line that stays is better than no result.
+            let _ = signals::end_after(last);
+        }
+        self
+    }
+
     /// Nothing is under way any more.
     pub(crate) fn rest(&self) {
         let mut now = self.0.now.lock();
         self.0.wipe(&mut now);
         self.0.put(&mut now, None);
+    }
+
+    /// A line that is typed here. `None` when nobody reads or writes here any more. If the question
+    /// is settled elsewhere the read stays behind on its thread; the next line is lost to it.
+    pub(crate) async fn ask(&self, prompt: &str) -> Option<String> {
+        self.rest();
+        printer::out(format_args!("{} › ", style::faint(prompt))).ok()?;
+        let read = || {
+            let mut line = String::new();
+            let length = std::io::stdin().lock().read_line(&mut line).ok()?;
+            (length > 0).then_some(line)
+        };
+        tokio::task::spawn_blocking(read).await.ok()?
     }
 }
 

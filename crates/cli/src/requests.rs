@@ -3,13 +3,13 @@
 //! The grammar is that of the channels (`codespar_channels`). A request becomes the command line
 //! that does the same, so there is one implementation of each command.
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::Parser;
 use codespar_channels::{
-    ChatCommand, ChatRequest, Names, NotACommand, PullRef, StateFilter, Verb, mentioned, parse,
+    ChatCommand, ChatRequest, NotACommand, ProjectNames, PullRef, StateFilter, Verb, mentioned,
+    parse,
 };
-use codespar_git::Repository;
 use codespar_protocol::TaskRecord;
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
     error::CommandError,
     headless,
 };
-use codespar_runtime::{ProjectDir, github_server, is_model, requester};
+use codespar_runtime::{ProjectDir, github_server, requester};
 
 /// Verbs that begin an instruction; they stay a part of it.
 const INSTRUCTIONS: [Verb; 4] = [Verb::Fix, Verb::Implement, Verb::Refactor, Verb::Add];
@@ -150,7 +150,7 @@ pub(crate) fn understand(
     if text.is_empty() {
         return Ok(Understood::Message(help(None)));
     }
-    let names = NamesHere { project_dir };
+    let names = ProjectNames { project_dir };
     let request = match parse(text, &names) {
         Ok(request) => request,
         Err(NotACommand::Malformed(message)) => return Err(CommandError::Usage(message)),
@@ -212,7 +212,10 @@ fn arguments(request: &ChatRequest, project_dir: &ProjectDir) -> Result<Vec<Stri
         ChatCommand::Status { id: None } => say(&["task", "list"]),
         ChatCommand::Status { id: Some(id) } => say(&["task", "get", id]),
         ChatCommand::Logs { id } => say(&["task", "output", id]),
-        ChatCommand::Stop { id } => say(&["task", "stop", id]),
+        ChatCommand::Stop { id: None } => {
+            return Err("name the task to stop: `stop <id>`");
+        }
+        ChatCommand::Stop { id: Some(id) } => say(&["task", "stop", id]),
         ChatCommand::Retry { id } => say(&["dev", "--resume", id]),
         ChatCommand::Plan { .. } | ChatCommand::Approve { .. } => {
             return Err(
@@ -271,38 +274,6 @@ fn help(about: Option<Verb>) -> String {
             lines.join("\n")
         }
     }
-}
-
-/// What this directory and the catalogue know.
-struct NamesHere<'a> {
-    project_dir: &'a ProjectDir,
-}
-
-impl Names for NamesHere<'_> {
-    fn is_branch(&self, name: &str) -> bool {
-        let root = &self.project_dir.root;
-        codespar_change::is_branch_name(name) && has_branch(root, self.project_dir, name)
-    }
-
-    fn is_model(&self, name: &str) -> bool {
-        is_model(self.project_dir, name)
-    }
-
-    fn is_path(&self, path: &str) -> bool {
-        let is_inside = !Path::new(path).is_absolute() && !path.split('/').any(|part| part == "..");
-        is_inside && self.project_dir.root.join(path).exists()
-    }
-}
-
-/// Here or at the origin.
-fn has_branch(root: &Path, project_dir: &ProjectDir, name: &str) -> bool {
-    let git =
-        Repository::find(root, project_dir.trust_of(root).git()).and_then(|found| found.git());
-    let Ok(git) = git else { return false };
-    ["refs/heads", "refs/remotes/origin"].iter().any(|place| {
-        let found = git.commit_id(&format!("{place}/{name}"));
-        matches!(found, Ok(Some(_)))
-    })
 }
 
 #[cfg(test)]

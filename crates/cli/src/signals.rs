@@ -113,6 +113,26 @@ impl Signals {
     }
 }
 
+/// Ends the process at the first signal, after `last`: for commands that have nothing to stop in
+/// good order.
+pub(crate) fn end_after(last: impl Fn() + Clone + Send + 'static) -> std::io::Result<()> {
+    let ends = [
+        (SignalKind::interrupt(), INTERRUPTED),
+        (SignalKind::terminate(), TERMINATED),
+        (SignalKind::hangup(), HUNG_UP),
+    ];
+    for (kind, code) in ends {
+        let mut incoming = signal(kind)?;
+        let last = last.clone();
+        tokio::spawn(async move {
+            incoming.recv().await;
+            last();
+            std::process::exit(i32::from(code));
+        });
+    }
+    Ok(())
+}
+
 #[allow(
     unsafe_code,
     reason = "tokio takes descriptors by an unsafe function alone"

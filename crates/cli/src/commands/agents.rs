@@ -3,20 +3,21 @@
 //! `list` shows what would be used here: agents of an untrusted project are missing, their mistakes
 //! are not. `check` looks at all files, trusted or not.
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Args, Subcommand};
 use codespar_tasks::{AgentKind, ToolSet, builtin_kinds};
 use serde_json::{Value, json};
 
 use crate::{error::CommandError, style};
-use codespar_runtime::{ProjectDir, definitions, trust::TrustFilter};
+use codespar_agent::AgentDefinitions;
+use codespar_runtime::{ProjectDir, definitions, definitions_in, trust::TrustFilter};
 
 /// List agents, or check custom ones (.codespar/agents, .claude/agents).
 ///
 /// A definition is a markdown file: a frontmatter with `name` and `description` (and, if wanted,
-/// tools, disallowedTools, model, permissionMode, maxTurns, maxWallSeconds, skills, isolation, background, color)
-/// and the agent's prompt below it.
+/// tools, disallowedTools, model, permissionMode, maxTurns, maxWallSeconds, skills, isolation, background, color,
+/// hooks) and the agent's prompt below it.
 ///
 /// Example: codespar agents check
 #[derive(Args)]
@@ -32,17 +33,21 @@ const BUILT_IN: &str = "built-in";
 enum Verb {
     /// List built-in and custom agents, and definition files that cannot be used.
     List {
-        /// Print JSON: `agents` (`origin` is built-in, project or user), and `problems` with `path`,
-        /// `line` and `message`.
+        /// Print JSON: `agents` (`origin` is built-in, project or user), and `problems` and
+        /// `warnings` with `path`, `line` and `message`.
         #[arg(long)]
         json: bool,
     },
-    /// Report every definition that cannot be used, by file and line; exit 1 if there is one.
+    /// Report every definition that cannot be used, and what is left out of others, by file and
+    /// line; exit 1 if one cannot be used.
     Check {
-        /// Print JSON: `checked` (how many can be used), and `problems` with `path`, `line` and
-        /// `message`.
+        /// Print JSON: `checked` (how many can be used), and `problems` and `warnings` with `path`,
+        /// `line` and `message`.
         #[arg(long)]
         json: bool,
+        /// Check the files of this directory, and of those below it, instead of the project's.
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
     },
 }
 
@@ -50,16 +55,23 @@ pub(crate) fn run(
     args: &AgentsCommand,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    match args.verb {
-        Verb::List { json } => list(json, project_dir),
-        Verb::Check { json } => check(json, project_dir),
+    match &args.verb {
+        Verb::List { json } => list(*json, project_dir),
+        Verb::Check { json, dir } => {
+            let found = match dir {
+                Some(dir) => definitions_in(dir),
+                None => definitions(project_dir, TrustFilter::Any),
+            };
+            check(*json, &found)
+        }
     }
 }
 
 fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let custom = definitions(project_dir, TrustFilter::Needed).agents;
     // A file that cannot be used is worth a line before it is trusted.
-    let problems = definitions(project_dir, TrustFilter::Any).problems;
+    let all = definitions(project_dir, TrustFilter::Any);
+    let (problems, warnings) = (all.problems, all.warnings);
     // A definition of the same name takes the place of a built-in agent.
     let builtin: Vec<AgentKind> = builtin_kinds()
         .into_iter()
@@ -68,7 +80,9 @@ fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> 
     if json {
         let custom = custom.values().map(|agent| json!(agent));
         let agents: Vec<Value> = builtin.iter().map(builtin_json).chain(custom).collect();
-        super::print_json(&json!({ "agents": agents, "problems": problems }))?;
+        super::print_json(
+            &json!({ "agents": agents, "problems": problems, "warnings": warnings }),
+        )?;
         return Ok(ExitCode::SUCCESS);
     }
     for kind in &builtin {
@@ -90,6 +104,15 @@ fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> 
     if custom.is_empty() {
         super::print(format_args!(
             "no custom agents; put one in .codespar/agents/NAME.md\n"
+        ))?;
+    }
+    for warning in &warnings {
+        super::print(format_args!(
+            "{} {}:{}: {}\n",
+            style::faint("warning:"),
+            project_dir.shown(&warning.path),
+            warning.line,
+            warning.message
         ))?;
     }
     for problem in &problems {
@@ -145,12 +168,16 @@ fn builtin_json(kind: &AgentKind) -> Value {
     })
 }
 
-fn check(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
-    let found = definitions(project_dir, TrustFilter::Any);
-    let (usable, problems) = (found.agents.len(), &found.problems);
+fn check(json: bool, found: &AgentDefinitions) -> Result<ExitCode, CommandError> {
+    let (usable, problems, warnings) = (found.agents.len(), &found.problems, &found.warnings);
     if json {
-        super::print_json(&json!({ "checked": usable, "problems": problems }))?;
+        super::print_json(
+            &json!({ "checked": usable, "problems": problems, "warnings": warnings }),
+        )?;
     } else {
+        for warning in warnings {
+            super::print(format_args!("{} {warning}\n", style::warning("warning:")))?;
+        }
         for problem in problems {
             super::print(format_args!("{} {problem}\n", style::error("error:")))?;
         }

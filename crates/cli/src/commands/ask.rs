@@ -3,16 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Args;
-use codespar_dev::{AskRequest, Reply, ask, keep_images};
+use codespar_dev::{Consent, Reply};
 use codespar_protocol::Usd;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{args::dollars, error::CommandError, signals::Signals};
-use codespar_runtime::{OneCall, ProjectDir, one_call, simulated_call};
-
-/// As for one response of the dev agent.
-const MOST_TOKENS: u32 = 4_096;
+use codespar_runtime::{AskOnce, ProjectDir, ask_once};
 
 /// Ask the model one question; no files are read or written.
 ///
@@ -74,37 +71,15 @@ pub(crate) async fn answer(
     project_dir: &ProjectDir,
     cancel: &CancellationToken,
 ) -> Result<Reply, CommandError> {
-    let text = args.question.join(" ");
-    if text.trim().is_empty() {
-        return Err(CommandError::Usage("the question is empty".to_owned()));
-    }
-    let OneCall {
-        provider,
-        redactor,
-        stop,
-    } = match args.simulate {
-        true => simulated_call(project_dir, cancel)?,
-        false => one_call(project_dir, args.model.as_deref(), cancel)?,
-    };
-    if provider.lacks_key {
-        return Err(CommandError::Usage(format!(
-            "a question needs a model: {}; --simulate runs without one",
-            provider.why
-        )));
-    }
-    let dir = tempfile::tempdir()?;
-    let images = keep_images(&args.image, dir.path())
-        .map_err(|error| CommandError::Usage(error.to_string()))?;
-    let question = AskRequest {
-        model: &provider.model,
-        catalogue: &provider.catalogue,
-        redactor: &redactor,
-        model_id: provider.choice.id.clone(),
-        max_tokens: MOST_TOKENS,
+    let request = AskOnce {
+        question: args.question.join(" "),
+        images: args.image.clone(),
+        model: args.model.clone(),
         max_budget: args.max_budget_usd,
-        text,
-        images,
+        simulation: match args.simulate {
+            true => Consent::Granted,
+            false => Consent::Withheld,
+        },
     };
-    let reply = ask(question, &stop).await;
-    reply.map_err(|error| CommandError::Failed(error.to_string()))
+    Ok(ask_once(request, project_dir, cancel).await?)
 }

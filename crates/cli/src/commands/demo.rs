@@ -9,7 +9,8 @@ use std::{io::Write, path::Path, process::ExitCode, sync::Arc};
 use clap::Args;
 use codespar_agent::Stop;
 use codespar_dev::{
-    Consent, DevLimits, DevOrder, Engine, Linker, OnFailure, RepositoryRef, VerifyChoice,
+    Consent, DevLimits, DevOrder, DevPurpose, Engine, Linker, OnFailure, RepositoryRef,
+    VerifyChoice,
 };
 use codespar_forge::Forge;
 use codespar_git::{GitError, Repository, RepositoryKind, Trust};
@@ -189,6 +190,7 @@ async fn change(
         picker_model: "haiku".to_owned(),
         limits: DevLimits::default(),
         resumes: Vec::new(),
+        purpose: DevPurpose::Change,
     };
     let shown = progress.clone();
     let session = SessionId::new();
@@ -261,7 +263,7 @@ async fn outcome_of_tests(repo: &Path) -> Result<String, CommandError> {
 }
 
 /// The commits of the demo have an author of their own.
-fn write_sample(repo: &Path) -> Result<(), CommandError> {
+pub(super) fn write_sample(repo: &Path) -> Result<(), CommandError> {
     std::fs::create_dir_all(repo)?;
     for (name, text) in FILES {
         std::fs::write(repo.join(name), text)?;
@@ -292,7 +294,7 @@ fn failed(error: GitError) -> CommandError {
 
 /// A world of its own: no settings, no state and no key of the user's. `PATH` and the like stay:
 /// git and the shell are those of the machine.
-fn demo_dir(
+pub(super) fn demo_dir(
     project_dir: &ProjectDir,
     dir: &Path,
     repo: &Path,

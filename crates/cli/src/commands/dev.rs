@@ -4,33 +4,29 @@
 //! this process. It could as well be done by another: what is printed comes from events and the
 //! store. Ctrl-C stops the run; a signal to terminate leaves it for another process.
 
+mod follow_remote;
 mod order;
+mod remote;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use clap::{Args, ValueEnum};
-use codespar_change::verify::detect as detect_tests;
-use codespar_dev::{DevOrder, recorded_base, recorded_report};
-use codespar_policy::Mode;
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, Usd};
-use codespar_pulls::headline;
-use codespar_store::Notify;
-use codespar_tasks::{Attendance, Caller, TaskExtra, Waited, find_typed_task};
+use codespar_dev::{Consent, DevOrder, recorded_base, recorded_report};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType, Usd};
+use codespar_tasks::{Attendance, Waited, find_typed_task};
 use tokio_util::sync::CancellationToken;
 
-use self::order::order;
+use self::order::{consent, request};
 use crate::{
     args::dollars,
-    dev::{
-        AtTerminal, Conclusion, WorkingTree, hint,
-        simulation::{self, SimulationAnswer},
-    },
+    dev::{AtTerminal, Conclusion, EndedRun, WorkingTree, hint, simulation},
     error::CommandError,
     progress::Progress,
+    remote::ServerAddress,
     signals::Signals,
 };
 use codespar_runtime::{
-    ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, which,
+    DevResumption, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, which,
 };
 
 /// Turn an instruction into a verified pull request.
@@ -43,7 +39,8 @@ use codespar_runtime::{
 /// `dev.requireModel` in the settings refuses instead.
 ///
 /// The run is a durable task: if it is killed, `codespar dev --resume ID` or a `codespar worker`
-/// on the same state directory continues it.
+/// on the same state directory continues it. With --server it runs on a server: Ctrl-C then ends
+/// the following and not the run, and what is printed says how to follow it again.
 ///
 /// Exit code 0: the pull request was opened or updated and its tests pass, or there were none to
 /// run. 1: the run failed. 2: wrong arguments. 3: the pull request was opened or updated, but its
@@ -57,6 +54,7 @@ use codespar_runtime::{
 ///   codespar dev "add a health check endpoint" --verify "make check" --max-budget-usd 0.50
 ///   codespar dev --pr 12 "also cover the empty list"
 ///   codespar fix the typo in the title of README.md
+///   codespar dev --server "$CODESPAR_SERVER" "fix the auth timeout in login.ts"
 #[derive(Args, Clone)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DevArgs {
@@ -138,6 +136,15 @@ pub(crate) struct DevArgs {
     #[arg(long, value_name = "ID", conflicts_with_all = ["instruction", "repo", "base", "pr", "image", "verify", "verify_setup", "no_verify", "draft", "allow_protected", "simulate", "yes", "model", "engine"])]
     resume: Option<String>,
 
+    /// Hand the work to the `codespar serve` at this address and follow it: https, or http on this
+    /// machine. The project is found by --repo (a name, a key or owner/name), or by this directory.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["image", "verify", "verify_setup", "no_verify", "allow_protected", "simulate", "yes", "engine", "allowed_tools"])]
+    server: Option<ServerAddress>,
+
+    /// The file with the token for --server; otherwise it is in CODESPAR_SERVER_TOKEN.
+    #[arg(long, value_name = "FILE", requires = "server")]
+    server_token_file: Option<PathBuf>,
+
     /// Print one JSON object at the end (fields: docs/dev-agent.md).
     #[arg(long)]
     json: bool,
@@ -151,6 +158,9 @@ enum EngineName {
 }
 
 pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
+    if let Some(address) = &args.server {
+        return remote::run(&args, address, &project_dir).await;
+    }
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
     let options = project_options(&args, &project_dir);
@@ -180,7 +190,7 @@ pub(crate) async fn run(args: DevArgs, project_dir: ProjectDir) -> Result<ExitCo
     progress.rest();
     let closed = runtime.close().await;
     let conclusion = outcome?;
-    if conclusion.record.status == TaskStatus::Completed {
+    if conclusion.run.status == TaskStatus::Completed {
         closed?;
     }
     if args.json {
@@ -194,7 +204,7 @@ async fn confirmed(mut args: DevArgs, project: &Project) -> Result<DevArgs, Comm
     if args.resume.is_none() {
         let repository = which(&project.dir, &project.settings, args.repo.as_deref())?;
         let answer = simulation::confirm(project, &repository, args.simulation()).await?;
-        args.yes |= answer == SimulationAnswer::Given;
+        args.yes |= answer == Consent::Granted;
     }
     Ok(args)
 }
@@ -213,7 +223,7 @@ async fn attend(
         base: recorded_base(&*project.store, &record).await?,
         report: recorded_report(&*project.store, &record).await?,
         working_tree: started.working_tree,
-        record,
+        run: EndedRun::from(&record),
     })
 }
 
@@ -255,45 +265,22 @@ async fn begin(
     progress: &Progress,
 ) -> Result<Started, CommandError> {
     let id = TaskId::new(TaskType::LocalWorkflow);
-    let order = order(args, project, &id).await?;
+    let order = project.dev_order(request(args, project)?, &id).await?;
     let working_tree = look_at_working_tree(project, &order, progress).await;
     record_task(project, &id, &order, progress).await?;
     hint(&id, "started");
     Ok(Started { id, working_tree })
 }
 
-/// The task belongs to a tree of its own; the fresh session id stands for it.
 async fn record_task(
     project: &Arc<Project>,
     id: &TaskId,
     order: &DevOrder,
     progress: &Progress,
 ) -> Result<(), CommandError> {
-    // Nobody is told of its end, so there need not be a conversation.
     let session = SessionId::new();
-    let caller = Caller {
-        session,
-        name: "the user".to_owned(),
-        task: None,
-        depth: 0,
-        sink: Arc::new(|_| {}),
-        root: project.dir.root.clone(),
-        authority: project.authority(session),
-    };
     listen(project, id, session, progress);
-    let subject = format!("dev: {}", headline(order));
-    project
-        .hub
-        .create_builtin(
-            &caller,
-            id.clone(),
-            &subject,
-            TaskSpec::Dev(Box::new(order.clone())),
-            TaskExtra::default(),
-            Notify::Nobody,
-        )
-        .await
-        .map_err(|error| CommandError::Failed(error.to_string()))?;
+    project.record_dev(id, session, order).await?;
     Ok(())
 }
 
@@ -316,37 +303,20 @@ async fn resume(
         // Nobody will say it again.
         progress.line(&report.text());
     }
-    let Some(TaskSpec::Dev(order)) = record.spec.clone() else {
-        return Err(CommandError::Usage(format!(
-            "{id} is not a run of the dev agent"
-        )));
-    };
-    if matches!(record.status, TaskStatus::Failed | TaskStatus::Killed) {
-        let mut order = order.again(id.clone());
-        order.max_budget = args.max_budget_usd.or(order.max_budget);
-        // It may be what ended the earlier run: what the settings say now counts.
-        order.limits.max_wall_seconds = project.settings.max_wall_seconds;
-        let id = TaskId::new(TaskType::LocalWorkflow);
-        let working_tree = look_at_working_tree(project, &order, progress).await;
-        record_task(project, &id, &order, progress).await?;
-        hint(&id, "started");
-        return Ok(Started { id, working_tree });
-    }
-    let is_over = record.status.is_final();
-    if let (false, false, Some(authority)) = (
-        is_over,
-        project.hub.scheduler().may_run(&record),
-        &record.authority,
-    ) {
-        return Err(CommandError::Usage(format!(
-            "{id} was started in {}; resume it there",
-            authority.project_root.display()
-        )));
-    }
     let mut working_tree = None;
-    if !is_over {
-        working_tree = look_at_working_tree(project, &order, progress).await;
-        hint(id, "resumed");
+    match project.dev_resumption(&record, args.max_budget_usd)? {
+        DevResumption::Again(order) => {
+            let id = TaskId::new(TaskType::LocalWorkflow);
+            let working_tree = look_at_working_tree(project, &order, progress).await;
+            record_task(project, &id, &order, progress).await?;
+            hint(&id, "started");
+            return Ok(Started { id, working_tree });
+        }
+        DevResumption::Underway(order) => {
+            working_tree = look_at_working_tree(project, &order, progress).await;
+            hint(id, "resumed");
+        }
+        DevResumption::Over => {}
     }
     listen(project, id, SessionId::new(), progress);
     project.hub.wake();
@@ -365,11 +335,13 @@ fn listen(project: &Arc<Project>, id: &TaskId, session: SessionId, progress: &Pr
 }
 
 impl DevArgs {
-    fn simulation(&self) -> SimulationAnswer {
-        match self.simulate || self.yes {
-            true => SimulationAnswer::Given,
-            false => SimulationAnswer::Missing,
-        }
+    /// A server does the work; files of this directory have no say in it.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.server.is_some()
+    }
+
+    fn simulation(&self) -> Consent {
+        consent(self.simulate || self.yes)
     }
 }
 
@@ -390,24 +362,12 @@ async fn follow(
     }
 }
 
-/// The agent engine works in a throw-away tree, where edits need no asking.
 fn project_options(args: &DevArgs, project_dir: &ProjectDir) -> ProjectOptions {
-    // The project's own tests may be run by whoever is to make them pass.
-    let command = args
-        .verify
-        .clone()
-        .or_else(|| detect_tests(&project_dir.root));
-    let mut allowed_tools = args.allowed_tools.clone();
-    allowed_tools.extend(
-        command
-            .filter(|command| !command.trim().is_empty())
-            .map(|command| format!("Bash({command})")),
-    );
+    let mut options = ProjectOptions::for_dev_runs(&project_dir.root, args.verify.as_deref());
+    options.allowed_tools.extend(args.allowed_tools.clone());
     ProjectOptions {
-        permission_mode: Some(Mode::AcceptEdits),
         max_budget_usd: args.max_budget_usd,
         simulate: args.simulate,
-        allowed_tools,
-        ..ProjectOptions::default()
+        ..options
     }
 }

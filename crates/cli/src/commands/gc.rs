@@ -70,7 +70,7 @@ pub(crate) async fn run(args: &GcArgs, project_dir: &ProjectDir) -> Result<ExitC
     }
     let progress = match args.json {
         true => Progress::nowhere(),
-        false => Progress::beside_result(),
+        false => Progress::beside_result().until_signal(),
     };
     let collected = collect(&*store, project_dir, days, &progress).await;
     progress.rest();

@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let (instruction, number) = (args.instruction.clone(), usize::from(args.number));
     let progress = match args.json {
         true => Progress::nowhere(),
-        false => Progress::beside_result(),
+        false => Progress::beside_result().until_signal(),
     };
     let counted = Arc::new(IndexProgress::default());
     let seen = counted.clone();

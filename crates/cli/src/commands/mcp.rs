@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use codespar_agent::mcp::{McpStatus, server_word};
+use codespar_mcp::{McpStatus, server_word};
 use serde_json::json;
 
 use crate::{error::CommandError, style};

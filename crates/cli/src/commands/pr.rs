@@ -7,10 +7,9 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand, ValueEnum};
-use codespar_dev::Linker;
 use codespar_forge::Forge;
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
-use codespar_pulls::{CheckRule, Publisher, close, make_ready, merge};
+use codespar_pulls::CheckRule;
 use codespar_store::Database;
 use serde_json::json;
 
@@ -19,7 +18,7 @@ use super::{
     pull_words::{PullTarget, PullWords},
 };
 use crate::{error::CommandError, printer::plain, style};
-use codespar_runtime::{ProjectDir, RepositoryLinker, Settings, requester, which};
+use codespar_runtime::{ProjectDir, Pulls, Settings, which};
 
 /// List, show, check out, ready, merge and close pull requests, on GitHub or recorded locally.
 ///
@@ -174,13 +173,13 @@ pub(crate) async fn run(
 /// A forge, and the store that must be closed after. The database must be closed for what was
 /// written to be safe.
 pub(crate) struct Reached {
-    forge: Arc<Publisher>,
+    pub(crate) pulls: Pulls,
     store: Arc<dyn Database>,
 }
 
 impl Reached {
     pub(crate) fn forge(&self) -> &dyn Forge {
-        &*self.forge
+        self.pulls.forge()
     }
 
     /// Fails when what was recorded is lost.
@@ -194,15 +193,8 @@ pub(crate) async fn reach(at: &At, project_dir: &ProjectDir) -> Result<Reached, 
     let settings = Settings::load(project_dir)?;
     let repository = which(project_dir, &settings, at.repo.as_deref())?;
     let store = project_dir.environment.open_database().await?;
-    let linker = RepositoryLinker {
-        project_dir: project_dir.clone(),
-        store: store.clone(),
-    };
-    let forge = linker
-        .forge(&repository)
-        .await
-        .map_err(CommandError::Usage)?;
-    Ok(Reached { forge, store })
+    let pulls = Pulls::of(project_dir, store.clone(), &repository).await?;
+    Ok(Reached { pulls, store })
 }
 
 pub(crate) fn failed(error: impl std::fmt::Display) -> CommandError {
@@ -220,11 +212,7 @@ async fn list(
         StateName::Merged => Some(PullRequestState::Merged),
         StateName::Closed | StateName::All => None,
     };
-    let mut pulls = reached
-        .forge()
-        .pull_requests(wanted)
-        .await
-        .map_err(failed)?;
+    let mut pulls = reached.pulls.list(wanted).await?;
     if state == StateName::Closed {
         pulls.retain(|pull| pull.state != PullRequestState::Open);
     }
@@ -263,7 +251,7 @@ async fn show(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, 
     let PullTarget { number, at, .. } = target;
     let reached = reach(&at, project_dir).await?;
     let forge = reached.forge();
-    let pull = forge.pull_request(number).await.map_err(failed)?;
+    let pull = reached.pulls.show(number).await?;
     let reviews = forge.reviews(number).await.map_err(failed)?;
     let checks = forge.checks(&pull.head_commit).await.map_err(failed)?;
     reached.close().await?;
@@ -316,7 +304,7 @@ async fn show(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, 
 async fn diff(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let PullTarget { number, at, .. } = target;
     let reached = reach(&at, project_dir).await?;
-    let diff = reached.forge().diff(number).await.map_err(failed)?;
+    let diff = reached.pulls.diff(number).await?;
     reached.close().await?;
     if at.json {
         super::print_json(&json!({"number": number, "diff": diff}))?;
@@ -359,9 +347,9 @@ async fn ready(
 ) -> Result<ExitCode, CommandError> {
     let PullTarget { number, at, .. } = target;
     let reached = reach(&at, project_dir).await?;
-    let outcome = make_ready(reached.forge(), number, rule).await;
+    let outcome = reached.pulls.make_ready(number, rule).await;
     let closed = reached.close().await;
-    let pull = outcome.map_err(failed)?;
+    let pull = outcome?;
     closed?;
     if at.json {
         super::print_json(&pull)?;
@@ -374,9 +362,9 @@ async fn ready(
 async fn close_one(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let PullTarget { number, at, .. } = target;
     let reached = reach(&at, project_dir).await?;
-    let outcome = close(reached.forge(), number).await;
+    let outcome = reached.pulls.close(number).await;
     let stored = reached.close().await;
-    let closed = outcome.map_err(failed)?;
+    let closed = outcome?;
     stored?;
     if at.json {
         let mut value = serde_json::to_value(&closed.pull).unwrap_or_default();
@@ -432,10 +420,9 @@ pub(crate) async fn merge_one(
     let target = args.pull.target(&args.at, project_dir)?;
     let strategy = args.strategy(&target.rest)?;
     let reached = reach(&target.at, project_dir).await?;
-    let who = requester(project_dir, reached.forge()).await;
-    let outcome = merge(reached.forge(), target.number, strategy, &who).await;
+    let outcome = reached.pulls.merge(target.number, strategy, None).await;
     let closed = reached.close().await;
-    let merged = outcome.map_err(failed)?;
+    let merged = outcome?;
     closed?;
     if args.at.json {
         super::print_json(&merged)?;

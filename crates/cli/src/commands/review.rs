@@ -4,15 +4,15 @@ use std::process::ExitCode;
 
 use clap::Args;
 use codespar_protocol::Usd;
-use codespar_pulls::{Reviewed, Reviewer};
+use codespar_pulls::Reviewed;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    pr::{At, failed, reach, shown},
+    pr::{At, reach, shown},
     pull_words::PullWords,
 };
 use crate::{args::dollars, error::CommandError, printer::plain, signals::Signals, style};
-use codespar_runtime::{OneCall, ProjectDir, one_call};
+use codespar_runtime::{ProjectDir, ReviewRequest};
 
 /// Review a pull request and post the findings.
 ///
@@ -70,24 +70,14 @@ pub(crate) async fn review(
     cancel: &CancellationToken,
 ) -> Result<Reviewed, CommandError> {
     let target = args.pull.alone(&args.at, project_dir)?;
-    let call = one_call(project_dir, args.model.as_deref(), cancel)?;
-    let OneCall {
-        provider,
-        redactor,
-        stop,
-    } = &call;
     let reached = reach(&target.at, project_dir).await?;
-    let reviewer = Reviewer {
-        model: (!provider.is_simulated()).then_some(&provider.model),
-        provider_choice: &provider.why,
-        catalogue: &provider.catalogue,
-        model_id: provider.choice.id.clone(),
+    let request = ReviewRequest {
+        model: args.model.clone(),
         max_budget: args.max_budget_usd,
-        redactor,
     };
-    let outcome = reviewer.review(reached.forge(), target.number, stop).await;
+    let outcome = reached.pulls.review(target.number, &request, cancel).await;
     let closed = reached.close().await;
-    let reviewed = outcome.map_err(failed)?;
+    let reviewed = outcome?;
     closed?;
     Ok(reviewed)
 }

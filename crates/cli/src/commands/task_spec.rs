@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use codespar_agent::mcp::{McpError, McpStatus};
+use codespar_mcp::{McpError, McpStatus};
 use codespar_protocol::{
     AgentSpec, Authority, Isolation, SessionId, SessionMode, ShellSpec, TaskSpec, TaskType,
     WorkflowSpec,

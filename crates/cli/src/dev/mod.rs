@@ -5,6 +5,6 @@ mod person;
 pub(crate) mod simulation;
 mod working_tree;
 
-pub(crate) use conclusion::{Conclusion, hint};
+pub(crate) use conclusion::{Conclusion, EndedRun, hint};
 pub(crate) use person::AtTerminal;
 pub(crate) use working_tree::WorkingTree;

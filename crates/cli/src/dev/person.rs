@@ -2,13 +2,13 @@
 //!
 //! Unlike the interactive session there is no loop that reads lines: each question reads its own.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
 use async_trait::async_trait;
 use codespar_protocol::{Answer, Question, QuestionRequest};
 use codespar_tasks::Respondent;
 
-use crate::{printer, progress::Progress, style};
+use crate::progress::Progress;
 
 /// Whoever sits at this terminal.
 pub(crate) struct AtTerminal(Progress);
@@ -40,19 +40,6 @@ impl AtTerminal {
             }
         }
     }
-
-    /// `None` when nobody reads or writes here any more. If the question is settled elsewhere the
-    /// read stays behind on its thread; the next line is lost to it.
-    async fn line(&self, prompt: &str) -> Option<String> {
-        self.0.rest();
-        printer::out(format_args!("{} › ", style::faint(prompt))).ok()?;
-        let read = || {
-            let mut line = String::new();
-            let length = std::io::stdin().lock().read_line(&mut line).ok()?;
-            (length > 0).then_some(line)
-        };
-        tokio::task::spawn_blocking(read).await.ok()?
-    }
 }
 
 #[async_trait]
@@ -60,7 +47,7 @@ impl Respondent for AtTerminal {
     async fn answer(&self, question: Question) -> Answer {
         let prompt = self.show(&question);
         loop {
-            let Some(line) = self.line(prompt).await else {
+            let Some(line) = self.0.ask(prompt).await else {
                 return Answer::No { reason: None };
             };
             match question.request.parse_answer(&line) {

@@ -9,7 +9,7 @@ mod output;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::Recovered;
+use codespar_agent::{Recovered, SessionEndReason};
 use codespar_protocol::{Message, Outcome, RunResult, SessionMode};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,11 @@ const NOTE: &str = "This is a headless run: nobody can answer a question. Decide
 /// How long a run that is over may clean up, once a day. The caller waits for the end of the
 /// process, so it is kept short.
 const CLEANING: Duration = Duration::from_secs(2);
+
+/// How long hooks may take when a session is left.
+pub(crate) const LEAVING_HOOKS: Duration = Duration::from_secs(60);
+/// The same after a signal: whoever sent it waits.
+pub(crate) const HURRIED_HOOKS: Duration = Duration::from_secs(2);
 
 /// The prompt is read before anything is opened: a usage error must not leave a session behind. The
 /// runtime is closed before the result is printed, so that a success that could not be stored is
@@ -80,7 +85,15 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;
     // On a thread that waits for input and output itself; this one would have to be woken for each.
-    let run = tokio::spawn(async move { agent.run(prompt.map(Message::user), cancel).await });
+    let run = tokio::spawn(async move {
+        let result = agent.run(prompt.map(Message::user), cancel).await;
+        let limit = match result.interrupted {
+            true => HURRIED_HOOKS,
+            false => LEAVING_HOOKS,
+        };
+        agent.end_session(SessionEndReason::Other, limit).await;
+        result
+    });
     let mut result = match run.await {
         Ok(result) => result,
         Err(failed) => match failed.try_into_panic() {

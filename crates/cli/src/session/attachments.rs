@@ -10,10 +10,12 @@ use super::SessionDriver;
 
 /// More are left for the model to read.
 const MOST: usize = 10;
+/// By name only here; what a file is, is decided when it is read.
 const PICTURES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
 impl SessionDriver {
-    /// A file that cannot be read is named, and the prompt is sent without it.
+    /// A file that cannot be read is named, and the prompt is sent without it. Read as the model
+    /// would read it, and counted as read. Where the user did not name the file, the rules decide.
     pub(super) async fn with_attachments(&mut self, text: String, named_by: NamedBy) -> Message {
         let paths = named(&text, &self.project.dir.cwd);
         let mut content = vec![ContentBlock::text(text)];
@@ -35,13 +37,51 @@ impl SessionDriver {
     }
 }
 
+/// Words as a shell has them: a blank after a backslash or within quotes does not end a word. So
+/// terminals write the path of a file that is dropped. A quote that is not closed is a character.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let at = usize::from(rest.starts_with('@'));
+        let quote = rest[at..].chars().next().filter(|c| "'\"`".contains(*c));
+        let quoted = quote.and_then(|quote| {
+            let inner = &rest[at + 1..];
+            let end = inner.find(quote)?;
+            let line = inner.find('\n').unwrap_or(inner.len());
+            (end < line).then_some((&inner[..end], at + end + 2))
+        });
+        let (word, length) = match quoted {
+            Some((inner, length)) => (format!("{}{inner}", &rest[..at]), length),
+            None => bare_word(rest),
+        };
+        words.push(word);
+        rest = rest[length..].trim_start();
+    }
+    words
+}
+
+/// Up to the next blank, and its length in the text.
+fn bare_word(text: &str) -> (String, usize) {
+    let mut word = String::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if chars.next_if(|(_, next)| *next == ' ').is_some() => word.push(' '),
+            c if c.is_whitespace() => return (word, at),
+            c => word.push(c),
+        }
+    }
+    (word, text.len())
+}
+
 /// Absolute paths, each once. Quotes and escaped blanks of a dropped file are taken off.
 fn named(text: &str, cwd: &Path) -> Vec<String> {
     let mut found = Vec::new();
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let mention = word.strip_prefix('@');
         let bare = mention
-            .unwrap_or(word)
+            .unwrap_or(&word)
             .trim_matches(['\'', '"', '`'])
             .trim_end_matches([',', '.', ';', ':', ')', '?', '!']);
         let path = cwd.join(bare);
@@ -67,7 +107,7 @@ mod tests {
     #[test]
     fn mentions_and_pictures_are_found_once() {
         let dir = tempfile::tempdir().unwrap();
-        for name in ["a.rs", "shot.PNG"] {
+        for name in ["a.rs", "shot.PNG", "my shot.png", "it's.png"] {
             std::fs::write(dir.path().join(name), "x").unwrap();
         }
         let found = named(
@@ -79,5 +119,15 @@ mod tests {
             .map(|path| path.rsplit('/').next().unwrap())
             .collect();
         assert_eq!(names, ["a.rs", "shot.PNG"]);
+        for text in [
+            "my\\ shot.png",
+            "see 'my shot.png', 'really'",
+            "@\"my shot.png\"",
+        ] {
+            let path = dir.path().join("my shot.png").display().to_string();
+            assert_eq!(named(text, dir.path()), [path], "{text}");
+        }
+        let path = dir.path().join("it's.png").display().to_string();
+        assert_eq!(named("don't it's.png", dir.path()), [path]);
     }
 }

@@ -1,6 +1,6 @@
 //! Lines that the user sends: prompts and slash commands.
 
-use codespar_agent::{Agent, NamedBy};
+use codespar_agent::{Agent, NamedBy, SessionEndReason};
 use codespar_protocol::{Message, NoticeLevel, Role};
 use codespar_runtime::{WhichSession, find_session};
 use codespar_store::SessionFilter;
@@ -31,7 +31,7 @@ impl SessionDriver {
             Typed::Shell(command) => self.shell(&command).await?,
             Typed::Compact => self.compact().await?,
             Typed::Clear => {
-                self.leave().await;
+                self.leave(SessionEndReason::Clear).await;
                 self.notice("a new session begins with your next prompt");
             }
             Typed::Init => self.own_prompt(slash::INIT_PROMPT).await?,
@@ -123,6 +123,7 @@ impl SessionDriver {
                 slash::run_line(&self.project, &["session", "list", "--here"]).await?;
             }
             Typed::Mcp => slash::run_line(&self.project, &["mcp", "list"]).await?,
+            Typed::Hooks => slash::run_line(&self.project, &["hooks", "list"]).await?,
             Typed::Doctor => slash::run_line(&self.project, &["doctor"]).await?,
             Typed::Diff => {
                 let text = slash::diff(&self.project).await?;
@@ -213,7 +214,7 @@ impl SessionDriver {
         };
         // Looked for before the current one is let go.
         let id = find_session(&*self.project.store, &id).await?;
-        self.leave().await;
+        self.leave(SessionEndReason::Clear).await;
         self.which = WhichSession::Id(id.to_string());
         let opened = self.open().await;
         self.which = WhichSession::New;

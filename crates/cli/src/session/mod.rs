@@ -11,6 +11,7 @@
 //! first prompt is sent, so looking around leaves nothing in the store.
 
 mod attachments;
+mod clipboard;
 mod commands;
 mod open;
 mod parts;
@@ -29,7 +30,7 @@ mod view;
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
-use codespar_agent::{Agent, Steering};
+use codespar_agent::{Agent, SessionEndReason, Steering};
 use codespar_policy::Mode;
 use codespar_protocol::{Cost, Message, NoticeLevel, SessionId, SessionMode, Usage};
 use codespar_runtime::{
@@ -45,7 +46,14 @@ use self::{
     person::Person, plain::PlainView, questions::Turns, status::StatusKeeper,
     task_pane::TaskFollower, tasks::news, terminal::TerminalView, view::SessionView,
 };
-use crate::{args::Cli, commands::gc, error::CommandError, signals::Signals, style};
+use crate::{
+    args::Cli,
+    commands::gc,
+    error::CommandError,
+    headless::{HURRIED_HOOKS, LEAVING_HOOKS},
+    signals::Signals,
+    style,
+};
 
 /// Runs it until the user leaves.
 ///
@@ -68,7 +76,10 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let attendance = Attendance::Here(Arc::new(person));
     let (runtime, project) =
         Runtime::with_project(config, attendance, ProcessRole::Session).await?;
-    let project_commands = Arc::new(ProjectCommands::load(&project.dir));
+    let project_commands = Arc::new(ProjectCommands::load(
+        &project.dir,
+        &project.options.plugins()?,
+    ));
     let (view, actions) = view(is_plain, &project, &project_commands)?;
     let turns = Turns::default();
     let answering = questions::answer_all(asked, view.clone(), project.clone(), turns.clone());
@@ -93,7 +104,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     };
     let outcome = session.run(&cli).await;
     session.view.leave_prompt();
-    session.leave().await;
+    session.leave(SessionEndReason::Exit).await;
     answering.abort();
     session.view.stop().await;
     let closed = session.runtime.close().await;
@@ -278,6 +289,7 @@ impl SessionDriver {
                 self.set_mode(next);
             }
             UserAction::Transcript => self.show_transcript(),
+            UserAction::PastePicture => self.paste_picture().await,
             _ => {}
         }
         Ok(())
@@ -316,9 +328,14 @@ impl SessionDriver {
 
     /// Lets go of the session; it stays in the store. Dropping the agent releases its lock, so the
     /// session can be resumed elsewhere. Tasks go on.
-    async fn leave(&mut self) {
+    async fn leave(&mut self, reason: SessionEndReason) {
         if let Some(agent) = self.agent.take() {
             let id = agent.session();
+            let limit = match self.signals.exit_code() {
+                Some(_) => HURRIED_HOOKS,
+                None => LEAVING_HOOKS,
+            };
+            agent.end_session(reason, limit).await;
             self.set_session(None);
             drop(agent);
             SessionDirs::of(self.project.dir.state(), id).clean();

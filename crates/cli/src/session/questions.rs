@@ -1,4 +1,7 @@
 //! Questions of agents, shown as they come, whatever the driver of the session waits for.
+//!
+//! Each question waits in a task of its own, so that one that is answered elsewhere disappears at
+//! once, whatever stands before it. The surface shows them in order.
 
 use std::sync::Arc;
 
@@ -46,6 +49,8 @@ pub(super) fn answer_all(
     })
 }
 
+/// Rules that are to be kept are written down before the answer is given. If they cannot be, the
+/// answer counts for this session.
 async fn answer(
     mut pending: PendingQuestion,
     view: &dyn SessionView,

@@ -1,4 +1,8 @@
 //! `@codespar …` in a session, and waiting for work that the user may stop.
+//!
+//! The same grammar and the same commands as on the command line and in channels; they run in this
+//! process and print through the printer, which hands the text to the surface. What takes long is
+//! waited for by `attend`, so that the user can stop it and go on typing.
 
 use codespar_protocol::TaskStatus;
 use codespar_tasks::Waited;
@@ -16,7 +20,8 @@ use crate::{
 };
 
 impl SessionDriver {
-    /// Text that is not a command goes to the agent, without the mention.
+    /// Text that is not a command goes to the agent, without the mention. Commands count as a turn
+    /// for the surface, so it shows that something is under way.
     pub(super) async fn carry_out(&mut self, text: &str) -> Result<(), CommandError> {
         let project_dir = self.project.dir.clone();
         match understand(text, &project_dir, OutputFormat::Text)? {
@@ -51,6 +56,7 @@ impl SessionDriver {
         }
     }
 
+    /// Commands that a request cannot name are refused.
     async fn run_command(&mut self, command: Command) -> Result<(), CommandError> {
         let project_dir = self.project.dir.clone();
         let cancel = self.signals.token().child_token();
@@ -87,7 +93,9 @@ impl SessionDriver {
         Ok(())
     }
 
-    /// Waits for work that `cancel` stops; Esc and Ctrl-C cancel it.
+    /// Waits for work that `cancel` stops; Esc and Ctrl-C cancel it. Cancelling does not end the
+    /// wait: the work ends by itself and says how it went. Text that is sent meanwhile is kept and
+    /// becomes the next prompt.
     pub(super) async fn attend<T>(
         &mut self,
         work: impl Future<Output = T>,
@@ -112,7 +120,8 @@ impl SessionDriver {
         done
     }
 
-    /// A list to choose from; a signal that ends the session is not waited for.
+    /// A list to choose from; a signal that ends the session is not waited for. `None` also if the
+    /// session ends meanwhile.
     pub(super) async fn choose(&mut self, title: &str, choices: Vec<Choice>) -> Option<usize> {
         let view = self.view.clone();
         let cancel = self.signals.token().clone();

@@ -1,11 +1,17 @@
 //! `/rewind`: back to before an earlier message, with a preview first.
+//!
+//! Three questions at most: where to, what goes back, and whether the preview is right. Tasks that
+//! were started since then are stopped before the preview is made, so that no file changes between
+//! the preview and the rewind by their hand. Each step can be left without a change.
 
 use codespar_agent::{OnConflict, RewindPreview, RewindRequest, RewindScope, TurnPoint};
+use codespar_protocol::{TaskRecord, counted};
+use codespar_store::TaskFilter;
 use codespar_tui::Choice;
 
 use super::SessionDriver;
 use crate::{
-    commands::{RewindTexts, rewind_failed},
+    commands::{RewindTexts, rewind_failed, task},
     error::CommandError,
     printer::plain,
     slash::RewindWish,
@@ -19,7 +25,11 @@ const SCOPES: [(&str, &str); 4] = [
     ("files of this turn alone", "later turns stay"),
 ];
 
+const LEAVE: &str = "leave everything as it is";
+
 impl SessionDriver {
+    /// The prompt of the turn that is taken back is put before the user, who mostly wants to change
+    /// it.
     pub(super) async fn rewind(&mut self, wish: RewindWish) -> Result<(), CommandError> {
         let request = match wish {
             RewindWish::Undo => Some(RewindRequest::Undo),
@@ -28,6 +38,11 @@ impl SessionDriver {
         let Some(request) = request else {
             return Ok(());
         };
+        let tasks = self.running_since(request).await?;
+        if !tasks.is_empty() && !self.stop_for_rewind(request, &tasks).await? {
+            self.notice("nothing was changed");
+            return Ok(());
+        }
         let Some(on_conflict) = self.confirm_rewind(request).await? else {
             self.notice("nothing was changed");
             return Ok(());
@@ -81,7 +96,86 @@ impl SessionDriver {
         }))
     }
 
-    /// Shows what would be done. `None` if it is not to be done.
+    /// Tasks that were started by what goes back and are not over: they would go on changing files,
+    /// and tell a conversation of their end that does not know of them.
+    async fn running_since(&self, request: RewindRequest) -> Result<Vec<TaskRecord>, CommandError> {
+        let Some(agent) = &self.agent else {
+            return Ok(Vec::new());
+        };
+        let turns = agent.turns().await.map_err(rewind_failed)?;
+        let at = |number: usize| {
+            let found = turns.iter().find(|turn| turn.number == number);
+            found.map(|turn| turn.at)
+        };
+        let (since, until) = match request {
+            RewindRequest::Before { turn, .. } => (at(turn), None),
+            RewindRequest::OneTurn { turn } => (at(turn), at(turn + 1)),
+            RewindRequest::Undo => (None, None),
+        };
+        let filter = TaskFilter {
+            tree: Some(agent.session()),
+            ..TaskFilter::default()
+        };
+        let mut tasks = self.project.store.tasks(filter).await?;
+        tasks.retain(|task| {
+            let is_since = since.is_none_or(|since| task.created_at >= since);
+            let is_before = until.is_none_or(|until| task.created_at < until);
+            is_since && is_before && !task.status.is_final()
+        });
+        Ok(tasks)
+    }
+
+    /// Stops them if the user agrees. Whether all are stopped.
+    async fn stop_for_rewind(
+        &mut self,
+        request: RewindRequest,
+        tasks: &[TaskRecord],
+    ) -> Result<bool, CommandError> {
+        let lines: Vec<String> = tasks.iter().map(task::line).collect();
+        self.say(&lines.join("\n"));
+        let count = counted(tasks.len(), "task");
+        let choices = [
+            format!("stop {count}, then look at what goes back"),
+            LEAVE.to_owned(),
+        ];
+        let choices = choices.map(|label| Choice {
+            label,
+            detail: String::new(),
+        });
+        let title = format!("Going back ends what was started since: {count} not over");
+        if self.choose(&title, choices.to_vec()).await != Some(0) {
+            return Ok(false);
+        }
+        for task in tasks {
+            let stopped = self
+                .project
+                .hub
+                .stop(&task.task_id, "stopped by /rewind")
+                .await;
+            let stopped = stopped.map_err(|error| CommandError::Failed(error.to_string()))?;
+            if !stopped.status.is_final() {
+                let text = format!("{} does not stop; try again", task.task_id);
+                return Err(CommandError::Failed(text));
+            }
+        }
+        // Their ends belong to what goes back.
+        let drops_conversation = !matches!(
+            request,
+            RewindRequest::OneTurn { .. }
+                | RewindRequest::Before {
+                    scope: RewindScope::Code,
+                    ..
+                }
+        );
+        if drops_conversation && let Some(agent) = &mut self.agent {
+            agent.take_news().await.map_err(rewind_failed)?;
+        }
+        Ok(true)
+    }
+
+    /// Shows what would be done. `None` if it is not to be done. Files that were changed by
+    /// something else since are left alone unless the user chooses otherwise; only where there are
+    /// such files is that offered.
     async fn confirm_rewind(
         &mut self,
         request: RewindRequest,
@@ -95,7 +189,7 @@ impl SessionDriver {
         self.show_preview(&preview);
         let mut choices = vec![
             ("go back", "", Some(OnConflict::LeaveAlone)),
-            ("leave everything as it is", "", None),
+            (LEAVE, "", None),
         ];
         if preview.conflicts.iter().any(|it| it.can_be_overwritten) {
             let detail = "what was changed by hand or by a command is lost";

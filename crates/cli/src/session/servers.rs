@@ -4,7 +4,7 @@
 //! tools are given. So each is asked about, also in a trusted project, unless the user's settings
 //! enable it.
 
-use codespar_agent::mcp::{Endpoint, ServerConfig};
+use codespar_mcp::{Endpoint, ServerConfig};
 use codespar_protocol::{Answer, PermissionRequest, QuestionRequest, ToolUseId};
 use codespar_runtime::{mcp::remember, trust::ProjectFileKind};
 use codespar_tui::QuestionReply;

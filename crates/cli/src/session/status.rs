@@ -1,4 +1,8 @@
 //! Keeps the status line up to date.
+//!
+//! The branch is read once, when the session begins. Everything else follows from events and from
+//! what the driver tells. The user's own command gets each new state as input and may be slow: its
+//! last line stays meanwhile.
 
 use std::{collections::HashSet, path::PathBuf, sync::Arc};
 
@@ -71,6 +75,7 @@ impl StatusKeeper {
         self.tell(&state);
     }
 
+    /// Nothing is sent if nothing that is shown has changed: events come by the hundred.
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state.lock();
         let before = state.status.clone();

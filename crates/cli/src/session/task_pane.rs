@@ -33,6 +33,8 @@ impl Drop for TaskFollower {
 }
 
 impl SessionDriver {
+    /// A surface without a list gets a text. The first rows open the list; those that follow only
+    /// update it, so a list that the user has closed stays closed.
     pub(super) async fn show_tasks(&mut self, which: Which) -> Result<(), CommandError> {
         let session = self.session();
         if !self.view.has_task_list() {
@@ -84,6 +86,7 @@ impl SessionDriver {
     }
 }
 
+/// All entries in the order of the record, also those that a later rewind took back.
 async fn conversation(
     project: &Project,
     session: SessionId,
@@ -100,7 +103,8 @@ async fn conversation(
     Ok(messages.map(Arc::new).collect())
 }
 
-/// While no task runs, nothing is read until one changes.
+/// While no task runs, nothing is read until one changes. Ends with the `TaskFollower` that holds
+/// it. Output is looked at once a second, since it is no change in the store.
 async fn update(
     view: &dyn SessionView,
     project: &Arc<Project>,
@@ -126,6 +130,7 @@ async fn update(
     }
 }
 
+/// Files are read on the pool of blocking threads.
 async fn rows(
     project: &Arc<Project>,
     session: Option<SessionId>,

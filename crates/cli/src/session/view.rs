@@ -52,6 +52,9 @@ pub(super) trait SessionView: Send + Sync {
     /// Puts a text before the user, to change and send.
     fn suggest(&self, _text: &str) {}
 
+    /// Puts the path of a file that goes with the message where the user types.
+    fn insert_file(&self, _path: &str) {}
+
     /// The whole conversation, to look around in.
     fn transcript(&self, _messages: &[Arc<Message>], _redactor: &Redactor) {}
 

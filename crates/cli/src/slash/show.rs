@@ -176,6 +176,7 @@ pub(crate) async fn run_line(project: &Project, line: &[&str]) -> Result<(), Com
     match cli.command {
         Some(Command::Agents(args)) => commands::agents::run(&args, dir)?,
         Some(Command::Session(args)) => commands::session::run(args, dir).await?,
+        Some(Command::Hooks(args)) => commands::hooks::run(&args, dir)?,
         Some(Command::Mcp(args)) => commands::mcp::run(&args, dir).await?,
         Some(Command::Doctor(args)) => commands::doctor::run(&args, &cli.session, dir).await?,
         _ => return Ok(()),

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
 
 pub(crate) mod git;
+pub(crate) mod kill_points;
 pub(crate) mod sandbox;
 
 use std::{

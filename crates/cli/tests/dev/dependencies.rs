@@ -128,10 +128,12 @@ fn packages_of_nested_projects_are_seen_too() {
     );
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program that has to succeed. How the tests themselves were built does not count for what
+/// it builds.
 fn run(dir: &Path, program: &str, args: &[&str], env: &[(&str, &str)]) {
     let output = Command::new(program)
         .args(args)
+        .env_remove("CARGO_PROFILE_DEV_DEBUG")
         .current_dir(dir)
         .envs(env.iter().copied())
         .output()

@@ -154,6 +154,27 @@ fn script() -> Script {
         )
 }
 
+/// Whoever can read the head can write the mark of its review, before we do.
+#[test]
+fn a_mark_that_somebody_else_wrote_does_not_have_a_review_paid_for_again() {
+    let hub = Hub::new(script());
+    let (report, code) = hub.dev(&["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let head = git(
+        &hub.bare,
+        &["rev-parse", report["branch"].as_str().unwrap()],
+    );
+    let mark = format!("<!-- codespar-key: review-{} -->", head.trim());
+    hub.github.submit_review(1, "carol", &mark, &[]);
+    let asked = || {
+        let reviewed = hub.run_as("bob", &["review", "1", "--repo", "acme/shop"]);
+        assert_eq!(reviewed.status.code(), Some(0), "{}", reviewed.stderr);
+        hub.bench.server.requests().len()
+    };
+    assert_eq!(asked(), asked());
+    assert_eq!(hub.github.review_count(1), 2);
+}
+
 #[test]
 fn a_change_reaches_github_as_one_commit_and_one_pull_request() {
     let hub = Hub::new(script());

@@ -23,6 +23,7 @@ mod crash;
 mod dependencies;
 mod dependency_attacks;
 mod github;
+mod hooks;
 mod hostile;
 mod limits;
 mod loose_answers;

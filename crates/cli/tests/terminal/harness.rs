@@ -8,6 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use codespar_testkit::ScreenEmulator;
+
 use crate::common::{Bench, PATIENCE};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_codespar");
@@ -25,7 +27,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 pub(crate) struct Output {
-    pub(crate) screen: vt100::Parser,
+    pub(crate) screen: ScreenEmulator,
     bytes: Vec<u8>,
 }
 
@@ -39,6 +41,13 @@ pub(crate) struct Terminal {
 impl Terminal {
     pub(crate) fn start(bench: &Bench, args: &str) -> Self {
         let mut terminal = Self::run(bench, &format!("exec {PROGRAM} {args}"));
+        terminal.is_ready();
+        terminal
+    }
+
+    /// The same with variables of the environment, as a shell takes them.
+    pub(crate) fn start_with(bench: &Bench, variables: &str) -> Self {
+        let mut terminal = Self::run(bench, &format!("{variables} exec {PROGRAM}"));
         terminal.is_ready();
         terminal
     }
@@ -67,23 +76,10 @@ impl Terminal {
     }
 
     fn run(bench: &Bench, program: &str) -> Self {
-        let program = format!("stty rows {ROWS} cols {COLUMNS}; {program}");
-        let mut child = bench
-            .room
-            .command("script")
-            .current_dir(bench.work())
-            .args(["-qec", &program, "/dev/null"])
-            .env("TERM", "linux")
-            .env("SHELL", "/bin/sh")
-            .env("ANTHROPIC_BASE_URL", bench.server.url())
-            .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = in_terminal(bench, program, "linux").spawn().unwrap();
         let mut written = child.stdout.take().unwrap();
         let output = Arc::new(Mutex::new(Output {
-            screen: vt100::Parser::new(
+            screen: ScreenEmulator::new(
                 ROWS.try_into().unwrap(),
                 COLUMNS.try_into().unwrap(),
                 200_000,
@@ -138,18 +134,11 @@ impl Terminal {
 
     /// The terminal has another width; the session hears of it after the terminal.
     pub(crate) fn resize(&self, bench: &Bench, columns: u16) {
-        let tty = fs::read_link(format!("/proc/{}/fd/0", pid_of_session(bench))).unwrap();
         let mut output = self.output.lock().unwrap();
         let screen = output.screen.screen_mut();
         screen.set_size(ROWS.try_into().unwrap(), columns.try_into().unwrap());
         drop(output);
-        let columns = columns.to_string();
-        let set = Command::new("stty")
-            .arg("-F")
-            .arg(tty)
-            .args(["cols", &columns])
-            .status();
-        assert!(set.unwrap().success());
+        tell_columns(bench, columns);
     }
 
     /// All rows that the terminal has, from the oldest on, without blanks at their ends.
@@ -208,6 +197,33 @@ impl Terminal {
     }
 }
 
+/// A program in a pseudo-terminal, with pipes for what it reads and writes.
+pub(crate) fn in_terminal(bench: &Bench, program: &str, term: &str) -> Command {
+    let program = format!("stty rows {ROWS} cols {COLUMNS}; {program}");
+    let mut command = bench.room.command("script");
+    command
+        .current_dir(bench.work())
+        .args(["-qec", &program, "/dev/null"])
+        .env("TERM", term)
+        .env("SHELL", "/bin/sh")
+        .env("ANTHROPIC_BASE_URL", bench.server.url())
+        .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    command
+}
+
+/// Tells the session of another width, as a terminal does.
+pub(crate) fn tell_columns(bench: &Bench, columns: u16) {
+    let tty = fs::read_link(format!("/proc/{}/fd/0", pid_of_session(bench))).unwrap();
+    let set = Command::new("stty")
+        .arg("-F")
+        .arg(tty)
+        .args(["cols", &columns.to_string()])
+        .status();
+    assert!(set.unwrap().success());
+}
+
 impl Drop for Terminal {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -232,6 +248,8 @@ pub(crate) fn signal(pid: u32, name: &str) {
 
 /// Gives the focus to the question on the screen, once it may have it.
 pub(crate) fn focus(terminal: &mut Terminal) {
+    // Only a part of the frame may have been read.
+    std::thread::sleep(Duration::from_millis(100));
     until("the focus", || {
         !terminal.screen().contains("tab answers this question")
     });

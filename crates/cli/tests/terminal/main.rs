@@ -10,9 +10,15 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod clipboard;
 mod commands;
 mod harness;
 mod input;
 mod questions;
+mod reflowing;
+mod resize;
 mod session;
 mod signals;
+mod tasks;
+mod tmux;
+mod transcript;

@@ -127,6 +127,38 @@ fn an_edited_command_runs_as_it_was_edited() {
 }
 
 #[test]
+fn a_hunk_that_is_refused_is_not_written_and_the_model_is_told() {
+    let lines = |first: &str, last: &str| {
+        let middle: String = (1..30).map(|n| format!("line {n}\n")).collect();
+        format!("{first}\n{middle}{last}\n")
+    };
+    let new = lines("new first", "new last");
+    let write = json!({"file_path": "a.txt", "content": new});
+    let bench = Bench::new(
+        Script::new()
+            .turn(Turn::tool("Read", &json!({"file_path": "a.txt"})))
+            .turn(Turn::tool("Write", &write))
+            .turn(Turn::text("done")),
+    );
+    let file = bench.file("a.txt", &lines("old first", "old last"));
+    let mut terminal = Terminal::start(&bench, "");
+    terminal.types("change it\r");
+    terminal.shows("y yes, once");
+    focus(&mut terminal);
+    terminal.types("1");
+    terminal.shows("yes, once, without hunk 1");
+    // Keys right after an edit are not taken as an answer.
+    std::thread::sleep(Duration::from_millis(1_500));
+    terminal.types("y");
+    terminal.shows("3 turns");
+    let written = fs::read_to_string(file).unwrap();
+    assert_eq!(written, lines("old first", "new last"));
+    let request = bench.server.last_request().unwrap();
+    let result = request.last_message().to_string();
+    assert!(result.contains("refused"), "{result}");
+}
+
+#[test]
 fn the_last_lines_of_a_running_command_are_shown() {
     let command = "for n in 1 2 3 4 5 6; do echo line $n of it; done; sleep 1000";
     let bench = Bench::new(Script::new().turn(Turn::tool("Bash", &json!({"command": command}))));

@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use codespar_testkit::{Conversation, Matcher, Script, Turn};
+use codespar_testkit::{Script, Turn};
 use serde_json::json;
 
 use crate::{
@@ -78,36 +78,6 @@ fn every_line_of_a_long_answer_is_in_the_scrollback_once() {
 }
 
 #[test]
-fn resizing_while_an_answer_comes_leaves_every_line_once() {
-    let lines: Vec<String> = (0..400)
-        .map(|n| format!("row {n:05} of the answer"))
-        .collect();
-    let answer = format!("```\n{}\n```\n", lines.join("\n"));
-    let turn = Turn::text(answer).chunk(20).delay(Duration::from_millis(5));
-    let bench = Bench::new(Script::new().turn(turn));
-    let mut terminal = Terminal::start(&bench, "");
-    terminal.types("count\r");
-    terminal.shows("row 00010");
-    let widths = [200, 40, 120, 40, 160];
-    for columns in widths {
-        terminal.resize(&bench, columns);
-        std::thread::sleep(Duration::from_millis(300));
-    }
-    terminal.shows("1 turn");
-    let seen = terminal.scrollback(widths[4]);
-    let is_whole = |row: &&str| row.ends_with(" of the answer");
-    let (answer, pieces): (Vec<&str>, Vec<&str>) = seen
-        .iter()
-        .map(String::as_str)
-        .filter(|row| row.contains("row "))
-        .partition(is_whole);
-    assert_eq!(answer, lines.iter().map(String::as_str).collect::<Vec<_>>());
-    // What is on its way while the terminal changes is drawn for another width: of the line that is
-    // not complete yet a piece may stay.
-    assert!(pieces.len() <= widths.len(), "{pieces:?}");
-}
-
-#[test]
 fn vim_mode_is_the_users_choice() {
     let bench = Bench::new(Script::new().turn(Turn::text("hi")));
     settings(&bench, r#"{"terminal": {"vim": true}}"#);
@@ -136,43 +106,6 @@ fn the_status_line_is_what_a_command_of_the_user_prints() {
     terminal.shows("in mode default now");
     terminal.types("\x1b[Z");
     terminal.shows("in mode acceptEdits now");
-}
-
-#[test]
-fn the_list_of_tasks_shows_stops_and_opens_them() {
-    let start = json!({
-        "description": "count things", "prompt": "look", "subagent_type": "general-purpose",
-        "run_in_background": true,
-    });
-    let script = Script::new()
-        .conversation(
-            Conversation::new("main", Matcher::first_user_contains("begin"))
-                .turn(Turn::tool("Task", &start))
-                .turn(Turn::text("started"))
-                .turn(Turn::text("heard of it")),
-        )
-        .conversation(
-            Conversation::new("look", Matcher::first_user_contains("look"))
-                .turn(Turn::tool("Bash", &json!({"command": "sleep 1000"}))),
-        );
-    let bench = Bench::new(script);
-    let mut terminal = Terminal::start(&bench, "--allowedTools 'Bash(sleep *)'");
-    terminal.types("begin\r");
-    terminal.shows("started");
-    terminal.shows("sleep 1000");
-    terminal.types("/tasks\r");
-    terminal.shows("1 running · 1 in all");
-    terminal.types("o");
-    terminal.shows("Transcript");
-    terminal.shows("sleep 1000");
-    terminal.types("q");
-    terminal.shows("1 running · 1 in all");
-    terminal.types("s");
-    terminal.shows("y stops");
-    terminal.types("y");
-    terminal.shows("0 running · 1 in all");
-    terminal.types("\x1b");
-    terminal.shows("heard of it");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 use codespar_protocol::{
     ContentBlock, Event, Message, NoticeLevel, Outcome, PermissionRequest, QuestionRequest,
-    RunResult, TaskId, TaskStatus, Todo, TodoStatus, ToolUseId, counted, retry_text,
+    RunResult, TaskId, TaskStatus, Todo, TodoStatus, ToolUseId, counted, retry_text, short_count,
 };
 use parking_lot::Mutex;
 
@@ -219,7 +219,8 @@ impl Screen {
                 };
                 let title = format!("{task_id} {status} · {subject}");
                 let sums = format!(
-                    "{tool_uses} tool calls · {} tokens · {cost} · {:.0} s",
+                    "{} · {} tokens · {cost} · {:.0} s",
+                    counted(*tool_uses as usize, "tool call"),
                     short_count(usage.total_tokens()),
                     *duration_ms as f64 / 1000.0
                 );
@@ -270,7 +271,7 @@ impl Screen {
                 .collect();
             let left = text.lines().count().saturating_sub(RESULT_LINES);
             if left > 0 {
-                lines.push(format!("  … {left} more lines"));
+                lines.push(format!("  … {}", counted(left, "more line")));
             }
             let shown = lines.join("\n");
             self.say(&if result.is_error {
@@ -290,11 +291,7 @@ impl Screen {
         }
         self.say(&style::faint(format!(
             "{} · {} tokens · {} · {:.1} s",
-            if result.num_turns == 1 {
-                "1 turn".to_owned()
-            } else {
-                format!("{} turns", result.num_turns)
-            },
+            counted(result.num_turns as usize, "turn"),
             result.usage.total_tokens(),
             result.cost,
             result.duration_ms as f64 / 1000.0
@@ -330,14 +327,6 @@ fn first_lines(result: &str, id: &TaskId) -> Vec<String> {
         shown.push(format!("  … {more} · /task-status {id}"));
     }
     shown
-}
-
-fn short_count(number: u64) -> String {
-    match number {
-        0..1_000 => number.to_string(),
-        1_000..1_000_000 => format!("{:.1}k", number as f64 / 1e3),
-        _ => format!("{:.1}M", number as f64 / 1e6),
-    }
 }
 
 /// Without control characters, and cut at [`LINE_WIDTH`].

@@ -42,7 +42,8 @@ impl Waiting {
         }
     }
 
-    /// Gives the question back, with what it takes, if the line does not answer it.
+    /// Gives the question back, with what it takes, if the line does not answer it. A line that is
+    /// no answer is never taken for a prompt, nor for "no".
     pub(super) fn answer(self, line: &str) -> Result<(), (Self, String)> {
         match self {
             Self::Question {

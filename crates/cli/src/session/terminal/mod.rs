@@ -32,6 +32,7 @@ Enter                send; while the agent works: at its next step
 Shift-Enter, Alt-Enter, \\ Enter   a new line                   Esc    interrupt; the text stays
 Ctrl-R               search what you typed                      Ctrl-G edit in $EDITOR
 Shift-Tab            next permission mode                       Ctrl-T the whole transcript
+Ctrl-V               attach the picture on the clipboard
 Ctrl-C               clear the text, interrupt, twice: leave    Ctrl-D leave
 Up, then Enter, Delete, Alt-Up, Alt-Down   edit, drop or move queued messages";
 
@@ -41,6 +42,8 @@ pub(super) fn is_possible(cli: &Cli) -> bool {
     !cli.plain && !is_dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
 }
 
+/// `stop` ends the diversion first, then the surface; what is printed after that goes to the
+/// terminal as usual.
 pub(super) struct TerminalView {
     tui: Tui,
     diversion: Mutex<Option<Diversion>>,
@@ -112,11 +115,13 @@ impl SessionView for TerminalView {
         self.tui.suggest(text);
     }
 
+    fn insert_file(&self, path: &str) {
+        self.tui.insert_file(path);
+    }
+
     fn transcript(&self, messages: &[Arc<Message>], redactor: &Redactor) {
-        let lines = messages
-            .iter()
-            .flat_map(|message| codespar_tui::transcript_lines(message, redactor));
-        self.tui.page("Transcript", lines.collect());
+        let items = codespar_tui::transcript_items(messages, redactor);
+        self.tui.page("Transcript", items);
     }
 
     fn has_task_list(&self) -> bool {
@@ -154,6 +159,8 @@ impl SessionView for TerminalView {
     }
 }
 
+/// Signals are received by the runtime and handed on as messages: the thread of the surface has no
+/// handlers of its own.
 fn watch_terminal(tui: Tui) -> std::io::Result<JoinHandle<()>> {
     let mut resized = signal(SignalKind::window_change())?;
     let continued = SignalKind::from_raw(rustix::process::Signal::CONT.as_raw());

@@ -1,0 +1,44 @@
+//! The commands, through the real binary, with a scripted model.
+//!
+//! One test program for all of them: each program more is linked for itself.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "these are tests"
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/registry.rs"]
+mod registry;
+
+mod agent_calls;
+mod agents;
+mod apply;
+mod authority;
+mod changed_settings;
+mod doctor;
+mod edits;
+mod egress;
+mod familiar_tools;
+mod headless;
+mod hooks;
+mod json_output;
+mod lifecycle;
+mod limits;
+mod mcp;
+mod other_tools;
+mod progress;
+mod prompts;
+mod questions;
+mod safety;
+mod session_display;
+mod sessions;
+mod tasks;
+mod teams;
+mod text;
+mod trust;
+mod web_search;
+mod workflows;

@@ -1,0 +1,200 @@
+//! Files that were written for another tool, through the real binary: instructions, rules, skills,
+//! output styles, settings and plugins.
+
+use std::fs;
+
+use codespar_testkit::{Script, Turn};
+use serde_json::json;
+
+use crate::common::{Bench, one_command, parsed, session};
+
+fn system(bench: &Bench) -> String {
+    bench.server.requests()[0].system_text()
+}
+
+fn read(name: &str) -> Turn {
+    Turn::tool("Read", &json!({ "file_path": name }))
+}
+
+#[test]
+fn instructions_of_a_part_come_with_the_first_file_of_it() {
+    let script = Script::new()
+        .turn(read("web/a.ts"))
+        .turn(read("web/b.ts"))
+        .turn(Turn::text("done"));
+    let bench = Bench::new(script);
+    bench.file("CLAUDE.local.md", "LOCAL-NOTE");
+    bench.file(".claude/rules/all.md", "RULE-FOR-ALL");
+    bench.file(
+        ".claude/rules/ts.md",
+        "---\npaths:\n  - \"**/*.ts\"\n---\nRULE-FOR-TS",
+    );
+    bench.file("web/CLAUDE.md", "ABOUT-WEB");
+    bench.file("web/a.ts", "let a;");
+    bench.file("web/b.ts", "let b;");
+    bench.run(&["-p", "go"]);
+    let system = system(&bench);
+    assert!(
+        system.contains("LOCAL-NOTE") && system.contains("RULE-FOR-ALL"),
+        "{system}"
+    );
+    assert!(
+        !system.contains("ABOUT-WEB") && !system.contains("RULE-FOR-TS"),
+        "{system}"
+    );
+    let last = bench.server.last_request().unwrap();
+    let results: Vec<String> = last.tool_results().into_iter().map(|it| it.text).collect();
+    assert!(
+        results[0].contains("ABOUT-WEB") && results[0].contains("RULE-FOR-TS"),
+        "{results:?}"
+    );
+    assert!(!results[1].contains("ABOUT-WEB"), "{results:?}");
+}
+
+#[test]
+fn an_output_style_replaces_or_adds_and_a_repository_cannot_take_the_place_of_the_users() {
+    let bench = Bench::new(Script::new().turn(Turn::text("done")));
+    let home = bench.room.home();
+    let styles = home.join(".claude/output-styles");
+    fs::create_dir_all(&styles).unwrap();
+    fs::write(styles.join("terse.md"), "---\nname: Terse\n---\nUSER-STYLE").unwrap();
+    bench.file(
+        ".claude/output-styles/terse.md",
+        "---\nname: Terse\n---\nREPO-STYLE",
+    );
+    let settings = bench.room.codespar_home();
+    fs::create_dir_all(&settings).unwrap();
+    fs::write(
+        settings.join("settings.json"),
+        r#"{"outputStyle": "terse"}"#,
+    )
+    .unwrap();
+    bench.run(&["-p", "go"]);
+    let text = system(&bench);
+    assert!(text.contains("USER-STYLE"), "{text}");
+    assert!(
+        !text.contains("REPO-STYLE") && !text.contains("You are CodeSpar"),
+        "{text}"
+    );
+    let adding = "---\nname: Terse\nkeep-coding-instructions: true\n---\nUSER-STYLE";
+    fs::write(styles.join("terse.md"), adding).unwrap();
+    bench.run(&["-p", "go"]);
+    let text = bench.server.last_request().unwrap().system_text();
+    assert!(
+        text.contains("USER-STYLE") && text.contains("You are CodeSpar"),
+        "{text}"
+    );
+}
+
+#[test]
+fn settings_of_another_tool_give_variables_and_a_model_when_they_are_trusted() {
+    let bench = Bench::new(one_command("echo got-$FROM_CLAUDE"));
+    let text = r#"{"env": {"FROM_CLAUDE": "yes", "LD_PRELOAD": "x.so"}, "model": "haiku", "cleanupPeriodDays": 3}"#;
+    bench.file(".claude/settings.json", text);
+    let result = |args: &[&str]| {
+        let finished = bench.run(&[&["-p", "go", "--allowedTools", "Bash"], args].concat());
+        let last = bench.server.last_request().unwrap();
+        let model = last.model().to_owned();
+        (last.tool_results()[0].text.clone(), model, finished.stderr)
+    };
+    let (said, model, _) = result(&[]);
+    assert_eq!(said, "got-");
+    assert!(!model.contains("haiku"), "{model}");
+    let (said, model, told) = result(&["--trust"]);
+    assert_eq!(said, "got-yes");
+    assert!(model.contains("haiku"), "{model}");
+    assert!(told.contains("env.LD_PRELOAD is ignored"), "{told}");
+}
+
+#[test]
+fn a_skill_for_the_user_alone_is_started_by_its_name() {
+    let bench = Bench::new(Script::new().turn(Turn::text("done")));
+    bench.file(
+        ".claude/skills/deploy/SKILL.md",
+        "---\ndescription: Deploys: carefully\ndisable-model-invocation: true\n---\nDEPLOY-STEPS to $ARGUMENTS",
+    );
+    session(&bench, &[("›", "/deploy staging"), ("done", "/quit")]);
+    let request = bench.server.last_request().unwrap();
+    let text = request.messages()[0].to_string();
+    assert!(text.contains("DEPLOY-STEPS to staging"), "{text}");
+    assert!(
+        !request.system_text().contains("Deploys"),
+        "{}",
+        request.system_text()
+    );
+}
+
+#[test]
+fn a_plugin_brings_agents_skills_commands_and_hooks() {
+    let bench = Bench::new(one_command("touch made"));
+    let plugin = bench.room.home().join("guard");
+    let write = |name: &str, text: &str| {
+        let path = plugin.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(
+        ".claude-plugin/plugin.json",
+        r#"{"name": "guard", "version": "1.0.0"}"#,
+    );
+    write(
+        "agents/scout.md",
+        "---\nname: scout\ndescription: Scouts\n---\nScout.\n",
+    );
+    write(
+        "skills/look/SKILL.md",
+        "---\ndescription: LOOK-SKILL\n---\nLook.",
+    );
+    write("commands/hello.md", "Say PLUGIN-HELLO to $1");
+    write("deny.sh", "echo the plugin refuses >&2; exit 2\n");
+    let hook = json!({"type": "command", "command": "sh \"${CLAUDE_PLUGIN_ROOT}/deny.sh\""});
+    let hooks = json!({"description": "x", "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
+    write("hooks/hooks.json", &hooks.to_string());
+    let dir = plugin.to_str().unwrap();
+    let args = ["-p", "go", "--allowedTools", "Bash", "--plugin-dir", dir];
+    let finished = bench.run(&[&args[..], &["--output-format", "stream-json"]].concat());
+    let lines = crate::common::json_lines(&finished.stdout);
+    assert!(
+        lines[0]["agents"].to_string().contains("guard:scout"),
+        "{}",
+        lines[0]
+    );
+    let last = bench.server.last_request().unwrap();
+    assert_eq!(
+        last.tool_results()[0].text,
+        "permission denied: a PreToolUse hook refused it: the plugin refuses"
+    );
+    assert!(
+        last.system_text().contains("- guard:look: LOOK-SKILL"),
+        "{}",
+        last.system_text()
+    );
+    assert!(!bench.work().join("made").exists());
+    let missing = bench.run(&["-p", "go", "--plugin-dir", "/nowhere"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", missing.stderr);
+    let listed = parsed(&bench.run(&["agents", "list", "--json"]).stdout);
+    assert!(
+        !listed.to_string().contains("guard:scout"),
+        "only where it is named"
+    );
+}
+
+#[test]
+fn servers_that_the_user_added_to_another_tool_are_theirs_here_too() {
+    let bench = Bench::new(Script::new());
+    let work = bench.work().canonicalize().unwrap();
+    let server = json!({"command": "/nowhere/server"});
+    let state = json!({
+        "numStartups": 7,
+        "mcpServers": {"everywhere": server},
+        "projects": {
+            work.to_str().unwrap(): {"mcpServers": {"here": server}, "history": [{"display": "x"}]},
+            "/elsewhere": {"mcpServers": {"there": server}},
+        },
+    });
+    fs::write(bench.room.home().join(".claude.json"), state.to_string()).unwrap();
+    let listed = parsed(&bench.run(&["mcp", "list", "--json"]).stdout);
+    let names = listed["servers"].as_array().unwrap().iter();
+    let names: Vec<&str> = names.map(|it| it["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["everywhere", "here"]);
+}

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 
-use crate::{npm, steps, tools::on_path};
+use crate::{npm, pypi, steps, tools::on_path};
 
 /// `test` is the name of an ignored test, unique in the workspace. An ignored test that is not in
 /// the list is never run.
@@ -17,6 +17,9 @@ struct Conditional {
     needs: &'static str,
     is_met: fn(&Path) -> bool,
 }
+
+/// Where Debian puts it.
+const CHROMIUM: &str = "/usr/bin/chromium";
 
 /// Each is marked `#[ignore]` where it is defined.
 const TESTS: &[Conditional] = &[
@@ -31,12 +34,42 @@ const TESTS: &[Conditional] = &[
         is_met: |root| npm::is_installed(root, "github-openapi"),
     },
     Conditional {
+        test: "every_example_of_a_delivery_of_github_is_acknowledged",
+        needs: "npm, for GitHub's examples of deliveries",
+        is_met: |root| npm::is_installed(root, "github-webhooks"),
+    },
+    Conditional {
         test: "xterm_js_has_every_line_once",
         needs: "node and npm, for xterm.js",
         is_met: |root| npm::is_installed(root, "xterm-headless"),
     },
     Conditional {
+        test: "the_page_works_in_a_browser",
+        needs: "chromium, node and npm, for playwright-core and axe-core",
+        is_met: has_browser,
+    },
+    Conditional {
+        test: "the_demo_tells_the_whole_story_in_a_browser",
+        needs: "chromium, node and npm, for playwright-core and axe-core",
+        is_met: has_browser,
+    },
+    Conditional {
+        test: "systemd_understands_the_unit",
+        needs: "systemd-analyze",
+        is_met: |_| on_path("systemd-analyze"),
+    },
+    Conditional {
         test: "tmux_has_every_line_once",
+        needs: "tmux",
+        is_met: |_| on_path("tmux"),
+    },
+    Conditional {
+        test: "a_session_in_tmux_has_no_debris_after_resizes",
+        needs: "tmux",
+        is_met: |_| on_path("tmux"),
+    },
+    Conditional {
+        test: "a_session_in_tmux_writes_at_most_twice_the_bytes_of_an_answer",
         needs: "tmux",
         is_met: |_| on_path("tmux"),
     },
@@ -48,7 +81,17 @@ const TESTS: &[Conditional] = &[
     Conditional {
         test: "pip_installs_what_requirements_name_for_a_clone_from_github",
         needs: "python3 with `venv` and `pip`",
-        is_met: |_| has_pip(),
+        is_met: |_| pypi::has_pip(),
+    },
+    Conditional {
+        test: "a_server_with_a_certificate_speaks_tls",
+        needs: "openssl, for a certificate",
+        is_met: |_| on_path("openssl"),
+    },
+    Conditional {
+        test: "an_independent_fuzzer_finds_no_fault_in_the_api",
+        needs: "python3 with `venv` and `pip`, for schemathesis",
+        is_met: |root| pypi::schemathesis(root).is_some(),
     },
     Conditional {
         test: "a_group_that_allows_too_few_processes_ends_the_program_with_the_reason",
@@ -57,39 +100,36 @@ const TESTS: &[Conditional] = &[
     },
 ];
 
-/// Runs those that can run; returns what was skipped, and why. A test that can run and fails is a
-/// failure of the step.
+fn has_browser(root: &Path) -> bool {
+    let packages = ["playwright-core", "axe-core"];
+    packages.iter().all(|name| npm::is_installed(root, name)) && Path::new(CHROMIUM).exists()
+}
+
+/// Runs those that can run, in one run of the test runner; returns what was skipped, and why. A test
+/// that can run and fails is a failure of the step.
 pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     let (met, missing): (Vec<&Conditional>, Vec<&Conditional>) =
         TESTS.iter().partition(|one| (one.is_met)(root));
-    for one in &met {
-        let mut command = steps::cargo(root);
-        if on_path("cargo-nextest") {
-            command.args(["nextest", "run", "--workspace", "--run-ignored", "only"]);
-            command.args(["-E", &format!("test({})", one.test)]);
-        } else {
-            command.args([
-                "test",
-                "--workspace",
-                "--tests",
-                "--",
-                "--ignored",
-                one.test,
-            ]);
-        }
+    let names: Vec<&str> = met.iter().map(|one| one.test).collect();
+    let mut command = steps::cargo(root);
+    if on_path("cargo-nextest") {
+        let filter: Vec<String> = names.iter().map(|name| format!("test({name})")).collect();
+        command.args(["nextest", "run", "--workspace", "--run-ignored", "only"]);
+        command.args(["--no-fail-fast", "-E", &filter.join(" + ")]);
+    } else {
+        command.args(["test", "--workspace", "--tests", "--no-fail-fast", "--"]);
+        command.arg("--ignored").args(&names);
+    }
+    if let Some(program) = pypi::schemathesis(root) {
+        command.env("CODESPAR_SCHEMATHESIS", program);
+    }
+    if !names.is_empty() {
         steps::run(&mut command)?;
     }
     let skipped = missing
         .iter()
         .map(|one| format!("{} (needs {})", one.test, one.needs));
     Ok(skipped.collect())
-}
-
-/// Some systems leave `ensurepip` out of Python, and then a virtual environment has no `pip`.
-fn has_pip() -> bool {
-    let mut command = std::process::Command::new("python3");
-    let output = command.args(["-c", "import venv, ensurepip"]).output();
-    output.is_ok_and(|output| output.status.success())
 }
 
 /// Whether a control group that counts processes can be made here. Tried by making one: permissions

@@ -6,7 +6,7 @@
 //! bench          times and memory of the built binary against the bars
 //! eval           quality of locating files, showing them and applying edits, on data
 //! figures        sizes, names and documentation of the sources
-//! redteam        attacks on the release binary
+//! redteam        attacks on the program
 //! screenshots    pictures of the session at a terminal, for the documentation
 //! ```
 //!
@@ -24,6 +24,7 @@ mod licences;
 mod metadata;
 mod npm;
 mod pty;
+mod pypi;
 mod redteam;
 mod screenshots;
 mod steps;

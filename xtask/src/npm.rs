@@ -33,11 +33,32 @@ const PACKAGES: &[Package] = &[
         folder: "github-openapi",
         only: Some(("generated", "api.github.com.json")),
     },
+    // What GitHub delivers to webhooks, for a test of the channel.
+    Package {
+        name: "@octokit/webhooks-examples",
+        version: "7.6.1",
+        folder: "github-webhooks",
+        only: None,
+    },
     // The terminal of VS Code and of many web pages, for a test of the painter.
     Package {
         name: "@xterm/headless",
         version: "6.0.0",
         folder: "xterm-headless",
+        only: None,
+    },
+    // Drives the Chromium of the system, for a test of the web page; it brings no browser.
+    Package {
+        name: "playwright-core",
+        version: "1.65.1",
+        folder: "playwright-core",
+        only: None,
+    },
+    // Looks for barriers to people with disabilities, in the same test.
+    Package {
+        name: "axe-core",
+        version: "4.14.0",
+        folder: "axe-core",
         only: None,
     },
 ];

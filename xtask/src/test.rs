@@ -9,7 +9,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    conditional, dependencies, figures, npm, redteam,
+    conditional, dependencies, figures, npm, pypi, redteam,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -24,6 +24,7 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     let plain = |args: &[&str]| run_command(cargo(root).args(args));
     steps.step("tools", tools::ensure)?;
     steps.step("npm packages", || npm::ensure(root))?;
+    steps.step("PyPI packages", || pypi::ensure(root))?;
     steps.step("format", || plain(&["fmt", "--all", "--check"]))?;
     steps.step("clippy", || {
         plain(&[
@@ -35,7 +36,6 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
             "warnings",
         ])
     })?;
-    steps.step("build", || plain(&["build", "--workspace"]))?;
     steps.step("tests", || run_command(&mut tests(root)))?;
     let mut skipped = Vec::new();
     steps.step("tests that need more", || {
@@ -53,7 +53,7 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
         figures::run(&figures::Args::for_tests(), root)
     })?;
     steps.step("red team", || {
-        redteam::run(&redteam::Args::for_tests(), root)
+        redteam::run(&redteam::Args::for_tests(root)?, root)
     })?;
     for test in skipped {
         println!("skipped: {test}");

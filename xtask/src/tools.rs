@@ -49,6 +49,21 @@ const TOOLS: &[Tool] = &[
         purpose: "installing dependencies through the proxy",
     },
     Tool {
+        program: "tmux",
+        package: "tmux",
+        purpose: "the session at a terminal inside it",
+    },
+    Tool {
+        program: "openssl",
+        package: "openssl",
+        purpose: "a certificate for the server",
+    },
+    Tool {
+        program: "chromium",
+        package: "chromium",
+        purpose: "the web page in a browser",
+    },
+    Tool {
         program: "libfaketimeMT.so.1",
         package: "libfaketime",
         purpose: "a clock that is set",

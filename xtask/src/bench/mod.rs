@@ -14,6 +14,7 @@ mod replay;
 mod report;
 mod samples;
 mod search;
+mod server;
 mod stage;
 mod start;
 mod tasks;
@@ -74,6 +75,8 @@ enum Subject {
     Tasks,
     /// The session at a terminal
     Terminal,
+    /// A thousand deliveries to a server, and two hundred clients
+    Server,
     /// A build of the binary from nothing; minutes long, only when named
     Build,
 }
@@ -156,6 +159,7 @@ fn measure(subject: Subject, bench: &Bench, root: &Path) -> Result<Section> {
         Subject::Agents => agents::measure(bench),
         Subject::Tasks => tasks::measure(bench),
         Subject::Terminal => terminal::measure(bench),
+        Subject::Server => server::measure(bench),
         Subject::Build => cold_build::measure(bench, root),
     };
     section.with_context(|| format!("cannot measure {subject:?}"))

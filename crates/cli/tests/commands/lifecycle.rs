@@ -294,7 +294,7 @@ fn a_run_whose_state_is_removed_fails_and_says_so() {
     let all_of_it = |bench: &Bench| fs::remove_dir_all(bench.room.codespar_home()).unwrap();
     let attacks: [&dyn Fn(&Bench); 2] = [&database_alone, &all_of_it];
     for remove in attacks {
-        let wait = "while [ ! -e go ]; do sleep 0.05; done";
+        let wait = "touch running; while [ ! -e go ]; do sleep 0.05; done";
         let bench = Bench::new(Script::of([
             Turn::tool("Bash", &json!({"command": wait})),
             Turn::text("all is well"),
@@ -308,7 +308,9 @@ fn a_run_whose_state_is_removed_fails_and_says_so() {
             "json",
         ];
         let running = bench.start(&args);
-        bench.server.wait_for_requests_blocking(1).unwrap();
+        // Removing a directory takes more than one step: a command that starts between them fails
+        // while the database is still there.
+        until("the command", || bench.work().join("running").exists());
         remove(&bench);
         bench.file("go", "");
         let finished = running.wait(PATIENCE).unwrap();

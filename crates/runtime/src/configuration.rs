@@ -19,6 +19,7 @@ use codespar_tools::{
 use crate::{
     Plugin,
     error::RuntimeError,
+    installed_plugins::installed,
     network,
     options::ProjectOptions,
     project_dir::ProjectDir,
@@ -120,6 +121,28 @@ pub(crate) fn denied(options: &ProjectOptions) -> Result<Vec<String>, RuntimeErr
         .map(ToString::to_string)
         .filter(|rule| !rule.contains('('))
         .collect())
+}
+
+/// Those that the caller named and those that the user has installed; their hooks join the others.
+/// One that is both is used once. A broken one that was named is an error, an installed one a warning.
+pub fn plugins(
+    project_dir: &ProjectDir,
+    options: &ProjectOptions,
+    settings: &mut Settings,
+) -> Result<Vec<Plugin>, RuntimeError> {
+    let mut plugins = options.plugins()?;
+    let (installed, warnings) = installed(project_dir, &settings.enabled_plugins);
+    settings.warnings.extend(warnings);
+    let known: Vec<PathBuf> = plugins.iter().map(|plugin| plugin.root.clone()).collect();
+    plugins.extend(
+        installed
+            .into_iter()
+            .filter(|plugin| !known.contains(&plugin.root)),
+    );
+    for plugin in &plugins {
+        plugin.add_hooks(&mut settings.hooks, &mut settings.warnings)?;
+    }
+    Ok(plugins)
 }
 
 /// Skills and agents of the project and the user, with what is wrong in their files as warnings.

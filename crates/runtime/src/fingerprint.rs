@@ -12,7 +12,9 @@ use std::{
 
 use codespar_files::read_text;
 
-use crate::{ProjectDir, ProjectOptions, trust::MAX_SETTINGS_BYTES};
+use crate::{
+    ProjectDir, ProjectOptions, installed_plugins::PLUGIN_LIST, trust::MAX_SETTINGS_BYTES,
+};
 
 /// What the configuration of a project was read from, as one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +31,9 @@ impl Fingerprint {
         dir.trust.decisions(dir.state()).hash(&mut hasher);
         let of_state = ["settings.json", "models.toml", "mcp-approvals.json"];
         let mut files: Vec<PathBuf> = of_state.map(|name| dir.state().join(name)).to_vec();
-        files.extend(dir.home().map(|home| home.join(".claude/settings.json")));
+        for name in [".claude/settings.json", PLUGIN_LIST] {
+            files.extend(dir.home().map(|home| home.join(name)));
+        }
         files.extend(options.mcp_config.iter().cloned());
         for file in files {
             // One that cannot be read is reported by whoever wants to use it.

@@ -24,7 +24,7 @@ use parking_lot::RwLock;
 use crate::{
     OutputStyle, Plugin, ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
     budgets::Budgets,
-    configuration::{denied, extra_dirs, extras, rules, sandbox, unknown_tools},
+    configuration::{denied, extra_dirs, extras, plugins, rules, sandbox, unknown_tools},
     fingerprint::Fingerprint,
     mcp::ServerList,
     provider::{self, Provider},
@@ -51,6 +51,7 @@ pub struct ProjectConfig {
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) mcp: Arc<McpServers>,
     pub(crate) output_style: Option<OutputStyle>,
+    pub(crate) plugins: Vec<Plugin>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -74,10 +75,7 @@ impl ProjectConfig {
         // Before anything is read: what changes meanwhile is seen as a change.
         let fingerprint = Fingerprint::of(&dir, &options);
         let mut settings = Settings::load(&dir)?;
-        let plugins = options.plugins()?;
-        for plugin in &plugins {
-            plugin.add_hooks(&mut settings.hooks, &mut settings.warnings)?;
-        }
+        let plugins = plugins(&dir, &options, &mut settings)?;
         let redactor = Arc::new(dir.environment.redactor());
         let provider = match options.simulate {
             true => provider::simulated(&dir, &settings)?,
@@ -129,6 +127,7 @@ impl ProjectConfig {
             sandbox,
             mcp: Arc::new(mcp),
             output_style,
+            plugins,
             warnings,
         })
     }
@@ -183,6 +182,8 @@ pub struct Project {
     pub(crate) skills: Arc<Skills>,
     /// How the agents of its sessions speak.
     pub output_style: Option<OutputStyle>,
+    /// Named by the caller, or installed by the user.
+    pub plugins: Vec<Plugin>,
 }
 
 impl Project {
@@ -273,6 +274,7 @@ impl Project {
                 denied: config.denied,
                 skills: config.skills,
                 output_style: config.output_style,
+                plugins: config.plugins,
             };
             project.runners = runners::of_project(&project, weak, role);
             project

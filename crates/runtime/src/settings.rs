@@ -73,6 +73,8 @@ pub struct Settings {
     pub server: ServerSettings,
     pub hooks: HookSettings,
     pub output_style: Option<String>,
+    /// Plugins of another tool by `NAME@MARKETPLACE`, and whether they are used.
+    pub enabled_plugins: BTreeMap<String, bool>,
     /// The files that were there.
     pub files: Vec<PathBuf>,
     /// Rules that were left out, and why.
@@ -367,6 +369,18 @@ impl Settings {
                     let known = self.env.entry(name.clone());
                     known.or_insert_with(|| value.clone());
                 }
+            }
+        }
+        for (name, is_enabled) in &file.enabled_plugins {
+            match author {
+                Author::UserDirs => {
+                    self.enabled_plugins.insert(name.clone(), *is_enabled);
+                }
+                // It can add one of the user's plugins, and not take away one that refuses things.
+                _ if *is_enabled => {
+                    self.enabled_plugins.entry(name.clone()).or_insert(true);
+                }
+                _ => {}
             }
         }
         if author == Author::UserDirs {

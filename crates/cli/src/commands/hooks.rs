@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use codespar_policy::hooks::{Hook, HookOrigin};
-use codespar_runtime::{ProjectDir, ProjectHookPlace, Settings};
+use codespar_runtime::{ProjectDir, ProjectHookPlace, ProjectOptions, Settings, plugins};
 use serde_json::{Value, json};
 
 use crate::{error::CommandError, style};
@@ -36,7 +36,8 @@ enum Verb {
 
 pub(crate) fn run(args: &HooksCommand, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let Verb::List { json } = args.verb;
-    let settings = Settings::load(project_dir)?;
+    let mut settings = Settings::load(project_dir)?;
+    plugins(project_dir, &ProjectOptions::default(), &mut settings)?;
     let rows: Vec<Value> = settings
         .hooks
         .written()
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &HooksCommand, project_dir: &ProjectDir) -> Result<ExitC
             row
         })
         .collect();
-    let about_hooks = |text: &&String| text.contains("hook");
+    let about_hooks = |text: &&String| text.contains("hook") || text.contains("plugin");
     let warnings: Vec<&String> = settings.warnings.iter().filter(about_hooks).collect();
     if json {
         super::print_json(&json!({ "hooks": rows, "warnings": warnings }))?;

@@ -1,6 +1,11 @@
 //! Hooks through the real binary: where they hold, what they are told, and what they cannot do.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+};
 
 use codespar_testkit::{
     Conversation, Matcher, Script, Turn,
@@ -733,6 +738,176 @@ fn a_prompt_hook_asks_a_small_model_and_a_model_can_refuse() {
         "{:?}",
         judged.last_message()
     );
+}
+
+#[test]
+fn a_failed_call_is_told_to_hooks_and_what_they_add_reaches_the_model() {
+    let bench = Bench::new(one_command("cat missing; exit 3"));
+    let log = bench.work().join("log");
+    let context = json!({"hookSpecificOutput": {
+        "hookEventName": "PostToolUseFailure", "additionalContext": "look in the attic"}});
+    let command = format!("cat > {}; echo '{context}'", log.display());
+    of_user(&bench, &hook("PostToolUseFailure", "Bash", &command));
+    let (results, finished) = allowed(&bench);
+    assert!(
+        results[0].contains("look in the attic"),
+        "{results:?} {}",
+        finished.stderr
+    );
+    let told = parsed(&fs::read_to_string(log).unwrap());
+    assert_eq!(told["hook_event_name"], "PostToolUseFailure");
+    assert_eq!(told["tool_input"]["command"], "cat missing; exit 3");
+    assert_eq!(told["is_interrupt"], false);
+    assert!(
+        told["error"].as_str().unwrap().contains("No such file"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_question_to_the_user_is_a_notification_for_hooks() {
+    let bench = Bench::new(one_command("touch made"));
+    let log = bench.work().join("log");
+    let told = format!("cat > {}", log.display());
+    of_user(&bench, &hook("Notification", "permission_prompt", &told));
+    session(
+        &bench,
+        &[("›", "go"), ("touch made", "y"), ("done", "/quit")],
+    );
+    crate::common::wait_for("the hook was told", || {
+        fs::read_to_string(&log).is_ok_and(|text| text.ends_with('\n'))
+    });
+    let told = parsed(&fs::read_to_string(log).unwrap());
+    assert_eq!(told["notification_type"], "permission_prompt");
+    assert!(
+        told["message"].as_str().unwrap().contains("Bash"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_hook_keeps_older_turns_from_being_summarised() {
+    let script = Script::of([Turn::text("one"), Turn::text("two"), Turn::text("SUMMARY")]);
+    let bench = Bench::new(script);
+    of_user(
+        &bench,
+        &hook("PreCompact", "manual", "echo keep it all >&2; exit 2"),
+    );
+    let shown = session(
+        &bench,
+        &[
+            ("›", "first"),
+            ("one", "second"),
+            ("two", "/compact"),
+            ("keep it all", "/quit"),
+        ],
+    );
+    assert!(shown.contains("older turns are not summarised"), "{shown}");
+    assert_eq!(bench.server.request_count(), 2);
+}
+
+/// Answers requests with these bodies, one after the other, and gives what was asked.
+fn http_server(
+    answers: Vec<(&'static str, String)>,
+) -> (String, std::sync::mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (send, asked) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for (status, body) in answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = Vec::new();
+            let mut part = [0; 4096];
+            loop {
+                let text = String::from_utf8_lossy(&request).into_owned();
+                if let Some((head, sent)) = text.split_once("\r\n\r\n") {
+                    let length = head.to_lowercase();
+                    let length = length.split("content-length: ").nth(1).unwrap();
+                    let length: usize = length.lines().next().unwrap().parse().unwrap();
+                    if sent.len() >= length {
+                        break;
+                    }
+                }
+                let count = stream.read(&mut part).unwrap();
+                assert!(count > 0, "half a request");
+                request.extend_from_slice(&part[..count]);
+            }
+            send.send(String::from_utf8_lossy(&request).into_owned())
+                .unwrap();
+            let length = body.len();
+            write!(
+                stream,
+                "HTTP/1.1 {status}\r\ncontent-type: application/json\r\n\
+                 content-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            )
+            .unwrap();
+        }
+    });
+    (url, asked)
+}
+
+#[test]
+fn an_http_hook_of_the_user_decides_and_one_that_fails_refuses() {
+    let script = Script::of([
+        Turn::tool("Bash", &json!({"command": "echo one"})),
+        Turn::tool("Bash", &json!({"command": "echo two"})),
+        Turn::tool("Bash", &json!({"command": "echo three"})),
+        Turn::text("done"),
+    ]);
+    let bench = Bench::new(script);
+    let denial = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse",
+        "permissionDecision": "deny", "permissionDecisionReason": "not today"}});
+    let (url, asked) = http_server(vec![
+        ("200 OK", denial.to_string()),
+        ("200 OK", String::new()),
+        ("500 Internal Server Error", "{}".to_owned()),
+    ]);
+    let http = json!({"type": "http", "url": url,
+        "headers": {"authorization": "Bearer $HOOK_WORD", "x-other": "$HOME"},
+        "allowedEnvVars": ["HOOK_WORD"]});
+    of_user(
+        &bench,
+        &json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [http]}]}}),
+    );
+    let mut command = bench.command(&[
+        "-p",
+        "go",
+        "--allowedTools",
+        "Bash",
+        "--output-format",
+        "stream-json",
+    ]);
+    command.env("HOOK_WORD", "swordfish");
+    let finished = spawn(&mut command).unwrap().wait(PATIENCE).unwrap();
+    let results = tool_results(&crate::common::json_lines(&finished.stdout));
+    assert!(results[0].contains("not today"), "{results:?}");
+    assert_eq!(results[1], "two");
+    assert!(results[2].contains("permission denied"), "{results:?}");
+    let first = asked.recv_timeout(PATIENCE).unwrap();
+    assert!(first.contains("Bearer swordfish"), "{first}");
+    let other = first.lines().find(|line| line.starts_with("x-other:"));
+    assert_eq!(other.unwrap().trim(), "x-other:");
+    let body = first.split("\r\n\r\n").nth(1).unwrap();
+    assert_eq!(parsed(body)["tool_input"]["command"], "echo one");
+}
+
+#[test]
+fn an_http_hook_of_a_repository_cannot_reach_this_machine() {
+    let bench = Bench::new(one_command("touch made"));
+    let (url, asked) = http_server(vec![("200 OK", String::new())]);
+    let http = json!({"type": "http", "url": url});
+    of_project(
+        &bench,
+        &json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [http]}]}}),
+    );
+    let (results, finished) = allowed(&bench);
+    assert!(
+        results[0].contains("permission denied"),
+        "{results:?} {}",
+        finished.stderr
+    );
+    assert!(!bench.work().join("made").exists());
+    assert!(asked.try_recv().is_err(), "the server was asked");
 }
 
 #[test]

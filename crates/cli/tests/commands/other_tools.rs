@@ -179,6 +179,109 @@ fn a_plugin_brings_agents_skills_commands_and_hooks() {
     );
 }
 
+/// A plugin whose hook refuses commands, where the other tool would have put it.
+fn install(bench: &Bench, name: &str, place: &std::path::Path) -> serde_json::Value {
+    fs::create_dir_all(place.join("hooks")).unwrap();
+    let command = format!("echo {name} refuses >&2; exit 2");
+    let hook = json!({"type": "command", "command": command});
+    let hooks = json!({"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [hook]}]}});
+    fs::write(place.join("hooks/hooks.json"), hooks.to_string()).unwrap();
+    fs::create_dir_all(bench.room.home().join(".claude/plugins")).unwrap();
+    json!({"scope": "user", "installPath": place, "version": "1.0.0"})
+}
+
+fn list_installed(bench: &Bench, plugins: &serde_json::Value) {
+    let list = bench
+        .room
+        .home()
+        .join(".claude/plugins/installed_plugins.json");
+    let text = json!({"version": 2, "plugins": plugins}).to_string();
+    fs::write(list, text).unwrap();
+}
+
+fn of_claude(bench: &Bench, settings: &serde_json::Value) {
+    let path = bench.room.home().join(".claude/settings.json");
+    fs::write(path, settings.to_string()).unwrap();
+}
+
+#[test]
+fn plugins_that_the_user_installed_and_enabled_are_used_and_no_others() {
+    let bench = Bench::new(one_command("touch made"));
+    let cache = bench.room.home().join(".claude/plugins/cache");
+    let guard = install(&bench, "guard", &cache.join("guard"));
+    let off = install(&bench, "off", &cache.join("off"));
+    let inside = install(&bench, "inside", &bench.work().join("inside"));
+    let elsewhere = json!({"scope": "project", "projectPath": "/elsewhere", "installPath": cache.join("guard")});
+    list_installed(
+        &bench,
+        &json!({"guard@m": [elsewhere, guard], "off@m": off, "inside@m": [inside]}),
+    );
+    let enabled = json!({"guard@m": true, "off@m": false, "inside@m": true, "gone@m": true});
+    of_claude(&bench, &json!({"enabledPlugins": enabled}));
+    // A repository, trusted or not, takes no plugin of the user away.
+    bench.file(
+        ".claude/settings.json",
+        &json!({"enabledPlugins": {"guard@m": false}}).to_string(),
+    );
+    let args = ["-p", "go", "--allowedTools", "Bash", "--trust"];
+    let finished = bench.run(&args);
+    let last = bench.server.last_request().unwrap();
+    assert_eq!(
+        last.tool_results()[0].text,
+        "permission denied: a PreToolUse hook refused it: guard refuses"
+    );
+    assert!(!bench.work().join("made").exists());
+    for told in [
+        "plugin gone@m is not used: it is not installed",
+        "plugin inside@m is not used",
+        "is in the project",
+    ] {
+        assert!(finished.stderr.contains(told), "{}", finished.stderr);
+    }
+    let listed = parsed(&bench.run(&["hooks", "list", "--json"]).stdout);
+    let hooks = listed["hooks"].as_array().unwrap();
+    assert_eq!(hooks.len(), 1, "{listed}");
+}
+
+#[test]
+fn a_repository_enables_an_installed_plugin_only_when_it_is_trusted() {
+    let bench = Bench::new(one_command("touch made"));
+    let place = bench.room.home().join(".claude/plugins/cache/guard");
+    let guard = install(&bench, "guard", &place);
+    list_installed(&bench, &json!({"guard@m": [guard]}));
+    bench.file(
+        ".claude/settings.json",
+        &json!({"enabledPlugins": {"guard@m": true}}).to_string(),
+    );
+    let finished = bench.run(&["-p", "go", "--allowedTools", "Bash"]);
+    assert!(bench.work().join("made").exists(), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("enabledPlugins"),
+        "{}",
+        finished.stderr
+    );
+    fs::remove_file(bench.work().join("made")).unwrap();
+    bench.run(&["-p", "go", "--allowedTools", "Bash", "--trust"]);
+    assert!(!bench.work().join("made").exists());
+}
+
+#[test]
+fn a_list_of_plugins_that_cannot_be_read_is_told_and_nothing_else_is_lost() {
+    let bench = Bench::new(Script::new().turn(Turn::text("done")));
+    let plugins = bench.room.home().join(".claude/plugins");
+    fs::create_dir_all(&plugins).unwrap();
+    fs::write(plugins.join("installed_plugins.json"), "[[").unwrap();
+    of_claude(&bench, &json!({"enabledPlugins": {"guard@m": true}}));
+    let finished = bench.run(&["-p", "go"]);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("installed_plugins.json")
+            && finished.stderr.contains("no plugin is used"),
+        "{}",
+        finished.stderr
+    );
+}
+
 #[test]
 fn servers_that_the_user_added_to_another_tool_are_theirs_here_too() {
     let bench = Bench::new(Script::new());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! permissions, hooks     as in our own files
-//! env, model, outputStyle, enabledMcpjsonServers, enableAllProjectMcpServers
+//! env, model, outputStyle, enabledMcpjsonServers, enableAllProjectMcpServers, enabledPlugins
 //! everything else        not ours to judge
 //! ```
 //!
@@ -55,6 +55,8 @@ pub(super) struct ForeignFile<'a> {
     pub(super) output_style: Option<String>,
     pub(super) enabled_servers: Vec<String>,
     pub(super) enable_all_servers: Option<bool>,
+    /// By `NAME@MARKETPLACE`.
+    pub(super) enabled_plugins: BTreeMap<String, bool>,
 }
 
 /// Reads it. A key that looks like a misspelt one is an error: deny rules or hooks that refuse
@@ -97,6 +99,9 @@ pub(super) fn read<'a>(
             .value("enabledMcpjsonServers", "a list of texts")
             .unwrap_or_default(),
         enable_all_servers: taking.value("enableAllProjectMcpServers", "true or false"),
+        enabled_plugins: taking
+            .value("enabledPlugins", "an object of true and false")
+            .unwrap_or_default(),
     }))
 }
 

@@ -98,11 +98,11 @@ fn of_permissions(map: &Map<String, Value>) -> Vec<String> {
     granting.collect()
 }
 
-/// Of another tool's settings only allow rules, a mode, hooks, variables, a model and an output style
-/// are taken over. Everything else of such a file is not read at all.
+/// Of another tool's settings only allow rules, a mode, hooks, variables, a model, an output style and
+/// enabled plugins are taken over. Everything else of such a file is not read at all.
 fn of_foreign(map: &Map<String, Value>) -> Vec<String> {
     let mut hooks = map.get("hooks").map(of_hooks).unwrap_or_default();
-    let others = ["env", "model", "outputStyle"];
+    let others = ["env", "model", "outputStyle", "enabledPlugins"];
     let others = others.iter().filter_map(|key| say(key, map.get(*key)?));
     hooks.extend(others);
     let Some(Value::Object(permissions)) = map.get("permissions") else {

@@ -175,7 +175,7 @@ fn rule_files(dirs: &[PathBuf]) -> Vec<PathBuf> {
 /// What the `paths` of a rule say; `None` for one about everything.
 fn patterns_of(file: &Path) -> Option<Vec<String>> {
     let text = codespar_files::read_text(file, MAX_BYTES).ok()?;
-    let (fields, _, _) = frontmatter::parse_loosely(&text).ok()?;
+    let (fields, _, _) = frontmatter::parse_loosely(&text, &["paths"]).ok()?;
     let patterns = frontmatter::names(fields.get("paths")?);
     (!patterns.is_empty()).then_some(patterns)
 }

@@ -11,6 +11,8 @@ use crate::ProjectDir;
 
 /// A style is a page or two.
 const MAX_BYTES: u64 = 64 * 1024;
+/// The field that says whether a style adds to our own words.
+const KEEPS: &str = "keep-coding-instructions";
 /// The style that is none.
 const USUAL: &str = "default";
 
@@ -56,12 +58,12 @@ impl OutputStyle {
     }
 
     fn parse(text: &str, stem: &str) -> Self {
-        let (fields, body) = match frontmatter::parse_loosely(text) {
+        let (fields, body) = match frontmatter::parse_loosely(text, &["name", KEEPS]) {
             Ok((fields, body, _)) => (fields, body),
             Err(_) => (frontmatter::Fields::new(), text),
         };
         let name = fields.get("name").and_then(|name| name.as_str());
-        let keeps = fields.get("keep-coding-instructions");
+        let keeps = fields.get(KEEPS);
         Self {
             name: name.unwrap_or(stem).to_owned(),
             text: body.trim().to_owned(),

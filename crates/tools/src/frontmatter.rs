@@ -41,6 +41,11 @@ pub fn split(text: &str) -> Result<Split<'_>, FrontmatterError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     let is_rule = |line: &str| line.trim_end() == "---";
+    // Some editors make a heading of the last field: the line below it gets as long as the field.
+    let is_end = |line: &str| {
+        let line = line.trim_end();
+        line.len() >= 3 && line.chars().all(|c| c == '-')
+    };
     let opening = lines.next().unwrap_or_default();
     if !is_rule(opening) {
         return Err(FrontmatterError {
@@ -51,7 +56,7 @@ pub fn split(text: &str) -> Result<Split<'_>, FrontmatterError> {
     let start = opening.len();
     let mut end = start;
     for (index, line) in lines.enumerate() {
-        if is_rule(line) {
+        if is_end(line) {
             return Ok(Split {
                 yaml: &text[start..end],
                 body: &text[end + line.len()..],
@@ -81,12 +86,18 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<(T, &str), FrontmatterEr
 /// Reads the head as fields by name, as the tools do that most such files were written for: a value
 /// that YAML would not take, because there is a `: ` in it or a bracket that is not closed, is the
 /// text of its line. True if the head had to be read that way.
-pub fn parse_loosely(text: &str) -> Result<(Fields, &str, bool), FrontmatterError> {
+///
+/// A field that comes a second time is text of the one before it: descriptions have conversations in
+/// them (`user: …`). Those that `known` names have a meaning and may not come twice.
+pub fn parse_loosely<'a>(
+    text: &'a str,
+    known: &[&str],
+) -> Result<(Fields, &'a str, bool), FrontmatterError> {
     match parse::<Fields>(text) {
         Ok((fields, body)) => Ok((fields, body, false)),
         Err(error) => {
             let Split { yaml, body, .. } = split(text)?;
-            let fields = serde_saphyr::from_str(&quoted(yaml)).map_err(|_| error)?;
+            let fields = serde_saphyr::from_str(&quoted(yaml, known)).map_err(|_| error)?;
             Ok((fields, body, true))
         }
     }
@@ -125,8 +136,9 @@ fn split_names(line: &str) -> Vec<&str> {
 
 /// The head with the value of every plain `key: value` line in quotes. Lines that belong to such a
 /// value are joined to it; lists below a key stay as they are.
-fn quoted(yaml: &str) -> String {
+fn quoted(yaml: &str, known: &[&str]) -> String {
     let mut out: Vec<String> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
     // The value under way, if further lines may belong to it.
     let mut open: Option<(String, String)> = None;
     let close = |open: &mut Option<(String, String)>, out: &mut Vec<String>| {
@@ -136,7 +148,11 @@ fn quoted(yaml: &str) -> String {
         }
     };
     for line in yaml.lines() {
-        match key_of(line) {
+        let field = key_of(line);
+        let is_text = |key: &str| open.is_some() && seen.contains(&key) && !known.contains(&key);
+        let field = field.filter(|(key, _)| !is_text(key));
+        seen.extend(field.map(|(key, _)| key));
+        match field {
             Some((key, value)) if is_plain(value) => {
                 close(&mut open, &mut out);
                 open = Some((key.to_owned(), value.to_owned()));
@@ -203,9 +219,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_conversation_in_a_description_is_text_and_a_known_field_comes_once() {
+        let text = "---\nname: a\ndescription: Use it: <x>\nuser: \"one\"\nassistant: two: three\n</x> <x>\nuser: \"four\"\nassistant: five\n</x>\ntools: Read\n---\nBody";
+        let (fields, _, is_loose) = parse_loosely(text, &["tools"]).unwrap();
+        assert!(is_loose);
+        assert_eq!(fields["tools"], "Read");
+        assert!(fields["assistant"].as_str().unwrap().contains("four"));
+        let twice = "---\nname: a\ndescription: b: c\ntools: Read\ntools: Bash\n---\nBody";
+        assert!(parse_loosely(twice, &["tools"]).is_err());
+    }
+
+    #[test]
+    fn a_longer_line_of_dashes_ends_the_head_too() {
+        let found = split("---\n\nname: a\ntools: Read\n-----------\nBody").unwrap();
+        assert_eq!(
+            (found.yaml, found.body),
+            ("\nname: a\ntools: Read\n", "Body")
+        );
+    }
+
+    #[test]
     fn a_value_that_is_no_yaml_is_the_text_of_its_line() {
         let text = "---\nname: a\ndescription: Use this: when asked. Examples: <x>user: 'hi'</x>\n  more of it\ntools: Read, Bash\nlist:\n  - one\n---\nBody";
-        let (fields, body, is_loose) = parse_loosely(text).unwrap();
+        let (fields, body, is_loose) = parse_loosely(text, &[]).unwrap();
         assert!(is_loose);
         assert_eq!(body, "Body");
         assert_eq!(
@@ -214,9 +250,14 @@ mod tests {
         );
         assert_eq!(fields["tools"], "Read, Bash");
         assert_eq!(fields["list"], serde_json::json!(["one"]));
-        let (fields, _, is_loose) = parse_loosely("---\nname: a\nturns: 3\n---\n").unwrap();
+        let (fields, _, is_loose) = parse_loosely("---\nname: a\nturns: 3\n---\n", &[]).unwrap();
         assert_eq!((fields["turns"].as_u64(), is_loose), (Some(3), false));
-        assert_eq!(parse_loosely("---\n- x\ny: [\n---\n").unwrap_err().line, 2);
+        assert_eq!(
+            parse_loosely("---\n- x\ny: [\n---\n", &[])
+                .unwrap_err()
+                .line,
+            2
+        );
     }
 
     #[derive(Debug, PartialEq, Deserialize)]
@@ -268,7 +309,7 @@ mod tests {
         #[test]
         fn no_text_breaks_it(text in "(---\n)?[a-z:\\[\\]{}&*!|>'\"%@ \r\n-]{0,80}(\n---\n)?.*") {
             let _ = parse::<Fields>(&text);
-            let _ = parse_loosely(&text);
+            let _ = parse_loosely(&text, &[]);
         }
     }
 }

@@ -32,6 +32,18 @@ use crate::{
 const FILE: &str = "SKILL.md";
 /// The most of it.
 const MAX_BYTES: u64 = 1024 * 1024;
+/// Fields that have a meaning here.
+const KNOWN: [&str; 9] = [
+    "name",
+    "description",
+    "allowed-tools",
+    "allowed_tools",
+    "disable-model-invocation",
+    "user-invocable",
+    "context",
+    "agent",
+    "model",
+];
 /// Characters of a description in the listing. The listing is in every request.
 const LISTED_CHARS: usize = 300;
 
@@ -187,6 +199,17 @@ impl Skills {
     }
 }
 
+/// The name in the form in which it can be typed: what is not of it separates words.
+fn usual_name(written: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    if written.chars().all(plain) {
+        return written.to_owned();
+    }
+    let lower = written.to_lowercase();
+    let words = lower.split(|c| !plain(c)).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-")
+}
+
 /// Reads the head of a skill. Without a name it has that of its directory. The name is restricted
 /// because users and models type it, and because it appears in rules and messages.
 fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
@@ -198,8 +221,8 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
     };
     let text = codespar_files::read_text(&path, MAX_BYTES)
         .map_err(|error| problem(1, format!("cannot be read: {error}")))?;
-    let (fields, body, _) =
-        frontmatter::parse_loosely(&text).map_err(|error| problem(error.line, error.message))?;
+    let (fields, body, _) = frontmatter::parse_loosely(&text, &KNOWN)
+        .map_err(|error| problem(error.line, error.message))?;
     let at = |key: &str| {
         let found = text.lines().position(|line| line.starts_with(key));
         found.map_or(1, |index| index + 1)
@@ -219,12 +242,12 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
             .to_string_lossy()
             .into_owned()
     };
-    let name = word("name").unwrap_or_else(own_name);
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
-    if name.is_empty() || !name.chars().all(plain) {
+    let written = word("name").unwrap_or_else(own_name);
+    let name = usual_name(&written);
+    if name.is_empty() {
         return Err(problem(
             at("name:"),
-            format!("`{name}` is not a name: use letters, digits and hyphens"),
+            format!("`{written}` is not a name: use letters, digits and hyphens"),
         ));
     }
     // Without one, its first line says what it is about; an empty one was left out by mistake.
@@ -370,6 +393,20 @@ mod tests {
             origin: "project",
         };
         Skills::load(&dirs.iter().map(dir).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_typed_is_made_one_that_can() {
+        for (written, name) in [
+            ("pdf", "pdf"),
+            ("guard:look_2", "guard:look_2"),
+            ("Customer.io Automation", "customer.io-automation"),
+            ("../../etc", "..-..-etc"),
+            ("a\u{1b}[31m b", "a-31m-b"),
+            ("!?", ""),
+        ] {
+            assert_eq!(usual_name(written), name);
+        }
     }
 
     #[test]

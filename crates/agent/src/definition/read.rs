@@ -38,7 +38,7 @@ pub(super) fn read(
     let text = text
         .as_deref()
         .map_err(|error| vec![problem(path, 1, format!("cannot be read: {error}"))])?;
-    let (fields, body, is_loose) = frontmatter::parse_loosely(text)
+    let (fields, body, is_loose) = frontmatter::parse_loosely(text, &KNOWN)
         .map_err(|error| vec![problem(path, error.line, error.message)])?;
     let mut reading = Reading {
         path,

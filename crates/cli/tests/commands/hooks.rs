@@ -779,10 +779,7 @@ fn a_question_to_the_user_is_a_notification_for_hooks() {
     });
     let told = parsed(&fs::read_to_string(log).unwrap());
     assert_eq!(told["notification_type"], "permission_prompt");
-    assert!(
-        told["message"].as_str().unwrap().contains("Bash"),
-        "{told}"
-    );
+    assert!(told["message"].as_str().unwrap().contains("Bash"), "{told}");
 }
 
 #[test]

@@ -139,39 +139,63 @@ fn split_names(line: &str) -> Vec<&str> {
 fn quoted(yaml: &str, known: &[&str]) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
-    // The value under way, if further lines may belong to it.
-    let mut open: Option<(String, String)> = None;
-    let close = |open: &mut Option<(String, String)>, out: &mut Vec<String>| {
-        if let Some((key, value)) = open.take() {
-            // JSON strings are YAML strings.
-            out.push(format!("{key}: {}", serde_json::Value::String(value)));
-        }
-    };
+    let mut open: Option<OpenValue<'_>> = None;
     for line in yaml.lines() {
         let field = key_of(line);
         let is_text = |key: &str| open.is_some() && seen.contains(&key) && !known.contains(&key);
         let field = field.filter(|(key, _)| !is_text(key));
         seen.extend(field.map(|(key, _)| key));
-        match field {
-            Some((key, value)) if is_plain(value) => {
-                close(&mut open, &mut out);
-                open = Some((key.to_owned(), value.to_owned()));
-            }
-            Some(_) => {
-                close(&mut open, &mut out);
-                out.push(line.to_owned());
-            }
-            None => match &mut open {
-                Some((_, value)) => {
-                    value.push('\n');
-                    value.push_str(line.trim());
+        match (field, &mut open) {
+            (None, Some(value)) => value.more.push(line.trim()),
+            (None, None) => out.push(line.to_owned()),
+            (Some((key, value)), _) => {
+                out.extend(open.take().map(OpenValue::written));
+                match is_plain(value) || is_in_quotes(value) {
+                    true => {
+                        open = Some(OpenValue {
+                            line,
+                            key,
+                            value,
+                            more: Vec::new(),
+                        });
+                    }
+                    false => out.push(line.to_owned()),
                 }
-                None => out.push(line.to_owned()),
-            },
+            }
         }
     }
-    close(&mut open, &mut out);
+    out.extend(open.map(OpenValue::written));
     out.join("\n")
+}
+
+/// A value that further lines may belong to.
+struct OpenValue<'a> {
+    line: &'a str,
+    key: &'a str,
+    value: &'a str,
+    more: Vec<&'a str>,
+}
+
+impl OpenValue<'_> {
+    /// One in quotes keeps them if nothing follows it.
+    fn written(self) -> String {
+        if self.more.is_empty() && is_in_quotes(self.value) {
+            return self.line.to_owned();
+        }
+        let lines: Vec<&str> = std::iter::once(self.value).chain(self.more).collect();
+        // JSON strings are YAML strings.
+        format!(
+            "{}: {}",
+            self.key,
+            serde_json::Value::String(lines.join("\n"))
+        )
+    }
+}
+
+fn is_in_quotes(value: &str) -> bool {
+    let is_whole =
+        |quote: char| value.len() > 1 && value.starts_with(quote) && value.ends_with(quote);
+    is_whole('"') || is_whole('\'')
 }
 
 /// A key at the beginning of a line, and what stands after it.
@@ -186,8 +210,7 @@ fn key_of(line: &str) -> Option<(&str, &str)> {
 /// Whether a value is text without a meaning of its own: not quoted, no list, no block below it.
 fn is_plain(value: &str) -> bool {
     let is_whole = |open: char, close: char| value.starts_with(open) && value.ends_with(close);
-    let has_form = is_whole('"', '"')
-        || is_whole('\'', '\'')
+    let has_form = is_in_quotes(value)
         || is_whole('[', ']')
         || is_whole('{', '}')
         || value.starts_with(['|', '>']);
@@ -220,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_conversation_in_a_description_is_text_and_a_known_field_comes_once() {
-        let text = "---\nname: a\ndescription: Use it: <x>\nuser: \"one\"\nassistant: two: three\n</x> <x>\nuser: \"four\"\nassistant: five\n</x>\ntools: Read\n---\nBody";
+        let text = "---\nname: a\ndescription: Use it: <x>\nuser: \"one\"\nassistant: \"two\"\n<y>\nthree: four\n</x> <x>\nuser: \"four\"\nassistant: five\n</x>\ntools: Read\n---\nBody";
         let (fields, _, is_loose) = parse_loosely(text, &["tools"]).unwrap();
         assert!(is_loose);
         assert_eq!(fields["tools"], "Read");

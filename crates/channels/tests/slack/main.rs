@@ -281,7 +281,7 @@ async fn a_check_tells_what_the_app_lacks_and_what_to_click() {
     assert_eq!(warnings.len(), 7, "{lacking:#?}");
     let agent = warnings.iter().find(|one| one.contains("assistant:write"));
     assert!(agent.unwrap().contains("agent_view"), "{warnings:?}");
-    let events = fine.iter().find(|one| one.text.contains("app_mention"));
+    let events = fine.iter().find(|one| one.text.contains("bot events"));
     let events = events.map(|one| one.text.as_str()).unwrap_or_default();
     assert!(events.contains("agent_session_stopped"), "{fine:#?}");
 

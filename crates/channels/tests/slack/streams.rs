@@ -4,7 +4,6 @@ use codespar_testkit::{
     Gate, Script, ScriptedModel, Turn,
     slack::{SLACK_TOKEN, SlackFault, SlackMessage, StreamState, said, stopped},
 };
-use serde_json::Value;
 
 use crate::{OK, Workspace, common::Room, wait_for};
 
@@ -70,14 +69,8 @@ impl Asked {
 }
 
 fn texts(message: &SlackMessage) -> Vec<&str> {
-    let text = |body: &'_ Value| body["text"].as_str().map(str::len);
-    let ends = message.revisions.iter().filter_map(text);
-    let whole = message
-        .revisions
-        .iter()
-        .filter_map(|body| body["text"].as_str());
-    assert_eq!(ends.count(), message.revisions.len());
-    whole.collect()
+    let texts = message.revisions.iter();
+    texts.map(|body| body["text"].as_str().unwrap()).collect()
 }
 
 #[tokio::test]
@@ -121,7 +114,7 @@ async fn where_slack_refuses_streams_the_answer_comes_whole_and_they_are_not_tri
     let slack = &asked.workspace.slack;
     wait_for("the refusal", || slack.count(START) == 1).await;
     let message = asked.end().await;
-    assert_eq!(message.text(), "<@U2> one\ntwo\nthree");
+    assert_eq!(message.text(), "<@U2> one\ntwo\nthree\n");
     assert_eq!(message.revisions.len(), 1, "{message:#?}");
     assert_eq!(slack.count(START), 1);
     asked.workspace.room.close().await;
@@ -141,7 +134,7 @@ async fn a_stream_that_slack_has_ended_becomes_the_answer_all_the_same() {
             }
         }
         let message = asked.end().await;
-        assert_eq!(message.text(), "<@U2> one\ntwo", "{fault:?}");
+        assert_eq!(message.text(), "<@U2> one\ntwo\n", "{fault:?}");
         asked.workspace.room.close().await;
     }
 }
@@ -153,7 +146,7 @@ async fn a_stream_whose_begin_got_no_answer_is_found_and_not_made_twice() {
     asked.ask().await;
     asked.shows("one").await;
     let message = asked.end().await;
-    assert_eq!(message.text(), "<@U2> one\ntwo");
+    assert_eq!(message.text(), "<@U2> one\ntwo\n");
     assert_eq!(asked.workspace.slack.count(START), 1);
     asked.workspace.room.close().await;
 }
@@ -173,14 +166,14 @@ async fn no_secret_link_or_mention_is_shown_at_any_moment() {
     asked.ask().await;
     asked.shows("bank (https://evil.example)").await;
     let message = asked.end().await;
-    assert!(message.text().ends_with("end"), "{message:#?}");
+    assert!(message.text().ends_with("end\n"), "{message:#?}");
     for body in &message.revisions {
         let body = body.to_string();
         for part in [
             "sk-test",
             "ghp_",
             "@channel",
-            "!channel",
+            ";!channel",
             "](http",
             "![",
             "0123456789abc",
@@ -265,10 +258,19 @@ async fn the_stop_button_stops_an_answer_for_who_asked_and_for_nobody_without_th
 #[tokio::test]
 async fn a_stop_button_without_work_says_and_stops_nothing() {
     let workspace = Workspace::new().await;
-    let press = stopped("U1", "17.5", "18.1");
+    // From then on the channel is served.
+    let event = said("app_mention", "U2", "17.5", "<@UBOT> whoami");
+    workspace.deliver(&event).await;
+    workspace.idle().await;
+    let press = stopped("U1", "20.5", "21.1");
     assert_eq!(workspace.deliver(&press).await.status, OK);
     workspace.idle().await;
-    assert!(workspace.slack.messages().is_empty());
-    wait_for("at rest", || statuses(&workspace) == ["active"]).await;
+    assert_eq!(workspace.slack.messages().len(), 1);
+    wait_for("at rest", || {
+        let sessions = workspace.slack.sessions();
+        let mut of_thread = sessions.iter().filter(|one| one.thread == "20.5");
+        of_thread.any(|one| one.status == "active")
+    })
+    .await;
     workspace.room.close().await;
 }

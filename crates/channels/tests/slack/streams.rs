@@ -122,16 +122,14 @@ async fn where_slack_refuses_streams_the_answer_comes_whole_and_they_are_not_tri
 
 #[tokio::test]
 async fn a_stream_that_slack_has_ended_becomes_the_answer_all_the_same() {
-    for fault in [None, Some("internal_error"), Some("ratelimited")] {
+    let later = SlackFault::RateLimited { seconds: 1 };
+    for fault in [None, Some(SlackFault::Error("internal_error")), Some(later)] {
         let asked = Asked::new("one\n", "two\n", 4).await;
         asked.ask().await;
         asked.shows("one").await;
-        match fault {
+        match fault.clone() {
             None => asked.workspace.slack.expire_streams(),
-            Some(error) => {
-                let fault = SlackFault::Error(error);
-                asked.workspace.slack.inject("chat.stopStream", fault);
-            }
+            Some(fault) => asked.workspace.slack.inject("chat.stopStream", fault),
         }
         let message = asked.end().await;
         assert_eq!(message.text(), "<@U2> one\ntwo\n", "{fault:?}");

@@ -31,6 +31,21 @@ pub trait ChannelAdapter: Send + Sync {
         false
     }
 
+    /// Whether an answer may be shown in this thread while it is written, as a message of the kind
+    /// [`crate::OutboundKind::Draft`] that grows. It can change: a platform that refuses is left
+    /// alone for a while. A draft that fails is left out.
+    fn shows_drafts(&self, _at: &ThreadRef) -> bool {
+        false
+    }
+
+    /// Whether [`ChannelAdapter::show_activity`] does something.
+    fn shows_activity(&self) -> bool {
+        false
+    }
+
+    /// Shows at a thread whether something is under way in it. What fails here is left out.
+    async fn show_activity(&self, _at: &ThreadRef, _activity: ThreadActivity) {}
+
     /// Fetches a picture that a message refers to, at most `most` bytes of it. Only from hosts of
     /// the platform. The error is for the person who sent it.
     async fn fetch_image(&self, _reference: &str, _most: usize) -> Result<Vec<u8>, String> {
@@ -87,6 +102,13 @@ pub enum Acknowledgement {
     Done,
     /// It failed, or was refused.
     NotDone,
+}
+
+/// Whether something is under way in a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadActivity {
+    Busy,
+    Idle,
 }
 
 /// What work on a pull request came to.

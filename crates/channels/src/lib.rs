@@ -31,13 +31,13 @@ pub mod whatsapp;
 pub use access::{SpeakerStanding, needed_role};
 pub use adapter::{
     Acknowledgement, AddressedMessage, ChannelAdapter, ChannelFinding, FindingKind, Pace,
-    PullBranch, SendError, WorkReport,
+    PullBranch, SendError, ThreadActivity, WorkReport,
 };
 pub use client::{ClientError, client as platform_client, read_at_most};
 pub use configured::{ConfiguredChannel, MakeWebhook, MessageSource};
 pub use engine::{
     ChannelCore, ChannelSetup, ClaimedAccount, CrashPoint, LinkOwner, PendingLink, StopReaction,
-    Unlinked,
+    ThreadStop, Unlinked,
 };
 pub use grammar::{
     ChatCommand, ChatRequest, Names, NotACommand, PullRef, RequestOptions, StateFilter, Verb,

@@ -187,6 +187,8 @@ pub enum OutboundKind {
     Result,
     /// A long text that goes with an answer, for platforms that take files.
     File,
+    /// The begin of an answer that is being written. The answer has its key, and replaces it.
+    Draft,
 }
 
 impl OutboundKind {
@@ -198,6 +200,7 @@ impl OutboundKind {
             Self::Settled => "settled",
             Self::Result => "result",
             Self::File => "file",
+            Self::Draft => "draft",
         }
     }
 }

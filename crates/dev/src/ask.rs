@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codespar_agent::{Asking, Bill, Budget, Catalogue, Model, Redactor, Stop};
+use codespar_agent::{Asking, Bill, Budget, Catalogue, Model, ModelEvent, Redactor, Stop};
 use codespar_change::answer;
 use codespar_protocol::{ContentBlock, Cost, Message, Usage, Usd};
 
@@ -28,6 +28,8 @@ pub struct AskRequest<'a> {
     pub max_budget: Option<Usd>,
     pub text: String,
     pub images: Vec<ImageRef>,
+    /// Hears of the answer while it is written.
+    pub watch: &'a (dyn Fn(ModelEvent) + Send + Sync),
 }
 
 /// An answer.
@@ -56,7 +58,7 @@ pub async fn ask(question: AskRequest<'_>, stop: &Stop) -> Result<Reply, Failure
         max_tokens: question.max_tokens,
         max_rounds: MOST_ROUNDS,
         join: answer::join,
-        watch: &|_| {},
+        watch: question.watch,
     };
     let mut message = Message::user(question.text);
     let pictures: Vec<ContentBlock> = images::blocks(&question.images)?;

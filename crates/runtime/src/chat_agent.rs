@@ -8,9 +8,9 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use codespar_agent::{NoInbox, RunLimits};
+use codespar_agent::{NoInbox, RunLimits, Sink};
 use codespar_policy::{Access, Lifetime, Mode, RuleKind, RuleSet, RuleSource};
-use codespar_protocol::{ContentBlock, Message, Outcome, SessionId, Usd};
+use codespar_protocol::{ContentBlock, Event, Message, Outcome, SessionId, Usd};
 use codespar_tools::{
     Call, Context, Effect, Intent, Registry, Tool, ToolError, ToolOutput, input, standard_tools,
 };
@@ -20,7 +20,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Project, RuntimeError, Surface, WhichSession, agent_setup::AgentSetup, find_session};
+use crate::{
+    AnswerPiece, AnswerWatcher, Project, RuntimeError, Surface, WhichSession,
+    agent_setup::AgentSetup, find_session,
+};
 
 const ROLE: &str = include_str!("prompts/chat_agent.md");
 const READ_ONLY: [&str; 4] = ["Read", "Grep", "Glob", "LS"];
@@ -56,6 +59,8 @@ pub struct ChatTurn {
     pub files: FileAccess,
     pub max_budget: Option<Usd>,
     pub commands: Arc<dyn ChatCommands>,
+    /// Hears of what the agent writes; the answer is the last part of it.
+    pub watch: Option<AnswerWatcher>,
 }
 
 /// What the agent said.
@@ -149,7 +154,7 @@ impl Project {
             hooks: Vec::new(),
             gate: None,
             surface: Surface {
-                sink: Arc::new(|_| {}),
+                sink: sink(turn.watch.clone()),
                 note: None,
                 steering: None,
             },
@@ -173,6 +178,21 @@ impl Project {
         }
         rules
     }
+}
+
+/// Tells of the text among the events.
+fn sink(watcher: Option<AnswerWatcher>) -> Sink {
+    Arc::new(move |event| {
+        let Some(watcher) = &watcher else { return };
+        match event {
+            Event::TextDelta { text } => watcher.tell(AnswerPiece::Text(text)),
+            Event::TurnStarted { turn } if turn > 1 => {
+                watcher.tell(AnswerPiece::Text("\n\n".to_owned()));
+            }
+            Event::Retrying { .. } => watcher.tell(AnswerPiece::Anew),
+            _ => {}
+        }
+    })
 }
 
 /// Without what would end an attribute.

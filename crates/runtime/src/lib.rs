@@ -18,6 +18,7 @@
 
 mod agent_setup;
 mod agents;
+mod answer_watcher;
 mod authority;
 mod budgets;
 mod chat_agent;
@@ -49,6 +50,7 @@ mod tools;
 pub mod trust;
 
 pub use agent_setup::Surface;
+pub use answer_watcher::{AnswerPiece, AnswerWatcher};
 pub use chat_agent::{ChatCommands, ChatReply, ChatTurn, FileAccess};
 pub use codespar_agent::EventBus;
 pub use codespar_forge::{AppFacts, Forge, GitHubAccess, GitHubApp, HookDelivery, TokenRenewal};

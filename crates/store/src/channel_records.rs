@@ -144,6 +144,8 @@ pub enum OutboundPriority {
     Question,
     Reply,
     Progress,
+    /// An answer while it is written; what comes of it does not depend on it.
+    Draft,
 }
 
 /// A message to people. Put again under the same key, it is the next revision of the same message.
@@ -185,6 +187,11 @@ pub enum Delivery {
     Sent {
         revision: u64,
         message_id: String,
+    },
+    /// This revision is left out. Whether it arrived is not known: the next one asks first, as
+    /// after a crash.
+    Skipped {
+        revision: u64,
     },
     /// Not before this time.
     Postponed {

@@ -146,12 +146,14 @@ pub(crate) const PEOPLE: &str = "SELECT channel, user_id, role, forge_login, set
 pub(crate) const PERSON: &str = "SELECT channel, user_id, role, forge_login, set_by \
      FROM channel_people WHERE channel = $1 AND user_id = $2";
 
-/// The next revision where the body differs, and nothing where it does not.
+/// The next revision where the body differs, and nothing where it does not. Attempts count anew,
+/// except that one which may have arrived under no known name stays known as such.
 pub(crate) const PUT_OUTBOUND: &str = "INSERT INTO channel_outbox (key, channel, conversation, \
      thread, kind, body, revision, priority, created_at) VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) \
      ON CONFLICT (key) DO UPDATE SET body = excluded.body, kind = excluded.kind, \
-     revision = channel_outbox.revision + 1, priority = excluded.priority, attempts = 0, \
-     failure = NULL WHERE channel_outbox.body <> excluded.body";
+     revision = channel_outbox.revision + 1, priority = excluded.priority, \
+     attempts = CASE WHEN channel_outbox.message_id IS NULL AND channel_outbox.attempts > 0 \
+     THEN 1 ELSE 0 END, failure = NULL WHERE channel_outbox.body <> excluded.body";
 
 pub(crate) const OUTBOUND: &str = select_outbox!("WHERE key = $1");
 
@@ -176,6 +178,9 @@ pub(crate) const DELIVERY_BEGUN: &str =
 
 pub(crate) const DELIVERY_SENT: &str = "UPDATE channel_outbox SET sent_revision = $2, \
      message_id = $3, attempts = 0, not_before = 0 WHERE key = $1";
+
+pub(crate) const DELIVERY_SKIPPED: &str =
+    "UPDATE channel_outbox SET sent_revision = $2 WHERE key = $1";
 
 pub(crate) const DELIVERY_POSTPONED: &str =
     "UPDATE channel_outbox SET not_before = $2 WHERE key = $1";

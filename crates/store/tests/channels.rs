@@ -42,6 +42,7 @@ on_every_store!(
     a_message_to_people_is_revised_under_its_key,
     finals_are_sent_before_progress,
     a_delivery_keeps_the_name_of_the_platform,
+    a_revision_that_is_left_out_may_have_arrived,
     the_audit_log_takes_no_changes,
     a_timer_and_its_message_are_written_together_and_once,
     strangers_and_their_refusals_are_counted_apart,
@@ -407,6 +408,7 @@ async fn a_message_to_people_is_revised_under_its_key(store: &dyn Database) {
 
 async fn finals_are_sent_before_progress(store: &dyn Database) {
     for (key, priority) in [
+        ("d", OutboundPriority::Draft),
         ("p", OutboundPriority::Progress),
         ("r", OutboundPriority::Reply),
         ("f", OutboundPriority::Final),
@@ -420,7 +422,25 @@ async fn finals_are_sent_before_progress(store: &dyn Database) {
     }
     let unsent = store.unsent("test").await.unwrap();
     let keys: Vec<&str> = unsent.iter().map(|row| row.key.as_str()).collect();
-    assert_eq!(keys, ["f", "f2", "q", "r", "p"]);
+    assert_eq!(keys, ["f", "f2", "q", "r", "p", "d"]);
+}
+
+async fn a_revision_that_is_left_out_may_have_arrived(store: &dyn Database) {
+    let new = |body| outbound("k", body, OutboundPriority::Draft);
+    store.put_outbound(new("a")).await.unwrap();
+    store.record_delivery("k", Delivery::Begun).await.unwrap();
+    // The next one is put while the first is on its way, and is not left out with it.
+    store.put_outbound(new("b")).await.unwrap();
+    let skipped = Delivery::Skipped { revision: 1 };
+    store.record_delivery("k", skipped).await.unwrap();
+    let row = store.unsent("test").await.unwrap().remove(0);
+    assert_eq!(
+        (row.body.as_str(), row.attempts, row.message_id),
+        ("b", 1, None)
+    );
+    let skipped = Delivery::Skipped { revision: 2 };
+    store.record_delivery("k", skipped).await.unwrap();
+    assert!(store.unsent("test").await.unwrap().is_empty());
 }
 
 async fn a_delivery_keeps_the_name_of_the_platform(store: &dyn Database) {

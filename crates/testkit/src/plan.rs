@@ -79,7 +79,7 @@ impl Plan {
         match asked.delivery {
             Delivery::Streamed => {
                 let events = wire.events(&answer);
-                plan.with_events(wire, events, turn.delay, fault)
+                plan.with_events(wire, events, turn, fault)
             }
             Delivery::Whole => plan.with_whole_faulty(wire, &wire.whole(&answer), fault),
         }
@@ -172,7 +172,7 @@ impl Plan {
         mut self,
         wire: Wire,
         mut events: Events,
-        delay: Duration,
+        turn: &Turn,
         fault: Option<&Fault>,
     ) -> Self {
         let mut tail = None;
@@ -221,26 +221,25 @@ impl Plan {
             }
             _ => {}
         }
-        self.send_events(&events, tail.as_deref(), delay, ending);
+        self.send_events(&events, tail.as_deref(), turn, ending);
         self.ending(ending)
     }
 
     /// In one piece when nothing is to be waited for.
-    fn send_events(
-        &mut self,
-        events: &Events,
-        tail: Option<&[u8]>,
-        delay: Duration,
-        ending: Ending,
-    ) {
+    fn send_events(&mut self, events: &Events, tail: Option<&[u8]>, turn: &Turn, ending: Ending) {
         let mut bytes = stream_head();
-        if delay.is_zero() {
+        if turn.delay.is_zero() && turn.hold.is_none() {
             push_chunk(&mut bytes, &events.bytes);
         } else {
+            let mut deltas = 0;
             for (kind, event) in events.iter() {
                 if kind == EventKind::Delta {
                     self.send(std::mem::take(&mut bytes));
-                    self.steps.push(Step::Pause(delay));
+                    self.steps.push(Step::Pause(turn.delay));
+                    if let Some((gate, _)) = turn.hold.as_ref().filter(|(_, at)| *at == deltas) {
+                        self.steps.push(Step::Hold(gate.clone()));
+                    }
+                    deltas += 1;
                 }
                 push_chunk(&mut bytes, event);
             }

@@ -25,6 +25,8 @@ pub struct Turn {
     /// Before the first byte, of a fault as well.
     pub(crate) latency: Duration,
     pub(crate) gate: Option<Gate>,
+    /// Before the delta of this number, from 0, of a streamed answer.
+    pub(crate) hold: Option<(Gate, usize)>,
     /// Before each delta of a streamed answer; one in a piece ignores it.
     pub(crate) delay: Duration,
     /// Characters in each delta.
@@ -92,6 +94,7 @@ impl Default for Turn {
             usage: TurnUsage::default(),
             latency: Duration::ZERO,
             gate: None,
+            hold: None,
             delay: Duration::ZERO,
             chunk: DEFAULT_CHUNK,
             faults: Vec::new(),
@@ -195,6 +198,12 @@ impl Turn {
     /// has seen what it waited for; a client that goes away first counts as dropped.
     pub fn held_by(mut self, gate: &Gate) -> Self {
         self.gate = Some(gate.clone());
+        self
+    }
+
+    /// Waits until the gate is open after so many deltas of a streamed answer.
+    pub fn held_after(mut self, deltas: usize, gate: &Gate) -> Self {
+        self.hold = Some((gate.clone(), deltas));
         self
     }
 

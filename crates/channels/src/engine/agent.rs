@@ -10,15 +10,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_dev::RepositoryRef;
-use codespar_runtime::{ChatCommands, ChatTurn, FileAccess, RuntimeError};
+use codespar_protocol::Usd;
+use codespar_runtime::{AnswerWatcher, ChatCommands, ChatTurn, FileAccess, RuntimeError};
 use codespar_store::{MessageChange, NewMessage, StoreError, ThreadBinding};
 use parking_lot::Mutex;
-use tokio_util::sync::CancellationToken;
 
 use super::{
     ChannelCore,
     commands::help,
     decide::{Turn, verb_of},
+    drafts::AnswerCall,
     reply::{Audited, Verdict},
     workplace::Workplace,
 };
@@ -98,6 +99,7 @@ impl ChannelCore {
             Err(RuntimeError::Store(error)) => return Err(error),
             Err(_) => None,
         };
+        self.show_activity(&turn.message);
         let commands = Arc::new(SpeakerCommands {
             core: self.clone(),
             turn,
@@ -154,17 +156,31 @@ impl ChannelCore {
             }
             None => (self.home(), FileAccess::Nothing, None),
         };
-        let said = ChatTurn {
-            session: turn.binding.session,
-            identity: turn.message.identity.clone(),
-            speaker: turn.kept.speaker.name.clone(),
-            text: turn.text.clone(),
-            grammar: help(None),
-            files,
-            max_budget,
-            commands: commands.clone(),
+        let write = |call: AnswerCall| async move {
+            let said = said_to_agent(commands, files, max_budget, call.watch);
+            project.chat(said, call.cancel).await
         };
-        project.chat(said, CancellationToken::new()).await
+        self.written(turn, write).await
+    }
+}
+
+fn said_to_agent(
+    commands: &Arc<SpeakerCommands>,
+    files: FileAccess,
+    max_budget: Option<Usd>,
+    watch: Option<AnswerWatcher>,
+) -> ChatTurn {
+    let turn = &commands.turn;
+    ChatTurn {
+        session: turn.binding.session,
+        identity: turn.message.identity.clone(),
+        speaker: turn.kept.speaker.name.clone(),
+        text: turn.text.clone(),
+        grammar: help(None),
+        files,
+        max_budget,
+        commands: commands.clone(),
+        watch,
     }
 }
 

@@ -6,11 +6,11 @@ use codespar_protocol::{TaskId, TaskRecord, TaskStatus, Usd};
 use codespar_runtime::{AskOnce, RuntimeError, ask_once};
 use codespar_store::{MessageChange, StoreError, TaskFilter};
 use codespar_tasks::{TaskHub, find_typed_task};
-use tokio_util::sync::CancellationToken;
 
 use super::{
     ChannelCore,
     decide::{Turn, verb_of},
+    drafts::AnswerCall,
     limits::BudgetError,
     pictures::Picture,
     pulls::Said,
@@ -157,7 +157,12 @@ impl ChannelCore {
             max_budget,
             ..AskOnce::default()
         };
-        let reply = ask_once(asked, &project.dir, &CancellationToken::new()).await?;
+        let dir = &project.dir;
+        let write = |call: AnswerCall| async move {
+            let watch = call.watch;
+            ask_once(AskOnce { watch, ..asked }, dir, &call.cancel).await
+        };
+        let reply = self.written(turn, write).await?;
         Ok(Said {
             cost: reply.cost.known(),
             repository,

@@ -11,27 +11,9 @@ use super::{
     reply::{Audited, Verdict},
 };
 use crate::{
-    ForgeOrigin, Inbound, InboundImage, Privacy, Speaker, WEB,
+    ForgeOrigin, Inbound, InboundImage, WEB,
     message::{KeptMessage, NEW_THREAD},
 };
-
-/// Somebody reacted to a message with a stop sign.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StopReaction {
-    /// What the platform knows the reaction by.
-    pub identity: String,
-    pub channel: String,
-    pub conversation: String,
-    /// The platform's id of the message.
-    pub message_id: String,
-    pub speaker: Speaker,
-}
-
-/// Whether an emoji is a stop sign: ⏹ or 🛑. Clients may ask for it in colour, by an invisible
-/// character after it.
-pub(crate) fn is_stop_sign(emoji: &str) -> bool {
-    matches!(emoji.trim_end_matches('\u{fe0f}'), "⏹" | "🛑")
-}
 
 /// What a person without any role is told: what is missing, not what exists.
 pub(crate) const NO_ROLE: &str = "you have no role here. An admin can give you one.";
@@ -115,7 +97,7 @@ impl ChannelCore {
 
     /// A thread that began with a message of ours has the name that it was given before there was
     /// one; people's replies have the platform's.
-    async fn thread_of(&self, at: ThreadRef) -> Result<ThreadRef, StoreError> {
+    pub(crate) async fn thread_of(&self, at: ThreadRef) -> Result<ThreadRef, StoreError> {
         let row = self
             .store()
             .outbound_by_message(&at.channel, &at.conversation, &at.thread)
@@ -144,43 +126,6 @@ impl ChannelCore {
             thread: root.unwrap_or_else(|| at.thread.clone()),
             ..at.clone()
         })
-    }
-
-    /// Takes a stop sign on a message of a task as the command to stop it, with the rights of who
-    /// gave it. On other messages it means nothing.
-    pub async fn receive_stop(&self, reaction: StopReaction) -> Result<(), StoreError> {
-        let Some((at, task)) = self.task_reacted_to(&reaction).await? else {
-            return Ok(());
-        };
-        let inbound = Inbound {
-            identity: reaction.identity,
-            at,
-            speaker: reaction.speaker,
-            mentioned: true,
-            privacy: Privacy::Room,
-            text: format!("stop {task}"),
-            images: Vec::new(),
-            reply_to: None,
-        };
-        self.receive(inbound).await.map(|_| ())
-    }
-
-    /// Whether a stop sign on the message means something.
-    pub(crate) async fn is_stoppable(&self, reaction: &StopReaction) -> Result<bool, StoreError> {
-        Ok(self.task_reacted_to(reaction).await?.is_some())
-    }
-
-    /// The task that a message of ours is about, and its thread.
-    async fn task_reacted_to(
-        &self,
-        reaction: &StopReaction,
-    ) -> Result<Option<(ThreadRef, String)>, StoreError> {
-        let place = (reaction.channel.as_str(), reaction.conversation.as_str());
-        let row = self.our_message(place, &reaction.message_id);
-        Ok(row.await?.and_then(|row| {
-            let (task, _) = row.key.strip_prefix("task/")?.split_once('/')?;
-            Some((row.at.clone(), task.to_owned()))
-        }))
     }
 
     /// Takes a command that only its speaker sees. Somebody without a role is refused at once: the
@@ -216,7 +161,7 @@ impl ChannelCore {
 }
 
 /// A message as it would be on record.
-fn unrecorded(inbound: &Inbound) -> ChannelMessage {
+pub(crate) fn unrecorded(inbound: &Inbound) -> ChannelMessage {
     ChannelMessage {
         seq: 0,
         identity: inbound.identity.clone(),

@@ -23,6 +23,7 @@ mod answers;
 mod brief;
 mod commands;
 mod decide;
+mod drafts;
 mod hold;
 mod intake;
 mod limits;
@@ -39,6 +40,7 @@ mod schedules;
 mod sender;
 mod serve;
 mod signs;
+mod stops;
 mod threads;
 mod timers;
 mod watches;
@@ -46,7 +48,7 @@ mod work;
 mod workplace;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     path::PathBuf,
     sync::Arc,
 };
@@ -56,10 +58,10 @@ use codespar_store::{Database, ThreadRef};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, watch};
 
-pub use self::intake::StopReaction;
-pub(crate) use self::intake::is_stop_sign;
 pub use self::linking::{ClaimedAccount, LinkOwner, PendingLink};
 pub(crate) use self::pictures::keep_picture;
+pub(crate) use self::stops::is_stop_sign;
+pub use self::stops::{StopReaction, ThreadStop};
 pub(crate) use self::threads::{ChainedMessage, chained_identity};
 use crate::{ChannelAdapter, PageProject};
 
@@ -102,6 +104,12 @@ pub struct ChannelCore {
     adapters: Mutex<HashMap<String, Arc<dyn ChannelAdapter>>>,
     /// Accounts that are being linked with those of the forge.
     links: linking::Links,
+    /// Answers that models are writing, by thread.
+    answers: Mutex<HashMap<ThreadRef, drafts::AnswerUnderWay>>,
+    /// Presses of the platform's stop button that are not on record as messages.
+    presses: Mutex<VecDeque<String>>,
+    /// What is under way in threads, as their platforms were told.
+    activity: Arc<signs::Activity>,
     /// Counts what may have to be looked at again.
     wakes: watch::Sender<u64>,
     /// Read from the call that posts a message until its id is on record.
@@ -117,6 +125,9 @@ impl ChannelCore {
             origins: Mutex::default(),
             adapters: Mutex::default(),
             links: linking::Links::default(),
+            answers: Mutex::default(),
+            presses: Mutex::default(),
+            activity: Arc::new(signs::Activity::new()),
             wakes: watch::Sender::new(0),
             on_the_way: RwLock::default(),
         })

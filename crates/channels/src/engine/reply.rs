@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The most that is said in one message; platforms take between 2,000 and 13,000 characters.
-const MOST: usize = 3_500;
+pub(crate) const MOST: usize = 3_500;
 /// A longer answer is so many messages; more would bury a thread.
 const MOST_PIECES: usize = 3;
 
@@ -25,6 +25,11 @@ pub(crate) fn addressee(kept: &KeptMessage) -> Addressee {
         id: kept.speaker.id.clone(),
         name: kept.speaker.name.clone(),
     }
+}
+
+/// The key of the answer to a message.
+pub(crate) fn reply_key(message: &ChannelMessage) -> String {
+    format!("{}/reply", message.identity)
 }
 
 /// What was decided about a message, for the audit log.
@@ -64,6 +69,7 @@ impl ChannelCore {
             OutboundKind::Question | OutboundKind::Settled => OutboundPriority::Question,
             OutboundKind::Text | OutboundKind::File => OutboundPriority::Reply,
             OutboundKind::Progress => OutboundPriority::Progress,
+            OutboundKind::Draft => OutboundPriority::Draft,
         };
         let text = match message.kind {
             // Nobody is notified by a file, and nothing in it is drawn.
@@ -169,7 +175,7 @@ impl ChannelCore {
             text,
             choices,
         };
-        self.outbound(format!("{}/reply", message.identity), &message.at, outbound)
+        self.outbound(reply_key(message), &message.at, outbound)
     }
 
     pub(crate) fn entry(&self, message: &ChannelMessage, audited: &Audited<'_>) -> NewAudit {

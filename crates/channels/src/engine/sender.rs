@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::ChannelCore;
-use crate::{AddressedMessage, ChannelAdapter, Outbound, SendError};
+use crate::{AddressedMessage, ChannelAdapter, Outbound, OutboundKind, SendError};
 
 /// After so many attempts a message is given up.
 const ATTEMPTS: u64 = 8;
@@ -94,6 +94,14 @@ impl ChannelCore {
         let place = self.posting_place(&row.at).await?;
         let sent = send(adapter, &place, row, &message).await;
         self.reach("posted");
+        // A draft is left out: the answer comes, and must not wait for it.
+        if let (OutboundKind::Draft, Err(error)) = (message.kind, &sent) {
+            tracing::debug!("a draft is left out: {error}");
+            let revision = row.revision;
+            let skipped = Delivery::Skipped { revision };
+            store.record_delivery(&row.key, skipped).await?;
+            return Ok(None);
+        }
         let asked = match sent {
             Err(SendError::RetryAfter(wait)) => Some(wait),
             _ => None,

@@ -15,13 +15,25 @@ struct Scope {
     need: Need,
 }
 
+impl Scope {
+    /// Where it is given. An app gets this one by being an agent.
+    fn place(&self) -> &'static str {
+        match self.name {
+            "assistant:write" => {
+                "Agents & AI Apps, or with `agent_view` in the manifest (see docs/channels/slack.md)"
+            }
+            _ => "OAuth & Permissions, Bot Token Scopes",
+        }
+    }
+}
+
 enum Need {
     Always,
     /// The rest works without.
     ForThis,
 }
 
-const SCOPES: [Scope; 9] = [
+const SCOPES: [Scope; 10] = [
     scope("app_mentions:read", "mentions", Need::Always),
     scope("chat:write", "answers", Need::Always),
     scope(
@@ -39,6 +51,7 @@ const SCOPES: [Scope; 9] = [
     scope("files:write", "long logs as files", Need::ForThis),
     scope("commands", "/codespar", Need::ForThis),
     scope("reactions:read", "the stop reaction", Need::ForThis),
+    scope("assistant:write", "the stop button of Slack", Need::ForThis),
 ];
 
 const fn scope(name: &'static str, needed_for: &'static str, need: Need) -> Scope {
@@ -49,7 +62,8 @@ const fn scope(name: &'static str, needed_for: &'static str, need: Need) -> Scop
     }
 }
 
-const EVENTS: &str = "app_mention, message.channels, message.groups, message.im, reaction_added";
+const EVENTS: &str = "app_mention, message.channels, message.groups, message.im, reaction_added, \
+                      agent_session_stopped (for the stop button of Slack)";
 
 /// Asks Slack. Which events are subscribed it does not tell a bot, so they are named.
 pub(super) async fn check(api: &SlackApi, app_token: Option<&SecretString>) -> Vec<ChannelFinding> {
@@ -93,9 +107,10 @@ fn of_bot(reply: &SlackReply) -> Vec<ChannelFinding> {
     )));
     for missing in SCOPES.iter().filter(|scope| !is_granted(scope)) {
         let text = format!(
-            "the scope {} is missing ({}): add it under OAuth & Permissions, Bot Token Scopes, and \
-             reinstall the app",
-            missing.name, missing.needed_for
+            "the scope {} is missing ({}): add it under {}, and reinstall the app",
+            missing.name,
+            missing.needed_for,
+            missing.place()
         );
         findings.push(match missing.need {
             Need::Always => ChannelFinding::problem(text),

@@ -53,6 +53,16 @@ pub(super) fn body(key: &str, message: &Outbound) -> Value {
     })
 }
 
+/// The begin of an answer as the text of a stream, which is markdown of the usual kind. Each is the
+/// begin of the next, as long as the texts are.
+pub(super) fn draft(message: &Outbound) -> String {
+    let text = escaped(&message.text);
+    match &message.mention {
+        Some(mention) => format!("<@{}> {text}", mention.id),
+        None => text,
+    }
+}
+
 /// The three characters that Slack gives a meaning to.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")

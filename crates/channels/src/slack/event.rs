@@ -9,9 +9,9 @@ use serde::Deserialize;
 use super::{
     SLACK,
     files::SlackFile,
-    interaction::{SlashCommand, button, command, reaction},
+    interaction::{SlashCommand, button, command, reaction, session_stopped},
 };
-use crate::{Inbound, Privacy, Speaker, SpeakerKind, StopReaction, ThreadRef};
+use crate::{Inbound, Privacy, Speaker, SpeakerKind, StopReaction, ThreadRef, ThreadStop};
 
 /// What a delivery is.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(super) enum Delivered {
     Command(Box<Inbound>),
     /// A reaction that stops a run.
     Stop(Box<StopReaction>),
+    /// Slack's own stop button.
+    StopThread(Box<ThreadStop>),
     /// Nothing that we handle.
     Nothing,
 }
@@ -113,6 +115,9 @@ pub(super) fn read_event(body: serde_json::Value) -> Result<Delivered, serde_jso
         "message" => false,
         "reaction_added" => {
             return Ok(reaction(&team_id, serde_json::from_value(event)?, ours));
+        }
+        "agent_session_stopped" => {
+            return Ok(session_stopped(&team_id, serde_json::from_value(event)?));
         }
         _ => return Ok(Delivered::Nothing),
     };

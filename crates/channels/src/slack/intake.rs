@@ -32,6 +32,7 @@ pub(super) async fn take(
         match delivered {
             Delivered::Message(inbound) => core.receive(*inbound).await.map(|_| None),
             Delivered::Stop(reaction) => core.receive_stop(*reaction).await.map(|()| None),
+            Delivered::StopThread(stop) => core.receive_thread_stop(*stop).await.map(|()| None),
             Delivered::Command(inbound) => Ok(Some(command(core, *inbound).await)),
             Delivered::Challenge(_) | Delivered::Nothing => Ok(None),
         }

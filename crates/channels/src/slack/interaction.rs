@@ -1,4 +1,5 @@
-//! What people do besides writing messages: pressing buttons, `/codespar`, reactions.
+//! What people do besides writing messages: pressing buttons, `/codespar`, reactions, Slack's stop
+//! button.
 
 use serde::Deserialize;
 
@@ -6,7 +7,10 @@ use super::{
     SLACK,
     event::{Delivered, plain},
 };
-use crate::{Inbound, Privacy, Speaker, SpeakerKind, StopReaction, ThreadRef, message::NEW_THREAD};
+use crate::{
+    Inbound, Privacy, Speaker, SpeakerKind, StopReaction, ThreadRef, ThreadStop,
+    message::NEW_THREAD,
+};
 
 /// Reactions that stop a run: ⏹ and 🛑.
 const STOPS: [&str; 2] = ["black_square_for_stop", "octagonal_sign"];
@@ -161,6 +165,35 @@ pub(super) fn reaction(team: &str, event: ReactionEvent, ours: Option<&str>) -> 
         channel: SLACK.to_owned(),
         conversation: channel,
         message_id: ts,
+        speaker: person(event.user, None),
+    }))
+}
+
+/// Somebody pressed the button that Slack shows while a session is at work.
+#[derive(Deserialize)]
+pub(super) struct SessionStopped {
+    channel: String,
+    /// Absent for sessions that are channels of their own, which we have none of.
+    #[serde(default)]
+    thread_ts: Option<String>,
+    user: String,
+    event_ts: String,
+}
+
+pub(super) fn session_stopped(team: &str, event: SessionStopped) -> Delivered {
+    let Some(thread) = event.thread_ts else {
+        return Delivered::Nothing;
+    };
+    Delivered::StopThread(Box::new(ThreadStop {
+        identity: format!(
+            "{SLACK}:{team}:{}:{thread}:stopped:{}",
+            event.channel, event.event_ts
+        ),
+        at: ThreadRef {
+            channel: SLACK.to_owned(),
+            conversation: event.channel,
+            thread,
+        },
         speaker: person(event.user, None),
     }))
 }

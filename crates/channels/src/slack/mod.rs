@@ -12,8 +12,11 @@ mod event;
 mod files;
 mod intake;
 mod interaction;
+mod quiet;
+mod sessions;
 mod signature;
 mod socket;
+mod streams;
 mod web;
 
 use std::sync::Arc;

@@ -15,10 +15,12 @@ use super::{
     check::check,
     draw,
     files::{self, Reference, SlackFile},
+    sessions::Sessions,
+    streams::{self, Streams},
 };
 use crate::{
     AddressedMessage, ChannelAdapter, ChannelFinding, ClientError, InboundImage, OutboundKind,
-    Pace, SendError,
+    Pace, SendError, ThreadActivity,
     client::{USUAL_WAIT, client, retry_after, temporary},
     message::NEW_THREAD,
 };
@@ -45,13 +47,18 @@ pub(super) struct SlackAnswer {
     #[serde(default)]
     error: Option<String>,
     #[serde(default)]
-    ts: Option<String>,
+    pub(super) ts: Option<String>,
     #[serde(default)]
     messages: Vec<Value>,
     #[serde(default)]
     pub(super) url: Option<String>,
     #[serde(default)]
     pub(super) user: Option<String>,
+    #[serde(default)]
+    pub(super) user_id: Option<String>,
+    /// What works, and could be better.
+    #[serde(default)]
+    pub(super) warning: Option<String>,
     #[serde(default)]
     pub(super) team: Option<String>,
     #[serde(default)]
@@ -174,6 +181,8 @@ impl SlackApi {
 pub struct SlackChannel {
     api: SlackApi,
     app_token: Option<SecretString>,
+    streams: Streams,
+    sessions: Sessions,
 }
 
 impl SlackChannel {
@@ -181,7 +190,33 @@ impl SlackChannel {
         Ok(Self {
             api: SlackApi::new(setup)?,
             app_token: setup.app_token.clone(),
+            streams: Streams::default(),
+            sessions: Sessions::default(),
         })
+    }
+
+    async fn update(&self, id: &str, outgoing: AddressedMessage<'_>) -> Result<(), SendError> {
+        let AddressedMessage { at, key, message } = outgoing;
+        let mut body = draw::body(key, message);
+        body["channel"] = json!(at.conversation);
+        body["ts"] = json!(id);
+        let edited = self.api.post_json("chat.update", &body).await;
+        edited.map(|_| ())
+    }
+
+    /// An answer takes the place of its draft. A stream that an earlier process began is not known
+    /// here: it is ended when Slack refuses to change it.
+    async fn answer(&self, id: &str, outgoing: AddressedMessage<'_>) -> Result<(), SendError> {
+        self.streams.end_known(&self.api, outgoing.at, id).await?;
+        match self.update(id, outgoing).await {
+            Err(refused @ (SendError::Permanent(_) | SendError::CannotEdit)) => {
+                match streams::end(&self.api, outgoing.at, id).await {
+                    Ok(()) => self.update(id, outgoing).await,
+                    Err(_) => Err(refused),
+                }
+            }
+            edited => edited,
+        }
     }
 }
 
@@ -209,8 +244,10 @@ impl ChannelAdapter for SlackChannel {
 
     async fn post(&self, outgoing: AddressedMessage<'_>) -> Result<String, SendError> {
         let AddressedMessage { at, key, message } = outgoing;
-        if message.kind == OutboundKind::File {
-            return self.api.upload(at, key, &message.text).await;
+        match message.kind {
+            OutboundKind::File => return self.api.upload(at, key, &message.text).await,
+            OutboundKind::Draft => return self.streams.begin(&self.api, outgoing).await,
+            _ => {}
         }
         let mut body = draw::body(key, message);
         body["channel"] = json!(at.conversation);
@@ -223,16 +260,13 @@ impl ChannelAdapter for SlackChannel {
     }
 
     async fn edit(&self, id: &str, outgoing: AddressedMessage<'_>) -> Result<(), SendError> {
-        let AddressedMessage { at, key, message } = outgoing;
-        if message.kind == OutboundKind::File {
+        match outgoing.message.kind {
             // It is shared, and does not change.
-            return Ok(());
+            OutboundKind::File => Ok(()),
+            OutboundKind::Draft => self.streams.extend(&self.api, id, outgoing).await,
+            OutboundKind::Text => self.answer(id, outgoing).await,
+            _ => self.update(id, outgoing).await,
         }
-        let mut body = draw::body(key, message);
-        body["channel"] = json!(at.conversation);
-        body["ts"] = json!(id);
-        let edited = self.api.post_json("chat.update", &body).await;
-        edited.map(|_| ())
     }
 
     async fn find_posted(&self, at: &ThreadRef, key: &str) -> Result<Option<String>, SendError> {
@@ -263,7 +297,27 @@ impl ChannelAdapter for SlackChannel {
             message["metadata"]["event_payload"]["key"] == key || has_file(message)
         };
         let found = reply.answer.messages.iter().find(is_it);
-        Ok(found.and_then(|message| message["ts"].as_str().map(str::to_owned)))
+        match found.and_then(|message| message["ts"].as_str()) {
+            Some(ts) => Ok(Some(ts.to_owned())),
+            None => {
+                let messages = &reply.answer.messages;
+                self.streams.find_lost(&self.api, messages, key).await
+            }
+        }
+    }
+
+    fn shows_drafts(&self, at: &ThreadRef) -> bool {
+        !is_new(at) && self.streams.are_wanted()
+    }
+
+    fn shows_activity(&self) -> bool {
+        true
+    }
+
+    async fn show_activity(&self, at: &ThreadRef, activity: ThreadActivity) {
+        if !is_new(at) {
+            self.sessions.show(&self.api, at, activity).await;
+        }
     }
 
     /// `app_mention` may come without the files that its twin `message` has.
@@ -314,13 +368,13 @@ impl ChannelAdapter for SlackChannel {
 }
 
 /// The time stamp of a message, by its identity. Buttons and commands have none.
-fn ts_of(identity: &str) -> Option<&str> {
+pub(super) fn ts_of(identity: &str) -> Option<&str> {
     let mut parts = identity.split(':').skip(3);
     let ts = parts.next()?;
     parts.next().is_none().then_some(ts)
 }
 
 /// Whether our message is to begin the thread.
-fn is_new(at: &ThreadRef) -> bool {
+pub(super) fn is_new(at: &ThreadRef) -> bool {
     at.thread.starts_with(NEW_THREAD)
 }

@@ -49,7 +49,10 @@ impl ChannelAdapter for WhatsAppChannel {
     async fn edit(&self, _id: &str, outgoing: AddressedMessage<'_>) -> Result<(), SendError> {
         let AddressedMessage { message, .. } = outgoing;
         match message.kind {
-            OutboundKind::Progress | OutboundKind::Question | OutboundKind::Settled => Ok(()),
+            OutboundKind::Progress
+            | OutboundKind::Question
+            | OutboundKind::Settled
+            | OutboundKind::Draft => Ok(()),
             OutboundKind::Text | OutboundKind::Result | OutboundKind::File => {
                 Err(SendError::CannotEdit)
             }

@@ -69,6 +69,13 @@ impl Room {
         Self::with(SETTINGS, &[]).await
     }
 
+    /// With a model that is asked questions; runs are simulated.
+    pub(crate) async fn with_model(url: String) -> Self {
+        let key = "sk-test-key-of-the-room-0001".to_owned();
+        let vars = [("ANTHROPIC_BASE_URL", url), ("ANTHROPIC_API_KEY", key)];
+        Self::with(SETTINGS, &vars).await
+    }
+
     /// With settings of the user and variables of the environment.
     pub(crate) async fn with(settings: &str, vars: &[(&str, String)]) -> Self {
         let dir = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@ mod commands;
 mod common;
 mod pictures;
 mod socket;
+mod streams;
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,7 +38,11 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     async fn new() -> Self {
-        let (room, slack) = (Room::new().await, FakeSlack::start().await.unwrap());
+        Self::of(Room::new().await).await
+    }
+
+    async fn of(room: Room) -> Self {
+        let slack = FakeSlack::start().await.unwrap();
         let setup = SlackSetup {
             bot_token: SLACK_TOKEN.into(),
             app_token: Some(SLACK_APP_TOKEN.into()),
@@ -272,7 +277,13 @@ async fn a_check_tells_what_the_app_lacks_and_what_to_click() {
     assert_eq!(problems.len(), 1, "{lacking:#?}");
     assert!(problems[0].contains("app_mentions:read"), "{problems:?}");
     assert!(problems[0].contains("Bot Token Scopes"), "{problems:?}");
-    assert_eq!(of_kind(FindingKind::Warning).len(), 6, "{lacking:#?}");
+    let warnings = of_kind(FindingKind::Warning);
+    assert_eq!(warnings.len(), 7, "{lacking:#?}");
+    let agent = warnings.iter().find(|one| one.contains("assistant:write"));
+    assert!(agent.unwrap().contains("agent_view"), "{warnings:?}");
+    let events = fine.iter().find(|one| one.text.contains("bot events"));
+    let events = events.map(|one| one.text.as_str()).unwrap_or_default();
+    assert!(events.contains("agent_session_stopped"), "{fine:#?}");
 
     let mut wrong = workspace.setup.clone();
     wrong.bot_token = "xoxb-wrong".into();

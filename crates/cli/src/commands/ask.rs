@@ -80,6 +80,7 @@ pub(crate) async fn answer(
             true => Consent::Granted,
             false => Consent::Withheld,
         },
+        watch: None,
     };
     Ok(ask_once(request, project_dir, cancel).await?)
 }

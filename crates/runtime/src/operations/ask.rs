@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 
 use codespar_dev::{AskRequest, Consent, Reply, ask, keep_images};
+use codespar_model::ModelEvent;
 use codespar_protocol::Usd;
 use tokio_util::sync::CancellationToken;
 
-use crate::{OneCall, ProjectDir, RuntimeError, one_call, simulated_call};
+use crate::{
+    AnswerPiece, AnswerWatcher, OneCall, ProjectDir, RuntimeError, one_call, simulated_call,
+};
 
 /// As for one response of the dev agent.
 const MOST_TOKENS: u32 = 4_096;
@@ -21,6 +24,8 @@ pub struct AskOnce {
     pub max_budget: Option<Usd>,
     /// Call no model, whatever keys are set.
     pub simulation: Consent,
+    /// Hears of the answer while it is written.
+    pub watch: Option<AnswerWatcher>,
 }
 
 /// Asks; `cancel` stops it.
@@ -49,6 +54,15 @@ pub async fn ask_once(
     let dir = tempfile::tempdir()?;
     let images = keep_images(&request.images, dir.path())
         .map_err(|error| RuntimeError::Usage(error.to_string()))?;
+    let watcher = request.watch;
+    let watch = |event: ModelEvent| {
+        let Some(watcher) = &watcher else { return };
+        match event {
+            ModelEvent::TextDelta(text) => watcher.tell(AnswerPiece::Text(text)),
+            ModelEvent::Retrying { .. } => watcher.tell(AnswerPiece::Anew),
+            ModelEvent::Counted(_) | ModelEvent::ThinkingDelta(_) | ModelEvent::Finished(_) => {}
+        }
+    };
     let question = AskRequest {
         model: &provider.model,
         catalogue: &provider.catalogue,
@@ -58,6 +72,7 @@ pub async fn ask_once(
         max_budget: request.max_budget,
         text: request.question,
         images,
+        watch: &watch,
     };
     let reply = ask(question, &stop).await;
     reply.map_err(|error| RuntimeError::Failed(error.to_string()))

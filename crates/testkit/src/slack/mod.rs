@@ -4,12 +4,14 @@
 //! ```text
 //! POST chat.postMessage, chat.update          GET conversations.replies, conversations.history
 //! POST auth.test, apps.connections.open       GET files.info, /files/ID
+//! POST chat.startStream, chat.appendStream, chat.stopStream, agents.sessions.setStatus
 //! ```
 //!
 //! Errors are answered as Slack does: status 200 with `"ok": false`, and 429 with `Retry-After`.
 
 mod sign;
 mod socket;
+mod stream;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -27,7 +29,7 @@ use tokio::{
 
 pub use self::sign::{
     SLACK_BOT, SLACK_SECRET, event_callback, form, pressed, reacted, said, signed, signed_with,
-    slash,
+    slash, stopped,
 };
 use self::socket::SocketMode;
 use crate::http::{Connection, Request};
@@ -38,7 +40,7 @@ pub const SLACK_TOKEN: &str = "xoxb-test-token-of-the-workspace";
 pub const SLACK_APP_TOKEN: &str = "xapp-test-token-of-the-app";
 /// What the bot token may do, if a test says nothing else.
 const ALL_SCOPES: &str = "app_mentions:read,chat:write,channels:history,groups:history,im:history,\
-                          files:read,files:write,commands,reactions:read";
+                          files:read,files:write,commands,reactions:read,assistant:write";
 
 /// A message of the app, with everything it has said.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,8 +48,9 @@ pub struct SlackMessage {
     pub channel: String,
     pub thread: String,
     pub ts: String,
-    /// The bodies of the calls, the last one as it stands.
+    /// The bodies of the calls, the last one as it stands. Of a stream: with the text so far.
     pub revisions: Vec<Value>,
+    pub state: StreamState,
 }
 
 impl SlackMessage {
@@ -58,6 +61,21 @@ impl SlackMessage {
             .and_then(|body| body["text"].as_str())
             .unwrap_or_default()
     }
+}
+
+/// Whether a message is being streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StreamState {
+    /// It never was, or is no more.
+    Still,
+    Streaming,
+}
+
+/// What a session was said to be at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionStatus {
+    pub thread: String,
+    pub status: String,
 }
 
 /// What goes wrong with the next call of a method.
@@ -97,6 +115,8 @@ struct State {
     messages: Vec<SlackMessage>,
     faults: VecDeque<(String, SlackFault)>,
     calls: Vec<String>,
+    /// Each status, in order.
+    sessions: Vec<SessionStatus>,
     files: HashMap<String, SlackUpload>,
     /// Without `files:read` a file is the page of the sign-in.
     scopes: String,
@@ -122,6 +142,7 @@ impl FakeSlack {
             messages: Vec::new(),
             faults: VecDeque::new(),
             calls: Vec::new(),
+            sessions: Vec::new(),
             files: HashMap::new(),
             scopes: ALL_SCOPES.to_owned(),
             base: base.clone(),
@@ -197,6 +218,24 @@ impl FakeSlack {
 
     pub fn messages(&self) -> Vec<SlackMessage> {
         self.state.lock().messages.clone()
+    }
+
+    /// Ends all streams, as Slack does after some minutes.
+    pub fn expire_streams(&self) {
+        for message in &mut self.state.lock().messages {
+            message.state = StreamState::Still;
+        }
+    }
+
+    /// What the sessions of threads were said to be at, in order.
+    pub fn sessions(&self) -> Vec<SessionStatus> {
+        self.state.lock().sessions.clone()
+    }
+
+    /// How often a method was called.
+    pub fn count(&self, method: &str) -> usize {
+        let state = self.state.lock();
+        state.calls.iter().filter(|call| *call == method).count()
     }
 
     /// The methods that were called, in order.
@@ -327,25 +366,18 @@ fn act(
         return Err("invalid_auth");
     }
     match method {
-        "auth.test" => Ok(json!({"ok": true, "user": "codespar", "team": "Acme"})),
+        "auth.test" => Ok(json!({
+            "ok": true, "user": "codespar", "user_id": SLACK_BOT, "team": "Acme",
+        })),
         "files.info" => {
             let file = described(&given(query, "file"), state).ok_or("file_not_found")?;
             Ok(json!({"ok": true, "file": file}))
         }
-        "chat.postMessage" => {
-            let body = json_body(request)?;
-            let ts = format!("{}.000100", 1_700_000_000 + state.messages.len());
-            let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-            let (channel, thread) = (text("channel"), text("thread_ts"));
-            let answer = json!({"ok": true, "channel": channel, "ts": ts});
-            state.messages.push(SlackMessage {
-                channel,
-                thread,
-                ts,
-                revisions: vec![body],
-            });
-            Ok(answer)
-        }
+        "chat.postMessage" => Ok(post(json_body(request)?, StreamState::Still, state)),
+        "chat.startStream" => stream::start(&json_body(request)?, state),
+        "chat.appendStream" => stream::append(&json_body(request)?, state),
+        "chat.stopStream" => stream::stop(&json_body(request)?, state),
+        "agents.sessions.setStatus" => stream::set_status(&json_body(request)?, state),
         "chat.update" => {
             let body = json_body(request)?;
             let is_it = |one: &&mut SlackMessage| {
@@ -353,6 +385,9 @@ fn act(
             };
             let found = state.messages.iter_mut().find(is_it);
             let found = found.ok_or("message_not_found")?;
+            if found.state == StreamState::Streaming {
+                return Err("streaming_state_conflict");
+            }
             found.revisions.push(body.clone());
             Ok(json!({"ok": true, "ts": found.ts}))
         }
@@ -379,6 +414,22 @@ fn act(
     }
 }
 
+/// Keeps a message of the app; the answer of Slack.
+fn post(body: Value, stream: StreamState, state: &mut State) -> Value {
+    let ts = format!("{}.000100", 1_700_000_000 + state.messages.len());
+    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    let (channel, thread) = (text("channel"), text("thread_ts"));
+    let answer = json!({"ok": true, "channel": channel, "ts": ts});
+    state.messages.push(SlackMessage {
+        channel,
+        thread,
+        ts,
+        revisions: vec![body],
+        state: stream,
+    });
+    answer
+}
+
 fn json_body(request: &Request) -> Result<Value, &'static str> {
     serde_json::from_slice(&request.body).map_err(|_| "invalid_json")
 }
@@ -397,7 +448,11 @@ fn replies(query: &str, thread: &str, state: &State) -> Value {
     let of_thread = |one: &&SlackMessage| one.channel == channel && one.thread == thread;
     let shown = |one: &SlackMessage| {
         let last = one.revisions.last().cloned().unwrap_or_default();
-        json!({"ts": one.ts, "text": last["text"], "metadata": last["metadata"]})
+        let mut shown = json!({"ts": one.ts, "user": SLACK_BOT, "text": last["text"]});
+        if !last["metadata"].is_null() {
+            shown["metadata"] = last["metadata"].clone();
+        }
+        shown
     };
     let of_people = state.said.iter().filter(|one| {
         let at = one.get("thread_ts").unwrap_or(&one["ts"]);

@@ -70,6 +70,18 @@ pub fn reacted(user: &str, message: &super::SlackMessage, reaction: &str) -> Val
     })
 }
 
+/// Slack's own stop button in a thread, as an event.
+pub fn stopped(user: &str, thread: &str, event_ts: &str) -> Value {
+    json!({
+        "type": "agent_session_stopped",
+        "channel": "C1",
+        "thread_ts": thread,
+        "user": user,
+        "streaming_message_ts": [],
+        "event_ts": event_ts,
+    })
+}
+
 /// `/codespar …` in a channel: the fields of its form.
 pub fn slash(user: &str, trigger: &str, text: &str) -> Value {
     json!({

@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
-use codespar_testkit::{Script, slack::SlackMessage};
+use codespar_testkit::{
+    Conversation, Gate, Matcher, Script, Turn,
+    slack::{SlackMessage, StreamState},
+};
 use serde_json::json;
 
 use super::Workspace;
@@ -11,7 +14,7 @@ use crate::{
     common::{Bench, PATIENCE, kill_points::POINTS},
     crash::{
         CrashScene, INSTRUCTION, assert_done_once, killed_at_any_point_it_is_done_once, link,
-        polite_script, published_here,
+        polite_script, published_here, wait_until_sent,
     },
 };
 
@@ -79,6 +82,30 @@ fn a_server_that_is_killed_with_a_picture_goes_on_with_it_and_leaves_none() {
         crate::common::wait_for("no picture is kept", || {
             std::fs::read_dir(&kept).map_or(0, Iterator::count) == 0
         });
+    }
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_shows_an_answer_leaves_one_message() {
+    for point in ["drafted", "sending", "posted", "sent"] {
+        let gate = Gate::closed();
+        let turn = Turn::text("one\ntwo\nthree").chunk(4).held_after(2, &gate);
+        let asked = Conversation::new("ask", Matcher::first_user_contains("what is it"));
+        let script = Script::new().conversation(asked.turn(turn));
+        let workspace = Workspace::set_up(script);
+        let mut command = workspace.command();
+        command.env("CODESPAR_TEST_DIE_AT", point);
+        let served = started(&mut command);
+        workspace.say(&served, "U1", ("2.1", "2.1"), "ask what is it?");
+        served.running.wait(PATIENCE).unwrap();
+        gate.open();
+        let _served = workspace.serve();
+        let answer = workspace.read("three");
+        wait_until_sent(&workspace.bench, "slack");
+        let messages = workspace.slack.messages();
+        assert_eq!(messages.len(), 1, "{point}: {messages:#?}");
+        assert_eq!(answer.text(), "<@U1> one\ntwo\nthree", "{point}");
+        assert_eq!(messages[0].state, StreamState::Still, "{point}");
     }
 }
 

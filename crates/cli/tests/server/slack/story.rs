@@ -2,7 +2,7 @@
 
 use codespar_testkit::{
     Gate, Turn,
-    slack::{SLACK_APP_TOKEN, SLACK_TOKEN, event_callback, reacted, said},
+    slack::{SLACK_APP_TOKEN, SLACK_TOKEN, event_callback, reacted, said, stopped},
 };
 use serde_json::json;
 
@@ -110,6 +110,46 @@ fn a_stop_sign_stops_the_run_with_the_rights_of_who_gave_it() {
     }
     workspace.read("was stopped");
     workspace.read("⏹ Stopped");
+    gate.open();
+    assert!(workspace.pulls().is_empty());
+    let decisions = decisions(&workspace.bench);
+    let stops = decisions.iter().filter(|one| one.contains(" stop "));
+    assert_eq!(
+        stops.collect::<Vec<_>>(),
+        ["U2 stop refused", "U1 stop done"]
+    );
+}
+
+#[test]
+fn the_stop_button_of_slack_stops_the_run_with_the_rights_of_who_presses_it() {
+    let gate = Gate::closed();
+    let turn = answer("Say hi", FIX).held_by(&gate);
+    let workspace = Workspace::new(script([writer("say hi", [turn])]));
+    let served = workspace.linked();
+    workspace.say(&served, "U1", ("2.1", "2.1"), "fix it to say hi");
+    workspace.read("Writing the change");
+    let at_work = |status: &str| {
+        let sessions = workspace.slack.sessions();
+        let mut of_thread = sessions.iter().filter(|one| one.thread == "2.1");
+        of_thread
+            .next_back()
+            .is_some_and(|one| one.status == status)
+    };
+    wait_for("the thread is shown at work", || at_work("processing"));
+    for (user, refusal) in [("U2", "the role write"), ("U5", "you have no role here")] {
+        workspace.deliver(&served, &stopped(user, "2.1", user));
+        assert_eq!(workspace.read(refusal).thread, "2.1");
+    }
+    // Another thread is another matter.
+    workspace.deliver(&served, &stopped("U1", "1.1", "9.1"));
+    assert!(at_work("processing"));
+    for _ in 0..2 {
+        let press = stopped("U1", "2.1", "9.2");
+        assert_eq!(workspace.deliver(&served, &press), 200);
+    }
+    workspace.read("was stopped");
+    workspace.read("⏹ Stopped");
+    wait_for("the thread is shown at rest", || at_work("active"));
     gate.open();
     assert!(workspace.pulls().is_empty());
     let decisions = decisions(&workspace.bench);

@@ -24,6 +24,7 @@ pub(super) async fn put(
         OutboundPriority::Question => 1,
         OutboundPriority::Reply => 2,
         OutboundPriority::Progress => 3,
+        OutboundPriority::Draft => 4,
     };
     sqlx::query(sql::PUT_OUTBOUND)
         .bind(new.key.as_str())
@@ -124,6 +125,9 @@ pub(super) async fn delivery(
             .bind(key)
             .bind(int(*revision))
             .bind(message_id.as_str()),
+        Delivery::Skipped { revision } => sqlx::query(sql::DELIVERY_SKIPPED)
+            .bind(key)
+            .bind(int(*revision)),
         Delivery::Postponed { until } => sqlx::query(sql::DELIVERY_POSTPONED)
             .bind(key)
             .bind(until.as_microsecond()),

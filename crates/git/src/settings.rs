@@ -76,6 +76,10 @@ impl GitSettings {
     /// repository is trusted, any `filter.lfs.*` key brings in the whole filter with our commands;
     /// its own value is dropped.
     fn take(&mut self, scope: &[u8], key: &str, value: &str, trust: Trust) {
+        // Guards of our own.
+        if scope == b"command" {
+            return;
+        }
         let is_persons = matches!(scope, b"system" | b"global");
         if key == "core.excludesfile" {
             if is_persons {
@@ -134,6 +138,8 @@ fn reading(location: &Location, args: &[&str]) -> GitCall {
         .env("GIT_DIR", &location.git_dir)
         .limits(limits)
         .with_person()
+        // It is looked up here; reading a configuration runs no hook.
+        .without_guard("core.hooksPath")
 }
 
 /// The address of a remote as git would use it: rewritten by the longest `url.<base>.insteadOf` that

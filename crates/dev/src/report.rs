@@ -230,6 +230,42 @@ impl DevReport {
         }
     }
 
+    /// What tests and hooks say, whether the commit is signed, and which hosts were refused.
+    fn write_evidence(&self, out: &mut String) -> std::fmt::Result {
+        match (&self.verification, &self.not_verified) {
+            (Some(evidence), _) => writeln!(
+                out,
+                "→ {} {}: before {}, after {}",
+                match self.verdict() {
+                    TestVerdict::Verified => "Verified by",
+                    _ => "Tests fail:",
+                },
+                evidence.command,
+                evidence.before.summary(),
+                evidence.after.summary()
+            )?,
+            (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
+            _ => {}
+        }
+        if let Some(tests) = self.verification.iter().find_map(|e| e.new_tests.as_ref()) {
+            writeln!(out, "→ {}", tests.sentence())?;
+        }
+        for hook in self
+            .verification
+            .iter()
+            .flat_map(|evidence| &evidence.hooks)
+        {
+            writeln!(out, "→ Hook {}: {}", hook.name, hook.summary())?;
+        }
+        if let Some(reason) = &self.not_signed {
+            writeln!(out, "→ Not signed: {reason}")?;
+        }
+        for host in self.verification.iter().flat_map(Evidence::blocked) {
+            writeln!(out, "→ blocked: {host}")?;
+        }
+        Ok(())
+    }
+
     /// The last line names the pull request, for scripts that read the last line only.
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{}", self.headline())?;
@@ -262,37 +298,7 @@ impl DevReport {
         for UnreadFile { path, reason } in &self.not_read {
             writeln!(out, "→ Not read: {path}: {reason}")?;
         }
-        match (&self.verification, &self.not_verified) {
-            (Some(evidence), _) => writeln!(
-                out,
-                "→ {} {}: before {}, after {}",
-                match self.verdict() {
-                    TestVerdict::Verified => "Verified by",
-                    _ => "Tests fail:",
-                },
-                evidence.command,
-                evidence.before.summary(),
-                evidence.after.summary()
-            )?,
-            (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
-            _ => {}
-        }
-        if let Some(tests) = self.verification.iter().find_map(|e| e.new_tests.as_ref()) {
-            writeln!(out, "→ {}", tests.sentence())?;
-        }
-        for hook in self
-            .verification
-            .iter()
-            .flat_map(|evidence| &evidence.hooks)
-        {
-            writeln!(out, "→ Hook {}: {}", hook.name, hook.summary())?;
-        }
-        if let Some(reason) = &self.not_signed {
-            writeln!(out, "→ Not signed: {reason}")?;
-        }
-        for host in self.verification.iter().flat_map(Evidence::blocked) {
-            writeln!(out, "→ blocked: {host}")?;
-        }
+        self.write_evidence(out)?;
         let reasons = match self.risk.reasons.as_slice() {
             [] => String::new(),
             reasons => format!(" ({})", reasons.join("; ")),

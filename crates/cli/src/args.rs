@@ -204,6 +204,7 @@ pub(crate) enum Command {
     Gc(commands::gc::GcArgs),
     Demo(commands::demo::DemoArgs),
     Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
 }
 
 pub(crate) fn mode(text: &str) -> Result<Mode, String> {

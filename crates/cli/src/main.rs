@@ -90,6 +90,9 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     if let Some(Command::Completions(args)) = &cli.command {
         return commands::completions::run(args);
     }
+    if let Some(Command::Man(args)) = &cli.command {
+        return commands::man::run(args);
+    }
     command_names::refuse_lookalikes(&cli)?;
     // Where the system refuses it, commands are still confined; only a debugger-like read of our
     // memory by the same user stays possible.
@@ -187,6 +190,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Gc(args)) => commands::gc::run(&args, &project_dir).await,
         Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),
+        Some(Command::Man(args)) => commands::man::run(&args),
         None if cli.print.is_some() => headless::run(cli, project_dir).await,
         None => session::run(cli, project_dir).await,
     }

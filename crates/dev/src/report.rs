@@ -6,7 +6,7 @@
 
 use std::fmt::Write as _;
 
-use codespar_change::verify::Evidence;
+use codespar_change::verify::{Evidence, HookRun};
 use codespar_protocol::{CommitId, FileChange, TaskId, TaskRecord, TaskStatus, Usd};
 use codespar_pulls::{Risk, Touched};
 use codespar_tasks::{StoreError, TaskStore};
@@ -107,6 +107,9 @@ pub struct DevReport {
     pub summary: String,
     /// The cost in words.
     pub cost: String,
+    /// Why the commit lacks the signature that the user's git settings ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_signed: Option<String>,
 }
 
 /// Of the tests it keeps names, counts and the end of the output (`Evidence::without_messages`).
@@ -159,6 +162,7 @@ pub(crate) fn of(
         model: written.model.clone(),
         summary: run.setup.redactor.redact(&written.summary).into_owned(),
         cost: dollars(cost),
+        not_signed: published.not_signed.clone(),
     }
 }
 
@@ -218,9 +222,48 @@ impl DevReport {
             (Some(evidence), _) if !evidence.after.passed() => {
                 "⚠️  Draft ready: the tests do not pass with it"
             }
+            (Some(evidence), _) if evidence.hooks.iter().any(HookRun::refuses) => {
+                "⚠️  Draft ready: a hook of the repository refuses it"
+            }
             (Some(_), _) => "✅ Fix ready",
             (None, _) => "✅ Change ready, not verified",
         }
+    }
+
+    /// What tests and hooks say, whether the commit is signed, and which hosts were refused.
+    fn write_evidence(&self, out: &mut String) -> std::fmt::Result {
+        match (&self.verification, &self.not_verified) {
+            (Some(evidence), _) => writeln!(
+                out,
+                "→ {} {}: before {}, after {}",
+                match self.verdict() {
+                    TestVerdict::Verified => "Verified by",
+                    _ => "Tests fail:",
+                },
+                evidence.command,
+                evidence.before.summary(),
+                evidence.after.summary()
+            )?,
+            (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
+            _ => {}
+        }
+        if let Some(tests) = self.verification.iter().find_map(|e| e.new_tests.as_ref()) {
+            writeln!(out, "→ {}", tests.sentence())?;
+        }
+        for hook in self
+            .verification
+            .iter()
+            .flat_map(|evidence| &evidence.hooks)
+        {
+            writeln!(out, "→ Hook {}: {}", hook.name, hook.summary())?;
+        }
+        if let Some(reason) = &self.not_signed {
+            writeln!(out, "→ Not signed: {reason}")?;
+        }
+        for host in self.verification.iter().flat_map(Evidence::blocked) {
+            writeln!(out, "→ blocked: {host}")?;
+        }
+        Ok(())
     }
 
     /// The last line names the pull request, for scripts that read the last line only.
@@ -255,27 +298,7 @@ impl DevReport {
         for UnreadFile { path, reason } in &self.not_read {
             writeln!(out, "→ Not read: {path}: {reason}")?;
         }
-        match (&self.verification, &self.not_verified) {
-            (Some(evidence), _) => writeln!(
-                out,
-                "→ {} {}: before {}, after {}",
-                match self.verdict() {
-                    TestVerdict::Verified => "Verified by",
-                    _ => "Tests fail:",
-                },
-                evidence.command,
-                evidence.before.summary(),
-                evidence.after.summary()
-            )?,
-            (None, Some(reason)) if !self.simulated => writeln!(out, "→ Not verified: {reason}")?,
-            _ => {}
-        }
-        if let Some(tests) = self.verification.iter().find_map(|e| e.new_tests.as_ref()) {
-            writeln!(out, "→ {}", tests.sentence())?;
-        }
-        for host in self.verification.iter().flat_map(Evidence::blocked) {
-            writeln!(out, "→ blocked: {host}")?;
-        }
+        self.write_evidence(out)?;
         let reasons = match self.risk.reasons.as_slice() {
             [] => String::new(),
             reasons => format!(" ({})", reasons.join("; ")),

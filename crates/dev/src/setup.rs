@@ -23,6 +23,9 @@ pub struct Link {
     pub checkout: Option<PathBuf>,
     /// Whether programs that its git configuration names may run.
     pub trust: Trust,
+    /// The user's own files, if they are trusted: their git hooks are run on a change, in the
+    /// sandbox.
+    pub hooks_of: Option<PathBuf>,
     /// What the index of its files is kept under.
     pub key: String,
 }

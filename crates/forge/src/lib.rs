@@ -90,6 +90,16 @@ impl NewCommit {
     }
 }
 
+/// Whether a commit is signed as the user's settings want it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Signature {
+    /// Nothing asks for one, or the forge signs by itself.
+    NotWanted,
+    Made,
+    /// It should be signed and is not, for this reason.
+    Missing(String),
+}
+
 /// A pull request to be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewPullRequest {
@@ -162,6 +172,25 @@ pub struct MergeOrder {
     pub title: Option<String>,
 }
 
+/// The checks of a commit, as far as the token may read them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommitChecks {
+    pub checks: Vec<Check>,
+    /// Why there may be others: the token lacks a permission. Nothing can be said of the commit
+    /// then but what the known ones say.
+    pub unknown: Option<String>,
+}
+
+impl CommitChecks {
+    /// All that there are.
+    pub fn known(checks: Vec<Check>) -> Self {
+        Self {
+            checks,
+            unknown: None,
+        }
+    }
+}
+
 /// Something that happened on a pull request, for those who follow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
@@ -203,6 +232,11 @@ pub trait Forge: Send + Sync {
     /// Makes one commit on a branch: all of it or nothing. Never forces.
     async fn commit(&self, new: &NewCommit) -> Result<CommitId, ForgeError>;
 
+    /// Whether a commit that was made here has the signature that it should have.
+    async fn signature(&self, _commit: &CommitId) -> Result<Signature, ForgeError> {
+        Ok(Signature::NotWanted)
+    }
+
     /// Opens a pull request, or gives the open one that the head branch already has.
     async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError>;
 
@@ -223,8 +257,8 @@ pub trait Forge: Send + Sync {
     /// What a pull request changes, as a unified diff.
     async fn diff(&self, number: u64) -> Result<String, ForgeError>;
 
-    /// Checks and statuses of a commit.
-    async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError>;
+    /// Checks and statuses of a commit. A permission that is missing for them is no error.
+    async fn checks(&self, commit: &CommitId) -> Result<CommitChecks, ForgeError>;
 
     /// Keeps the result of a check that we ran, to be among `checks`. A forge whose checks are run
     /// by others keeps nothing.

@@ -6,6 +6,7 @@
 //! dropped stream ends its process group.
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     fs::File,
     io::{Seek, Write},
@@ -18,7 +19,7 @@ use std::{
 
 use crate::{
     GitError,
-    environment::{fixed, guards, program},
+    environment::{PERSON, fixed, guards, program},
     pump::{Pump, StopOnDrop},
     stream::Stream,
     view::View,
@@ -64,6 +65,10 @@ pub struct GitCall {
     input: Input,
     limits: GitLimits,
     largest_file: Option<u64>,
+    /// Settings of our own for this call.
+    config: Vec<(String, OsString)>,
+    /// Keys of guards that do not hold for it.
+    lifted: Vec<&'static str>,
     /// Stays until the call is over.
     view: Option<Arc<View>>,
 }
@@ -125,6 +130,8 @@ impl GitCall {
             input: Input::Nothing,
             limits: GitLimits::default(),
             largest_file: None,
+            config: Vec::new(),
+            lifted: Vec::new(),
             view: None,
         }
     }
@@ -147,6 +154,41 @@ impl GitCall {
 
     pub(crate) fn without_env(mut self, name: &str) -> Self {
         self.env.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// Lets it read the user's own settings, and the system's.
+    pub(crate) fn with_person(mut self) -> Self {
+        for name in PERSON {
+            self = self.without_env(name);
+            if let Some(value) = env::var_os(name) {
+                self = self.env(*name, value);
+            }
+        }
+        self
+    }
+
+    /// Settings for this call. They are in its environment, not among its arguments, where other
+    /// processes could see them.
+    pub(crate) fn with_config<V: Into<OsString> + Clone>(
+        mut self,
+        settings: &[(String, V)],
+    ) -> Self {
+        let settings = settings.iter().cloned();
+        self.config
+            .extend(settings.map(|(key, value)| (key, value.into())));
+        self
+    }
+
+    /// Lifts a guard, by its key: what it forbids is the purpose of the call.
+    pub(crate) fn without_guard(mut self, key: &'static str) -> Self {
+        self.lifted.push(key);
+        self
+    }
+
+    pub(crate) fn flag_after_command(mut self, flag: &str) -> Self {
+        let at = self.args.len().min(1);
+        self.args.insert(at, flag.into());
         self
     }
 
@@ -244,11 +286,12 @@ impl GitCall {
             Input::Bytes(bytes) => as_file(&bytes).map_err(failed)?.into(),
         };
         let child = Command::new(program)
-            .args(guards())
+            .args(guards(&self.lifted))
             .args(&self.args)
             .env_clear()
             .env("PATH", path)
             .envs(self.env)
+            .envs(numbered(self.config))
             .current_dir(&self.directory)
             .stdin(stdin)
             .stdout(Stdio::piped())
@@ -259,6 +302,27 @@ impl GitCall {
         limit(&child, self.limits.memory, self.largest_file);
         Ok((child, self.view))
     }
+}
+
+/// As git reads settings from its environment.
+fn numbered(config: Vec<(String, OsString)>) -> Vec<(String, OsString)> {
+    if config.is_empty() {
+        return Vec::new();
+    }
+    let count = (
+        "GIT_CONFIG_COUNT".to_owned(),
+        config.len().to_string().into(),
+    );
+    let pairs = config
+        .into_iter()
+        .enumerate()
+        .flat_map(|(at, (key, value))| {
+            [
+                (format!("GIT_CONFIG_KEY_{at}"), key.into()),
+                (format!("GIT_CONFIG_VALUE_{at}"), value),
+            ]
+        });
+    [count].into_iter().chain(pairs).collect()
 }
 
 /// Set from outside, right after the start, so that nothing of ours has to run between `fork` and

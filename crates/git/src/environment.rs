@@ -2,7 +2,8 @@
 //!
 //! The environment of our own process does not reach git, with these exceptions: `PATH` without
 //! directories of the repository; `TZ`; what `PERSON` lists, for reading settings and for a fetch;
-//! `HOME` for files of a trusted repository; and what `fetch.rs` lists for reaching the network.
+//! `HOME` for files of a trusted repository; what `fetch.rs` lists for reaching the network; and
+//! what `signing.rs` and `credential.rs` list for the user's own programs.
 //! Variables such as `GIT_SSH_COMMAND` or `GIT_DIR` that our own process was started with have no
 //! effect.
 
@@ -71,6 +72,12 @@ pub(crate) const PERSON: &[&str] = &[
 /// The git program and the search path for what it starts itself. Relative directories and those
 /// within `repository` are left out: the repository could put its own `git` there.
 pub(crate) fn program(repository: Option<&Path>) -> Result<(PathBuf, OsString), GitError> {
+    let (program, path) = find_program("git", repository);
+    Ok((program.ok_or(GitError::NotInstalled)?, path))
+}
+
+/// The same for another program.
+pub(crate) fn find_program(name: &str, repository: Option<&Path>) -> (Option<PathBuf>, OsString) {
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
     let inside = |dir: &Path| repository.is_some_and(|root| dir.starts_with(root));
     let dirs: Vec<PathBuf> = env::split_paths(&path)
@@ -80,9 +87,8 @@ pub(crate) fn program(repository: Option<&Path>) -> Result<(PathBuf, OsString), 
         let facts = program.metadata();
         facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
     };
-    let program = dirs.iter().map(|dir| dir.join("git")).find(runs);
-    let path = env::join_paths(dirs).unwrap_or_default();
-    Ok((program.ok_or(GitError::NotInstalled)?, path))
+    let program = dirs.iter().map(|dir| dir.join(name)).find(runs);
+    (program, env::join_paths(dirs).unwrap_or_default())
 }
 
 /// What every call has. The time zone is the one thing a commit shows of the user's own.
@@ -95,9 +101,15 @@ pub(crate) fn fixed() -> Vec<(OsString, OsString)> {
     all
 }
 
-/// The arguments before the subcommand. `-c` wins over every configuration file.
-pub(crate) fn guards() -> impl Iterator<Item = OsString> {
-    let pairs = GUARDS.iter().flat_map(|guard| ["-c", guard]);
+/// The arguments before the subcommand. `-c` wins over every configuration file. Those in `lifted`
+/// are left out, by their key.
+pub(crate) fn guards(lifted: &[&str]) -> impl Iterator<Item = OsString> {
+    let is_lifted = |guard: &str| {
+        let key = guard.split_once('=').map_or(guard, |(key, _)| key);
+        lifted.contains(&key)
+    };
+    let guards = GUARDS.iter().filter(move |guard| !is_lifted(guard));
+    let pairs = guards.flat_map(|guard| ["-c", guard]);
     ["--no-pager"].into_iter().chain(pairs).map(OsString::from)
 }
 

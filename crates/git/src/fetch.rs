@@ -4,14 +4,9 @@
 //! network. It reads the user's own configuration, for example for a proxy or certificates, but
 //! still not that of a repository.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{env, ffi::OsString, path::PathBuf, time::Duration};
 
-use crate::{Git, GitCall, GitError, GitLimits, Output, environment::PERSON};
+use crate::{Git, GitCall, GitError, GitLimits, Output};
 
 /// How the network is reached; the user's own.
 const NETWORK: &[&str] = &[
@@ -56,8 +51,8 @@ pub struct Fetch<'a> {
     pub url: &'a str,
     /// What goes where. References on our side that match and are gone at the remote are removed.
     pub refspec: &'a str,
-    /// A header for HTTP requests. It is in the environment of this one git, not among its
-    /// arguments, where other processes could see it.
+    /// A header for HTTP requests to the address. It is in the environment of this one git, not
+    /// among its arguments, where other processes could see it.
     pub header: Option<&'a str>,
     pub extent: FetchExtent,
 }
@@ -87,10 +82,8 @@ impl Git {
             .call(before.iter().copied().chain(args).chain(depth).chain(names))
             .env("GIT_ALLOW_PROTOCOL", scheme)
             .limits(limits);
-        call = PERSON
-            .iter()
-            .fold(call, |call, name| call.without_env(name));
-        for name in PERSON.iter().chain(NETWORK) {
+        call = call.with_person();
+        for name in NETWORK {
             if let Some(value) = env::var_os(name) {
                 call = call.env(*name, value);
             }
@@ -101,10 +94,9 @@ impl Git {
                 call = self.without_netrc(call);
             }
         }
-        call = match fetch.header {
-            Some(header) => with_config(call, "http.extraHeader", header),
-            None => call,
-        };
+        if let Some(header) = fetch.header {
+            call = call.with_config(&for_this_address(fetch.url, header));
+        }
         call.run()
     }
 
@@ -142,10 +134,14 @@ impl Git {
     }
 }
 
-fn with_config(call: GitCall, key: &str, value: impl AsRef<OsStr>) -> GitCall {
-    call.env("GIT_CONFIG_COUNT", "1")
-        .env("GIT_CONFIG_KEY_0", key)
-        .env("GIT_CONFIG_VALUE_0", value.as_ref())
+/// A header holds a token, which is for this address alone. So it is not sent elsewhere, and the
+/// address is not rewritten: many users have git use SSH in place of HTTPS (`url.….insteadOf`), which
+/// no token is for. The longest rewriting rule counts, and this one is as long as the address.
+fn for_this_address(url: &str, header: &str) -> [(String, String); 2] {
+    [
+        (format!("http.{url}.extraHeader"), header.to_owned()),
+        (format!("url.{url}.insteadOf"), url.to_owned()),
+    ]
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@
 
 mod call;
 mod checkout;
+mod credential;
 mod environment;
 mod error;
 mod fetch;
@@ -40,6 +41,7 @@ mod quarantine;
 mod reference;
 mod repository;
 mod settings;
+mod signing;
 mod small;
 mod stream;
 mod submodule_address;
@@ -53,6 +55,7 @@ mod work_trees;
 
 pub use call::{GitCall, GitLimits, Output};
 pub use checkout::{Checkout, Staged};
+pub use credential::{gh_token, helper_token};
 pub use environment::version;
 pub use error::GitError;
 pub use fetch::{Fetch, FetchExtent};
@@ -64,6 +67,7 @@ pub use quarantine::{KeptObjects, Quarantine};
 pub use reference::is_branch_name;
 pub use repository::{Repository, Trust};
 pub use settings::GitSettings;
+pub use signing::Signing;
 pub use stream::Stream;
 pub use submodule_fetch::{MissingSubmodule, SubmoduleSource};
 pub use switch::Switched;

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
 
@@ -75,6 +75,26 @@ impl Repository {
     /// repository can set it to anything, so it may be shown or compared.
     pub fn setting(&self, key: &str) -> Result<Option<String>, GitError> {
         settings::one(&self.location, key)
+    }
+
+    /// The address of a remote, rewritten as git's settings say (`url.<base>.insteadOf`). Like
+    /// [`Repository::setting`], it may be shown or compared.
+    pub fn remote_url(&self, remote: &str) -> Result<Option<String>, GitError> {
+        settings::remote_url(&self.location, remote)
+    }
+
+    /// Where git would look for hooks: `core.hooksPath`, or its usual place. No hook is ever run by
+    /// this crate.
+    pub fn hooks_dir(&self) -> Result<PathBuf, GitError> {
+        let usual = || self.location.common_dir.join("hooks");
+        let Some(path) = self.setting("core.hooksPath")? else {
+            return Ok(usual());
+        };
+        let root = self.location.work_tree.as_ref();
+        Ok(match settings::expanded(&path) {
+            Some(path) => path,
+            None => root.map_or_else(usual, |root| root.join(path)),
+        })
     }
 
     /// Git on references and objects alone. No file of the work tree is looked at.

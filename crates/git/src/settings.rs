@@ -12,9 +12,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    GitCall, GitError, GitLimits, Location, Trust, environment::PERSON, lfs, zero_separated,
-};
+use crate::{GitCall, GitError, GitLimits, Location, Signing, Trust, lfs, signing, zero_separated};
 
 /// How files are written and compared. None of these names a program or a file.
 const FILES: &[&str] = &[
@@ -42,6 +40,8 @@ pub struct GitSettings {
     values: HashMap<String, String>,
     /// The user's own ignore patterns: `core.excludesFile`, or git's default place.
     excludes: Option<PathBuf>,
+    /// Kept apart: they are for the calls that sign, and for no other.
+    signing: Vec<(String, String)>,
 }
 
 impl GitSettings {
@@ -76,6 +76,10 @@ impl GitSettings {
     /// repository is trusted, any `filter.lfs.*` key brings in the whole filter with our commands;
     /// its own value is dropped.
     fn take(&mut self, scope: &[u8], key: &str, value: &str, trust: Trust) {
+        // Guards of our own.
+        if scope == b"command" {
+            return;
+        }
         let is_persons = matches!(scope, b"system" | b"global");
         if key == "core.excludesfile" {
             if is_persons {
@@ -83,6 +87,7 @@ impl GitSettings {
             }
             return;
         }
+        signing::take(&mut self.signing, key, value, is_persons, trust);
         let is_kept = FILES.contains(&key)
             || OTHERS.contains(&key)
             || (trust == Trust::Trusted && lfs::says_where(key));
@@ -99,6 +104,11 @@ impl GitSettings {
     pub fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.get(key).map(String::as_str);
         value.filter(|value| !value.is_empty())
+    }
+
+    /// How commits are to be signed; `None` if they are not.
+    pub fn signing(&self) -> Option<Signing> {
+        Signing::wanted(&self.signing)
     }
 
     /// As the end of a configuration.
@@ -123,17 +133,37 @@ fn reading(location: &Location, args: &[&str]) -> GitCall {
         time: Duration::from_secs(20),
         ..GitLimits::default()
     };
-    let mut call = GitCall::detached(args, &location.git_dir)
+    GitCall::detached(args, &location.git_dir)
         .of_repository(Some(location.root()), None)
         .env("GIT_DIR", &location.git_dir)
-        .limits(limits);
-    for name in PERSON {
-        call = call.without_env(name);
-        if let Some(value) = env::var_os(name) {
-            call = call.env(*name, value);
-        }
-    }
-    call
+        .limits(limits)
+        .with_person()
+        // It is looked up here; reading a configuration runs no hook.
+        .without_guard("core.hooksPath")
+}
+
+/// The address of a remote as git would use it: rewritten by the longest `url.<base>.insteadOf` that
+/// it begins with. Of several addresses the first.
+pub(crate) fn remote_url(location: &Location, remote: &str) -> Result<Option<String>, GitError> {
+    let args = ["config", "--list", "-z", "--includes"];
+    let output = reading(location, &args).run()?.checked()?;
+    let text: Vec<String> = zero_separated(&output.out)
+        .map(|entry| String::from_utf8_lossy(entry).into_owned())
+        .collect();
+    let entries = text.iter().filter_map(|entry| entry.split_once('\n'));
+    let key = format!("remote.{remote}.url");
+    let url = entries.clone().find(|(known, _)| *known == key);
+    let Some((_, url)) = url.filter(|(_, url)| !url.is_empty()) else {
+        return Ok(None);
+    };
+    let rules = entries.filter_map(|(key, prefix)| {
+        let base = key.strip_prefix("url.")?.strip_suffix(".insteadof")?;
+        (!prefix.is_empty() && url.starts_with(prefix)).then_some((prefix, base))
+    });
+    Ok(Some(match rules.max_by_key(|(prefix, _)| prefix.len()) {
+        Some((prefix, base)) => format!("{base}{}", &url[prefix.len()..]),
+        None => url.to_owned(),
+    }))
 }
 
 /// A single effective value; `None` when it is not set, is empty, or git refused the key.
@@ -145,7 +175,7 @@ pub(crate) fn one(location: &Location, key: &str) -> Result<Option<String>, GitE
 
 /// As git expands a path of the user: `~/` is the home directory. `~name` and relative paths are
 /// not supported and mean no file.
-fn expanded(path: &str) -> Option<PathBuf> {
+pub(crate) fn expanded(path: &str) -> Option<PathBuf> {
     match path.strip_prefix("~/") {
         Some(rest) => Some(Path::new(&env::var_os("HOME")?).join(rest)),
         None => Some(PathBuf::from(path)).filter(|path| path.is_absolute()),

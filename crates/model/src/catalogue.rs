@@ -239,10 +239,18 @@ impl Record {
     }
 }
 
-/// `claude-haiku-4-5-20251001` without its date.
+/// `claude-haiku-4-5-20251001` and `gpt-4o-2024-08-06` without their dates.
 fn undated(name: &str) -> Option<&str> {
-    let (id, date) = name.rsplit_once('-')?;
-    (date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit())).then_some(id)
+    let is_number = |part: &str, digits: usize| {
+        part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let (id, last) = name.rsplit_once('-')?;
+    if is_number(last, 8) {
+        return Some(id);
+    }
+    let (id, month) = id.rsplit_once('-')?;
+    let (id, year) = id.rsplit_once('-')?;
+    (is_number(year, 4) && is_number(month, 2) && is_number(last, 2)).then_some(id)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -335,6 +343,27 @@ mod tests {
         assert_eq!(resolved.id, "claude-haiku-4-5-20251001");
         assert_eq!(resolved.entry.unwrap().id, "claude-haiku-4-5");
         assert_eq!(catalogue.resolve("claude-haiku-4-5-2025x001").entry, None);
+        let resolved = catalogue.resolve("gpt-4o-2024-08-06");
+        assert_eq!(resolved.id, "gpt-4o-2024-08-06");
+        assert_eq!(resolved.entry.unwrap().id, "gpt-4o");
+        assert_eq!(catalogue.resolve("gpt-4o-2024-8-06").entry, None);
+    }
+
+    #[test]
+    fn models_of_openai_have_prices_and_their_cached_input_its_own() {
+        let catalogue = Catalogue::builtin();
+        let usage = Usage {
+            input_tokens: 1_000_000,
+            output_tokens: 100_000,
+            cache_read_input_tokens: 2_000_000,
+            ..Usage::default()
+        };
+        // 1.25 + 1 + 2 x 0.125, and 0.15 + 0.06 + 2 x 0.075
+        assert_eq!(catalogue.cost("gpt-5", &usage), Cost::Known(usd(2.5)));
+        assert_eq!(
+            catalogue.cost("gpt-4o-mini-2024-07-18", &usage),
+            Cost::Known(usd(0.36))
+        );
     }
 
     #[test]

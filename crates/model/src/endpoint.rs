@@ -24,6 +24,7 @@ use crate::{
     failure::{ErrorBody, Failure, excerpt},
     http::chain,
     retry::Advice,
+    wire::WHOLE_BODY,
 };
 
 /// The events of one answer.
@@ -64,8 +65,8 @@ impl fmt::Debug for Endpoint {
 
 impl Endpoint {
     /// Sends the body once and gives the events of the answer. `Ok` as soon as the headers say that
-    /// an event stream follows. Redirects arrive here as errors, because the client does not follow
-    /// them.
+    /// an event stream follows; a JSON body is read first and is one event. Redirects arrive here as
+    /// errors, because the client does not follow them.
     pub(crate) async fn send(&self, body: Bytes) -> Result<Events, Failure> {
         let request = self
             .client
@@ -89,10 +90,40 @@ impl Endpoint {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
-        if let Some(kind) = not_an_event_stream(&response) {
-            return Err(self.wrong_content(&kind, response).await);
+        match content_of(&response) {
+            Content::Events => Ok(events(self.provider, response, self.silence)),
+            Content::Json => self.whole_body(response).await,
+            Content::Page(kind) => Err(self.wrong_content(&kind, response).await),
         }
-        Ok(events(self.provider, response, self.silence))
+    }
+
+    /// An answer that is not streamed, as the one event [`WHOLE_BODY`]. Bounded like a stream; one
+    /// that breaks off is no answer.
+    async fn whole_body(&self, mut response: Response) -> Result<Events, Failure> {
+        let broken = |message: String| {
+            Failure::in_stream(ModelError::BrokenStream {
+                provider: self.provider,
+                message,
+            })
+        };
+        let mut bytes = Vec::new();
+        loop {
+            match timeout(self.silence, response.chunk()).await {
+                Ok(Ok(Some(chunk))) if bytes.len() + chunk.len() <= LONGEST_ANSWER => {
+                    bytes.extend_from_slice(&chunk);
+                }
+                Ok(Ok(Some(_))) => return Err(broken("the answer is endless".to_owned())),
+                Ok(Ok(None)) => break,
+                Ok(Err(error)) => return Err(broken(chain(&error.without_url()))),
+                Err(_) => return Err(broken(silent_for(self.silence))),
+            }
+        }
+        let event = Sse {
+            event: Some(WHOLE_BODY.to_owned()),
+            data: Some(String::from_utf8_lossy(&bytes).into_owned()),
+            ..Sse::default()
+        };
+        Ok(stream::once(async { Ok(event) }).boxed())
     }
 
     /// The message of the provider, with what to do about it for a rejected key and for an address
@@ -180,12 +211,23 @@ pub(crate) fn searchable(secrets: [Option<&SecretString>; 2]) -> Vec<SecretStrin
         .collect()
 }
 
-/// The content type, if it is certain to be something else. Only JSON and HTML are: local servers
-/// send event streams under various types.
-fn not_an_event_stream(response: &Response) -> Option<String> {
-    // A server that names no type at all may still stream.
-    let kind = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
-    (kind.contains("json") || kind.contains("html")).then(|| kind.to_owned())
+/// What the headers say that follows.
+enum Content {
+    Events,
+    Json,
+    /// HTML, with the content type.
+    Page(String),
+}
+
+/// Only JSON and HTML are certain to be no event stream: local servers send those under various
+/// types, or name none.
+fn content_of(response: &Response) -> Content {
+    let kind = response.headers().get(CONTENT_TYPE);
+    match kind.and_then(|kind| kind.to_str().ok()) {
+        Some(kind) if kind.contains("html") => Content::Page(kind.to_owned()),
+        Some(kind) if kind.contains("json") => Content::Json,
+        _ => Content::Events,
+    }
 }
 
 fn silent_for(silence: Duration) -> String {

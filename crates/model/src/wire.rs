@@ -8,10 +8,14 @@ use std::{borrow::Cow, collections::VecDeque};
 use codespar_protocol::{ToolUse, ToolUseId, Usage};
 use serde_json::value::RawValue;
 
-use crate::{ModelError, ModelEvent};
+use crate::{ModelError, ModelEvent, failure::excerpt};
 
 pub(crate) mod anthropic;
 pub(crate) mod openai;
+
+/// The name of the one event that an answer becomes which came as a JSON body and not as a stream.
+/// Some gateways and local servers do not stream, whatever they are asked for.
+pub(crate) const WHOLE_BODY: &str = "body";
 
 /// Makes an answer of the events of one stream.
 ///
@@ -32,6 +36,15 @@ pub(crate) trait Accumulator: Send {
 
     /// The stream ended. That is an error unless the answer was whole by then.
     fn end(&mut self) -> Result<ModelEvent, ModelError>;
+}
+
+/// A JSON body that is neither an answer nor an error. It is worth another try, like a stream that
+/// broke off: gateways answer so while what is behind them starts.
+pub(crate) fn no_answer(provider: &'static str, body: &str) -> ModelError {
+    ModelError::BrokenStream {
+        provider,
+        message: format!("JSON that is no answer: {}", excerpt(body)),
+    }
 }
 
 /// A call whose id another call has: results could not be told apart, and providers refuse such

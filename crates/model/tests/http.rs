@@ -369,6 +369,98 @@ async fn what_is_no_event_stream_is_refused_with_a_look_at_it() {
     );
 }
 
+fn json(body: &str) -> Reply {
+    answer("200 OK", "content-type: application/json\r\n", body)
+}
+
+const WHOLE: &str = r#"{"id":"m1","type":"message","role":"assistant","model":"claude-opus-5-5",
+    "content":[{"type":"text","text":"hello"},
+    {"type":"tool_use","id":"t1","name":"Bash","input":{"command":"ls"}}],
+    "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":9}}"#;
+
+#[tokio::test]
+async fn an_answer_that_is_not_streamed_is_read_whole() {
+    let server = Server::start(vec![json(WHOLE)]).await;
+    let mut events = collect(&anthropic(&server.url)).await;
+    let Some(Ok(ModelEvent::Finished(response))) = events.pop() else {
+        panic!("{events:?}");
+    };
+    assert!(matches!(&events[..], [Ok(ModelEvent::TextDelta(text))] if text == "hello"));
+    assert_eq!(response.id.as_deref(), Some("m1"));
+    assert_eq!(response.stop_reason, StopReason::ToolUse);
+    let call = response.message.tool_uses().next().unwrap();
+    assert_eq!(call.input.get(), r#"{"command":"ls"}"#);
+    assert_eq!(
+        (response.usage.input_tokens, response.usage.output_tokens),
+        (3, 9)
+    );
+}
+
+#[tokio::test]
+async fn json_that_is_no_answer_is_tried_again_and_shown_when_it_stays() {
+    let starting = json(r#"{"status":"starting"}"#);
+    let server = Server::start(vec![starting, json(&overloaded()), json(WHOLE)]).await;
+    let events = summary(&anthropic(&server.url)).await;
+    assert_eq!(events.len(), 4, "{events:?}");
+    assert!(
+        events[0].starts_with("retry 1: ") && events[0].contains(r#"{"status":"starting"}"#),
+        "{events:?}"
+    );
+    assert!(events[1].starts_with("retry 2: ") && events[1].contains("Overloaded"));
+    assert_eq!(events[3], "finished hello");
+
+    let refused = error_json("invalid_request_error", "no such model");
+    let server = Server::start(vec![json(&refused)]).await;
+    let events = summary(&anthropic(&server.url)).await;
+    assert!(
+        matches!(&events[..], [one] if one.starts_with("error: ") && one.contains("no such model")),
+        "{events:?}"
+    );
+
+    let half = json(&WHOLE[..100]);
+    let server = Server::start(vec![half, json(WHOLE)]).await;
+    let events = summary(&anthropic(&server.url)).await;
+    assert_eq!(events.last().unwrap(), "finished hello", "{events:?}");
+}
+
+#[tokio::test]
+async fn an_openai_compatible_server_may_answer_without_a_stream() {
+    let whole = r#"{"id":"c1","object":"chat.completion","model":"gpt-4o-2024-08-06",
+        "choices":[{"index":0,"message":{"role":"assistant","content":"hello","tool_calls":[
+        {"id":"a","type":"function","function":{"name":"Bash","arguments":"{\"command\":\"ls\"}"}},
+        {"id":"b","type":"function","function":{"name":"Read","arguments":"{}"}}]},
+        "finish_reason":"tool_calls"}],
+        "usage":{"prompt_tokens":20,"completion_tokens":9,
+        "prompt_tokens_details":{"cached_tokens":8,"cache_write_tokens":2}}}"#;
+    let server = Server::start(vec![json(r#"{"object":"list"}"#), json(whole)]).await;
+    let config = OpenAiConfig {
+        retry: quick(),
+        ..OpenAiConfig::new(format!("{}/v1", server.url).parse().unwrap())
+    };
+    let model = OpenAiModel::new(&config, &http()).unwrap();
+    let mut events = collect(&model).await;
+    let Some(Ok(ModelEvent::Finished(response))) = events.pop() else {
+        panic!("{events:?}");
+    };
+    assert!(
+        matches!(&events[0], Ok(ModelEvent::Retrying { reason, .. }) if reason.contains("list"))
+    );
+    let calls: Vec<_> = response.message.tool_uses().collect();
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].input.get(), r#"{"command":"ls"}"#);
+    assert_eq!(response.stop_reason, StopReason::ToolUse);
+    let usage = response.usage;
+    assert_eq!(
+        (
+            usage.input_tokens,
+            usage.cache_read_input_tokens,
+            usage.cache_creation_input_tokens,
+            usage.output_tokens
+        ),
+        (10, 8, 2, 9)
+    );
+}
+
 #[tokio::test]
 async fn a_malformed_event_is_tried_again_like_a_broken_stream() {
     let malformed = || stream("data: {\"type\":\n\n");

@@ -34,7 +34,7 @@ mod review_view;
 mod risk;
 
 pub use codespar_forge::{
-    Activity, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
+    Activity, CommitChecks, Draft, Forge, ForgeError, NewCommit, NewPullRequest, PullRequestChange,
 };
 pub use commit_text::CommitText;
 pub use diff::{DiffFile, DiffHunk, DiffLine, LineKind, parse as parse_diff};
@@ -42,7 +42,7 @@ pub use diff_stat::touched;
 pub use findings::{Finding, Severity, UnplacedFinding};
 pub use lifecycle::{CheckRule, Closed, LifecycleError, close, make_ready};
 pub use markdown::without_mentions;
-pub use merge::{MergeRefusal, Merged, OWN_BRANCHES, merge};
+pub use merge::{MergeRefusal, Merged, OWN_BRANCHES, UnknownChecks, merge, not_signed};
 pub use publisher::{BODY, CHECK, Publisher, TITLE};
 pub use pull_text::{PullText, Verified, headline, shorten};
 pub use review::{ReviewError, Reviewed, Reviewer};

@@ -53,7 +53,13 @@ pub async fn make_ready(
         return Err(LifecycleError::NoDraft(number));
     }
     if rule == CheckRule::MustPass {
-        let reasons = check_objections(forge, &pull).await?;
+        let checks = forge.checks(&pull.head_commit).await?;
+        let mut reasons = check_objections(&checks);
+        reasons.extend(
+            checks
+                .unknown
+                .map(|why| format!("its checks are unknown ({why})")),
+        );
         if !reasons.is_empty() {
             return Err(LifecycleError::Checks { number, reasons });
         }

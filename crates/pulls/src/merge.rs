@@ -10,7 +10,7 @@
 //! when it is asked for again. A pull request that is merged and has no branch left is refused as
 //! "it is merged".
 
-use codespar_forge::{Forge, ForgeError, MergeOrder, Mergeability};
+use codespar_forge::{CommitChecks, Forge, ForgeError, MergeOrder, Mergeability, Signature};
 use codespar_protocol::{
     CheckState, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState,
 };
@@ -29,14 +29,30 @@ pub struct Merged {
     pub strategy: MergeStrategy,
     /// The branch it went to.
     pub base: String,
-    /// No check has looked at what was merged.
+    /// No check has looked at what was merged, as far as is known.
     pub unchecked: bool,
+    /// Why not all checks are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks_unknown: Option<String>,
+    /// Why the commit lacks the signature that the user's git settings ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_signed: Option<String>,
     /// The branch that was taken away after.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deleted_branch: Option<String>,
     /// The one that could not be, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_branch: Option<String>,
+}
+
+/// What checks that the token may not read mean for a merge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UnknownChecks {
+    /// They could have failed.
+    #[default]
+    Refuse,
+    /// Whoever asks for the merge answers for them. Those that are known still count.
+    Accept,
 }
 
 /// Why there was no merge.
@@ -71,24 +87,25 @@ pub(crate) fn bullets(reasons: &[String]) -> String {
 /// Merges, or says exactly why not. The head is read once, and the forge is told to merge that
 /// commit only: a push after the checks were read makes it refuse. Without a `strategy` the forge's
 /// own default is used. `requester` is whose permission counts, which is not always the account
-/// that merges.
+/// that merges. `unknown` decides about checks that cannot be read.
 pub async fn merge(
     forge: &dyn Forge,
     number: u64,
     strategy: Option<MergeStrategy>,
     requester: &str,
+    unknown: UnknownChecks,
 ) -> Result<Merged, MergeRefusal> {
     let refused = |error| MergeRefusal::Forge { number, error };
     let pull = forge.pull_request(number).await.map_err(refused)?;
     if let Some(merged) = finished(forge, &pull, strategy).await.map_err(refused)? {
         return Ok(merged);
     }
-    let reasons = objections(forge, &pull, requester).await.map_err(refused)?;
+    let checks = forge.checks(&pull.head_commit).await.map_err(refused)?;
+    let reasons = objections(forge, &pull, requester, &checks, unknown).await;
+    let reasons = reasons.map_err(refused)?;
     if !reasons.is_empty() {
         return Err(MergeRefusal::Checks { number, reasons });
     }
-    let checks = forge.checks(&pull.head_commit).await.map_err(refused)?;
-    let unchecked = checks.is_empty();
     let strategy = match strategy {
         Some(strategy) => strategy,
         None => forge.default_strategy().await.map_err(refused)?,
@@ -103,16 +120,29 @@ pub async fn merge(
     let commit = forge.merge(number, &order).await.map_err(refused)?;
     let merged = Merged {
         number,
+        not_signed: not_signed(forge, &commit).await.map_err(refused)?,
         commit,
         strategy,
         base: pull.base.clone(),
-        unchecked,
+        unchecked: checks.checks.is_empty(),
+        checks_unknown: checks.unknown,
         deleted_branch: None,
         kept_branch: None,
     };
     Ok(match is_ours {
         true => without_branch(forge, &pull, merged).await,
         false => merged,
+    })
+}
+
+/// Why a commit is not signed, if it should be.
+pub async fn not_signed(
+    forge: &dyn Forge,
+    commit: &CommitId,
+) -> Result<Option<String>, ForgeError> {
+    Ok(match forge.signature(commit).await? {
+        Signature::Missing(reason) => Some(reason),
+        Signature::NotWanted | Signature::Made => None,
     })
 }
 
@@ -134,12 +164,15 @@ async fn finished(
         Some(strategy) => strategy,
         None => forge.default_strategy().await?,
     };
+    let checks = forge.checks(&pull.head_commit).await?;
     let merged = Merged {
         number: pull.number,
+        not_signed: not_signed(forge, &commit).await?,
         commit,
         strategy,
         base: pull.base.clone(),
-        unchecked: forge.checks(&pull.head_commit).await?.is_empty(),
+        unchecked: checks.checks.is_empty(),
+        checks_unknown: checks.unknown,
         deleted_branch: None,
         kept_branch: None,
     };
@@ -173,6 +206,8 @@ async fn objections(
     forge: &dyn Forge,
     pull: &PullRequest,
     requester: &str,
+    checks: &CommitChecks,
+    unknown: UnknownChecks,
 ) -> Result<Vec<String>, ForgeError> {
     if pull.state != PullRequestState::Open {
         return Ok(vec![format!("it is {}", pull.state)]);
@@ -184,7 +219,14 @@ async fn objections(
             pull.number
         ));
     }
-    reasons.extend(check_objections(forge, pull).await?);
+    reasons.extend(check_objections(checks));
+    if let Some(reason) = &checks.unknown
+        && unknown == UnknownChecks::Refuse
+    {
+        reasons.push(format!(
+            "its checks are unknown, and `--without-checks` is not given ({reason})"
+        ));
+    }
     if forge.diff(pull.number).await?.trim().is_empty() {
         reasons.push("it changes nothing".to_owned());
     }
@@ -218,14 +260,12 @@ async fn objections(
 
 /// Checks that failed, or are not over. Each check by name, with its summary. A head without checks
 /// has no objection: `Merged::unchecked` says so afterwards.
-pub(crate) async fn check_objections(
-    forge: &dyn Forge,
-    pull: &PullRequest,
-) -> Result<Vec<String>, ForgeError> {
+pub(crate) fn check_objections(checks: &CommitChecks) -> Vec<String> {
     let mut reasons = Vec::new();
-    for check in forge.checks(&pull.head_commit).await? {
+    for check in &checks.checks {
         let detail = check
             .summary
+            .as_ref()
             .map(|summary| format!(" ({summary})"))
             .unwrap_or_default();
         match check.state {
@@ -236,5 +276,5 @@ pub(crate) async fn check_objections(
             }
         }
     }
-    Ok(reasons)
+    reasons
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use codespar_agent::Redactor;
 use codespar_forge::{
-    Activity, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit, NewPullRequest,
-    NewReview, PullRequestChange, TreeEntry,
+    Activity, CommitChecks, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
+    NewPullRequest, NewReview, PullRequestChange, Signature, TreeEntry,
 };
 use codespar_protocol::{
     Check, CommitId, FileChange, MergeStrategy, Permission, PullRequest, PullRequestState,
@@ -149,6 +149,10 @@ impl Forge for Publisher {
         self.forge.commit(&new).await
     }
 
+    async fn signature(&self, commit: &CommitId) -> Result<Signature, ForgeError> {
+        self.forge.signature(commit).await
+    }
+
     async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
         let new = NewPullRequest {
             title: self.text(TITLE, &new.title, "")?,
@@ -190,7 +194,7 @@ impl Forge for Publisher {
         self.forge.diff(number).await
     }
 
-    async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
+    async fn checks(&self, commit: &CommitId) -> Result<CommitChecks, ForgeError> {
         self.forge.checks(commit).await
     }
 

@@ -244,6 +244,10 @@ impl PullText<'_> {
                 writeln!(out, "- blocked: `{}`", code(host))?;
             }
         }
+        for hook in &evidence.hooks {
+            let name = code(&hook.name);
+            writeln!(out, "\nHook `{name}` of the repository: {}", hook.summary())?;
+        }
         if let Some(tests) = &evidence.new_tests {
             new_tests(out, tests)?;
         }
@@ -361,6 +365,7 @@ mod tests {
                 names: vec!["tests::new".to_owned()],
                 without: None,
             }),
+            hooks: Vec::new(),
         };
         let risk = Risk {
             level: RiskLevel::High,

@@ -116,7 +116,7 @@ impl Reviewer<'_> {
         let pull = forge.pull_request(number).await?;
         let diff = forge.diff(number).await?;
         let checks = forge.checks(&pull.head_commit).await?;
-        let risk = risk(&touched_by_diff(&diff), proof_of(&checks));
+        let risk = risk(&touched_by_diff(&diff), proof_of(&checks.checks));
         if let Some(earlier) = self.earlier(forge, &pull, &risk).await? {
             return Ok(earlier);
         }

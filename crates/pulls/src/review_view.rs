@@ -10,9 +10,9 @@ use std::{
 };
 
 use codespar_agent::Redactor;
-use codespar_forge::Forge;
+use codespar_forge::{CommitChecks, Forge};
 use codespar_outline::{Definitions, outline};
-use codespar_protocol::{Check, CheckState, PullRequest, RepoPath};
+use codespar_protocol::{CheckState, PullRequest, RepoPath};
 
 use crate::{
     Touched,
@@ -52,7 +52,7 @@ impl ReviewView {
     pub(crate) async fn make(
         forge: &dyn Forge,
         pull: &PullRequest,
-        checks: &[Check],
+        checks: &CommitChecks,
         files: &[DiffFile],
         redactor: &Redactor,
     ) -> Self {
@@ -105,7 +105,7 @@ impl ReviewView {
 
 /// Title, description and checks. All of it was written by others; the system prompt says that it
 /// is data.
-fn purpose(out: &mut String, pull: &PullRequest, checks: &[Check], redactor: &Redactor) {
+fn purpose(out: &mut String, pull: &PullRequest, checks: &CommitChecks, redactor: &Redactor) {
     // Cut after that: part of a secret would not be known for one.
     let body = redactor.redact(pull.body.trim());
     let end = body.floor_char_boundary(MOST_DESCRIPTION);
@@ -116,10 +116,12 @@ fn purpose(out: &mut String, pull: &PullRequest, checks: &[Check], redactor: &Re
         pull.title,
         &body[..end]
     );
-    if checks.is_empty() {
+    if checks.unknown.is_some() {
+        out.push_str("unknown: they may not be read\n");
+    } else if checks.checks.is_empty() {
         out.push_str("none has run\n");
     }
-    for check in checks {
+    for check in &checks.checks {
         let state = match check.state {
             CheckState::Success => "passed",
             CheckState::Failure => "failed",

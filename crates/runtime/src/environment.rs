@@ -49,11 +49,19 @@ impl Environment {
     /// Redacts the secrets among the variables, by name and value. A variable counts as a secret by
     /// its name; texts that look like a secret are redacted besides.
     pub fn redactor(&self) -> Redactor {
+        self.redactor_with([])
+    }
+
+    /// The same, with secrets that are in no variable, by their names.
+    pub(crate) fn redactor_with(
+        &self,
+        others: impl IntoIterator<Item = (String, String)>,
+    ) -> Redactor {
         let secrets = self.vars.iter().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value.to_str()?);
             codespar_policy::is_secret_name(name).then(|| (name.to_owned(), value.to_owned()))
         });
-        Redactor::new(secrets)
+        Redactor::new(secrets.chain(others))
     }
 
     /// Opens the database of the state directory.

@@ -8,6 +8,7 @@
 //! run                   the command, in the sandbox, with a limit on time
 //! failures, counts      what it printed, read
 //! compare, new_tests    what two runs say together
+//! hooks                 the repository's pre-commit hooks, on the change
 //! ```
 //!
 //! A test suite is code of the repository, and after a change code of a model: it runs confined,
@@ -22,6 +23,7 @@ mod dependencies;
 mod detect;
 mod failing;
 mod failures;
+mod hooks;
 mod join;
 mod kept;
 mod missing;
@@ -35,6 +37,7 @@ pub use collect::collect;
 pub use counts::Counts;
 pub use detect::detect;
 pub use failures::{FailureKind, REPORT_LIMIT, TestFailure, report};
+pub use hooks::{HookRun, RepositoryHook};
 pub use join::{JoinedCommits, has_marks, join, text_of};
 pub use missing::Missing;
 pub use new_tests::{NewTests, NewTestsVerdict};
@@ -179,6 +182,9 @@ pub struct Evidence {
     /// older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_tests: Option<NewTests>,
+    /// The pre-commit hooks of the repository that were run on the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookRun>,
 }
 
 impl Evidence {

@@ -210,6 +210,10 @@ impl ChannelCore {
         }
         let checks = pulls.forge().checks(&pull.head_commit).await;
         let checks = checks.map_err(|error| RuntimeError::Failed(error.to_string()))?;
+        if let Some(reason) = checks.unknown {
+            return Err(RuntimeError::Failed(reason));
+        }
+        let checks = checks.checks;
         let any = |state: CheckState| checks.iter().any(|check| check.state == state);
         let sight = match (any(CheckState::Pending), any(CheckState::Failure)) {
             (true, _) => Sight::Wait,

@@ -15,7 +15,7 @@ use codespar_dev::{
 use codespar_forge::Forge;
 use codespar_git::{GitError, Repository, RepositoryKind, Trust};
 use codespar_protocol::{SessionId, TaskId, TaskSpec, TaskStatus, TaskType};
-use codespar_pulls::{Reviewer, merge};
+use codespar_pulls::{Reviewer, UnknownChecks, merge};
 use codespar_store::Notify;
 use codespar_tasks::{Attendance, Caller, TaskExtra, Waited};
 use tokio::process::Command;
@@ -140,7 +140,10 @@ async fn tell(
     head("5. $ codespar merge 1 --squash")?;
     let squash = Some(codespar_protocol::MergeStrategy::Squash);
     let merged = progress
-        .during("Merging", merge(forge, 1, squash, "demo"))
+        .during(
+            "Merging",
+            merge(forge, 1, squash, "demo", UnknownChecks::Refuse),
+        )
         .await
         .map_err(|error| failed(&error))?;
     let after = progress.during(TESTS, outcome_of_tests(repo)).await?;

@@ -32,11 +32,12 @@ use codespar_runtime::{
 /// Turn an instruction into a verified pull request.
 ///
 /// Finds the files, writes the change, proves it by the project's tests in a throw-away copy, and
-/// opens a pull request: on GitHub where the origin is there and GITHUB_TOKEN is set, otherwise as
-/// a local record (`codespar pr list`). Your working tree and your current branch stay as they are.
-/// Without an API key the run is simulated: every step runs, but nothing is changed. On GitHub the
-/// user is asked before, and a run without a terminal needs --simulate or --yes;
-/// `dev.requireModel` in the settings refuses instead.
+/// opens a pull request: on GitHub where the origin is there and there is a token (GITHUB_TOKEN,
+/// `gh auth token` or git's credential helper), otherwise as a local record (`codespar pr list`).
+/// Your working tree and your current branch stay as they are. Without an API key the run is
+/// simulated: every step runs, but nothing is changed. On GitHub the user is asked before, and a
+/// run without a terminal needs --simulate or --yes; `dev.requireModel` in the settings refuses
+/// instead.
 ///
 /// The run is a durable task: if it is killed, `codespar dev --resume ID` or a `codespar worker`
 /// on the same state directory continues it. With --server it runs on a server: Ctrl-C then ends

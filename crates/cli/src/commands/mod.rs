@@ -18,6 +18,7 @@ mod doctor_online;
 pub(crate) mod gc;
 pub(crate) mod hooks;
 pub(crate) mod locate;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod pr;
 mod pr_checkout;

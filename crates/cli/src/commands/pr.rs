@@ -9,7 +9,7 @@ use std::{process::ExitCode, sync::Arc};
 use clap::{Args, Subcommand, ValueEnum};
 use codespar_forge::Forge;
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState};
-use codespar_pulls::CheckRule;
+use codespar_pulls::{CheckRule, UnknownChecks};
 use codespar_store::Database;
 use serde_json::json;
 
@@ -44,7 +44,7 @@ enum Verb {
     },
     /// Show a pull request with its reviews and checks.
     ///
-    /// JSON: `pull_request`, `reviews` and `checks`.
+    /// JSON: `pull_request`, `reviews`, `checks` and `checks_unknown` (why there may be others).
     Show {
         #[command(flatten)]
         pull: PullWords,
@@ -119,12 +119,12 @@ enum StateName {
 
 /// Merge a pull request if nothing blocks it.
 ///
-/// Refused, with all reasons, for a draft, a check that failed or is still running, a conflict, a
-/// requester without write access, or a head that changed since it was checked. A `codespar/…`
-/// branch is deleted after the merge.
+/// Refused, with all reasons, for a draft, an empty change, a check that failed or is still running,
+/// checks that the token may not read, a conflict, a requester without write access, or a head that
+/// changed since it was checked. A `codespar/…` branch is deleted after the merge.
 ///
-/// JSON: `number`, `commit`, `strategy`, `base`, `unchecked` (no check has run on the head) and
-/// `deleted_branch` or `kept_branch`.
+/// JSON: `number`, `commit`, `strategy`, `base`, `unchecked` (no check has run on the head),
+/// `checks_unknown` (why not all are known) and `deleted_branch` or `kept_branch`.
 ///
 /// Examples:
 ///   codespar merge 12 --squash
@@ -144,6 +144,10 @@ pub(crate) struct MergeArgs {
     /// Create a merge commit.
     #[arg(long)]
     merge: bool,
+    /// Merge although the token may not read all checks; one that is known to have failed still
+    /// blocks it.
+    #[arg(long)]
+    without_checks: bool,
     #[command(flatten)]
     at: At,
 }
@@ -256,7 +260,12 @@ async fn show(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, 
     let checks = forge.checks(&pull.head_commit).await.map_err(failed)?;
     reached.close().await?;
     if at.json {
-        super::print_json(&json!({"pull_request": pull, "reviews": reviews, "checks": checks}))?;
+        super::print_json(&json!({
+            "pull_request": pull,
+            "reviews": reviews,
+            "checks": checks.checks,
+            "checks_unknown": checks.unknown,
+        }))?;
         return Ok(ExitCode::SUCCESS);
     }
     super::print(format_args!("{}\n", line(&pull)))?;
@@ -269,7 +278,11 @@ async fn show(target: PullTarget, project_dir: &ProjectDir) -> Result<ExitCode, 
         )),
         shown(&pull.body)
     ))?;
-    for check in &checks {
+    if let Some(reason) = &checks.unknown {
+        let unknown = style::warning("checks unknown");
+        super::print(format_args!("\n{unknown}: {}", plain(reason)))?;
+    }
+    for check in &checks.checks {
         let state = serde_json::to_value(check.state).unwrap_or_default();
         super::print(format_args!(
             "\n{} {}: {}",
@@ -420,7 +433,13 @@ pub(crate) async fn merge_one(
     let target = args.pull.target(&args.at, project_dir)?;
     let strategy = args.strategy(&target.rest)?;
     let reached = reach(&target.at, project_dir).await?;
-    let outcome = reached.pulls.merge(target.number, strategy, None).await;
+    let unknown = match args.without_checks {
+        true => UnknownChecks::Accept,
+        false => UnknownChecks::Refuse,
+    };
+    let pulls = &reached.pulls;
+    let outcome = pulls.merge_with(target.number, strategy, None, unknown);
+    let outcome = outcome.await;
     let closed = reached.close().await;
     let merged = outcome?;
     closed?;
@@ -436,11 +455,17 @@ pub(crate) async fn merge_one(
         merged.strategy,
         merged.commit.short()
     ))?;
-    if merged.unchecked {
+    if let Some(reason) = &merged.checks_unknown {
+        let unknown = style::warning("merged with unknown checks");
+        super::print(format_args!("{unknown}: {}\n", plain(reason)))?;
+    } else if merged.unchecked {
         super::print(format_args!(
             "{}\n",
             style::warning("no check had looked at what was merged")
         ))?;
+    }
+    if let Some(reason) = &merged.not_signed {
+        super::print(format_args!("not signed: {}\n", plain(reason)))?;
     }
     if let Some(kept) = &merged.kept_branch {
         super::print(format_args!("kept {kept}\n"))?;

@@ -21,12 +21,12 @@ const FIX: &str = "Say hi\n\n===FILE: greet.sh===\n<<<SEARCH\ngreeting=hello\n>>
 pub(crate) struct Hub {
     pub(crate) bench: Bench,
     pub(crate) github: FakeGitHub,
-    bare: std::path::PathBuf,
+    pub(crate) bare: std::path::PathBuf,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Hub {
-    fn new(script: Script) -> Self {
+    pub(crate) fn new(script: Script) -> Self {
         Self::with_files(
             script,
             &[
@@ -84,7 +84,7 @@ impl Hub {
         }
     }
 
-    fn command(&self, who: &str, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, who: &str, args: &[&str]) -> Command {
         let mut command = self.bench.command(args);
         command
             .env("GITHUB_TOKEN", format!("{who}-token"))
@@ -93,7 +93,7 @@ impl Hub {
         command
     }
 
-    fn run_as(&self, who: &str, args: &[&str]) -> Finished {
+    pub(crate) fn run_as(&self, who: &str, args: &[&str]) -> Finished {
         spawn(&mut self.command(who, args))
             .unwrap()
             .wait(PATIENCE)
@@ -127,7 +127,7 @@ impl Hub {
     }
 }
 
-fn script() -> Script {
+pub(crate) fn script() -> Script {
     Script::new()
         .conversation(
             Conversation::new("picker", Matcher::system_contains("You choose the files"))

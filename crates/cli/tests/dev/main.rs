@@ -14,15 +14,18 @@ mod file_server;
 #[path = "../common/registry.rs"]
 mod registry;
 
+mod action;
 mod agent_engine;
 mod calls;
 mod changes;
 mod checkout;
+mod commit_rules;
 mod context;
 mod crash;
 mod dependencies;
 mod dependency_attacks;
 mod github;
+mod github_access;
 mod hooks;
 mod hostile;
 mod limits;
@@ -32,6 +35,7 @@ mod network;
 mod new_tests;
 mod no_sandbox;
 mod package_managers;
+mod packaging;
 mod proof;
 mod pulls;
 mod questions;

@@ -6,6 +6,7 @@
 mod agent;
 mod base;
 mod dependencies;
+mod hooks;
 mod locate;
 mod mend;
 mod more;

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use codespar_change::verify::{self, Evidence, Need, TestRun, Tree, before, detect};
+use codespar_change::verify::{self, Evidence, HookRun, Need, TestRun, Tree, before, detect};
 use codespar_protocol::ChangeSet;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +34,10 @@ pub(crate) enum Proven {
 }
 
 impl Proven {
-    /// The tests were run and do not pass.
+    /// The tests were run and do not pass, or a hook of the repository refuses the change.
     pub(crate) fn failed(&self) -> bool {
-        matches!(self, Self::By(evidence) if !evidence.after.passed())
+        let refused = |evidence: &Evidence| evidence.hooks.iter().any(HookRun::refuses);
+        matches!(self, Self::By(evidence) if !evidence.after.passed() || refused(evidence))
     }
 }
 
@@ -178,6 +179,7 @@ impl Run {
                 before: before.clone(),
                 after: self.after(round, &command, &written, tree).await?,
                 new_tests: None,
+                hooks: Vec::new(),
             };
             if evidence.after.passed() {
                 break evidence;
@@ -271,6 +273,9 @@ impl Run {
                 "$ {}\n{}",
                 evidence.command, evidence.after.tail
             )));
+        }
+        if evidence.after.passed() {
+            evidence.hooks = self.hooks(tree, &written).await?;
         }
         evidence.new_tests = self.new_tests(tree, &evidence, &written).await?;
         Ok((written, Proven::By(Box::new(evidence))))

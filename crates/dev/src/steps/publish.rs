@@ -34,6 +34,8 @@ pub(crate) struct Published {
     pub(crate) risk: Risk,
     /// How many lines of each file change.
     pub(crate) touched: Vec<Touched>,
+    /// Why the commit lacks the signature that it should have.
+    pub(crate) not_signed: Option<String>,
 }
 
 /// What is computed from a change and published with it. Not recorded: it is a function of the
@@ -78,7 +80,9 @@ impl Run {
             })
             .await?;
         let Measured { touched, risk } = measured;
+        let not_signed = pulls::not_signed(&*self.link.forge, &commit).await?;
         Ok(Published {
+            not_signed: not_signed.map(|reason| self.redacted(&reason)),
             commit,
             pull,
             risk,

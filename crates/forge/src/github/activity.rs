@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use super::{
     GitHubForge,
     api::Call,
+    checks::permitted,
     merge::judge,
     reviews::verdict_of,
     wire::{self, login},
@@ -42,15 +43,13 @@ impl GitHubForge {
         );
         all.extend(self.line_comments(number).await?.iter().map(of_line));
         all.extend(self.issue_comments(number).await?.iter().map(of_comment));
+        // Whoever follows it is told the rest, where the token may not read these.
+        let mut unread = Vec::new();
+        let runs = permitted(self.check_runs(&head).await, &mut unread)?;
+        all.extend(runs.iter().filter_map(|run| of_run(run, &head)));
+        let statuses = permitted(self.statuses(&head).await, &mut unread)?;
         all.extend(
-            self.check_runs(&head)
-                .await?
-                .iter()
-                .filter_map(|run| of_run(run, &head)),
-        );
-        all.extend(
-            self.statuses(&head)
-                .await?
+            statuses
                 .iter()
                 .filter_map(|status| of_status(status, &head)),
         );

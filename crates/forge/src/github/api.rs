@@ -131,7 +131,7 @@ impl Call {
         }
     }
 
-    fn error(&self, reason: impl fmt::Display) -> ForgeError {
+    pub(super) fn error(&self, reason: impl fmt::Display) -> ForgeError {
         ForgeError::Unavailable {
             what: self.what.clone(),
             reason: reason.to_string(),
@@ -143,12 +143,35 @@ impl Call {
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) body: Bytes,
+    /// The content type without its parameters, in lower case; empty if GitHub names none.
+    pub(super) kind: String,
     /// Where the next page is.
     pub(super) next: Option<Url>,
 }
 
 impl Answer {
+    /// Whether it is the JSON form of something, also of what can be had in other forms: GitHub's
+    /// names for those end in `+json` too, so the whole name counts.
+    pub(super) fn is_json(&self) -> bool {
+        self.kind == "application/json"
+    }
+
+    /// An answer in a form that was not asked for: the page of a proxy, mostly.
+    pub(super) fn unexpected(&self, call: &Call, wanted: &str) -> ForgeError {
+        let found = match self.kind.as_str() {
+            "" => "something of no named type",
+            kind => kind,
+        };
+        call.error(format!(
+            "GitHub answers with {found} instead of {wanted}; a proxy or a sign-in page may be in \
+             between"
+        ))
+    }
+
     pub(super) fn read<T: DeserializeOwned>(&self, call: &Call) -> Result<T, ForgeError> {
+        if !self.kind.is_empty() && !self.kind.contains("json") {
+            return Err(self.unexpected(call, "JSON"));
+        }
         serde_json::from_slice(&self.body).map_err(|error| {
             call.error(format!("GitHub's answer is not what it should be: {error}"))
         })
@@ -365,6 +388,7 @@ impl Api {
             (status, _) if status.is_success() => {
                 let answer = Answer {
                     body,
+                    kind: kind_of(&headers),
                     next: next_page(&headers),
                 };
                 if let (&Method::GET, Some(tag)) = (&call.method, headers.get(ETAG)) {
@@ -375,6 +399,14 @@ impl Api {
             (status, _) => refusal(call, status.as_u16(), &headers, &body),
         }
     }
+}
+
+fn kind_of(headers: &HeaderMap) -> String {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let name = kind.and_then(|kind| kind.split(';').next());
+    name.unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// Of one exchange that is no failure.

@@ -3,20 +3,27 @@
 //! Check runs come from apps, statuses from older integrations; a commit may have both. They are
 //! listed together, runs first. A run that is not completed is pending; a conclusion or state that
 //! is not known counts as a failure.
+//!
+//! Both take permissions of their own, which a token that may do everything else often lacks. What
+//! cannot be read is unknown then, and no error.
 
 use codespar_protocol::{Check, CheckState, CommitId};
 
 use super::{GitHubForge, api::Call, wire};
-use crate::ForgeError;
+use crate::{CommitChecks, ForgeError};
 
 impl GitHubForge {
     /// All pages of both lists. A repository without any checks gives an empty list, which is not
     /// the same as success.
-    pub(super) async fn list_checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
-        let runs = self.check_runs(commit).await?;
-        let statuses = self.statuses(commit).await?;
+    pub(super) async fn list_checks(&self, commit: &CommitId) -> Result<CommitChecks, ForgeError> {
+        let mut reasons = Vec::new();
+        let runs = permitted(self.check_runs(commit).await, &mut reasons)?;
+        let statuses = permitted(self.statuses(commit).await, &mut reasons)?;
         let runs = runs.into_iter().map(Check::from);
-        Ok(runs.chain(statuses.into_iter().map(Check::from)).collect())
+        Ok(CommitChecks {
+            checks: runs.chain(statuses.into_iter().map(Check::from)).collect(),
+            unknown: (!reasons.is_empty()).then(|| reasons.join("; ")),
+        })
     }
 
     pub(super) async fn check_runs(
@@ -68,6 +75,21 @@ impl GitHubForge {
         );
         let url = self.repo_url(&["commits", &commit.0, list])?;
         Ok(Call::get(url, what, needs).query(&[("per_page", "100")]))
+    }
+}
+
+/// A list that the token may not read is empty, with the reason added. GitHub hides what a classic
+/// token has no scope for with 404; a commit that does not exist is 422.
+pub(super) fn permitted<T>(
+    read: Result<Vec<T>, ForgeError>,
+    reasons: &mut Vec<String>,
+) -> Result<Vec<T>, ForgeError> {
+    match read {
+        Err(error @ (ForgeError::Forbidden { .. } | ForgeError::NotFound(_))) => {
+            reasons.push(error.to_string());
+            Ok(Vec::new())
+        }
+        other => other,
     }
 }
 

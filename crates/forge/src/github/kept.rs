@@ -86,6 +86,7 @@ mod tests {
     fn answer(size: usize) -> Answer {
         Answer {
             body: vec![b'x'; size].into(),
+            kind: String::new(),
             next: None,
         }
     }

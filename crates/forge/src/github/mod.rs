@@ -41,7 +41,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use codespar_protocol::{
-    Check, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
+    CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
 };
 use tokio::sync::OnceCell;
 use url::Url;
@@ -54,8 +54,8 @@ pub(crate) use lines::ShownLines;
 pub use patience::Patience;
 
 use crate::{
-    Activity, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit, NewPullRequest,
-    NewReview, PullRequestChange, TreeEntry,
+    Activity, CommitChecks, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
+    NewPullRequest, NewReview, PullRequestChange, TreeEntry,
 };
 use api::{Api, Call};
 use credentials::Credentials;
@@ -277,7 +277,7 @@ impl Forge for GitHubForge {
         self.read_diff(number).await
     }
 
-    async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
+    async fn checks(&self, commit: &CommitId) -> Result<CommitChecks, ForgeError> {
         self.list_checks(commit).await
     }
 

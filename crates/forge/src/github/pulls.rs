@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     GitHubForge, MAX_BODY_CHARS,
-    api::{Call, Made},
+    api::{Answer, Call, Made},
     failure::Failure,
     text::shortened,
     wire::{self, login},
@@ -209,12 +209,16 @@ impl GitHubForge {
     }
 
     /// GitHub refuses diffs beyond a certain length with 406. They are then put together from the
-    /// list of files.
+    /// list of files, as they are where a server answers with the JSON form of the pull request.
     pub(super) async fn read_diff(&self, number: u64) -> Result<String, ForgeError> {
         let url = self.pull_url(number, &[])?;
         let call = Call::get(url, self.describe_pull(number), READ).accepting(DIFF);
         match self.api.send(&call).await {
-            Ok(answer) => Ok(String::from_utf8_lossy(&answer.body).into_owned()),
+            Ok(answer) if is_diff(&answer) => {
+                Ok(String::from_utf8_lossy(&answer.body).into_owned())
+            }
+            Ok(answer) if answer.is_json() => self.diff_by_files(number).await,
+            Ok(answer) => Err(answer.unexpected(&call, "a diff")),
             // Too long in one piece.
             Err(Failure::Said(said)) if said.status == 406 => self.diff_by_files(number).await,
             Err(failure) => Err(failure.explain(&call)),
@@ -227,6 +231,15 @@ impl GitHubForge {
         let call = Call::get(url, self.describe_pull(number), READ).query(&[("per_page", "100")]);
         let files: Vec<wire::PullFile> = self.api.list(&call).await?;
         Ok(files.iter().map(diff_of).collect())
+    }
+}
+
+/// By the content type; without one, by how it begins.
+fn is_diff(answer: &Answer) -> bool {
+    match answer.kind.as_str() {
+        "" => answer.body.is_empty() || answer.body.starts_with(b"diff --git "),
+        "text/plain" => true,
+        kind => kind.contains("diff") || kind.contains("patch"),
     }
 }
 

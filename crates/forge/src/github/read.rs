@@ -6,10 +6,17 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_protocol::{CommitId, FileMode, Permission, RepoPath};
 use parking_lot::Mutex;
+use ring::digest;
 
-use super::{GitHubForge, api::Call, failure::Failure, wire};
+use super::{
+    GitHubForge,
+    api::{Answer, Call},
+    failure::Failure,
+    wire,
+};
 use crate::{FileAt, ForgeError, TreeEntry};
 
 /// Trees are large and never change; those of the last commits are kept for reading files.
@@ -159,7 +166,13 @@ impl GitHubForge {
         };
         let what = format!("file {path} of {}", self.full_name());
         let call = Call::get(self.repo_url(&["git", "blobs", &sha])?, what, NEEDS).accepting(RAW);
-        let content = self.api.ask(&call).await?.body.to_vec();
+        let answer = self.api.ask(&call).await?;
+        let content = blob_of(&answer, &call)?;
+        if !has_id(&content, &sha) {
+            return Err(call.error(
+                "GitHub's answer is not the file that was asked for: its content has another id",
+            ));
+        }
         Ok(Some(FileAt { content, mode }))
     }
 
@@ -242,6 +255,43 @@ impl GitHubForge {
             Err(failure) => Err(failure.explain(&call)),
         }
     }
+}
+
+/// The bytes of a file. Servers and proxies that know no other form send JSON around them.
+fn blob_of(answer: &Answer, call: &Call) -> Result<Vec<u8>, ForgeError> {
+    if !answer.is_json() {
+        return Ok(answer.body.to_vec());
+    }
+    let blob: wire::Blob = answer.read(call)?;
+    match blob.encoding.as_str() {
+        "utf-8" => Ok(blob.content.into_bytes()),
+        "base64" => {
+            let text: String = blob.content.split_ascii_whitespace().collect();
+            BASE64_STANDARD
+                .decode(text)
+                .map_err(|error| call.error(format!("the content of the file: {error}")))
+        }
+        other => Err(call.error(format!("the content of the file is in `{other}`"))),
+    }
+}
+
+/// Whether git knows this content by this id. It is what makes sure that a page, a wrapper or half
+/// a file is never taken for the file, whatever the answer says of itself.
+fn has_id(content: &[u8], id: &str) -> bool {
+    let algorithm = match id.len() {
+        64 => &digest::SHA256,
+        _ => &digest::SHA1_FOR_LEGACY_USE_ONLY,
+    };
+    let mut hash = digest::Context::new(algorithm);
+    hash.update(format!("blob {}\0", content.len()).as_bytes());
+    hash.update(content);
+    let hex: String = hash
+        .finish()
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    hex == id
 }
 
 /// How far down a tree is listed.

@@ -205,3 +205,10 @@ pub(super) struct Status {
 pub(super) struct Level {
     pub(super) permission: String,
 }
+
+/// A file in its JSON form.
+#[derive(Deserialize)]
+pub(super) struct Blob {
+    pub(super) content: String,
+    pub(super) encoding: String,
+}

@@ -62,7 +62,7 @@ impl LocalForge {
             .author(new.author.as_ref().unwrap_or(&self.who))
             .committer(&self.who)
             .input(message);
-        let commit = CommitId(apart.git.text("make the commit", run).await?);
+        let commit = self.commit_tree(&apart.git, "make the commit", run).await?;
         let kept = apart.keep().await?;
         let moving = self.move_branch(&new.branch, at.as_ref(), &commit).await;
         let Err(failure) = moving else {

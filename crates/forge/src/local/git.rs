@@ -11,17 +11,20 @@ use std::{
 };
 
 use codespar_git::{
-    Git, GitError, KeptObjects, Location, Output, Quarantine, Repository, Trust, zero_separated,
+    Git, GitError, KeptObjects, Location, Output, Quarantine, Repository, Signing, Trust,
+    zero_separated,
 };
 use codespar_protocol::CommitId;
 
 use crate::{Author, ForgeError};
 
 /// One run of git. Arguments are passed as a list, never through a shell.
+#[derive(Clone)]
 pub(super) struct Run {
     args: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
     input: Option<Vec<u8>>,
+    signing: Option<Signing>,
 }
 
 /// What a run left. Some commands answer a question with their exit code, so a code other than 0 is
@@ -40,7 +43,14 @@ impl Run {
             args: args.into_iter().map(owned).collect(),
             env: Vec::new(),
             input: None,
+            signing: None,
         }
+    }
+
+    /// With the user's signature.
+    pub(super) fn signed(mut self, signing: &Signing) -> Self {
+        self.signing = Some(signing.clone());
+        self
     }
 
     pub(super) fn env(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
@@ -115,6 +125,9 @@ impl Place {
         }
         if let Some(bytes) = run.input {
             call = call.input(bytes);
+        }
+        if let Some(signing) = &run.signing {
+            call = call.signed(signing);
         }
         Ok(call.finish().await.map_err(not_run)?.into())
     }

@@ -269,8 +269,7 @@ impl LocalForge {
             .author(&self.who)
             .committer(&self.who)
             .input(message);
-        let commit = git.text("make the merge commit", run).await?;
-        Ok(CommitId(commit))
+        self.commit_tree(git, "make the merge commit", run).await
     }
 
     fn merge_message(&self, pull: &PullRequest, order: &MergeOrder) -> String {

@@ -27,6 +27,7 @@ mod merge;
 mod message;
 mod pulls;
 mod replay;
+mod signing;
 
 use std::{
     collections::HashMap,
@@ -35,7 +36,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_git::{GitSettings, Repository, Trust};
+use codespar_git::{GitSettings, Repository, Signing, Trust};
 use codespar_protocol::{
     Check, CommitId, MergeStrategy, Permission, PullRequest, PullRequestState, RepoPath, Review,
 };
@@ -43,8 +44,8 @@ use codespar_store::{PullStore, StoreError};
 use parking_lot::Mutex;
 
 use crate::{
-    Activity, Author, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
-    NewPullRequest, NewReview, PullRequestChange, TreeEntry,
+    Activity, Author, CommitChecks, FileAt, Forge, ForgeError, MergeOrder, Mergeability, NewCommit,
+    NewPullRequest, NewReview, PullRequestChange, Signature, TreeEntry,
 };
 #[cfg(feature = "fuzzing")]
 pub(crate) use content::entry as tree_entry;
@@ -72,6 +73,10 @@ pub struct LocalForge {
     git: Place,
     store: Arc<dyn PullStore>,
     who: Author,
+    /// As the user's git settings want it.
+    signing: Option<Signing>,
+    /// Commits of this process that could not be signed, and why.
+    unsigned: Mutex<HashMap<CommitId, String>>,
     /// By number of the pull request. An answer is used only while both commits are the same.
     merges: Mutex<HashMap<u64, Asked>>,
     /// Of the base that was looked at last.
@@ -95,13 +100,9 @@ impl LocalForge {
         check_version().await?;
         let found = repository.clone();
         let git = Place(blocking(move || found.git()).await?);
-        let who = match identity {
-            Some(who) => who,
-            None => {
-                let found = repository.clone();
-                configured(&blocking(move || found.settings().cloned()).await?)
-            }
-        };
+        let found = repository.clone();
+        let settings = blocking(move || found.settings().cloned()).await?;
+        let who = identity.unwrap_or_else(|| configured(&settings));
         Ok(Self {
             dir: dir.to_owned(),
             // `find` refuses a path that is not text.
@@ -114,6 +115,8 @@ impl LocalForge {
             git,
             store,
             who,
+            signing: settings.signing(),
+            unsigned: Mutex::default(),
             merges: Mutex::default(),
             landed: Mutex::default(),
         })
@@ -207,6 +210,10 @@ impl Forge for LocalForge {
         self.make_commit(new).await
     }
 
+    async fn signature(&self, commit: &CommitId) -> Result<Signature, ForgeError> {
+        self.signature_of(commit).await
+    }
+
     async fn open_pull_request(&self, new: &NewPullRequest) -> Result<PullRequest, ForgeError> {
         self.open_pull(new).await
     }
@@ -235,9 +242,10 @@ impl Forge for LocalForge {
         self.diff_of(&pull).await
     }
 
-    async fn checks(&self, commit: &CommitId) -> Result<Vec<Check>, ForgeError> {
+    async fn checks(&self, commit: &CommitId) -> Result<CommitChecks, ForgeError> {
         let checks = self.store.checks(&self.key, commit).await.map_err(failed)?;
-        Ok(checks.into_iter().map(|found| found.check).collect())
+        let checks = checks.into_iter().map(|found| found.check).collect();
+        Ok(CommitChecks::known(checks))
     }
 
     async fn record_check(&self, commit: &CommitId, check: &Check) -> Result<(), ForgeError> {

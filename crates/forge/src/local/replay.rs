@@ -147,7 +147,6 @@ impl LocalForge {
             .env("GIT_AUTHOR_DATE", &commit.date)
             .committer(&self.who)
             .input(format!("{}\n", commit.message.trim_end()));
-        let made = git.text("rebase a commit", run).await?;
-        Ok(CommitId(made))
+        self.commit_tree(git, "rebase a commit", run).await
     }
 }

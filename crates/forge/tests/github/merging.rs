@@ -32,7 +32,7 @@ async fn checks_and_statuses_are_told_together_page_by_page() {
     world.github.set_check_run(&main.0, "running", None);
     world.github.set_status(&main.0, "ci/lint", "error");
     world.github.set_status(&main.0, "ci/deploy", "pending");
-    let checks = world.forge.checks(&main).await.unwrap();
+    let checks = world.forge.checks(&main).await.unwrap().checks;
     let told: Vec<(&str, CheckState)> = checks
         .iter()
         .map(|check| (check.name.as_str(), check.state))
@@ -229,4 +229,27 @@ async fn what_stands_in_the_way_of_a_merge_is_told() {
         merge(MergeStrategy::Merge).await.to_string(),
         "pull request #1 of acme/shop is closed"
     );
+}
+
+#[tokio::test]
+async fn checks_that_the_token_may_not_read_are_unknown_and_no_error() {
+    let world = World::new().await;
+    let pull = world.pull("fix", "README.md", "# Store\n").await;
+    world
+        .github
+        .set_check_run(&pull.head_commit.0, "ci", Some("failure"));
+    for status in [403, 404] {
+        world.github.refuse_checks(status);
+        let found = world.forge.checks(&pull.head_commit).await.unwrap();
+        assert_eq!(found.checks, []);
+        let reason = found.unknown.unwrap();
+        assert!(
+            reason.contains("hecks: read") && reason.contains("tatuses: read"),
+            "{status}: {reason}"
+        );
+        world.forge.activity(pull.number).await.unwrap();
+    }
+    let gone = CommitId("1".repeat(40));
+    world.github.refuse_checks(500);
+    assert!(world.forge.checks(&gone).await.is_err());
 }

@@ -2,7 +2,9 @@
 
 use codespar_forge::{FileAt, Forge, ForgeError, GitHubAccess, GitHubForge, TreeEntry};
 use codespar_protocol::{FileMode, MergeStrategy, Permission};
-use codespar_testkit::github::{GitHubOptions, Level, MergeMethods, TokenKind, User};
+use codespar_testkit::github::{
+    FaultKind, GitHubFault, GitHubOptions, Level, MergeMethods, TokenKind, User,
+};
 
 use crate::world::{World, path, setup};
 
@@ -294,4 +296,61 @@ async fn the_repository_can_be_cloned_with_a_token() {
         "git asks without the token first"
     );
     assert_eq!(statuses.last(), Some(&200));
+}
+
+#[tokio::test]
+async fn a_file_that_comes_wrapped_in_json_is_unwrapped() {
+    let world = World::new().await;
+    let main = world.main().await;
+    let plain = world.forge.file(&main, &path("src/raw.bin")).await.unwrap();
+    world.github.answer_json_only();
+    let forge = world.forge_as("bob-token");
+    let wrapped = forge.file(&main, &path("src/raw.bin")).await.unwrap();
+    assert_eq!(wrapped.as_ref().unwrap().content, [0xff, 0x00, 0xfe]);
+    assert_eq!(wrapped, plain);
+}
+
+#[tokio::test]
+async fn a_page_in_between_is_never_taken_for_a_file_a_diff_or_json() {
+    let world = World::new().await;
+    let main = world.main().await;
+    let pull = world.pull("fix", "README.md", "# Store\n").await;
+    let page = |path: &str| {
+        let fault = GitHubFault::new("GET", path, FaultKind::SignInPage);
+        world.github.inject(fault);
+    };
+    let blob = world.git(&["rev-parse", "main:README.md"]);
+    page(&format!("/git/blobs/{blob}"));
+    let error = world.forge.file(&main, &path("README.md")).await;
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "file README.md of acme/shop: GitHub's answer is not the file that was asked for: its \
+         content has another id"
+    );
+    page("/pulls/1");
+    let error = world.forge.diff(pull.number).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "pull request #1 of acme/shop: GitHub answers with text/html instead of a diff; a proxy or \
+         a sign-in page may be in between"
+    );
+    page("/pulls/1");
+    let error = world.forge.pull_request(pull.number).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "pull request #1 of acme/shop: GitHub answers with text/html instead of JSON; a proxy or a \
+         sign-in page may be in between"
+    );
+}
+
+#[tokio::test]
+async fn a_diff_is_put_together_where_a_server_answers_with_json_only() {
+    let world = World::new().await;
+    let pull = world.pull("fix", "README.md", "# Store\n").await;
+    world.github.answer_json_only();
+    let diff = world.forge.diff(pull.number).await.unwrap();
+    assert!(
+        diff.starts_with("diff --git a/README.md b/README.md\n") && diff.contains("\n+# Store\n"),
+        "{diff}"
+    );
 }

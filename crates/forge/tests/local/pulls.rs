@@ -228,7 +228,7 @@ async fn a_review_is_posted_once() {
 async fn checks_are_those_that_were_recorded() {
     let repo = Repository::new().await;
     let head = repo.pull("one", vec![added("c", "c")]).await.head_commit;
-    assert_eq!(repo.forge.checks(&head).await.unwrap(), []);
+    assert_eq!(repo.forge.checks(&head).await.unwrap().checks, []);
     let mut check = Check {
         name: "cargo test".to_owned(),
         state: CheckState::Pending,
@@ -239,8 +239,11 @@ async fn checks_are_those_that_were_recorded() {
     check.state = CheckState::Success;
     check.summary = Some("214 passed".to_owned());
     repo.forge.record_check(&head, &check).await.unwrap();
-    assert_eq!(repo.forge.checks(&head).await.unwrap(), [check]);
-    assert_eq!(repo.forge.checks(&repo.at("main")).await.unwrap(), []);
+    assert_eq!(repo.forge.checks(&head).await.unwrap().checks, [check]);
+    assert_eq!(
+        repo.forge.checks(&repo.at("main")).await.unwrap().checks,
+        []
+    );
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-//! How GitHub is reached, by the variables of the environment: as an app, or with a token.
+//! How GitHub is reached: as an app, or with a token.
 //!
 //! An app wins over a token: it is set up on purpose, while `GITHUB_TOKEN` is often there for other
-//! programs.
+//! programs. Where neither is in the environment, the user's own sign-in counts (`sign_in.rs`).
 
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use secrecy::SecretString;
 use url::Url;
 
-use super::github_server;
+use super::{github_server, sign_in::signed_in};
 use crate::{error::RuntimeError, project_dir::ProjectDir};
 
 const APP_ID: &str = "GITHUB_APP_ID";
@@ -20,17 +20,14 @@ const KEY_FILE: &str = "GITHUB_APP_PRIVATE_KEY_FILE";
 /// that reaches a repository, and are not asked for again for each.
 static APPS: LazyLock<Mutex<HashMap<[String; 3], GitHubAccess>>> = LazyLock::new(Mutex::default);
 
-/// How this process may act at GitHub; nothing if nothing is set. Half of the setup of an app is an
+/// How this process may act at GitHub; nothing if nothing is set and nobody is signed in. Half of the setup of an app is an
 /// error, as is a key that cannot be used.
 pub fn github_access(project_dir: &ProjectDir) -> Result<Option<GitHubAccess>, RuntimeError> {
     match (project_dir.var(APP_ID), project_dir.var(KEY_FILE)) {
         (Some(id), Some(file)) => app(project_dir, id, file).map(Some),
         (Some(_), None) => Err(half(APP_ID, KEY_FILE)),
         (None, Some(_)) => Err(half(KEY_FILE, APP_ID)),
-        (None, None) => {
-            let token = token(project_dir).map(SecretString::from);
-            Ok(token.map(GitHubAccess::Token))
-        }
+        (None, None) => Ok(token(project_dir).map(GitHubAccess::Token)),
     }
 }
 
@@ -38,13 +35,16 @@ pub fn github_access(project_dir: &ProjectDir) -> Result<Option<GitHubAccess>, R
 /// and not a silent change to local pull requests.
 pub(super) fn has_access(project_dir: &ProjectDir) -> bool {
     let names = [APP_ID, KEY_FILE];
-    token(project_dir).is_some() || names.iter().any(|name| project_dir.var(name).is_some())
+    names.iter().any(|name| project_dir.var(name).is_some()) || token(project_dir).is_some()
 }
 
-fn token(project_dir: &ProjectDir) -> Option<&str> {
-    project_dir
-        .var("GITHUB_TOKEN")
-        .or_else(|| project_dir.var("GH_TOKEN"))
+fn token(project_dir: &ProjectDir) -> Option<SecretString> {
+    let given = project_dir.var("GITHUB_TOKEN");
+    let given = given.or_else(|| project_dir.var("GH_TOKEN"));
+    match given {
+        Some(token) => Some(SecretString::from(token)),
+        None => signed_in(&github_server(project_dir), &project_dir.root),
+    }
 }
 
 fn half(given: &str, name: &str) -> RuntimeError {

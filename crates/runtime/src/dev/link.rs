@@ -29,6 +29,7 @@ use codespar_git::{
     Fetch, FetchExtent, GitError, MissingSubmodule, Repository, RepositoryKind, SubmoduleSource,
     Trust,
 };
+use codespar_policy::Redactor;
 use codespar_protocol::CommitId;
 use codespar_pulls::Publisher;
 use codespar_store::Database;
@@ -75,8 +76,11 @@ impl Linker for RepositoryLinker {
             }
             RepositoryRef::GitHub { owner, name } => Arc::new(self.github(owner, name)?),
         };
-        let redactor = Arc::new(self.project_dir.environment.redactor());
-        Ok(Arc::new(Publisher::new(forge, redactor)))
+        let redactor = match repository {
+            RepositoryRef::Local { .. } => self.project_dir.environment.redactor(),
+            RepositoryRef::GitHub { .. } => self.redactor(),
+        };
+        Ok(Arc::new(Publisher::new(forge, Arc::new(redactor))))
     }
 
     /// A clone that fails is not an error: the link has none, and files are read through the API of
@@ -93,9 +97,12 @@ impl Linker for RepositoryLinker {
         if let Err(reason) = &clone {
             tracing::warn!("{key} could not be cloned: {reason}");
         }
+        let checkout = self.checkout_of(repository);
+        let is_trusted = |dir: &PathBuf| self.project_dir.trust_of(dir).git() == Trust::Trusted;
         Ok(Link {
             forge,
-            checkout: self.checkout_of(repository),
+            hooks_of: checkout.clone().filter(is_trusted),
+            checkout,
             clone: clone.ok(),
             trust: match repository {
                 RepositoryRef::Local { path } => self.project_dir.trust_of(path).git(),
@@ -148,9 +155,25 @@ impl RepositoryLinker {
         repository.location().work_tree.clone()
     }
 
+    /// A token of the user's sign-in is in no variable, and a secret like those that are.
+    fn redactor(&self) -> Redactor {
+        let environment = &self.project_dir.environment;
+        match github_access(&self.project_dir) {
+            Ok(Some(GitHubAccess::Token(token))) => {
+                let token = ("GITHUB_TOKEN".to_owned(), token.expose_secret().to_owned());
+                environment.redactor_with([token])
+            }
+            _ => environment.redactor(),
+        }
+    }
+
     fn access(&self) -> Result<GitHubAccess, String> {
         let access = github_access(&self.project_dir).map_err(|error| error.to_string())?;
-        access.ok_or_else(|| "GITHUB_TOKEN is not set".to_owned())
+        access.ok_or_else(|| {
+            "GITHUB_TOKEN is not set, and neither `gh auth token` nor git's credential helper has a \
+             token"
+                .to_owned()
+        })
     }
 
     fn github(&self, owner: &str, name: &str) -> Result<GitHubForge, String> {

@@ -9,6 +9,7 @@ mod checkout;
 mod link;
 mod repository;
 mod settings;
+mod sign_in;
 mod subscriptions;
 
 pub use access::{github_access, github_api, github_proxy};

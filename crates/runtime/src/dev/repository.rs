@@ -1,8 +1,8 @@
 //! Which repository a command speaks of, and who asks.
 //!
 //! `--repo` names a directory, `owner/name` or a URL. Without it the repository is the one around the
-//! working directory; it counts as one on GitHub if its origin is there and a token is set. Nothing
-//! is asked over the network.
+//! working directory; it counts as one on GitHub if its origin is there and there is a token.
+//! Nothing is asked over the network.
 
 use std::path::{Path, PathBuf};
 
@@ -38,10 +38,14 @@ pub fn which(
         return Ok(RepositoryRef::Local { path: dir });
     }
     let origin = origin(&dir).and_then(|url| github_name(&url, &github_server(project_dir)));
-    match (origin, has_access(project_dir), forge) {
-        (Some((owner, name)), true, _) => Ok(RepositoryRef::GitHub { owner, name }),
-        (_, _, ForgeName::Github) => Err(RuntimeError::Usage(format!(
-            "`forge` is set to github, but {} has no origin at {} or GITHUB_TOKEN is not set",
+    match (origin, forge) {
+        // Looking for a token may start programs.
+        (Some((owner, name)), _) if has_access(project_dir) => {
+            Ok(RepositoryRef::GitHub { owner, name })
+        }
+        (_, ForgeName::Github) => Err(RuntimeError::Usage(format!(
+            "`forge` is set to github, but {} has no origin at {} or there is no token for it: set \
+             GITHUB_TOKEN, or sign in with `gh auth login`",
             dir.display(),
             github_server(project_dir)
         ))),
@@ -92,7 +96,7 @@ fn at_github(project_dir: &ProjectDir, text: &str) -> Result<RepositoryRef, Runt
     if !has_access(project_dir) {
         return Err(RuntimeError::Usage(format!(
             "--repo {text} is on GitHub: set GITHUB_TOKEN to a token that may read and write its contents \
-             and pull requests"
+             and pull requests, or sign in with `gh auth login`"
         )));
     }
     Ok(RepositoryRef::GitHub {
@@ -110,10 +114,11 @@ pub fn github_server(project_dir: &ProjectDir) -> String {
         .to_owned()
 }
 
-/// Read as untrusted: only the value is needed, and nothing that the configuration names is run.
+/// Where git would fetch from. Read as untrusted: only the value is needed, and nothing that the
+/// configuration names is run.
 fn origin(dir: &Path) -> Option<String> {
     let repository = Repository::find(dir, Trust::Untrusted).ok()?;
-    repository.setting("remote.origin.url").ok()?
+    repository.remote_url("origin").ok()?
 }
 
 /// Owner and name, if the address is at this server: `https://host/o/n.git`, `git@host:o/n.git`.

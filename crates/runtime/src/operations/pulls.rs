@@ -8,7 +8,8 @@ use codespar_dev::{Linker, RepositoryRef};
 use codespar_forge::Forge;
 use codespar_protocol::{MergeStrategy, PullRequest, PullRequestState, Usd};
 use codespar_pulls::{
-    CheckRule, Closed, Merged, Publisher, Reviewed, Reviewer, close, make_ready, merge,
+    CheckRule, Closed, Merged, Publisher, Reviewed, Reviewer, UnknownChecks, close, make_ready,
+    merge,
 };
 use codespar_store::Database;
 use tokio_util::sync::CancellationToken;
@@ -85,18 +86,30 @@ impl Pulls {
     }
 
     /// Merges, or says every reason against it. Without a name the requester is the owner of the
-    /// forge's token.
+    /// forge's token. Checks that the token may not read are a reason against it.
     pub async fn merge(
         &self,
         number: u64,
         strategy: Option<MergeStrategy>,
         requested_by: Option<&str>,
     ) -> Result<Merged, RuntimeError> {
+        self.merge_with(number, strategy, requested_by, UnknownChecks::Refuse)
+            .await
+    }
+
+    /// The same, where the requester decides about checks that the token may not read.
+    pub async fn merge_with(
+        &self,
+        number: u64,
+        strategy: Option<MergeStrategy>,
+        requested_by: Option<&str>,
+        unknown: UnknownChecks,
+    ) -> Result<Merged, RuntimeError> {
         let who = match requested_by {
             Some(name) => name.to_owned(),
             None => requester(&self.dir, self.forge()).await,
         };
-        let merged = merge(self.forge(), number, strategy, &who).await;
+        let merged = merge(self.forge(), number, strategy, &who, unknown).await;
         merged.map_err(failed)
     }
 

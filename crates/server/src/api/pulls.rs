@@ -6,7 +6,7 @@ use axum::{Json, extract::State};
 use codespar_protocol::{
     Check, CheckState, MergeStrategy, PullRequest, PullRequestState, Review, Verdict,
 };
-use codespar_pulls::{CheckRule, Merged, Reviewed};
+use codespar_pulls::{CheckRule, Merged, Reviewed, UnknownChecks};
 use codespar_runtime::{Project, Pulls, ReviewRequest, requester, which};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -187,6 +187,8 @@ pub(super) struct PullDetails {
     pull_request: ApiPull,
     reviews: Vec<ApiReview>,
     checks: Vec<ApiCheck>,
+    /// Why there may be other checks: the server's token may not read them.
+    checks_unknown: Option<String>,
 }
 
 /// Show a pull request with its reviews and checks.
@@ -207,7 +209,8 @@ pub(super) async fn get(
     Ok(Json(PullDetails {
         pull_request: pull.into(),
         reviews: reviews.into_iter().map(ApiReview::from).collect(),
-        checks: checks.into_iter().map(ApiCheck::from).collect(),
+        checks: checks.checks.into_iter().map(ApiCheck::from).collect(),
+        checks_unknown: checks.unknown,
     }))
 }
 
@@ -333,6 +336,9 @@ pub(super) struct MergeRequest {
     /// The forge's usual one where it is missing.
     #[schema(value_type = Option<StrategySchema>)]
     strategy: Option<MergeStrategy>,
+    /// Merge although the server's token may not read all checks. One that is known to have failed
+    /// still blocks it.
+    without_checks: bool,
 }
 
 /// What a merge came to.
@@ -344,8 +350,12 @@ pub(super) struct ApiMerged {
     #[schema(value_type = StrategySchema)]
     strategy: MergeStrategy,
     base: String,
-    /// No check has looked at what was merged.
+    /// No check has looked at what was merged, as far as is known.
     unchecked: bool,
+    /// Why not all checks are known.
+    checks_unknown: Option<String>,
+    /// Why the commit lacks the signature that the settings of git ask for.
+    not_signed: Option<String>,
     deleted_branch: Option<String>,
     /// The branch that could not be deleted, and why.
     kept_branch: Option<String>,
@@ -359,6 +369,8 @@ impl From<Merged> for ApiMerged {
             strategy: merged.strategy,
             base: merged.base,
             unchecked: merged.unchecked,
+            checks_unknown: merged.checks_unknown,
+            not_signed: merged.not_signed,
             deleted_branch: merged.deleted_branch,
             kept_branch: merged.kept_branch,
         }
@@ -381,7 +393,12 @@ pub(super) async fn merge(
     let pulls = reach_project(&state, &open).await?;
     let merged = carried_on(&state, async move {
         let who = requester(&open.dir, pulls.forge()).await;
-        let merged = codespar_pulls::merge(pulls.forge(), number, order.strategy, &who).await;
+        let unknown = match order.without_checks {
+            true => UnknownChecks::Accept,
+            false => UnknownChecks::Refuse,
+        };
+        let merged =
+            codespar_pulls::merge(pulls.forge(), number, order.strategy, &who, unknown).await;
         Ok(merged?)
     });
     Ok(Json(ApiMerged::from(merged.await?)))

@@ -1,9 +1,8 @@
 //! One pull request: what it says, its checks and reviews, its diff, and merging it.
 
 use axum::{extract::State, response::Html};
-use codespar_protocol::{
-    AccessRole, Check, CheckState, PullRequest, PullRequestState, Review, Verdict,
-};
+use codespar_protocol::{AccessRole, CheckState, PullRequest, PullRequestState, Review, Verdict};
+use codespar_pulls::CommitChecks;
 use maud::{Markup, html};
 
 use super::{
@@ -88,13 +87,17 @@ fn head(state: &Shared, pull: &PullRequest) -> Markup {
     }
 }
 
-fn checks_panel(state: &Shared, checks: &[Check]) -> Markup {
+fn checks_panel(state: &Shared, checks: &CommitChecks) -> Markup {
     html! {
         section.panel aria-labelledby="checks-title" {
             h2 id="checks-title" { "Checks" }
-            @if checks.is_empty() { p.empty { "No check has looked at this commit." } }
+            @if let Some(reason) = &checks.unknown {
+                p.note { "Checks unknown: " (text::line(state, reason)) }
+            } @else if checks.checks.is_empty() {
+                p.empty { "No check has looked at this commit." }
+            }
             ul.list {
-                @for check in checks {
+                @for check in &checks.checks {
                     @let (class, word) = match check.state {
                         CheckState::Success => ("success", "passed"),
                         CheckState::Failure => ("failure", "failed"),

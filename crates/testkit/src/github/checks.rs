@@ -54,7 +54,20 @@ fn exists(context: &HandlerContext<'_>, sha: &str) -> Result<(), Answer> {
     }
 }
 
+/// As for a token without the permission.
+fn readable(context: &HandlerContext<'_>, permission: &str) -> Result<(), Answer> {
+    match context.state.checks_refused {
+        None => Ok(()),
+        Some(404) => Err(not_found()),
+        Some(status) => {
+            let refused = Answer::error(status, "Resource not accessible by personal access token");
+            Err(refused.header("X-Accepted-GitHub-Permissions", permission))
+        }
+    }
+}
+
 pub(super) fn runs(context: &HandlerContext<'_>, sha: &str) -> Answered {
+    readable(context, "checks=read")?;
     exists(context, sha)?;
     let of_commit = context
         .state
@@ -72,6 +85,7 @@ pub(super) fn runs(context: &HandlerContext<'_>, sha: &str) -> Answered {
 
 /// Pending where there is no status at all, as at GitHub.
 pub(super) fn combined(context: &HandlerContext<'_>, sha: &str) -> Answered {
+    readable(context, "statuses=read")?;
     exists(context, sha)?;
     let of_commit: Vec<&Status> = context
         .state

@@ -108,7 +108,7 @@ pub(super) fn get_blob(context: &HandlerContext<'_>, sha: &str) -> Answered {
         .git
         .bytes(&["cat-file", "blob", sha])
         .map_err(broken)?;
-    if context.asked.accepts("raw") {
+    if context.asked.accepts("raw") && !context.state.json_only {
         return Ok(Answer::bytes(
             200,
             "application/vnd.github.raw+json; charset=utf-8",

@@ -27,6 +27,8 @@ pub enum FaultKind {
     CutAfter,
     /// It happens, and then the server says 502.
     BadGatewayAfter,
+    /// Somebody in between answers with a page, as success; nothing happens.
+    SignInPage,
 }
 
 /// A fault that waits for its request. It is used up by the first request that fits.

@@ -258,6 +258,17 @@ impl FakeGitHub {
         self.change(|state| state.drafts_refused = true);
     }
 
+    /// Every answer is JSON, also where a diff or the bytes of a file are asked for.
+    pub fn answer_json_only(&self) {
+        self.change(|state| state.json_only = true);
+    }
+
+    /// No token may read checks or statuses: 403 as for a fine-grained one, 404 as for a classic
+    /// one.
+    pub fn refuse_checks(&self, status: u16) {
+        self.change(|state| state.checks_refused = Some(status));
+    }
+
     /// So many requests are left until the limit is lifted. Afterwards the usual 5000 an hour are
     /// back.
     pub fn limit_requests(&self, left: u64, lifted_in: Duration) {

@@ -127,7 +127,7 @@ fn full_json(context: &mut HandlerContext<'_>, number: u64) -> Result<Value, Ans
 
 /// As JSON, or as a diff for `Accept: …diff`; a diff over the limit is refused with 406.
 pub(super) fn get(context: &mut HandlerContext<'_>, number: u64) -> Answered {
-    if !context.asked.accepts("diff") {
+    if !context.asked.accepts("diff") || context.state.json_only {
         return Ok(Answer::json(200, &full_json(context, number)?));
     }
     let diff = diff(context, number, &[])?;

@@ -60,6 +60,11 @@ impl Room {
         let asked = Asked::read(request, &self.host);
         let fault = self.take_fault(&asked);
         let answer = match &fault {
+            Some(FaultKind::SignInPage) => Answer::bytes(
+                200,
+                "text/html; charset=utf-8",
+                b"<h1>Sign in</h1>".to_vec(),
+            ),
             Some(FaultKind::Status(status)) => Answer::error(*status, "Server Error"),
             Some(FaultKind::SecondaryLimit { retry_after }) => secondary_limit(*retry_after),
             Some(FaultKind::PrimaryLimit { lifted_in }) => {

@@ -236,6 +236,10 @@ pub(super) struct State {
     /// How many looks at a pull request tell nothing about merging.
     pub(super) mergeable_delay: u32,
     pub(super) drafts_refused: bool,
+    /// Answers are JSON, whatever is asked for.
+    pub(super) json_only: bool,
+    /// The status of requests for checks and statuses.
+    pub(super) checks_refused: Option<u16>,
     /// Requests to this name are redirected: 301 for `GET`, 307 for others.
     pub(super) former_name: Option<String>,
     pub(super) limit: RateLimit,
@@ -268,6 +272,8 @@ impl State {
             diff_limit: 1_000_000,
             mergeable_delay: 1,
             drafts_refused: false,
+            json_only: false,
+            checks_refused: None,
             former_name: None,
             limit: RateLimit {
                 limit: 5000,

@@ -24,13 +24,13 @@ use serde_json::value::RawValue;
 use super::{
     PROVIDER,
     block::Building,
-    event::{BlockDelta, Event, MessageDelta, MessageStart},
+    event::{BlockDelta, Event, MessageDelta, MessageStart, WholeMessage},
 };
 use crate::{
     ModelError, ModelEvent, Response,
     estimate::tokens_at_most,
     failure::ErrorBody,
-    wire::{Accumulator, repeated_id},
+    wire::{Accumulator, WHOLE_BODY, no_answer, repeated_id},
 };
 
 /// An answer as its events come in.
@@ -64,6 +64,31 @@ impl AnthropicAnswer {
             usage.update(&mut self.usage);
         }
         self.started = Some(start);
+        Ok(())
+    }
+
+    /// An answer that came whole has the fields of `message_start` beside its blocks and its end.
+    fn take_whole(&mut self, data: &str, out: &mut VecDeque<ModelEvent>) -> Result<(), ModelError> {
+        let whole: WholeMessage<'_> =
+            serde_json::from_str(data).map_err(|error| malformed("message", error))?;
+        if let Some(usage) = whole.usage {
+            usage.update(&mut self.usage);
+        }
+        self.stop_reason = whole.stop_reason.as_deref().map(StopReason::from);
+        self.started = Some(MessageStart {
+            id: whole.id,
+            model: whole.model,
+            usage: None,
+        });
+        for (index, raw) in (0..).zip(whole.content) {
+            let opened = Event {
+                index,
+                content_block: Some(raw),
+                ..Event::default()
+            };
+            out.extend(self.open(&opened)?);
+        }
+        out.push_back(ModelEvent::Finished(self.finish()?));
         Ok(())
     }
 
@@ -172,6 +197,8 @@ impl Accumulator for AnthropicAnswer {
             "message_delta" => self.change(&event)?,
             "message_stop" => out.push_back(ModelEvent::Finished(self.finish()?)),
             "error" => return Err(ErrorBody::read(data).into_stream_error(PROVIDER)),
+            "message" if name == Some(WHOLE_BODY) => self.take_whole(data, out)?,
+            _ if name == Some(WHOLE_BODY) => return Err(no_answer(PROVIDER, data)),
             // `ping`, `content_block_stop` (blocks are closed together, at the end) and whatever
             // else the provider may add.
             _ => {}

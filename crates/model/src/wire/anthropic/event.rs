@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 /// Any event: all the fields that some kind has. One struct instead of an enum by kind, because
 /// serde's tagged enums buffer their content and would lose raw JSON.
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 pub(super) struct Event<'a> {
     #[serde(rename = "type", default)]
     pub(super) kind: Option<Cow<'a, str>>,
@@ -29,6 +29,17 @@ pub(super) struct Event<'a> {
 pub(super) struct MessageStart {
     pub(super) id: Option<String>,
     pub(super) model: Option<String>,
+    pub(super) usage: Option<WireUsage>,
+}
+
+/// An answer that is no stream.
+#[derive(Deserialize)]
+pub(super) struct WholeMessage<'a> {
+    pub(super) id: Option<String>,
+    pub(super) model: Option<String>,
+    #[serde(borrow)]
+    pub(super) content: Vec<&'a RawValue>,
+    pub(super) stop_reason: Option<String>,
     pub(super) usage: Option<WireUsage>,
 }
 

@@ -20,7 +20,7 @@ use crate::{
     ModelError, ModelEvent, Response,
     estimate::tokens_at_most,
     failure::ErrorBody,
-    wire::{Accumulator, repeated_id},
+    wire::{Accumulator, WHOLE_BODY, no_answer, repeated_id},
 };
 
 /// An answer as its chunks come in. Reasoning is passed on as it comes but is no part of the
@@ -164,7 +164,14 @@ impl Accumulator for OpenAiAnswer {
         if chunk.error.is_some() {
             return Err(ErrorBody::read(data).into_stream_error(PROVIDER));
         }
+        let is_whole = name == Some(WHOLE_BODY);
+        if is_whole && chunk.choices.is_empty() {
+            return Err(no_answer(PROVIDER, data));
+        }
         self.take(chunk, out);
+        if is_whole {
+            out.push_back(ModelEvent::Finished(self.finish()?));
+        }
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The shapes of streamed chunks.
+//! The shapes of streamed chunks, and of an answer that comes whole: that is one chunk.
 //!
 //! Every field is optional: servers differ in what they leave out. Unknown fields are ignored.
 
@@ -24,6 +24,8 @@ pub(super) struct Chunk<'a> {
 pub(super) struct Choice {
     #[serde(default)]
     pub(super) index: u32,
+    /// `message` in an answer that comes whole.
+    #[serde(alias = "message")]
     pub(super) delta: Option<Delta>,
     pub(super) finish_reason: Option<String>,
 }
@@ -60,20 +62,26 @@ pub(super) struct WireUsage {
     prompt_tokens_details: Option<PromptDetails>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 struct PromptDetails {
     cached_tokens: Option<u64>,
+    /// Newer models charge for what they put into the cache.
+    cache_write_tokens: Option<u64>,
 }
 
 impl From<WireUsage> for Usage {
-    /// Here the prompt includes what was read from the cache; we count the two apart.
+    /// Here the prompt includes what was read from the cache and written to it; we count the three
+    /// apart.
     fn from(wire: WireUsage) -> Self {
-        let details = wire.prompt_tokens_details;
-        let cached = details.and_then(|it| it.cached_tokens).unwrap_or(0);
+        let details = wire.prompt_tokens_details.unwrap_or_default();
+        let read = details.cached_tokens.unwrap_or(0);
+        let written = details.cache_write_tokens.unwrap_or(0);
+        let prompt = wire.prompt_tokens.unwrap_or(0);
         Self {
-            input_tokens: wire.prompt_tokens.unwrap_or(0).saturating_sub(cached),
+            input_tokens: prompt.saturating_sub(read).saturating_sub(written),
             output_tokens: wire.completion_tokens.unwrap_or(0),
-            cache_read_input_tokens: cached,
+            cache_creation_input_tokens: written,
+            cache_read_input_tokens: read,
             ..Self::default()
         }
     }

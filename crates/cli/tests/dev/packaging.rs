@@ -91,7 +91,7 @@ impl Release {
         let others = TARGETS.iter().filter(|target| **target != this_target());
         let line =
             |target: &&str| format!("{}  codespar-{VERSION}-{target}.tar.gz\n", "0".repeat(64));
-        others.map(|target| line(&target)).collect::<String>() + &self.sums
+        others.map(line).collect::<String>() + &self.sums
     }
 
     fn install(&self, prefix: &Path, args: &[&str]) -> Output {

@@ -14,6 +14,7 @@ mod common;
 #[path = "../common/registry.rs"]
 mod registry;
 
+mod acp;
 mod agent_calls;
 mod agents;
 mod apply;

@@ -49,7 +49,8 @@ impl McpHandler {
         if let Err(why) = self.follow(&id, &client, context).await {
             return Ok(refused(why));
         }
-        let ended = self.api.ask(client, Method::GET, &task_path(&id)?, None);
+        let path = task_path(&id)?;
+        let ended = self.api.ask(client, Method::GET, &path, None);
         Ok(match ended.await? {
             Ok(task) if task["status"] == "completed" => CallToolResult::structured(task),
             Ok(task) => CallToolResult::structured_error(task),

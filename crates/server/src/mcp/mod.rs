@@ -24,7 +24,7 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt as _,
     model::{
         CallToolRequestParams, CallToolResponse, Implementation, InitializeResult, ListToolsResult,
-        PaginatedRequestParams, ServerCapabilities, ServerInfo, Tool,
+        PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
     transport::{
@@ -94,7 +94,7 @@ impl McpHandler {
 }
 
 impl ServerHandler for McpHandler {
-    fn get_info(&self) -> ServerInfo {
+    fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut info = InitializeResult::new(capabilities);
         info.server_info = Implementation::new("codespar", env!("CARGO_PKG_VERSION"));
@@ -129,8 +129,18 @@ impl ServerHandler for McpHandler {
     }
 }
 
+/// Serves the client that started the process, over standard input and output.
+pub async fn serve_mcp_stdio(
+    setup: ServerSetup,
+    role: AccessRole,
+    leaving: CancellationToken,
+) -> Result<(), String> {
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    serve_streams(setup, role, input, output, leaving).await
+}
+
 /// Serves one client over two streams until it closes its end or `leaving`.
-pub async fn serve_mcp_streams(
+async fn serve_streams(
     setup: ServerSetup,
     role: AccessRole,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -175,7 +185,7 @@ fn local_client(role: AccessRole) -> Client {
             last_used_at: None,
             revoked_at: None,
         },
-        credential: Credential::Proxy,
+        credential: Credential::Within,
     }
 }
 

@@ -3,7 +3,9 @@
 use axum::{Json, Router, extract::DefaultBodyLimit, middleware::from_fn_with_state, routing::get};
 use codespar_protocol::AccessRole;
 
-use crate::{access, error::ApiError, health, hooks, mcp, metrics, openapi, shield, state::Shared, web};
+use crate::{
+    access, error::ApiError, health, hooks, mcp, metrics, openapi, shield, state::Shared, web,
+};
 
 /// All routes of a server.
 pub(crate) fn router(state: &Shared) -> Router {

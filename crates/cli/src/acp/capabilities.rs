@@ -28,7 +28,8 @@ pub(super) fn initialized() -> InitializeResponse {
         .prompt_capabilities(PromptCapabilities::new().image(true).embedded_context(true))
         .mcp_capabilities(McpCapabilities::new().http(true))
         .session_capabilities(sessions);
-    let name = Implementation::new("codespar", env!("CARGO_PKG_VERSION")).title("CodeSpar".to_owned());
+    let name =
+        Implementation::new("codespar", env!("CARGO_PKG_VERSION")).title("CodeSpar".to_owned());
     InitializeResponse::new(ProtocolVersion::V1)
         .agent_capabilities(capabilities)
         .agent_info(name)
@@ -43,7 +44,10 @@ pub(super) fn modes(project: &Project) -> SessionModeState {
         .filter(|mode| may_choose(project, *mode));
     let modes = offered.map(|mode| {
         let (name, description) = match mode {
-            Mode::Default => ("Default", "Asks before it changes something or runs a command"),
+            Mode::Default => (
+                "Default",
+                "Asks before it changes something or runs a command",
+            ),
             Mode::AcceptEdits => ("Accept edits", "Edits files of the project without asking"),
             Mode::Plan => ("Plan", "Only reads"),
             Mode::DontAsk => ("Don't ask", "What would be asked is refused"),

@@ -21,9 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    printing::CURRENT, prompt::Prompted, sessions::failure, view::AcpView,
-};
+use super::{printing::CURRENT, prompt::Prompted, sessions::failure, view::AcpView};
 use crate::{error::CommandError, session::HostedSession};
 
 pub(super) type Answered = Result<StopReason, Error>;

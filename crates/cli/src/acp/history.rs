@@ -61,7 +61,14 @@ fn said_by_user(block: AcpBlock) -> SessionUpdate {
 
 /// What the tools themselves would say needs their context; the first text of the input does.
 fn summary(input: &Value) -> String {
-    let named = ["command", "file_path", "pattern", "path", "url", "description"];
+    let named = [
+        "command",
+        "file_path",
+        "pattern",
+        "path",
+        "url",
+        "description",
+    ];
     let found = named.iter().find_map(|key| input.get(key)?.as_str());
     found.unwrap_or_default().to_owned()
 }

@@ -39,7 +39,10 @@ use tokio_util::sync::CancellationToken;
 use self::sessions::Sessions;
 use crate::{
     args::{dollars, mode},
-    error::CommandError, printer, signals::Signals};
+    error::CommandError,
+    printer,
+    signals::Signals,
+};
 
 /// Serve an editor over the Agent Client Protocol (ACP) on standard input and output.
 ///
@@ -86,17 +89,10 @@ impl AcpArgs {
 }
 
 /// Serves until the client closes its end or a signal comes.
-pub(crate) async fn run(
-    args: &AcpArgs,
-    project_dir: ProjectDir,
-) -> Result<ExitCode, CommandError> {
+pub(crate) async fn run(args: &AcpArgs, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
     let _diverted = printer::divert(printing::to_current_session());
     let signals = Signals::watch(CancellationToken::new())?;
-    let sessions = Arc::new(Sessions::new(
-        project_dir,
-        args.options(),
-        signals.clone(),
-    ));
+    let sessions = Arc::new(Sessions::new(project_dir, args.options(), signals.clone()));
     let local = LocalSet::new();
     let work = async {
         let served = server::serve(sessions.clone(), signals.token().clone()).await;

@@ -2,10 +2,11 @@
 //!
 //! Handlers run one at a time, so each hands what takes longer to a task of its own.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use agent_client_protocol::{
-    Agent, Client, ConnectTo, Error, JsonRpcResponse, Responder, V1, on_receive_notification, on_receive_request,
+    Agent, Client, ConnectTo, Error, JsonRpcResponse, Responder, V1, on_receive_notification,
+    on_receive_request,
     v1::{
         ConnectionTo,
         schema::{
@@ -29,99 +30,90 @@ use super::{
 };
 use crate::error::CommandError;
 
+/// How long a client that has closed its end may still be answered.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// Serves until the client closes its end, or `stop`.
 pub(super) async fn serve(sessions: Arc<Sessions>, stop: CancellationToken) -> Result<(), String> {
     let gone = CancellationToken::new();
     let connection = connect(sessions, transport::stdio(gone.clone()));
     tokio::select! {
         ended = connection => ended.map_err(|error| error.message),
-        () = gone.cancelled() => Ok(()),
+        // What was asked before gets its answer.
+        () = async {
+            gone.cancelled().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => Ok(()),
         () = stop.cancelled() => Ok(()),
     }
+}
+
+/// A handler that opens a session of the wanted kind.
+macro_rules! opening {
+    ($sessions:expr, $request:ty, $response:expr) => {{
+        let sessions = $sessions.clone();
+        async move |request: $request, responder, connection| {
+            open(&sessions, request.into(), connection, responder, $response);
+            Ok(())
+        }
+    }};
 }
 
 async fn connect(
     sessions: Arc<Sessions>,
     transport: impl ConnectTo<Agent> + 'static,
 ) -> Result<(), Error> {
-    let opening = sessions.clone();
-    let (loading, resuming) = (sessions.clone(), sessions.clone());
+    let new = opening!(sessions, NewSessionRequest, |it| {
+        NewSessionResponse::new(it.id.to_string()).modes(modes_of(it))
+    });
+    let load = opening!(sessions, LoadSessionRequest, |it| {
+        LoadSessionResponse::new().modes(modes_of(it))
+    });
+    let resume = opening!(sessions, ResumeSessionRequest, |it| {
+        ResumeSessionResponse::new().modes(modes_of(it))
+    });
     let (listing, closing) = (sessions.clone(), sessions.clone());
     let (modes, prompting) = (sessions.clone(), sessions.clone());
+    let list = async move |request: ListSessionsRequest, responder, _| {
+        let sessions = listing.clone();
+        answer(responder, async move { sessions.list(&request).await });
+        Ok(())
+    };
+    let close = async move |request: CloseSessionRequest, responder, _| {
+        let sessions = closing.clone();
+        answer(responder, async move {
+            sessions.close_one(&request.session_id.0).await?;
+            Ok(CloseSessionResponse::new())
+        });
+        Ok(())
+    };
+    let set_mode = async move |request: SetSessionModeRequest, responder: Responder<_, V1>, _| {
+        responder.respond_with_result(set_mode(&modes, &request))
+    };
+    let cancel = async move |request: CancelNotification, _| {
+        if let Ok(conversation) = sessions.find(&request.session_id.0) {
+            conversation.cancel();
+        }
+        Ok(())
+    };
+    let initialize = async |_: InitializeRequest, responder: Responder<_, V1>, _| {
+        responder.respond(capabilities::initialized())
+    };
+    let prompt = async move |request: PromptRequest, responder, _| {
+        begin_prompt(&prompting, &request, responder)
+    };
     Agent
         .v1()
         .name("codespar")
-        .on_receive_request(
-            async |_: InitializeRequest, responder, _| responder.respond(capabilities::initialized()),
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: NewSessionRequest, responder, connection| {
-                open(&opening, request.into(), connection, responder, |it| {
-                    NewSessionResponse::new(it.id.to_string()).modes(modes_of(it))
-                });
-                Ok(())
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: LoadSessionRequest, responder, connection| {
-                open(&loading, request.into(), connection, responder, |it| {
-                    LoadSessionResponse::new().modes(modes_of(it))
-                });
-                Ok(())
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: ResumeSessionRequest, responder, connection| {
-                open(&resuming, request.into(), connection, responder, |it| {
-                    ResumeSessionResponse::new().modes(modes_of(it))
-                });
-                Ok(())
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: ListSessionsRequest, responder, _| {
-                let sessions = listing.clone();
-                answer(responder, async move { sessions.list(&request).await });
-                Ok(())
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: CloseSessionRequest, responder, _| {
-                let sessions = closing.clone();
-                answer(responder, async move {
-                    sessions.close_one(&request.session_id.0).await?;
-                    Ok(CloseSessionResponse::new())
-                });
-                Ok(())
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: SetSessionModeRequest, responder, _| {
-                responder.respond_with_result(set_mode(&modes, &request))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async move |request: PromptRequest, responder, _| {
-                begin_prompt(&prompting, &request, responder)
-            },
-            on_receive_request!(),
-        )
-        .on_receive_notification(
-            async move |request: CancelNotification, _| {
-                if let Ok(conversation) = sessions.find(&request.session_id.0) {
-                    conversation.cancel();
-                }
-                Ok(())
-            },
-            on_receive_notification!(),
-        )
+        .on_receive_request(initialize, on_receive_request!())
+        .on_receive_request(new, on_receive_request!())
+        .on_receive_request(load, on_receive_request!())
+        .on_receive_request(resume, on_receive_request!())
+        .on_receive_request(list, on_receive_request!())
+        .on_receive_request(close, on_receive_request!())
+        .on_receive_request(set_mode, on_receive_request!())
+        .on_receive_request(prompt, on_receive_request!())
+        .on_receive_notification(cancel, on_receive_notification!())
         .connect_to(transport)
         .await
 }
@@ -191,16 +183,19 @@ fn begin_prompt(
     request: &PromptRequest,
     responder: Responder<PromptResponse, V1>,
 ) -> Result<(), Error> {
-    let begun = sessions.find(&request.session_id.0).and_then(|conversation| {
-        let prompted = prompt::read(&request.prompt);
-        let prompted = prompted.map_err(|why| failure(&CommandError::Usage(why)))?;
-        conversation.prompt(prompted)
-    });
+    let begun = sessions
+        .find(&request.session_id.0)
+        .and_then(|conversation| {
+            let prompted = prompt::read(&request.prompt);
+            let prompted = prompted.map_err(|why| failure(&CommandError::Usage(why)))?;
+            conversation.prompt(prompted)
+        });
     match begun {
         Err(error) => responder.respond_with_error(error),
         Ok(answered) => {
             answer(responder, async move {
-                let lost = || CommandError::Failed("the session ended before the prompt".to_owned());
+                let lost =
+                    || CommandError::Failed("the session ended before the prompt".to_owned());
                 let answered = answered.await.map_err(|_| failure(&lost()))?;
                 answered.map(PromptResponse::new)
             });

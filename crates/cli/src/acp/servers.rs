@@ -10,7 +10,10 @@ pub(super) fn as_text(servers: &[McpServer]) -> Result<Option<String>, String> {
     for server in servers {
         let (name, entry) = match server {
             McpServer::Stdio(server) => {
-                let env = server.env.iter().map(|one| (one.name.clone(), json!(one.value)));
+                let env = server
+                    .env
+                    .iter()
+                    .map(|one| (one.name.clone(), json!(one.value)));
                 let env: Map<String, Value> = env.collect();
                 let command = server.command.to_str();
                 let command = command.ok_or("the path of an MCP server is not UTF-8")?;

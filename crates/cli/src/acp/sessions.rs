@@ -115,7 +115,9 @@ impl Sessions {
     }
 
     fn config(&self, wanted: &Wanted) -> Result<ProjectConfig, Error> {
-        let dir = self.project_dir(&wanted.cwd).map_err(|error| failure(&error))?;
+        let dir = self
+            .project_dir(&wanted.cwd)
+            .map_err(|error| failure(&error))?;
         if let Some(dir) = wanted.more_dirs.iter().find(|dir| !dir.is_absolute()) {
             return Err(usage(format!("{} is not an absolute path", dir.display())));
         }
@@ -186,7 +188,12 @@ impl Sessions {
             surface: "editor",
         };
         let view = |project: &Arc<_>, id: SessionId| {
-            Arc::new(AcpView::new(connection, id.to_string().into(), project, replay))
+            Arc::new(AcpView::new(
+                connection,
+                id.to_string().into(),
+                project,
+                replay,
+            ))
         };
         let (mut session, view) = HostedSession::begin(setup, view).await?;
         if resumed.is_some()
@@ -221,7 +228,9 @@ impl Sessions {
     ) -> Result<ListSessionsResponse, Error> {
         let from = match request.cursor.as_deref() {
             None => 0,
-            Some(text) => text.parse().map_err(|_| usage("this is no cursor of ours"))?,
+            Some(text) => text
+                .parse()
+                .map_err(|_| usage("this is no cursor of ours"))?,
         };
         let sessions = self.recorded(request.cwd.as_deref()).await;
         let sessions = sessions.map_err(|error| failure(&error))?;
@@ -244,7 +253,9 @@ impl Sessions {
             .into_iter()
             .filter(|session| session.last_seq > 0 && !of_agents.contains(&session.id))
             .map(|session| {
-                let title = session.title.map(|title| printer::plain(&title).into_owned());
+                let title = session
+                    .title
+                    .map(|title| printer::plain(&title).into_owned());
                 SessionInfo::new(session.id.to_string(), session.cwd)
                     .title(title)
                     .updated_at(session.updated_at.to_string())

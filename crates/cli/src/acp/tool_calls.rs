@@ -70,8 +70,9 @@ impl Workplace<'_> {
         let path = self.path(input)?;
         let text = |key: &str| input.get(key).and_then(Value::as_str);
         let diff = match tool {
-            "Edit" => Diff::new(path, text("new_string")?)
-                .old_text(text("old_string").map(str::to_owned)),
+            "Edit" => {
+                Diff::new(path, text("new_string")?).old_text(text("old_string").map(str::to_owned))
+            }
             "Write" => {
                 let old = codespar_files::read_text(&path, MAX_OLD_TEXT).ok();
                 let old = old.map(|old| self.redactor.redact(&old).into_owned());
@@ -115,7 +116,7 @@ mod tests {
     fn an_edit_is_a_diff_and_a_new_text_has_the_old_one() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("a.txt"), "old").unwrap();
-        let redactor = Redactor::default();
+        let redactor = Redactor::by_shape();
         let workplace = Workplace {
             cwd: dir.path(),
             redactor: &redactor,

@@ -7,8 +7,8 @@ use agent_client_protocol::{
     v1::{
         ConnectionTo,
         schema::{
-            AvailableCommandsUpdate, CurrentModeUpdate, RequestPermissionRequest, SessionId, SessionNotification,
-            SessionUpdate, ToolCallStatus, ToolCallUpdateFields,
+            AvailableCommandsUpdate, CurrentModeUpdate, RequestPermissionRequest, SessionId,
+            SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdateFields,
         },
     },
 };

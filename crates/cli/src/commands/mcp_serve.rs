@@ -40,7 +40,12 @@ pub(crate) struct McpServeArgs {
     http: Option<SocketAddr>,
 
     /// What the client on standard input may do: read, write, merge or admin.
-    #[arg(long, value_name = "ROLE", default_value = "merge", conflicts_with = "http")]
+    #[arg(
+        long,
+        value_name = "ROLE",
+        default_value = "merge",
+        conflicts_with = "http"
+    )]
     role: AccessRole,
 
     /// A project to serve, the current directory by default. May be repeated.
@@ -55,6 +60,11 @@ pub(crate) async fn run(
     args: &McpServeArgs,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
+    if args.http.is_none() && args.listen.is_given() {
+        return Err(CommandError::Usage(
+            "--tls-cert, --tls-key, --behind-proxy and --host go with --http".to_owned(),
+        ));
+    }
     // Standard output belongs to the protocol.
     let _diverted = args.http.is_none().then(|| {
         printer::divert(Arc::new(|text: &str| {
@@ -122,7 +132,10 @@ async fn listen(setup: ServerSetup, cancel: CancellationToken) -> Result<(), Com
     let tokens = setup.runtime.store().tokens().await?;
     let server = Server::bind(setup).await;
     let server = server.map_err(|error| CommandError::Failed(error.to_string()))?;
-    super::print(format_args!("listening on {scheme}://{}/mcp\n", server.address()?))?;
+    super::print(format_args!(
+        "listening on {scheme}://{}/mcp\n",
+        server.address()?
+    ))?;
     if tokens.iter().all(|token| token.revoked_at.is_some()) {
         printer::err(format_args!(
             "codespar: there is no token yet; create one with: codespar token create --role write \

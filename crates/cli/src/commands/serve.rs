@@ -16,8 +16,8 @@ use clap::Args;
 use codespar_protocol::{AccessRole, counted};
 use codespar_runtime::{ProcessRole, ProjectConfig, ProjectDir, ProjectOptions, Runtime};
 use codespar_server::{
-    ListenPlan, ProxyChoice, ProxySignIn, ServedSurface, Server, ServerLimits, ServerSetup, TlsFiles, Transport,
-    WebhookOutcomes, WorkerState,
+    ListenPlan, ProxyChoice, ProxySignIn, ServedSurface, Server, ServerLimits, ServerSetup,
+    TlsFiles, Transport, WebhookOutcomes, WorkerState,
 };
 use codespar_tasks::Attendance;
 use tokio_util::sync::CancellationToken;
@@ -186,6 +186,10 @@ pub(crate) async fn run(
 }
 
 impl ListenArgs {
+    pub(super) fn is_given(&self) -> bool {
+        self.tls_cert.is_some() || self.behind_proxy || !self.host.is_empty()
+    }
+
     pub(super) fn plan(&self, address: SocketAddr) -> Result<ListenPlan, CommandError> {
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(TlsFiles {

@@ -165,7 +165,9 @@ impl HostedSession {
             | Typed::Review(Some(_)) => {
                 let notice = "this command works at a terminal; sessions begin and end in your \
                               editor";
-                self.driver.view.notice(NoticeLevel::Warning, notice.to_owned());
+                self.driver
+                    .view
+                    .notice(NoticeLevel::Warning, notice.to_owned());
                 Ok(())
             }
             _ => {
@@ -178,7 +180,9 @@ impl HostedSession {
     /// Returns when a task has news for the agent. Never before the first prompt.
     pub(crate) async fn news(&self) {
         let agent = self.driver.agent.as_ref();
-        let session = agent.filter(|_| self.has_begun).map(|agent| agent.session());
+        let session = agent
+            .filter(|_| self.has_begun)
+            .map(|agent| agent.session());
         news(&self.driver.project, session).await;
     }
 

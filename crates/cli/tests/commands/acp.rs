@@ -81,7 +81,10 @@ impl Seen {
 }
 
 /// The program, as the other end of a connection.
-fn agent(bench: &Bench, args: &[&str]) -> (impl ConnectTo<Client> + 'static, tokio::process::Child) {
+fn agent(
+    bench: &Bench,
+    args: &[&str],
+) -> (impl ConnectTo<Client> + 'static, tokio::process::Child) {
     let mut command: tokio::process::Command = bench.command(&[&["acp"], args].concat()).into();
     let mut child = command
         .stdin(Stdio::piped())
@@ -164,7 +167,10 @@ async fn prompt(
 }
 
 fn write(name: &str) -> Turn {
-    Turn::tool("Write", &json!({"file_path": name, "content": "new text\n"}))
+    Turn::tool(
+        "Write",
+        &json!({"file_path": name, "content": "new text\n"}),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -173,18 +179,27 @@ async fn an_editor_holds_a_conversation_with_a_permission_prompt() {
         .turn(write("a.txt"))
         .turn(Turn::text("It is \u{1b}]0;written\u{7}."));
     let bench = Bench::new(script);
-    let seen = edit(&bench, &[], |_| Some("once"), async |connection, seen| {
-        let session = new_session(&connection, &bench.work()).await?;
-        let ended = prompt(&connection, &session, "write it").await?;
-        assert_eq!(ended, StopReason::EndTurn);
-        Ok(seen)
-    })
+    let seen = edit(
+        &bench,
+        &[],
+        |_| Some("once"),
+        async |connection, seen| {
+            let session = new_session(&connection, &bench.work()).await?;
+            let ended = prompt(&connection, &session, "write it").await?;
+            assert_eq!(ended, StopReason::EndTurn);
+            Ok(seen)
+        },
+    )
     .await;
     let text = std::fs::read_to_string(bench.work().join("a.txt")).unwrap();
     assert_eq!(text, "new text\n");
     assert_eq!(seen.last_status(), Some(ToolCallStatus::Completed));
     // What a terminal would obey is shown as text.
-    assert!(seen.said().contains("It is \\u{1b}]0;written"), "{}", seen.said());
+    assert!(
+        seen.said().contains("It is \\u{1b}]0;written"),
+        "{}",
+        seen.said()
+    );
     let asked = seen.asked.lock().unwrap();
     let [asked] = asked.as_slice() else {
         panic!("{asked:?}");
@@ -212,21 +227,31 @@ async fn what_a_client_chooses_beats_no_deny_rule_and_unknown_options_allow_noth
     std::fs::create_dir_all(&state).unwrap();
     let settings = json!({"permissions": {"deny": ["Write"]}}).to_string();
     std::fs::write(state.join("settings.json"), settings).unwrap();
-    let asked = edit(&denied, &[], |_| Some("always"), async |connection, seen| {
-        let session = new_session(&connection, &denied.work()).await?;
-        prompt(&connection, &session, "write it").await?;
-        Ok(seen.asked.lock().unwrap().len())
-    });
+    let asked = edit(
+        &denied,
+        &[],
+        |_| Some("always"),
+        async |connection, seen| {
+            let session = new_session(&connection, &denied.work()).await?;
+            prompt(&connection, &session, "write it").await?;
+            Ok(seen.asked.lock().unwrap().len())
+        },
+    );
     assert_eq!(asked.await, 0);
     assert!(!denied.work().join("a.txt").exists());
 
     let bench = Bench::new(turns());
-    let asked = edit(&bench, &[], |_| Some("allow_always"), async |connection, seen| {
-        let session = new_session(&connection, &bench.work()).await?;
-        prompt(&connection, &session, "write it").await?;
-        assert_eq!(seen.last_status(), Some(ToolCallStatus::Failed));
-        Ok(seen.asked.lock().unwrap().len())
-    });
+    let asked = edit(
+        &bench,
+        &[],
+        |_| Some("allow_always"),
+        async |connection, seen| {
+            let session = new_session(&connection, &bench.work()).await?;
+            prompt(&connection, &session, "write it").await?;
+            assert_eq!(seen.last_status(), Some(ToolCallStatus::Failed));
+            Ok(seen.asked.lock().unwrap().len())
+        },
+    );
     assert_eq!(asked.await, 1);
     assert!(!bench.work().join("a.txt").exists());
 }
@@ -240,16 +265,26 @@ async fn files_of_an_untrusted_project_grant_nothing_and_the_client_is_told_once
     let bench = Bench::new(script);
     let allow = json!({"permissions": {"allow": ["Write"]}});
     bench.file(".claude/settings.json", &allow.to_string());
-    let seen = edit(&bench, &[], |_| Some("no"), async |connection, seen| {
-        let session = new_session(&connection, &bench.work()).await?;
-        prompt(&connection, &session, "write it").await?;
-        prompt(&connection, &session, "again").await?;
-        Ok(seen)
-    })
+    let seen = edit(
+        &bench,
+        &[],
+        |_| Some("no"),
+        async |connection, seen| {
+            let session = new_session(&connection, &bench.work()).await?;
+            prompt(&connection, &session, "write it").await?;
+            prompt(&connection, &session, "again").await?;
+            Ok(seen)
+        },
+    )
     .await;
     assert_eq!(seen.asked.lock().unwrap().len(), 1);
     assert!(!bench.work().join("a.txt").exists());
-    assert_eq!(seen.said().matches("codespar trust add").count(), 1, "{}", seen.said());
+    assert_eq!(
+        seen.said().matches("codespar trust add").count(),
+        1,
+        "{}",
+        seen.said()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,37 +295,42 @@ async fn a_cancelled_prompt_ends_and_the_session_goes_on() {
         .turn(Turn::text("never").held_by(&gate))
         .turn(Turn::text("here again"));
     let bench = Bench::new(script);
-    edit(&bench, &[], |_| None, async |connection, seen| {
-        let session = new_session(&connection, &bench.work()).await?;
-        // Nobody answers the question.
-        let asking = prompt(&connection, &session, "write it");
-        let cancelling = async {
-            seen.until("a question", |seen| !seen.asked.lock().unwrap().is_empty())
-                .await;
-            connection.send_notification(CancelNotification::new(session.clone()))
-        };
-        let (ended, cancelled) = tokio::join!(asking, cancelling);
-        cancelled?;
-        assert_eq!(ended?, StopReason::Cancelled);
-        assert!(!bench.work().join("a.txt").exists());
-        // Nor does the model; and there is one prompt at a time.
-        let waiting = prompt(&connection, &session, "and now");
-        let cancelling = async {
-            let requests = bench.server.wait_for_requests(2).await;
-            assert!(requests.is_ok());
-            let refused = prompt(&connection, &session, "me too").await;
-            let refused = refused.unwrap_err();
-            assert!(refused.message.contains("under way"), "{refused:?}");
-            connection.send_notification(CancelNotification::new(session.clone()))
-        };
-        let (ended, cancelled) = tokio::join!(waiting, cancelling);
-        cancelled?;
-        assert_eq!(ended?, StopReason::Cancelled);
-        gate.open();
-        let ended = prompt(&connection, &session, "still there?").await?;
-        assert_eq!(ended, StopReason::EndTurn);
-        Ok(())
-    })
+    edit(
+        &bench,
+        &[],
+        |_| None,
+        async |connection, seen| {
+            let session = new_session(&connection, &bench.work()).await?;
+            // Nobody answers the question.
+            let asking = prompt(&connection, &session, "write it");
+            let cancelling = async {
+                seen.until("a question", |seen| !seen.asked.lock().unwrap().is_empty())
+                    .await;
+                connection.send_notification(CancelNotification::new(session.clone()))
+            };
+            let (ended, cancelled) = tokio::join!(asking, cancelling);
+            cancelled?;
+            assert_eq!(ended?, StopReason::Cancelled);
+            assert!(!bench.work().join("a.txt").exists());
+            // Nor does the model; and there is one prompt at a time.
+            let waiting = prompt(&connection, &session, "and now");
+            let cancelling = async {
+                let requests = bench.server.wait_for_requests(2).await;
+                assert!(requests.is_ok());
+                let refused = prompt(&connection, &session, "me too").await;
+                let refused = refused.unwrap_err();
+                assert!(refused.message.contains("under way"), "{refused:?}");
+                connection.send_notification(CancelNotification::new(session.clone()))
+            };
+            let (ended, cancelled) = tokio::join!(waiting, cancelling);
+            cancelled?;
+            assert_eq!(ended?, StopReason::Cancelled);
+            gate.open();
+            let ended = prompt(&connection, &session, "still there?").await?;
+            assert_eq!(ended, StopReason::EndTurn);
+            Ok(())
+        },
+    )
     .await;
 }
 
@@ -333,11 +373,16 @@ async fn a_session_is_listed_and_loaded_by_another_process() {
         .turn(Turn::text("more"));
     let bench = Bench::new(script);
     let cwd = bench.work().canonicalize().unwrap();
-    let session = edit(&bench, &[], |_| None, async |connection, _| {
-        let session = new_session(&connection, &cwd).await?;
-        prompt(&connection, &session, "the question").await?;
-        Ok(session)
-    })
+    let session = edit(
+        &bench,
+        &[],
+        |_| None,
+        async |connection, _| {
+            let session = new_session(&connection, &cwd).await?;
+            prompt(&connection, &session, "the question").await?;
+            Ok(session)
+        },
+    )
     .await;
     edit(&bench, &[], |_| None, async |connection, seen| {
         let list = ListSessionsRequest::new().cwd(cwd.clone());
@@ -373,23 +418,32 @@ async fn pictures_resources_and_servers_of_the_client_reach_the_model() {
     let bench = Bench::new(script);
     let kit = program(Path::new(env!("CARGO_BIN_EXE_codespar"))).unwrap();
     let picture = "iVBORw0KGgowMDAw";
-    let asked = edit(&bench, &[], |_| Some("once"), async |connection, seen| {
-        let env = vec![EnvVariable::new("KIT", "1")];
-        let server = McpServer::Stdio(McpServerStdio::new("kit", kit).env(env));
-        let request = NewSessionRequest::new(bench.work().canonicalize().unwrap())
-            .mcp_servers(vec![server]);
-        let session = connection.send_request(request).block_task().await?.session_id;
-        let file = TextResourceContents::new("let a = 1;", "file:///w/a.rs");
-        let file = EmbeddedResourceResource::TextResourceContents(file);
-        let blocks = vec![
-            ContentBlock::Text(TextContent::new("!touch run.txt")),
-            ContentBlock::Resource(EmbeddedResource::new(file)),
-            ContentBlock::Image(ImageContent::new(picture, "image/png")),
-        ];
-        let request = PromptRequest::new(session, blocks);
-        connection.send_request(request).block_task().await?;
-        Ok(seen.asked.lock().unwrap().len())
-    })
+    let asked = edit(
+        &bench,
+        &[],
+        |_| Some("once"),
+        async |connection, seen| {
+            let env = vec![EnvVariable::new("KIT", "1")];
+            let server = McpServer::Stdio(McpServerStdio::new("kit", kit).env(env));
+            let request = NewSessionRequest::new(bench.work().canonicalize().unwrap())
+                .mcp_servers(vec![server]);
+            let session = connection
+                .send_request(request)
+                .block_task()
+                .await?
+                .session_id;
+            let file = TextResourceContents::new("let a = 1;", "file:///w/a.rs");
+            let file = EmbeddedResourceResource::TextResourceContents(file);
+            let blocks = vec![
+                ContentBlock::Text(TextContent::new("!touch run.txt")),
+                ContentBlock::Resource(EmbeddedResource::new(file)),
+                ContentBlock::Image(ImageContent::new(picture, "image/png")),
+            ];
+            let request = PromptRequest::new(session, blocks);
+            connection.send_request(request).block_task().await?;
+            Ok(seen.asked.lock().unwrap().len())
+        },
+    )
     .await;
     assert_eq!(asked, 1);
     // A prompt runs no command by itself.
@@ -406,46 +460,99 @@ async fn pictures_resources_and_servers_of_the_client_reach_the_model() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_requests_get_errors_and_the_connection_stays() {
     let bench = Bench::new(Script::new().turn(Turn::text("fine")));
-    edit(&bench, &[], |_| None, async |connection, _| {
-        let relative = NewSessionRequest::new("work");
-        let refused = connection.send_request(relative).block_task().await;
-        assert!(refused.unwrap_err().message.contains("absolute path"));
-        let nowhere = NewSessionRequest::new("/no/such/dir");
-        let refused = connection.send_request(nowhere).block_task().await;
-        assert!(refused.unwrap_err().message.contains("/no/such/dir"));
-        let env = vec![EnvVariable::new("A", "${HOME}")];
-        let server = McpServer::Stdio(McpServerStdio::new("x", "/bin/true").env(env));
-        let expanding = NewSessionRequest::new(bench.work()).mcp_servers(vec![server]);
-        let refused = connection.send_request(expanding).block_task().await;
-        assert!(refused.unwrap_err().message.contains("variables are not replaced"));
-        let unknown: SessionId = "0190".to_owned().into();
-        let refused = prompt(&connection, &unknown, "hello").await.unwrap_err();
-        assert!(refused.message.contains("no such session"), "{refused:?}");
-        let session = new_session(&connection, &bench.work()).await?;
-        let refused = prompt(&connection, &session, "  ").await.unwrap_err();
-        assert!(refused.message.contains("empty"), "{refused:?}");
-        prompt(&connection, &session, "hello").await?;
-        Ok(())
-    })
+    edit(
+        &bench,
+        &[],
+        |_| None,
+        async |connection, _| {
+            let relative = NewSessionRequest::new("work");
+            let refused = connection.send_request(relative).block_task().await;
+            assert!(refused.unwrap_err().message.contains("absolute path"));
+            let nowhere = NewSessionRequest::new("/no/such/dir");
+            let refused = connection.send_request(nowhere).block_task().await;
+            assert!(refused.unwrap_err().message.contains("/no/such/dir"));
+            let env = vec![EnvVariable::new("A", "${HOME}")];
+            let server = McpServer::Stdio(McpServerStdio::new("x", "/bin/true").env(env));
+            let expanding = NewSessionRequest::new(bench.work()).mcp_servers(vec![server]);
+            let refused = connection.send_request(expanding).block_task().await;
+            assert!(
+                refused
+                    .unwrap_err()
+                    .message
+                    .contains("variables are not replaced")
+            );
+            let unknown: SessionId = "0190".to_owned().into();
+            let refused = prompt(&connection, &unknown, "hello").await.unwrap_err();
+            assert!(refused.message.contains("no such session"), "{refused:?}");
+            let session = new_session(&connection, &bench.work()).await?;
+            let refused = prompt(&connection, &session, "  ").await.unwrap_err();
+            assert!(refused.message.contains("empty"), "{refused:?}");
+            prompt(&connection, &session, "hello").await?;
+            Ok(())
+        },
+    )
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_client_goes_away_everything_ends() {
     let script = Script::new()
-        .turn(Turn::tool("Bash", &json!({"command": "touch started; sleep 600"})))
+        .turn(Turn::tool(
+            "Bash",
+            &json!({"command": "touch started; sleep 600"}),
+        ))
         .turn(Turn::text("never"));
     let bench = Bench::new(script);
-    edit(&bench, &[], |_| Some("once"), async |connection, seen| {
-        let session = new_session(&connection, &bench.work()).await?;
-        let text = ContentBlock::Text(TextContent::new("run it"));
-        let request = PromptRequest::new(session, vec![text]);
-        let _under_way = connection.send_request(request);
-        let started = bench.work().join("started");
-        seen.until("the command", |_| started.exists()).await;
-        Ok(())
-    })
+    edit(
+        &bench,
+        &[],
+        |_| Some("once"),
+        async |connection, seen| {
+            let session = new_session(&connection, &bench.work()).await?;
+            let text = ContentBlock::Text(TextContent::new("run it"));
+            let request = PromptRequest::new(session, vec![text]);
+            let _under_way = connection.send_request(request);
+            let started = bench.work().join("started");
+            seen.until("the command", |_| started.exists()).await;
+            Ok(())
+        },
+    )
     .await;
     let left = bench.room.wait_until_empty(PATIENCE).unwrap();
     assert!(left.is_empty(), "{left:?}");
+}
+
+/// With a client that others wrote, in another language.
+#[test]
+#[ignore = "needs acpx from npm; cargo xtask test runs it"]
+fn acpx_holds_a_conversation_with_a_permission_prompt() {
+    let acpx = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/acpx/node_modules/acpx/dist/cli.js");
+    let agent = format!("{} acp", env!("CARGO_BIN_EXE_codespar"));
+    let talk = |policy: &str| {
+        let script = Script::new()
+            .turn(write("a.txt"))
+            .turn(Turn::text("It is over."));
+        let bench = Bench::new(script);
+        let mut command = bench.room.command("node");
+        command
+            .current_dir(bench.work())
+            .env("ANTHROPIC_BASE_URL", bench.server.url())
+            .env("ANTHROPIC_API_KEY", "sk-test-key-of-the-bench-0001")
+            .arg(&acpx)
+            .args(["--agent", &agent, policy, "exec", "write it"]);
+        let ended = codespar_testkit::process::spawn(&mut command).unwrap();
+        let ended = ended.wait(PATIENCE).unwrap();
+        assert!(
+            ended.stdout.contains("It is over."),
+            "{} {}",
+            ended.stdout,
+            ended.stderr
+        );
+        let left = bench.room.wait_until_empty(PATIENCE).unwrap();
+        assert!(left.is_empty(), "{left:?}");
+        bench.work().join("a.txt").exists()
+    };
+    assert!(talk("--approve-all"));
+    assert!(!talk("--deny-all"));
 }

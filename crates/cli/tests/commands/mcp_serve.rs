@@ -80,7 +80,10 @@ async fn refused(client: &Running, name: &'static str, arguments: Value) -> Stri
 
 async fn names(client: &Running) -> Vec<String> {
     let tools = client.list_all_tools().await.unwrap();
-    tools.into_iter().map(|tool| tool.name.into_owned()).collect()
+    tools
+        .into_iter()
+        .map(|tool| tool.name.into_owned())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,7 +102,12 @@ async fn another_agent_has_a_change_made_and_merged_and_hears_of_the_steps() {
     assert_eq!(listed["tasks"][0]["task_id"], id, "{listed}");
     let output = fine(&client, "task_output", json!({"task_id": id})).await;
     assert_eq!(output["status"], "completed", "{output}");
-    let found = fine(&client, "locate", json!({"instruction": "greet.sh says hi"})).await;
+    let found = fine(
+        &client,
+        "locate",
+        json!({"instruction": "greet.sh says hi"}),
+    )
+    .await;
     assert_eq!(found["files"][0]["path"], "greet.sh", "{found}");
     let merged = fine(&client, "merge", json!({"number": 1})).await;
     assert_eq!(merged["number"], 1, "{merged}");
@@ -144,7 +152,10 @@ async fn a_role_limits_what_a_client_may_do() {
         ("merge", json!({"number": 1})),
         ("ask", json!({"question": "x"})),
         ("task_stop", json!({"task_id": "w-00000000"})),
-        ("task_answer", json!({"question_id": "q-00000000", "answer": "yes"})),
+        (
+            "task_answer",
+            json!({"question_id": "q-00000000", "answer": "yes"}),
+        ),
     ] {
         assert!(!offered.contains(&name.to_owned()), "{name}");
         let why = refused(&client, name, arguments).await;
@@ -160,9 +171,16 @@ async fn a_cancelled_call_stops_its_run_and_a_client_that_leaves_does_not() {
     let bench = greeting(script(&["greet.sh"], [held(), held()]));
     let (client, watcher, _child) = connect(&bench, &[]).await;
     let mut order = CallToolRequestParams::new("dev");
-    order.arguments = json!({"instruction": "make it say hi"}).as_object().cloned();
+    order.arguments = json!({"instruction": "make it say hi"})
+        .as_object()
+        .cloned();
     let under_way = async {
-        while !watcher.progress.lock().unwrap().contains(&"locate".to_owned()) {
+        while !watcher
+            .progress
+            .lock()
+            .unwrap()
+            .contains(&"locate".to_owned())
+        {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
@@ -193,13 +211,20 @@ async fn over_http_every_client_needs_a_token_and_no_page_of_another_site_gets_i
     let token = |role: &str| {
         let made = bench.run(&["token", "create", "--json", "--role", role, "--name", role]);
         let made = parsed(&made.stdout);
-        made["secret"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
+        made["secret"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{made}"))
+            .to_owned()
     };
     let (reader, writer) = (token("read"), token("write"));
     let server = bench.start(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     crate::common::wait_for("the address", || server.stdout_so_far().contains("/mcp"));
     let shown = server.stdout_so_far();
-    let url = shown.trim().strip_prefix("listening on ").unwrap().to_owned();
+    let url = shown
+        .trim()
+        .strip_prefix("listening on ")
+        .unwrap()
+        .to_owned();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::new();
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -224,7 +249,9 @@ async fn over_http_every_client_needs_a_token_and_no_page_of_another_site_gets_i
     let rebound = ("host", "evil.example".to_owned());
     assert_eq!(send(vec![bearer(&writer), rebound]).await, 403);
     assert_eq!(send(vec![bearer(&reader)]).await, 200);
-    let long = http.post(&url).header("authorization", format!("Bearer {writer}"));
+    let long = http
+        .post(&url)
+        .header("authorization", format!("Bearer {writer}"));
     let long = long
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json")
@@ -256,4 +283,11 @@ fn another_address_needs_tls() {
     let refused = bench.run(&["mcp", "serve", "--http", "0.0.0.0:0"]);
     assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("--tls-cert"), "{}", refused.stderr);
+    let useless = bench.run(&["mcp", "serve", "--host", "spar.example"]);
+    assert_eq!(useless.status.code(), Some(2), "{}", useless.stderr);
+    assert!(
+        useless.stderr.contains("go with --http"),
+        "{}",
+        useless.stderr
+    );
 }

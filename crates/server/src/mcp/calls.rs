@@ -236,7 +236,10 @@ impl McpHandler {
             Ok(project) => project,
             Err(refused) => return Ok(refused),
         };
-        let request = match (known_model(&project, wanted.model.as_deref()), wanted.max_budget_usd) {
+        let request = match (
+            known_model(&project, wanted.model.as_deref()),
+            wanted.max_budget_usd,
+        ) {
             (Err(unknown), _) => return Ok(unknown),
             (Ok(model), budget) => match budget.map(dollars).transpose() {
                 Err(refused) => return Ok(refused),

@@ -37,7 +37,9 @@ impl McpHandler {
         };
         let path = "/api/v1/tasks";
         let order = Value::Object(order);
-        let started = self.api.ask(client.clone(), Method::POST, path, Some(&order));
+        let started = self
+            .api
+            .ask(client.clone(), Method::POST, path, Some(&order));
         let started = match started.await? {
             Ok(started) => started,
             Err(refused) => return Ok(refused),
@@ -73,15 +75,15 @@ impl McpHandler {
         let authority = task.authority.ok_or("the task belongs to no project")?;
         let project = self.state.runtime.project_at(&authority.project_root);
         let hub = project.map_err(|error| text(&error))?.hub.clone();
-        let gone = CancellationToken::new();
+        let never = CancellationToken::new();
         let waited = tokio::select! {
-            waited = hub.wait(&id, &gone) => waited.map_err(|error| text(&error))?,
+            waited = hub.wait(&id, &never) => waited.map_err(|error| text(&error))?,
             () = self.report(&id, context) => Waited::GaveUp,
             () = context.ct.cancelled() => Waited::GaveUp,
         };
         match (waited, &self.link) {
             (Waited::Ended(_), _) => Ok(()),
-            (Waited::GaveUp, Link::Streams { leaving, .. }) if !leaving.is_cancelled() => {
+            (Waited::GaveUp, Link::Streams { gone, .. }) if !gone.is_cancelled() => {
                 let reason = format!("stopped by {}: the call was cancelled", client.name());
                 let stopped = hub.stop(&id, &reason).await;
                 stopped.map(|_| ()).map_err(|error| text(&error))

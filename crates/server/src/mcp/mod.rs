@@ -15,7 +15,7 @@ mod calls;
 mod follow;
 mod tools;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use codespar_protocol::{AccessRole, TokenId};
 use codespar_store::AccessToken;
@@ -49,14 +49,17 @@ pub(crate) const PATH: &str = "/mcp";
 /// Bytes of one message; an instruction is text.
 const MOST_MESSAGE: usize = 1 << 20;
 
+/// How long a client that has closed its end may still be answered.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
 /// How a client is connected, which decides what the end of a call means.
 #[derive(Debug, Clone)]
 enum Link {
     /// One client, who is known by having started the process. A call that ends early was cancelled
-    /// by it, unless the process is leaving.
+    /// by it, unless it is gone.
     Streams {
         client: Box<Client>,
-        leaving: CancellationToken,
+        gone: CancellationToken,
     },
     /// A client of a request is known by its token. A call that ends early may be a connection that
     /// was lost, so it stops nothing that outlives a call.
@@ -148,26 +151,39 @@ async fn serve_streams(
     leaving: CancellationToken,
 ) -> Result<(), String> {
     let state = ServerState::new(setup, None).map_err(|error| error.to_string())?;
+    let gone = leaving.child_token();
     let link = Link::Streams {
         client: Box::new(local_client(role)),
-        leaving: leaving.clone(),
+        gone: gone.clone(),
     };
     let handler = McpHandler::new(state.clone(), link);
-    let transport = AsyncRwTransport::new_server(EndTelling::new(input, leaving.clone()), output)
-        .with_max_line_length(MOST_MESSAGE);
+    let input = EndTelling {
+        input,
+        ended: gone.clone(),
+    };
+    let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(MOST_MESSAGE);
     let served = async {
         match handler.serve(transport).await {
-            Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
+            Ok(running) => running
+                .waiting()
+                .await
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
             // It left before it said anything.
-            Err(_) if leaving.is_cancelled() => Ok(()),
+            Err(_) if gone.is_cancelled() => Ok(()),
             Err(error) => Err(error.to_string()),
         }
     };
     let served = tokio::select! {
         served = served => served,
         () = leaving.cancelled() => Ok(()),
+        // What was asked before gets its answer.
+        () = async {
+            gone.cancelled().await;
+            tokio::time::sleep(LAST_ANSWERS).await;
+        } => Ok(()),
     };
-    leaving.cancel();
+    gone.cancel();
     state.stopping.cancel();
     state.background.close();
     let _ = tokio::time::timeout(state.limits.drain_time, state.background.wait()).await;
@@ -207,12 +223,6 @@ pub(crate) fn http_service(
 struct EndTelling<R> {
     input: R,
     ended: CancellationToken,
-}
-
-impl<R> EndTelling<R> {
-    fn new(input: R, ended: CancellationToken) -> Self {
-        Self { input, ended }
-    }
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for EndTelling<R> {

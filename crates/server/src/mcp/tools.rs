@@ -33,142 +33,214 @@ pub(super) fn find(name: &str) -> Option<OfferedTool> {
 }
 
 pub(super) fn all() -> Vec<OfferedTool> {
-    let mut tools = work();
-    tools.extend(tasks());
-    tools
-}
-
-fn work() -> Vec<OfferedTool> {
-    let model = ("model", json!({"type": "string", "description": "An alias or an id of a model"}));
-    let budget = (
-        "max_budget_usd",
-        json!({"type": "number", "exclusiveMinimum": 0, "description": "The most that it may cost"}),
-    );
-    let number = ("number", json!({"type": "integer", "minimum": 1, "description": "Of the pull request"}));
     vec![
-        tool(
-            "dev",
-            "Change the code: from an instruction to a tested pull request. Waits for the end and \
-             reports steps as progress.",
-            (AccessRole::Write, Effects::Changes),
-            &["instruction"],
-            vec![
-                ("instruction", json!({"type": "string", "minLength": 1, "description": "What is to be done"})),
-                ("base", json!({"type": "string", "description": "The branch that the change is for"})),
-                ("pull_request", json!({"type": "integer", "minimum": 1, "description": "Add to this open pull request instead"})),
-                ("draft", json!({"type": "boolean", "description": "Open the pull request as a draft"})),
-                model.clone(),
-                budget.clone(),
-                ("wait", json!({"type": "boolean", "description": "Wait for the end; true by default"})),
-                project(),
-            ],
-        ),
-        tool(
-            "review",
-            "Review a pull request and post the findings. A commit is reviewed once.",
-            (AccessRole::Write, Effects::Changes),
-            &["number"],
-            vec![number.clone(), model.clone(), budget.clone(), project()],
-        ),
-        tool(
-            "merge",
-            "Merge a pull request if nothing blocks it; otherwise every reason is given.",
-            (AccessRole::Merge, Effects::Final),
-            &["number"],
-            vec![
-                number,
-                ("strategy", json!({"type": "string", "enum": ["merge", "squash", "rebase"]})),
-                project(),
-            ],
-        ),
-        tool(
-            "locate",
-            "Find the files that an instruction is about; offline, no model.",
-            (AccessRole::Read, Effects::Reads),
-            &["instruction"],
-            vec![
-                ("instruction", json!({"type": "string", "minLength": 1})),
-                ("limit", json!({"type": "integer", "minimum": 1, "maximum": 100, "description": "How many files; 5 by default"})),
-                project(),
-            ],
-        ),
-        tool(
-            "ask",
-            "Ask a model one question; it sees no files.",
-            (AccessRole::Write, Effects::Reads),
-            &["question"],
-            vec![
-                ("question", json!({"type": "string", "minLength": 1})),
-                model,
-                budget,
-                project(),
-            ],
-        ),
+        dev(),
+        review(),
+        merge(),
+        locate(),
+        ask(),
+        task_list(),
+        task_show(),
+        task_output(),
+        task_stop(),
+        task_questions(),
+        task_answer(),
     ]
 }
 
-fn tasks() -> Vec<OfferedTool> {
-    let id = ("task_id", json!({"type": "string", "description": "The whole id"}));
-    vec![
-        tool(
-            "task_list",
-            "List tasks, latest first.",
-            (AccessRole::Read, Effects::Reads),
-            &[],
-            vec![
-                ("status", json!({"type": "string", "enum": ["pending", "running", "completed", "failed", "killed"]})),
-                ("limit", json!({"type": "integer", "minimum": 1, "maximum": 200})),
-                ("cursor", json!({"type": "string", "description": "The `next` of the page before"})),
-                project(),
-            ],
-        ),
-        tool(
-            "task_show",
-            "Show a task and its recorded steps.",
-            (AccessRole::Read, Effects::Reads),
-            &["task_id"],
-            vec![id.clone()],
-        ),
-        tool(
-            "task_output",
-            "Read a part of a task's output, by bytes.",
-            (AccessRole::Read, Effects::Reads),
-            &["task_id"],
-            vec![
-                id.clone(),
-                ("offset", json!({"type": "integer", "minimum": 0})),
-                ("limit", json!({"type": "integer", "minimum": 1, "maximum": 1_048_576})),
-            ],
-        ),
-        tool(
-            "task_stop",
-            "Stop a task with all its processes.",
-            (AccessRole::Write, Effects::Final),
-            &["task_id"],
-            vec![id.clone(), ("reason", json!({"type": "string", "description": "For the record"}))],
-        ),
-        tool(
-            "task_questions",
-            "List questions of agents that wait for an answer.",
-            (AccessRole::Read, Effects::Reads),
-            &[],
-            vec![id],
-        ),
-        tool(
-            "task_answer",
-            "Answer a question of an agent, once and for all: yes, or no and why; a text; or \
-             name=value pairs.",
-            (AccessRole::Write, Effects::Final),
-            &["question_id", "answer"],
-            vec![
-                ("question_id", json!({"type": "string"})),
-                ("answer", json!({"type": "string", "minLength": 1})),
-            ],
-        ),
-    ]
+/// A property of the input and its schema.
+type Property = (&'static str, Value);
+
+fn text(name: &'static str, about: &str) -> Property {
+    (
+        name,
+        json!({"type": "string", "minLength": 1, "description": about}),
+    )
 }
 
-fn project() -> (&'static str, Value) {
+/// A number from `least` on.
+fn number(name: &'static str, least: u64, about: &str) -> Property {
+    (
+        name,
+        json!({"type": "integer", "minimum": least, "description": about}),
+    )
+}
+
+fn flag(name: &'static str, about: &str) -> Property {
+    (name, json!({"type": "boolean", "description": about}))
+}
+
+fn word(name: &'static str, words: &[&str]) -> Property {
+    (name, json!({"type": "string", "enum": words}))
+}
+
+fn model() -> Property {
+    text("model", "An alias or an id of a model")
+}
+
+fn budget() -> Property {
+    let about = "The most that it may cost";
+    let schema = json!({"type": "number", "exclusiveMinimum": 0, "description": about});
+    ("max_budget_usd", schema)
+}
+
+fn task_id() -> Property {
+    text("task_id", "The whole id of a task")
+}
+
+fn dev() -> OfferedTool {
+    tool(
+        "dev",
+        "Change the code: from an instruction to a tested pull request. Waits for the end and \
+         reports steps as progress.",
+        (AccessRole::Write, Effects::Changes),
+        &["instruction"],
+        vec![
+            text("instruction", "What is to be done"),
+            text("base", "The branch that the change is for"),
+            number("pull_request", 1, "Add to this open pull request instead"),
+            flag("draft", "Open the pull request as a draft"),
+            model(),
+            budget(),
+            flag("wait", "Wait for the end; true by default"),
+            project(),
+        ],
+    )
+}
+
+fn review() -> OfferedTool {
+    tool(
+        "review",
+        "Review a pull request and post the findings. A commit is reviewed once.",
+        (AccessRole::Write, Effects::Changes),
+        &["number"],
+        vec![
+            number("number", 1, "Of the pull request"),
+            model(),
+            budget(),
+            project(),
+        ],
+    )
+}
+
+fn merge() -> OfferedTool {
+    tool(
+        "merge",
+        "Merge a pull request if nothing blocks it; otherwise every reason is given.",
+        (AccessRole::Merge, Effects::Final),
+        &["number"],
+        vec![
+            number("number", 1, "Of the pull request"),
+            word("strategy", &["merge", "squash", "rebase"]),
+            project(),
+        ],
+    )
+}
+
+fn locate() -> OfferedTool {
+    tool(
+        "locate",
+        "Find the files that an instruction is about; offline, no model.",
+        (AccessRole::Read, Effects::Reads),
+        &["instruction"],
+        vec![
+            text("instruction", "What the change is about"),
+            number("limit", 1, "How many files; 5 by default, at most 100"),
+            project(),
+        ],
+    )
+}
+
+fn ask() -> OfferedTool {
+    tool(
+        "ask",
+        "Ask a model one question; it sees no files.",
+        (AccessRole::Write, Effects::Reads),
+        &["question"],
+        vec![
+            text("question", "With all that the model needs to know"),
+            model(),
+            budget(),
+            project(),
+        ],
+    )
+}
+
+fn task_list() -> OfferedTool {
+    let statuses = ["pending", "running", "completed", "failed", "killed"];
+    tool(
+        "task_list",
+        "List tasks, latest first.",
+        (AccessRole::Read, Effects::Reads),
+        &[],
+        vec![
+            word("status", &statuses),
+            number("limit", 1, "At most so many; 50 by default, 200 at most"),
+            text("cursor", "The `next` of the page before"),
+            project(),
+        ],
+    )
+}
+
+fn task_show() -> OfferedTool {
+    tool(
+        "task_show",
+        "Show a task and its recorded steps.",
+        (AccessRole::Read, Effects::Reads),
+        &["task_id"],
+        vec![task_id()],
+    )
+}
+
+fn task_output() -> OfferedTool {
+    tool(
+        "task_output",
+        "Read a part of a task's output, by bytes.",
+        (AccessRole::Read, Effects::Reads),
+        &["task_id"],
+        vec![
+            task_id(),
+            number("offset", 0, "The first byte"),
+            number("limit", 1, "At most so many bytes, 1048576 at most"),
+        ],
+    )
+}
+
+fn task_stop() -> OfferedTool {
+    tool(
+        "task_stop",
+        "Stop a task with all its processes.",
+        (AccessRole::Write, Effects::Final),
+        &["task_id"],
+        vec![task_id(), text("reason", "For the record")],
+    )
+}
+
+fn task_questions() -> OfferedTool {
+    tool(
+        "task_questions",
+        "List questions of agents that wait for an answer.",
+        (AccessRole::Read, Effects::Reads),
+        &[],
+        vec![task_id()],
+    )
+}
+
+fn task_answer() -> OfferedTool {
+    tool(
+        "task_answer",
+        "Answer a question of an agent, once and for all: yes, or no and why; a text; or \
+         name=value pairs.",
+        (AccessRole::Write, Effects::Final),
+        &["question_id", "answer"],
+        vec![
+            text("question_id", "The whole id of a question"),
+            text("answer", "In the form that the question asks for"),
+        ],
+    )
+}
+
+fn project() -> Property {
     let about = "The key of the project; may be left out on a server with one";
     ("project", json!({"type": "string", "description": about}))
 }
@@ -178,7 +250,7 @@ fn tool(
     description: &'static str,
     (role, effects): (AccessRole, Effects),
     required: &[&str],
-    properties: Vec<(&'static str, Value)>,
+    properties: Vec<Property>,
 ) -> OfferedTool {
     let properties: JsonObject = properties
         .into_iter()

@@ -29,6 +29,11 @@ const TESTS: &[Conditional] = &[
         is_met: |root| npm::is_installed(root, "mcp-reference"),
     },
     Conditional {
+        test: "acpx_holds_a_conversation_with_a_permission_prompt",
+        needs: "node and npm, for acpx",
+        is_met: |root| npm::is_installed(root, "acpx"),
+    },
+    Conditional {
         test: "what_we_send_and_what_the_fake_answers_is_as_github_describes_it",
         needs: "npm, for GitHub's description of its API",
         is_met: |root| npm::is_installed(root, "github-openapi"),

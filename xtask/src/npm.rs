@@ -26,6 +26,14 @@ const PACKAGES: &[Package] = &[
         folder: "mcp-reference",
         only: None,
     },
+    // A client of the Agent Client Protocol, for a test of the agent.
+    Package {
+        name: "acpx",
+        // The newest that runs with node 20.
+        version: "0.1.15",
+        folder: "acpx",
+        only: None,
+    },
     // GitHub's description of its API, for a test of the forge; all its variants are 400 MB.
     Package {
         name: "@octokit/openapi",

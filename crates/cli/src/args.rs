@@ -7,7 +7,7 @@ use codespar_policy::Mode;
 use codespar_protocol::Usd;
 use codespar_runtime::{ProjectOptions, WhichSession};
 
-use crate::commands;
+use crate::{acp, commands};
 
 /// A coding agent that people can hand work to and trust.
 ///
@@ -154,6 +154,7 @@ impl SessionArgs {
             add_dirs: self.add_dir.clone(),
             is_coordinator: self.coordinator,
             mcp_config: self.mcp_config.clone(),
+            mcp_servers: None,
             plugin_dirs: self.plugin_dir.clone(),
         }
     }
@@ -198,6 +199,7 @@ pub(crate) enum Command {
     Agents(commands::agents::AgentsCommand),
     Hooks(commands::hooks::HooksCommand),
     Mcp(commands::mcp::McpCommand),
+    Acp(acp::AcpArgs),
     Apply(commands::apply::ApplyArgs),
     Trust(commands::trust::TrustCommand),
     Doctor(commands::doctor::DoctorArgs),

@@ -12,6 +12,7 @@
 //!
 //! Errors come back to `main` as a `CommandError`, which knows its exit code.
 
+mod acp;
 mod args;
 mod channels;
 mod command_names;
@@ -182,6 +183,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Agents(args)) => commands::agents::run(&args, &project_dir),
         Some(Command::Hooks(args)) => commands::hooks::run(&args, &project_dir),
         Some(Command::Apply(args)) => commands::apply::run(&args),
+        Some(Command::Acp(args)) => acp::run(&args, project_dir).await,
         Some(Command::Mcp(args)) => commands::mcp::run(&args, &project_dir).await,
         Some(Command::Doctor(args)) => {
             commands::doctor::run(&args, &cli.session, &project_dir).await

@@ -111,6 +111,12 @@ pub(crate) fn json(value: &str) -> io::Result<()> {
     }
 }
 
+/// Sends a line of a protocol, which is JSON, to standard output. Not diverted: the program at the
+/// other end is the surface.
+pub(crate) fn protocol_line(line: &str) -> io::Result<()> {
+    send(To::Stdout, &format!("{}\n", escaped_json(line)))
+}
+
 /// Sends text together with movements of the cursor. Everything in it but those movements is from
 /// [`rendered`].
 pub(crate) fn send(to: To, text: &str) -> io::Result<()> {

@@ -49,6 +49,14 @@ impl Signals {
         Ok(signals)
     }
 
+    /// For one of several sessions: it is stopped with the process, and can be stopped alone.
+    pub(crate) fn of_one(&self) -> Self {
+        Self {
+            code: self.code.clone(),
+            cancel: self.cancel.child_token(),
+        }
+    }
+
     /// The run stops as well when the other end of standard output is closed: nobody would see
     /// what is paid for.
     pub(crate) fn and_closed_output(self) -> Self {

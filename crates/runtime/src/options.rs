@@ -32,6 +32,9 @@ pub struct ProjectOptions {
     pub is_coordinator: bool,
     /// Files of MCP servers; naming one here allows its servers.
     pub mcp_config: Vec<PathBuf>,
+    /// MCP servers that the caller passes as text in the form of `.mcp.json`; passing them allows
+    /// them. Variables are not replaced in them.
+    pub mcp_servers: Option<String>,
     /// Directories of plugins; naming one here trusts it.
     pub plugin_dirs: Vec<PathBuf>,
 }

@@ -95,7 +95,8 @@ impl ProjectConfig {
         warnings.extend(unknown_tools(&options)?);
         let mut server_files = options.mcp_config.clone();
         server_files.extend(plugins.iter().filter_map(Plugin::servers));
-        let servers = ServerList::read(&dir, &settings, &server_files)?;
+        let passed = options.mcp_servers.as_deref();
+        let servers = ServerList::read_with(&dir, &settings, &server_files, passed)?;
         let (mcp, about_servers) = servers.connectable(&dir, &settings)?;
         warnings.extend(about_servers);
         if dir.environment.has_home_in(&dir.root) {
@@ -279,6 +280,11 @@ impl Project {
             project.runners = runners::of_project(&project, weak, role);
             project
         })
+    }
+
+    /// Whether the files that it was read from are the same now.
+    pub(crate) fn is_up_to_date(&self) -> bool {
+        Fingerprint::of(&self.dir.reread(), &self.options) == self.fingerprint
     }
 
     /// How commands of its tasks are run.

@@ -68,7 +68,7 @@ impl ProjectDir {
     }
 
     /// The same directory as its files are now.
-    pub(crate) fn reread(&self) -> Self {
+    pub fn reread(&self) -> Self {
         let trust = self.trust.reread(&self.environment.person(), &self.cwd);
         Self {
             trust: Arc::new(trust),

@@ -81,10 +81,11 @@ impl ByProject {
     fn find(&self, control: &Control) -> Result<(Arc<Project>, Arc<dyn Runner>), String> {
         let runtime = self.runtime.upgrade();
         let runtime = runtime.ok_or_else(|| "the process is leaving".to_owned())?;
-        let root = &control.authority()?.project_root;
-        let project = runtime
-            .project_at(root)
-            .map_err(|error| format!("the project {} cannot be opened: {error}", root.display()))?;
+        let authority = control.authority()?;
+        let project = runtime.project_of(authority).map_err(|error| {
+            let root = authority.project_root.display();
+            format!("the project {root} cannot be opened: {error}")
+        })?;
         let runner = project.runners.get(&self.task_type).cloned();
         let runner = runner.ok_or_else(|| {
             format!(

@@ -11,6 +11,7 @@ use std::{
 
 use codespar_agent::EventBus;
 use codespar_policy::Redactor;
+use codespar_protocol::{Authority, SessionId};
 use codespar_store::{ChangeFeed, Database, Store, TaskStore};
 use codespar_tasks::{Attendance, Questions, RunnerLimits, Scheduler, TaskHub, Workload};
 use codespar_tools::sandbox::Sandbox;
@@ -47,6 +48,8 @@ pub struct Runtime {
     /// By root. Runners and agents hold projects weakly or for as long as they run; this map keeps
     /// them open.
     projects: Mutex<HashMap<PathBuf, Arc<Project>>>,
+    /// The projects of sessions that have one of their own, by session.
+    of_sessions: Mutex<HashMap<SessionId, Weak<Project>>>,
     /// Projects that were replaced; those that are still used are closed with the process.
     replaced: Mutex<Vec<Weak<Project>>>,
     /// Held while a project is replaced.
@@ -86,6 +89,7 @@ impl Runtime {
             redactor,
             options,
             projects: Mutex::default(),
+            of_sessions: Mutex::default(),
             replaced: Mutex::default(),
             replacing: Mutex::default(),
         });
@@ -109,6 +113,7 @@ impl Runtime {
         let options = ProjectOptions {
             add_dirs: Vec::new(),
             mcp_config: Vec::new(),
+            mcp_servers: None,
             plugin_dirs: Vec::new(),
             ..config.options.clone()
         };
@@ -168,6 +173,28 @@ impl Runtime {
         Ok(self.open_project(config, attendance))
     }
 
+    /// Tasks that this session starts are run by this project from now on, also if another session
+    /// opens the same directory: with its own servers, and its questions go to its own user.
+    pub fn keep_for_session(&self, session: SessionId, project: &Arc<Project>) {
+        let mut kept = self.of_sessions.lock();
+        kept.retain(|_, project| project.strong_count() > 0);
+        kept.insert(session, Arc::downgrade(project));
+    }
+
+    /// The project that runs a task: that of its session if it has one whose files have not
+    /// changed, else the one at its root.
+    pub(crate) fn project_of(
+        self: &Arc<Self>,
+        authority: &Authority,
+    ) -> Result<Arc<Project>, RuntimeError> {
+        let root = &authority.project_root;
+        let own = self.of_sessions.lock().get(&authority.tree).cloned();
+        match own.and_then(|own| own.upgrade()) {
+            Some(own) if own.dir.root == *root && own.is_up_to_date() => Ok(own),
+            _ => self.project_at(root),
+        }
+    }
+
     /// The roots of the projects that are open.
     pub fn project_roots(&self) -> Vec<PathBuf> {
         self.projects.lock().keys().cloned().collect()
@@ -176,8 +203,7 @@ impl Runtime {
     /// An open project, read again if its files have changed. Trust is decided anew: a file of the
     /// repository that has changed grants nothing until the user trusts it.
     fn up_to_date(&self, project: Arc<Project>) -> Result<Arc<Project>, RuntimeError> {
-        let dir = project.dir.reread();
-        if Fingerprint::of(&dir, &project.options) == project.fingerprint {
+        if project.is_up_to_date() {
             return Ok(project);
         }
         let _replacing = self.replacing.lock();

@@ -10,6 +10,7 @@
 //! access/        who asks (token or cookie), with which role, from which page, how often
 //! providers/     signing in at an OpenID Connect provider or GitHub
 //! api/           one file per resource: typed input, typed output, one shape of errors
+//! mcp/           the MCP server, over HTTP or standard streams
 //! web/           the pages of a browser, one file per view
 //! scope.rs       what belongs to the projects of this server; everything else does not exist
 //! ```
@@ -25,6 +26,7 @@ mod events;
 mod health;
 mod hooks;
 mod listen;
+mod mcp;
 mod metrics;
 mod openapi;
 mod providers;
@@ -42,8 +44,9 @@ pub use config::{
 };
 pub use hooks::Webhooks;
 pub use listen::{Server, ServerError};
+pub use mcp::serve_mcp_stdio;
 pub use metrics::WebhookOutcomes;
 pub use openapi::{RouteAccess, openapi, route_access};
 pub use providers::{ProviderAddress, ProviderSetup, SignInSetup, SignInSetupError};
 pub use scope::ProjectKey;
-pub use state::{ServerSetup, WorkerState};
+pub use state::{ServedSurface, ServerSetup, WorkerState};

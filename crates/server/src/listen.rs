@@ -27,7 +27,7 @@ use crate::{
     providers::SignInSetupError,
     routes,
     stall::StallLimit,
-    state::{ServerSetup, ServerState, Shared},
+    state::{ServedSurface, ServerSetup, ServerState, Shared},
     tls,
 };
 use codespar_protocol::AccessRole;
@@ -78,11 +78,15 @@ impl Server {
             Transport::Loopback => own_url(&listener),
             Transport::Tls(_) | Transport::BehindProxy => None,
         };
+        let surface = setup.surface;
         let state = ServerState::new(setup, own)?;
         Ok(Self {
             listener,
             tls,
-            router: routes::router(&state),
+            router: match surface {
+                ServedSurface::Everything => routes::router(&state),
+                ServedSurface::Mcp => routes::mcp_router(&state),
+            },
             state,
         })
     }

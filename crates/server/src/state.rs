@@ -27,6 +27,15 @@ pub enum WorkerState {
     Elsewhere,
 }
 
+/// What is served at the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServedSurface {
+    /// The API and the web page.
+    Everything,
+    /// The MCP server alone.
+    Mcp,
+}
+
 /// What a server is made of.
 pub struct ServerSetup {
     pub runtime: Arc<Runtime>,
@@ -44,6 +53,7 @@ pub struct ServerSetup {
     /// Takes what is said on the page and over the API. Somebody serves its channel
     /// [`codespar_channels::WEB`].
     pub core: Arc<ChannelCore>,
+    pub surface: ServedSurface,
 }
 
 /// Shared by all handlers.
@@ -85,6 +95,7 @@ impl ServerState {
             webhooks,
             hooks,
             core,
+            surface: _,
         } = setup;
         let providers = Providers::new(sign_in, own)?;
         if let Some(address) = providers.link_address() {

@@ -1,6 +1,6 @@
-//! `codespar mcp`.
+//! `codespar mcp`. `serve` is in a file of its own.
 //!
-//! Unlike `doctor` it starts the servers, with the same guard and environment as a session, and
+//! Unlike `doctor`, `list` starts the servers, with the same guard and environment as a session, and
 //! ends them again. Servers that need approval are listed and not started.
 
 use std::process::ExitCode;
@@ -12,7 +12,9 @@ use serde_json::json;
 use crate::{error::CommandError, style};
 use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
 
-/// Show the configured MCP servers (.mcp.json of the project, mcpServers of your settings).
+/// Show the configured MCP servers, or be one for other agents.
+///
+/// Servers are configured in .mcp.json of the project and under mcpServers of your settings.
 ///
 /// Example: codespar mcp list
 #[derive(Args)]
@@ -30,6 +32,7 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    Serve(super::mcp_serve::McpServeArgs),
 }
 
 /// A problem in a file is a failure too, even if all servers connect.
@@ -37,7 +40,10 @@ pub(crate) async fn run(
     args: &McpCommand,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    let Verb::List { json } = args.verb;
+    let json = match &args.verb {
+        Verb::List { json } => *json,
+        Verb::Serve(args) => return super::mcp_serve::run(args, project_dir).await,
+    };
     let settings = Settings::load(project_dir)?;
     let list = ServerList::read(project_dir, &settings, &[])?;
     let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();

@@ -16,8 +16,8 @@ use clap::Args;
 use codespar_protocol::{AccessRole, counted};
 use codespar_runtime::{ProcessRole, ProjectConfig, ProjectDir, ProjectOptions, Runtime};
 use codespar_server::{
-    ListenPlan, ProxyChoice, ProxySignIn, Server, ServerLimits, ServerSetup, TlsFiles, Transport,
-    WebhookOutcomes, WorkerState,
+    ListenPlan, ProxyChoice, ProxySignIn, ServedSurface, Server, ServerLimits, ServerSetup,
+    TlsFiles, Transport, WebhookOutcomes, WorkerState,
 };
 use codespar_tasks::Attendance;
 use tokio_util::sync::CancellationToken;
@@ -61,18 +61,6 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "DIR")]
     project: Vec<PathBuf>,
 
-    /// The certificate chain for TLS, in PEM.
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
-    tls_cert: Option<PathBuf>,
-
-    /// The private key of the certificate, in PEM.
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
-    tls_key: Option<PathBuf>,
-
-    /// A proxy in front speaks TLS: plain HTTP is allowed on any address.
-    #[arg(long, conflicts_with = "tls_cert")]
-    behind_proxy: bool,
-
     /// The header in which a proxy names the person that it has signed in (X-Forwarded-User,
     /// Remote-User …). Roles are those of `channels.access.proxy` in the settings, else read.
     #[arg(long, value_name = "NAME", requires = "trusted_proxy")]
@@ -82,9 +70,8 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDR", requires = "trusted_proxy_header")]
     trusted_proxy: Vec<IpAddr>,
 
-    /// A name by which browsers reach the server, besides its address. May be repeated.
-    #[arg(long, value_name = "NAME")]
-    host: Vec<String>,
+    #[command(flatten)]
+    connections: ListenArgs,
 
     /// Run no tasks in this process; a `codespar worker` on the same state directory does.
     #[arg(long)]
@@ -101,6 +88,26 @@ pub(crate) struct ServeArgs {
     sign_in_url: bool,
 }
 
+/// How clients reach a server.
+#[derive(Args)]
+pub(super) struct ListenArgs {
+    /// The certificate chain for TLS, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// A proxy in front speaks TLS: plain HTTP is allowed on any address.
+    #[arg(long, conflicts_with = "tls_cert")]
+    behind_proxy: bool,
+
+    /// A name by which browsers reach the server, besides its address. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+}
+
 impl ServeArgs {
     /// It serves a sample, and nothing of the user's.
     pub(crate) fn is_demo(&self) -> bool {
@@ -114,7 +121,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let _signals = Signals::watch(cancel.clone())?;
-    let mut plan = plan(&args)?;
+    let mut plan = args.connections.plan(args.listen)?;
     let proxy_sign_in = args
         .trusted_proxy_header
         .as_deref()
@@ -132,7 +139,7 @@ pub(crate) async fn run(
             (project_dir, channels)
         }
     };
-    let dirs = project_dirs(&args, project_dir)?;
+    let dirs = project_dirs(&args.project, project_dir)?;
     let role = match args.no_worker {
         true => ProcessRole::Client,
         false => ProcessRole::Worker,
@@ -155,6 +162,7 @@ pub(crate) async fn run(
         webhooks: WebhookOutcomes::default(),
         hooks: channels.hooks,
         core: channels.core,
+        surface: ServedSurface::Everything,
     };
     let core = setup.core.clone();
     let server = Server::bind(setup).await;
@@ -177,33 +185,39 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(args: &ServeArgs) -> Result<ListenPlan, CommandError> {
-    let tls = match (&args.tls_cert, &args.tls_key) {
-        (Some(certificate), Some(key)) => Some(TlsFiles {
-            certificate: certificate.clone(),
-            key: key.clone(),
-        }),
-        _ => None,
-    };
-    let proxy = match args.behind_proxy {
-        true => ProxyChoice::InFront,
-        false => ProxyChoice::None,
-    };
-    let plan = ListenPlan::new(args.listen, tls, proxy, &args.host);
-    plan.map_err(|error| CommandError::Usage(error.to_string()))
+impl ListenArgs {
+    pub(super) fn is_given(&self) -> bool {
+        self.tls_cert.is_some() || self.behind_proxy || !self.host.is_empty()
+    }
+
+    pub(super) fn plan(&self, address: SocketAddr) -> Result<ListenPlan, CommandError> {
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsFiles {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            }),
+            _ => None,
+        };
+        let proxy = match self.behind_proxy {
+            true => ProxyChoice::InFront,
+            false => ProxyChoice::None,
+        };
+        let plan = ListenPlan::new(address, tls, proxy, &self.host);
+        plan.map_err(|error| CommandError::Usage(error.to_string()))
+    }
 }
 
 /// Trust is that on record for each; the option of the command line is about the directory that it
 /// was given in.
-fn project_dirs(
-    args: &ServeArgs,
+pub(super) fn project_dirs(
+    paths: &[PathBuf],
     project_dir: ProjectDir,
 ) -> Result<Vec<ProjectDir>, CommandError> {
-    if args.project.is_empty() {
+    if paths.is_empty() {
         return Ok(vec![project_dir]);
     }
     let mut dirs: Vec<ProjectDir> = Vec::new();
-    for path in &args.project {
+    for path in paths {
         let found = ProjectDir::find(project_dir.environment.clone(), path)?;
         if found.root == project_dir.root {
             dirs.push(project_dir.clone());
@@ -220,7 +234,7 @@ fn project_dirs(
 }
 
 /// Opens all projects in one runtime; gives their roots in order.
-async fn open(
+pub(super) async fn open(
     dirs: Vec<ProjectDir>,
     role: ProcessRole,
 ) -> Result<(Arc<Runtime>, Vec<PathBuf>), CommandError> {

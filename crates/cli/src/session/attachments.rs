@@ -18,7 +18,11 @@ impl SessionDriver {
     /// would read it, and counted as read. Where the user did not name the file, the rules decide.
     pub(super) async fn with_attachments(&mut self, text: String, named_by: NamedBy) -> Message {
         let paths = named(&text, &self.project.dir.cwd);
-        let mut content = vec![ContentBlock::text(text)];
+        let mut content: Vec<ContentBlock> = Vec::new();
+        if !text.trim().is_empty() {
+            content.push(ContentBlock::text(text));
+        }
+        content.extend(self.view.take_attachments());
         let cancel = CancellationToken::new();
         for path in paths.into_iter().take(MOST) {
             let Some(agent) = &mut self.agent else { break };

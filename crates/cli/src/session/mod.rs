@@ -13,6 +13,7 @@
 mod attachments;
 mod clipboard;
 mod commands;
+mod hosted;
 mod open;
 mod parts;
 mod person;
@@ -27,6 +28,11 @@ mod task_pane;
 mod tasks;
 mod terminal;
 mod view;
+
+pub(crate) use self::{
+    hosted::{HostedSession, HostedSetup, hosted_commands},
+    view::SessionView,
+};
 
 use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
@@ -44,7 +50,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     person::Person, plain::PlainView, questions::Turns, status::StatusKeeper,
-    task_pane::TaskFollower, tasks::news, terminal::TerminalView, view::SessionView,
+    task_pane::TaskFollower, tasks::news, terminal::TerminalView,
 };
 use crate::{
     args::Cli,
@@ -72,6 +78,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let person = Person {
         questions: ask,
         ending: signals.token().clone(),
+        surface: "terminal",
     };
     let attendance = Attendance::Here(Arc::new(person));
     let (runtime, project) =

@@ -32,7 +32,7 @@ impl SessionDriver {
         for notice in notices {
             self.view.notice(NoticeLevel::Warning, notice);
         }
-        if session.is_resumed {
+        if session.is_resumed && !self.view.resumed(session.transcript.messages()) {
             self.recall(session.transcript.messages());
         }
         tokio::select! {

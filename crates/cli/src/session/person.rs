@@ -14,12 +14,14 @@ pub(super) struct PendingQuestion {
     answer: oneshot::Sender<Answer>,
 }
 
-/// The user at the terminal. Questions of several agents wait in line; none is dropped.
+/// The user at the terminal or an editor. Questions of several agents wait in line; none is dropped.
 #[derive(Clone)]
 pub(super) struct Person {
     pub(super) questions: mpsc::Sender<PendingQuestion>,
     /// The session is being ended.
     pub(super) ending: CancellationToken,
+    /// The surface, for the record of answers.
+    pub(super) surface: &'static str,
 }
 
 /// Waits for its turn if 64 questions are in the queue already.
@@ -45,7 +47,7 @@ impl Respondent for Person {
     }
 
     fn name(&self) -> &'static str {
-        "terminal"
+        self.surface
     }
 }
 

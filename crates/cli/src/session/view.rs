@@ -1,18 +1,18 @@
 //! What a session needs of the surface that it is shown on.
 //!
-//! Two surfaces have it: the one that draws at a terminal ([`super::terminal`]) and the one of plain
-//! lines ([`super::plain`]). The driver knows no other difference between them. What the user does
+//! Three surfaces have it: the one that draws at a terminal ([`super::terminal`]), the one of plain
+//! lines ([`super::plain`]), and editors (`crate::acp`). The driver knows no other difference between them. What the user does
 //! comes back as `UserAction`s.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use codespar_policy::Redactor;
-use codespar_protocol::{Event, Message, NoticeLevel, QuestionRequest, RunResult};
+use codespar_protocol::{ContentBlock, Event, Message, NoticeLevel, QuestionRequest, RunResult};
 use codespar_tui::{Choice, QuestionReply, Status, TaskRow};
 
 #[async_trait]
-pub(super) trait SessionView: Send + Sync {
+pub(crate) trait SessionView: Send + Sync {
     /// Of the agent of the session, and of those it started. Called from their threads.
     fn event(&self, event: Event);
 
@@ -54,6 +54,16 @@ pub(super) trait SessionView: Send + Sync {
 
     /// Puts the path of a file that goes with the message where the user types.
     fn insert_file(&self, _path: &str) {}
+
+    /// Shows a conversation that is resumed, all of it; false where its end is to be shown as text.
+    fn resumed(&self, _messages: &[Arc<Message>]) -> bool {
+        false
+    }
+
+    /// What goes with the next prompt besides its text; given once.
+    fn take_attachments(&self) -> Vec<ContentBlock> {
+        Vec::new()
+    }
 
     /// The whole conversation, to look around in.
     fn transcript(&self, _messages: &[Arc<Message>], _redactor: &Redactor) {}

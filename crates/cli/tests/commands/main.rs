@@ -13,7 +13,15 @@
 mod common;
 #[path = "../common/registry.rs"]
 mod registry;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "the tests of the dev agent use the rest"
+)]
+#[path = "../dev/repository.rs"]
+mod repository;
 
+mod acp;
 mod agent_calls;
 mod agents;
 mod apply;
@@ -29,6 +37,7 @@ mod json_output;
 mod lifecycle;
 mod limits;
 mod mcp;
+mod mcp_serve;
 mod other_tools;
 mod progress;
 mod prompts;

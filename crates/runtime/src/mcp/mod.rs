@@ -1,6 +1,7 @@
 //! MCP servers of the user, the project and the command line, and who may start.
 //!
 //! ```text
+//! passed as text           by the caller, such as an editor: may start
 //! --mcp-config FILE        named by the caller: may start
 //! settings of the user     may start
 //! ~/.claude.json           may start
@@ -53,9 +54,22 @@ impl ServerList {
         settings: &Settings,
         files: &[PathBuf],
     ) -> Result<Self, RuntimeError> {
+        Self::read_with(project_dir, settings, files, None)
+    }
+
+    /// The same with servers that the caller passes as text; they come first.
+    pub(crate) fn read_with(
+        project_dir: &ProjectDir,
+        settings: &Settings,
+        files: &[PathBuf],
+        passed: Option<&str>,
+    ) -> Result<Self, RuntimeError> {
         let variables = |name: &str| project_dir.var(name).map(str::to_owned);
         let mut list = Self::default();
         let mut taken = BTreeMap::new();
+        if let Some(text) = passed {
+            list.add(of_caller(text)?, &mut taken, |_| true);
+        }
         for file in files {
             let usage = |error: &dyn std::fmt::Display| {
                 RuntimeError::Usage(format!("--mcp-config: {error}"))
@@ -164,6 +178,23 @@ impl ServerList {
         };
         let servers = McpServers::new(self.approved, self.unapproved, setup);
         Ok((servers, warnings))
+    }
+}
+
+/// Servers that the caller passes. A mistake in them is the caller's.
+fn of_caller(text: &str) -> Result<ServerConfigs, RuntimeError> {
+    let usage = |message: String| RuntimeError::Usage(format!("MCP servers: {message}"));
+    if text.contains("${") {
+        return Err(usage(
+            "`${` in a value; variables are not replaced here, pass the value itself".to_owned(),
+        ));
+    }
+    let place = PathBuf::from("passed by the caller");
+    let found = ServerConfigs::parse(text, &place, Origin::CommandLine, |_: &str| None)
+        .map_err(|problem| usage(problem.message))?;
+    match found.problems.first() {
+        Some(problem) => Err(usage(problem.message.clone())),
+        None => Ok(found),
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) enum Credential {
     Cookie(SecretHash),
     /// By the name that a trusted proxy gives.
     Proxy,
+    /// By having started the process.
+    Within,
 }
 
 impl Credential {
@@ -146,8 +148,13 @@ async fn require(
     next: Next,
 ) -> Result<Response, ApiError> {
     let peer = request.extensions().get::<Peer>().copied();
-    let client = authenticate(&state, request.headers(), peer).await?;
-    let client = client.ok_or_else(|| state.access.failed(peer))?;
+    // A call of the MCP server is a request within the process, whose client was checked before.
+    let client = match request.extensions().get::<Client>().cloned() {
+        Some(known) => known,
+        None => authenticate(&state, request.headers(), peer)
+            .await?
+            .ok_or_else(|| state.access.failed(peer))?,
+    };
     if !state.access.requests.allows(&client.token.id.to_string()) {
         return Err(ApiError::too_many("too many requests; slow down"));
     }
@@ -224,7 +231,7 @@ async fn token_of(
         Credential::Token(hash) => state.store().token_by_hash(hash).await?,
         Credential::Cookie(hash) => state.store().browser_token(hash).await?,
         // Its token is found by the name that the proxy gives.
-        Credential::Proxy => None,
+        Credential::Proxy | Credential::Within => None,
     };
     Ok(match token {
         Some(token) if is_granted(state, &token)? => Some(token),

@@ -31,7 +31,7 @@ pub(crate) use self::{
         COMMANDS, EntryAuthor, MOST_COMMAND_BYTES, ThreadEntry, entries as thread_entries, is_name,
     },
     extract::{Named, Params},
-    pulls::reach as reach_pulls,
+    pulls::{ApiReviewed, reach as reach_pulls},
     questions::ApiQuestion,
     sessions::entry_json,
     tasks::{ApiTask, output_tail},

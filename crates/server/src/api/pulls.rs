@@ -248,7 +248,7 @@ pub(super) struct ReviewOrder {
 
 /// What a review came to.
 #[derive(Serialize, ToSchema)]
-pub(super) struct ApiReviewed {
+pub(crate) struct ApiReviewed {
     number: u64,
     review: ApiReview,
     /// Findings on lines of the diff.

@@ -19,8 +19,8 @@ use codespar_runtime::{
     Environment, ProcessRole, ProjectConfig, ProjectDir, ProjectOptions, Runtime,
 };
 use codespar_server::{
-    ListenPlan, ProjectKey, ProxyChoice, ProxySignIn, Server, ServerLimits, ServerSetup,
-    SignInSetup, WebhookOutcomes, Webhooks, WorkerState, create_token,
+    ListenPlan, ProjectKey, ProxyChoice, ProxySignIn, ServedSurface, Server, ServerLimits,
+    ServerSetup, SignInSetup, WebhookOutcomes, Webhooks, WorkerState, create_token,
 };
 use codespar_store::{Database, NewSession, NewTask, Notify};
 use codespar_tasks::Attendance;
@@ -112,6 +112,7 @@ impl Stage {
             webhooks: WebhookOutcomes::default(),
             hooks: Webhooks::default(),
             core: core.clone(),
+            surface: ServedSurface::Everything,
         });
         let server = server.await.unwrap();
         let mut tokens = Vec::new();

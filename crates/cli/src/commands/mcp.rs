@@ -9,10 +9,12 @@ use clap::{Args, Subcommand};
 use codespar_mcp::{McpStatus, server_word};
 use serde_json::json;
 
+use super::mcp_login::{LoginArgs, LogoutArgs};
 use crate::{error::CommandError, style};
 use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
 
-/// Show the configured MCP servers (.mcp.json of the project, mcpServers of your settings).
+/// Show the configured MCP servers (.mcp.json of the project, mcpServers of your settings), and log
+/// in to them.
 ///
 /// Example: codespar mcp list
 #[derive(Args)]
@@ -30,14 +32,25 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Log in to a server that wants it (OAuth), in a browser; the token is kept for later runs.
+    Login(LoginArgs),
+    /// Forget the token of a server.
+    Logout(LogoutArgs),
 }
 
-/// A problem in a file is a failure too, even if all servers connect.
 pub(crate) async fn run(
     args: &McpCommand,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    let Verb::List { json } = args.verb;
+    match &args.verb {
+        Verb::List { json } => list(*json, project_dir).await,
+        Verb::Login(args) => super::mcp_login::login(args, project_dir).await,
+        Verb::Logout(args) => super::mcp_login::logout(args, project_dir),
+    }
+}
+
+/// A problem in a file is a failure too, even if all servers connect.
+async fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(project_dir)?;
     let list = ServerList::read(project_dir, &settings, &[])?;
     let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();

@@ -19,6 +19,7 @@ pub(crate) mod gc;
 pub(crate) mod hooks;
 pub(crate) mod locate;
 pub(crate) mod mcp;
+mod mcp_login;
 pub(crate) mod pr;
 mod pr_checkout;
 mod pull_words;

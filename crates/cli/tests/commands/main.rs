@@ -29,6 +29,8 @@ mod json_output;
 mod lifecycle;
 mod limits;
 mod mcp;
+mod mcp_content;
+mod mcp_login;
 mod other_tools;
 mod progress;
 mod prompts;

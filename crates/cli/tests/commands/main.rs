@@ -29,6 +29,7 @@ mod json_output;
 mod lifecycle;
 mod limits;
 mod mcp;
+mod mcp_conformance;
 mod mcp_content;
 mod mcp_login;
 mod other_tools;

@@ -34,6 +34,14 @@ const TESTS: &[Conditional] = &[
         is_met: |root| npm::is_installed(root, "acpx"),
     },
     Conditional {
+        test: "the_conformance_suite_for_clients_finds_no_fault",
+        needs: "npm, for the conformance suite of MCP and node 22",
+        is_met: |root| {
+            let packages = ["mcp-conformance", "node-22"];
+            packages.iter().all(|name| npm::is_installed(root, name))
+        },
+    },
+    Conditional {
         test: "what_we_send_and_what_the_fake_answers_is_as_github_describes_it",
         needs: "npm, for GitHub's description of its API",
         is_met: |root| npm::is_installed(root, "github-openapi"),

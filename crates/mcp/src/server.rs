@@ -28,12 +28,8 @@ use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use rmcp::{
     Peer, RoleClient,
-    model::{
-        CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-        ClientRequest, DiscoverRequest, DiscoverRequestParams, JsonObject, PingRequest,
-        ServerResult, Tool,
-    },
-    service::{PeerRequestOptions, ServiceError},
+    model::{ClientRequest, DiscoverRequest, DiscoverRequestParams, PingRequest, Tool},
+    service::ServiceError,
 };
 use tokio::sync::{Mutex, broadcast, watch};
 use tokio_util::sync::CancellationToken;
@@ -42,14 +38,14 @@ use crate::{
     config::ServerConfig,
     connection::{Connection, McpError, McpSetup, Said, in_time},
     elicitation::OpenElicitations,
-    event::McpEvent,
+    event::{Listener, McpEvent},
+    oauth::{Login, LoginError},
+    offer::Offer,
+    progress::CallsInProgress,
 };
 
 /// How many events may wait for a slow listener.
 const EVENTS: usize = 256;
-/// How long it may take to tell a server that a call is not wanted any more: one that does not take
-/// the notice must not hold the call up.
-const NOTICE: Duration = Duration::from_millis(500);
 
 /// How long after a failed attempt to connect the next one is made.
 const RECONNECT: Backoff = Backoff {
@@ -76,6 +72,7 @@ impl McpStatus {
         match self {
             Self::Pending => "pending",
             Self::Connected => "connected",
+            Self::Failed(McpError::NeedsLogin { .. }) => "needs-auth",
             Self::Failed(_) => "failed",
             Self::NeedsApproval => "needs-approval",
         }
@@ -85,7 +82,7 @@ impl McpStatus {
 /// Shared by all agents of a project. Calls run side by side on one connection.
 pub struct McpServer {
     config: ServerConfig,
-    setup: Arc<McpSetup>,
+    pub(super) setup: Arc<McpSetup>,
     events: broadcast::Sender<McpEvent>,
     /// Held while connecting, so that one attempt runs at a time. Calls use the peer in `face` and
     /// do not wait for it.
@@ -95,17 +92,18 @@ pub struct McpServer {
     begun: AtomicBool,
     /// The first attempt to connect is over, whatever came of it.
     settled: watch::Sender<bool>,
-    elicitations: OpenElicitations,
+    pub(super) elicitations: OpenElicitations,
+    pub(super) calls: CallsInProgress,
     /// Whether it is being reconnected in the background.
     retrying: AtomicBool,
-    closing: CancellationToken,
-    this: Weak<Self>,
+    pub(super) closing: CancellationToken,
+    pub(super) this: Weak<Self>,
 }
 
 /// What is known of it without waiting.
 struct Face {
     status: McpStatus,
-    tools: Vec<Tool>,
+    offer: Offer,
     peer: Option<Peer<RoleClient>>,
     /// Counts connections, so that each death is followed by one new connection only.
     generation: u64,
@@ -114,7 +112,7 @@ struct Face {
 /// A connection to call over.
 pub(super) struct Line {
     pub(super) peer: Peer<RoleClient>,
-    generation: u64,
+    pub(super) generation: u64,
 }
 
 impl McpServer {
@@ -126,13 +124,14 @@ impl McpServer {
             connection: Mutex::new(None),
             face: RwLock::new(Face {
                 status,
-                tools: Vec::new(),
+                offer: Offer::default(),
                 peer: None,
                 generation: 0,
             }),
             begun: AtomicBool::new(false),
             settled: watch::channel(false).0,
             elicitations: OpenElicitations::default(),
+            calls: CallsInProgress::default(),
             retrying: AtomicBool::new(false),
             closing: CancellationToken::new(),
             this: this.clone(),
@@ -150,7 +149,60 @@ impl McpServer {
 
     /// The tools it listed.
     pub(super) fn tools(&self) -> Vec<Tool> {
-        self.face.read().tools.clone()
+        self.face.read().offer.tools.clone()
+    }
+
+    /// What it offers, and the connection it offered it on.
+    pub(super) fn offer<T>(&self, look: impl FnOnce(&Offer) -> T) -> T {
+        look(&self.face.read().offer)
+    }
+
+    /// Puts new lists in the place of the old ones, unless it was connected anew meanwhile.
+    pub(super) fn update_offer(&self, generation: u64, change: impl FnOnce(&mut Offer)) {
+        let mut face = self.face.write();
+        if face.generation == generation {
+            change(&mut face.offer);
+        }
+    }
+
+    /// Begins a login of the user, from how the server refused last.
+    pub fn login(&self) -> BoxFuture<'_, Result<Login, LoginError>> {
+        Box::pin(async move {
+            let status = self.status();
+            let challenge = match &status {
+                McpStatus::Failed(McpError::NeedsLogin { challenge, .. }) => Some(challenge),
+                _ => None,
+            };
+            Login::begin(&self.config, &self.setup, challenge.map(String::as_str)).await
+        })
+    }
+
+    /// Whether it refused to connect, or refused a call, for want of a login.
+    pub fn wants_login(&self) -> bool {
+        matches!(
+            self.status(),
+            McpStatus::Failed(McpError::NeedsLogin { .. })
+        ) || Login::is_pending(&self.config, &self.setup)
+    }
+
+    /// What it was sent as the user's login, which it could repeat.
+    pub(super) fn token(&self) -> Option<String> {
+        Login::token(&self.config, &self.setup)
+    }
+
+    /// Forgets the tokens of the user; says whether there were any.
+    pub fn logout(&self) -> Result<bool, LoginError> {
+        Login::forget(&self.config, &self.setup)
+    }
+
+    fn listener(&self) -> Listener {
+        Listener {
+            server: self.config.name.clone(),
+            events: self.events.clone(),
+            elicitor: self.setup.elicitor.get(),
+            elicitations: self.elicitations.clone(),
+            calls: self.calls.clone(),
+        }
     }
 
     /// Hears what it tells from now on.
@@ -207,17 +259,21 @@ impl McpServer {
             old.close().await;
         }
         let attempt = tokio::select! {
-            attempt = Connection::open(&self.config, &self.setup, &self.events, &self.elicitations) => attempt,
+            attempt = Connection::open(&self.config, &self.setup, self.listener()) => attempt,
             () = self.closing.cancelled() => Err(McpError::Closing),
         };
         match attempt {
-            Ok((opened, tools)) => {
-                let mut face = self.face.write();
-                face.status = McpStatus::Connected;
-                face.tools = tools;
-                face.peer = Some(opened.peer());
-                face.generation += 1;
+            Ok((opened, offer)) => {
+                let generation = {
+                    let mut face = self.face.write();
+                    face.status = McpStatus::Connected;
+                    face.offer = offer;
+                    face.peer = Some(opened.peer());
+                    face.generation += 1;
+                    face.generation
+                };
                 *connection = Some(opened);
+                self.follow_lists(generation);
                 Ok(())
             }
             Err(error) => {
@@ -280,82 +336,12 @@ impl McpServer {
         }
     }
 
-    fn named(&self, text: &str) -> String {
+    pub(super) fn named(&self, text: &str) -> String {
         format!("the MCP server `{}` {text}", self.config.name)
     }
 
-    /// Makes a call; the error is for the model. A call that is cancelled or takes too long is
-    /// given up here, and the server is told; whether it finished is unknown. The time limit does
-    /// not run while the server waits for the user.
-    pub(super) async fn call(
-        &self,
-        tool: &str,
-        arguments: JsonObject,
-        cancel: &CancellationToken,
-    ) -> Result<CallToolResult, String> {
-        let line = self.line()?;
-        if line.peer.is_transport_closed() {
-            let reason = "had ended before this call, which was not made";
-            return Err(self.revived(&line, reason).await);
-        }
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let options = PeerRequestOptions::no_options();
-        let asked = line.peer.send_cancellable_request(request, options).await;
-        let handle = match asked {
-            Ok(handle) => handle,
-            Err(error) => return Err(self.failed(&line, error).await),
-        };
-        let id = handle.id.clone();
-        let not_wanted = async |reason: &str| {
-            let notice = CancelledNotificationParam::new(Some(id), Some(reason.to_owned()));
-            let _ = in_time(NOTICE, line.peer.notify_cancelled(notice)).await;
-        };
-        let limit = self.setup.call_timeout;
-        tokio::select! {
-            answer = handle.await_response() => match answer {
-                Ok(ServerResult::CallToolResult(result)) => Ok(result),
-                Ok(ServerResult::InputRequiredResult(_)) => Err(self.named(
-                    "wants more input from a person for this call, which is not supported",
-                )),
-                Ok(_) => Err(self.named("answered with something else than a result")),
-                Err(error) => Err(self.failed(&line, error).await),
-            },
-            () = self.elicitations.time_out(limit) => {
-                not_wanted("timeout").await;
-                Err(self.too_slow(limit))
-            }
-            () = cancel.cancelled() => {
-                not_wanted("interrupted").await;
-                Err("interrupted; whether the server finished the call is unknown".to_owned())
-            }
-        }
-    }
-
-    fn too_slow(&self, limit: Duration) -> String {
-        self.named(&format!(
-            "gave no answer within {} s; whether it finished the call is unknown \
-             (`mcpTimeoutMs` in the settings)",
-            limit.as_secs_f64()
-        ))
-    }
-
-    /// An error that the server answered leaves the connection alone; only one that ended it
-    /// connects anew.
-    async fn failed(&self, line: &Line, error: ServiceError) -> String {
-        match error {
-            ServiceError::McpError(error) => self.named(&format!("refused: {}", error.message)),
-            ServiceError::Timeout { timeout } => self.too_slow(timeout),
-            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
-                let reason = "went away during this call, whose outcome is unknown";
-                self.revived(line, reason).await
-            }
-            other => self.named(&format!("failed: {other}")),
-        }
-    }
-
     /// Connects anew after a death and says what happened.
-    async fn revived(&self, line: &Line, reason: &str) -> String {
+    pub(super) async fn revived(&self, line: &Line, reason: &str) -> String {
         let mut said = Said::default();
         {
             let mut connection = self.connection.lock().await;
@@ -419,6 +405,11 @@ impl McpServer {
     /// Counts connections: another number, another connection.
     pub fn generation(&self) -> u64 {
         self.face.read().generation
+    }
+
+    /// Lets go of it, for a caller that has no set.
+    pub fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.close())
     }
 
     /// Lets go of it in good order. Attempts under way end with `McpError::Closing`, and no new one

@@ -11,7 +11,7 @@ use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput}
 use rmcp::model::{JsonObject, Tool as ServerTool};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{outcome, server::McpServer};
+use crate::{outcome, progress::ShowProgress, server::McpServer};
 
 /// Longer descriptions are cut: every request carries them.
 const DESCRIPTION: usize = 4_000;
@@ -91,8 +91,16 @@ impl Tool for McpTool {
             Ok(arguments) => arguments,
             Err(error) => return error.into(),
         };
-        match self.server.call(&self.tool, arguments, &call.cancel).await {
-            Ok(result) => outcome::output(result, context, &self.name),
+        let show = context.output_watch().map(|watch| -> ShowProgress {
+            let id = call.id.clone();
+            Arc::new(move |line| watch(&id, vec![line]))
+        });
+        let called = self.server.call(&self.tool, arguments, &call.cancel, show);
+        match called.await {
+            Ok(result) => {
+                let token = self.server.token();
+                outcome::output(result, context, &self.name, token.as_deref())
+            }
             Err(error) => ToolOutput::error(error),
         }
     }
@@ -104,7 +112,7 @@ fn arguments(input: &RawValue) -> Result<JsonObject, ToolError> {
         .map_err(|error| ToolError(format!("the input is not a JSON object: {error}")))
 }
 
-fn shortened(text: &str, limit: usize) -> String {
+pub(super) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),
         Some((at, _)) => format!("{}…", &text[..at]),

@@ -1,4 +1,4 @@
-//! One type for both ways to a server.
+//! One type for all ways to a server.
 //!
 //! The MCP client is generic over its transport, and one copy of it is several hundred thousand
 //! lines of generated code. With a single type there is one copy.
@@ -14,10 +14,13 @@ use rmcp::{
 };
 use tokio::{net::unix::pipe, process::ChildStdout};
 
+use crate::{http_client::HttpClient, legacy_sse::LegacySse};
+
 /// The streams of a program, or an address.
 pub(super) enum ServerTransport {
     Program(AsyncRwTransport<RoleClient, ChildStdout, pipe::Sender>),
-    Address(StreamableHttpClientTransport<reqwest::Client>),
+    Address(StreamableHttpClientTransport<HttpClient>),
+    Legacy(LegacySse),
 }
 
 /// The cause stays a source of its own: the client looks for a missing authorisation among them.
@@ -45,6 +48,10 @@ impl Transport<RoleClient> for ServerTransport {
                 let sent = address.send(message);
                 Box::pin(async move { sent.await.map_err(ServerTransportError::Address) })
             }
+            Self::Legacy(stream) => {
+                let sent = stream.send(message);
+                Box::pin(async move { sent.await.map_err(ServerTransportError::Address) })
+            }
         };
         sending
     }
@@ -53,6 +60,7 @@ impl Transport<RoleClient> for ServerTransport {
         match self {
             Self::Program(streams) => streams.receive().await,
             Self::Address(address) => address.receive().await,
+            Self::Legacy(stream) => stream.receive().await,
         }
     }
 
@@ -66,6 +74,8 @@ impl Transport<RoleClient> for ServerTransport {
                 let closed = address.close().await;
                 closed.map_err(ServerTransportError::Address)
             }
+            // The stream ends when it is dropped.
+            Self::Legacy(_) => Ok(()),
         }
     }
 }

@@ -205,7 +205,13 @@ impl Project {
     fn briefing(&self, setup: &AgentSetup, hidden: Hidden) -> Briefing {
         let mut user_dirs = vec![self.dir.state().to_path_buf()];
         user_dirs.extend(self.dir.home().map(|home| home.join(".claude")));
+        let has_tool = |start: &str| {
+            let mut names = setup.tools.offered();
+            names.any(|tool| tool.name().starts_with(start))
+        };
+        let servers = self.mcp.instructions(has_tool);
         let append = [
+            servers.as_deref(),
             setup.surface.note,
             self.options.append_system_prompt.as_deref(),
         ];

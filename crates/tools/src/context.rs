@@ -323,8 +323,8 @@ impl Context {
         *self.todos.lock() = todos;
     }
 
-    /// Who sees the output of commands while they run.
-    pub(crate) fn output_watch(&self) -> Option<OutputWatch> {
+    /// Who sees the output of commands, and the progress of other calls, while they run.
+    pub fn output_watch(&self) -> Option<OutputWatch> {
         self.output_watch.lock().clone()
     }
 

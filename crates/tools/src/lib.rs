@@ -31,7 +31,7 @@ mod line_diff;
 mod live_output;
 mod ls;
 pub mod matching;
-mod network_address;
+pub mod network_address;
 mod path_globs;
 mod paths;
 pub mod process;

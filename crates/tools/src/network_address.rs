@@ -1,13 +1,13 @@
 //! What kind of network an address belongs to.
 //!
-//! Shared by WebFetch and the proxy of the sandbox. The question is always asked of an address,
+//! Shared by WebFetch, the proxy of the sandbox and logins at MCP servers. The question is always asked of an address,
 //! never of a name: names resolve to what their owner likes, also to `127.0.0.1`. IPv4 addresses
 //! inside IPv6 ones (mapped, translated) are judged as the IPv4 address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address is on the public internet.
-pub(crate) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -60,7 +60,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 /// Whether an address is in somebody's own network: private ranges, a carrier's or an overlay's
 /// range, unique local addresses. Link-local addresses, where clouds keep their metadata services,
 /// are not.
-pub(crate) fn is_private_network(address: IpAddr) -> bool {
+pub fn is_private_network(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             // The shared range holds overlays' addresses, and one cloud's metadata service.
@@ -78,7 +78,7 @@ pub(crate) fn is_private_network(address: IpAddr) -> bool {
 }
 
 /// Whether an address is this machine's own.
-pub(crate) fn is_loopback(address: IpAddr) -> bool {
+pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 

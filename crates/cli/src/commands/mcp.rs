@@ -9,10 +9,11 @@ use clap::{Args, Subcommand};
 use codespar_mcp::{McpStatus, server_word};
 use serde_json::json;
 
+use super::mcp_login::{LoginArgs, LogoutArgs};
 use crate::{error::CommandError, style};
 use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
 
-/// Show the configured MCP servers, or be one for other agents.
+/// Show the configured MCP servers, log in to them, or be one for other agents.
 ///
 /// Servers are configured in .mcp.json of the project and under mcpServers of your settings.
 ///
@@ -32,18 +33,27 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Log in to a server that wants it (OAuth), in a browser; the token is kept for later runs.
+    Login(LoginArgs),
+    /// Forget the token of a server.
+    Logout(LogoutArgs),
     Serve(super::mcp_serve::McpServeArgs),
 }
 
-/// A problem in a file is a failure too, even if all servers connect.
 pub(crate) async fn run(
     args: &McpCommand,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    let json = match &args.verb {
-        Verb::List { json } => *json,
-        Verb::Serve(args) => return super::mcp_serve::run(args, project_dir).await,
-    };
+    match &args.verb {
+        Verb::List { json } => list(*json, project_dir).await,
+        Verb::Login(args) => super::mcp_login::login(args, project_dir).await,
+        Verb::Logout(args) => super::mcp_login::logout(args, project_dir),
+        Verb::Serve(args) => super::mcp_serve::run(args, project_dir).await,
+    }
+}
+
+/// A problem in a file is a failure too, even if all servers connect.
+async fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(project_dir)?;
     let list = ServerList::read(project_dir, &settings, &[])?;
     let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();

@@ -20,6 +20,7 @@ pub(crate) mod hooks;
 pub(crate) mod locate;
 pub(crate) mod man;
 pub(crate) mod mcp;
+mod mcp_login;
 mod mcp_serve;
 pub(crate) mod pr;
 mod pr_checkout;

@@ -9,8 +9,8 @@ mod output;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::{Recovered, SessionEndReason};
-use codespar_protocol::{Message, Outcome, RunResult, SessionMode};
+use codespar_agent::{NamedBy, Recovered, SessionEndReason};
+use codespar_protocol::{Event, Message, NoticeLevel, Outcome, RunResult, SessionMode};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
 
@@ -85,8 +85,24 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;
     // On a thread that waits for input and output itself; this one would have to be woken for each.
+    let resources = prompt
+        .as_deref()
+        .map(|text| mcp::mentioned_resources(text, &project.mcp));
+    let warn = printer.clone();
     let run = tokio::spawn(async move {
-        let result = agent.run(prompt.map(Message::user), cancel).await;
+        let mut message = prompt.map(Message::user);
+        for (reader, uri) in resources.unwrap_or_default() {
+            let read = agent.read_resource_for_user(&reader, &uri, NamedBy::User, &cancel);
+            match (read.await, &mut message) {
+                (Ok(blocks), Some(message)) => message.content.extend(blocks),
+                (Err(error), _) => warn.event(&Event::Notice {
+                    level: NoticeLevel::Warning,
+                    text: format!("{uri} was not attached: {error}"),
+                }),
+                _ => {}
+            }
+        }
+        let result = agent.run(message, cancel).await;
         let limit = match result.interrupted {
             true => HURRIED_HOOKS,
             false => LEAVING_HOOKS,

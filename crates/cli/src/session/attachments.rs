@@ -1,9 +1,11 @@
-//! Files that a prompt names with `@path`, and pictures by their bare path, go with the message.
+//! Files that a prompt names with `@path`, pictures by their bare path, and resources of MCP servers
+//! as `@server:uri`, go with the message.
 
 use std::path::Path;
 
 use codespar_agent::NamedBy;
 use codespar_protocol::{ContentBlock, Message, NoticeLevel, Role};
+use codespar_runtime::mcp::mentioned_resources;
 use tokio_util::sync::CancellationToken;
 
 use super::SessionDriver;
@@ -18,6 +20,7 @@ impl SessionDriver {
     /// would read it, and counted as read. Where the user did not name the file, the rules decide.
     pub(super) async fn with_attachments(&mut self, text: String, named_by: NamedBy) -> Message {
         let paths = named(&text, &self.project.dir.cwd);
+        let resources = mentioned_resources(&text, &self.project.mcp);
         let mut content: Vec<ContentBlock> = Vec::new();
         if !text.trim().is_empty() {
             content.push(ContentBlock::text(text));
@@ -31,6 +34,17 @@ impl SessionDriver {
                 Err(error) => self.view.notice(
                     NoticeLevel::Warning,
                     format!("{path} was not attached: {error}"),
+                ),
+            }
+        }
+        for (reader, uri) in resources {
+            let Some(agent) = &mut self.agent else { break };
+            let read = agent.read_resource_for_user(&reader, &uri, named_by, &cancel);
+            match read.await {
+                Ok(blocks) => content.extend(blocks),
+                Err(error) => self.view.notice(
+                    NoticeLevel::Warning,
+                    format!("{uri} was not attached: {error}"),
                 ),
             }
         }

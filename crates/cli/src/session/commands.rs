@@ -53,6 +53,7 @@ impl SessionDriver {
                 None => self.notice("there is no conversation to export"),
             },
             Typed::Project(name, arguments) => self.project_command(&name, &arguments).await?,
+            Typed::ServerPrompt(name, arguments) => self.server_prompt(&name, &arguments).await?,
             typed => self.small_command(typed).await?,
         }
         Ok(())
@@ -84,7 +85,8 @@ impl SessionDriver {
             | Typed::Context
             | Typed::Copy(_)
             | Typed::Export(_)
-            | Typed::Project(..) => {
+            | Typed::Project(..)
+            | Typed::ServerPrompt(..) => {
                 self.notice("that waits for the end of the turn: Esc interrupts it");
                 self.view.suggest(text);
                 Ok(())
@@ -104,6 +106,10 @@ impl SessionDriver {
                 self.say(&slash::help(self.view.keys()));
                 for (name, one) in self.project_commands.iter() {
                     self.say(&format!("/{name:<19} {}", one.description));
+                }
+                for one in self.project.mcp.prompts() {
+                    let usage = format!("{} {}", one.name, one.usage());
+                    self.say(&format!("/{:<19} {}", usage.trim_end(), one.description));
                 }
             }
             Typed::Cost => self.show_cost(),

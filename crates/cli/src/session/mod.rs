@@ -235,9 +235,9 @@ impl SessionDriver {
         let Some(mut agent) = self.agent.take() else {
             return Ok(());
         };
-        // A server that could not be connected at first may be there by now.
+        // A server that could not be connected at first may be there by now, and lists change.
         if self.mode == SessionMode::Normal {
-            agent.add_tools(&self.project.server_tools());
+            agent.set_server_tools(&self.project.server_tools());
         }
         let cancel = self.signals.token().child_token();
         self.turns.begin(cancel.clone());

@@ -1,17 +1,20 @@
-//! Asks about MCP servers that come with the repository, before anything of theirs is started.
+//! Asks about MCP servers that come with the repository, before anything of theirs is started, and
+//! sends their prompts.
 //!
 //! A server is a program that runs with the rights of the user, or an address that sees what its
 //! tools are given. So each is asked about, also in a trusted project, unless the user's settings
 //! enable it.
 
 use codespar_mcp::{Endpoint, ServerConfig};
-use codespar_protocol::{Answer, PermissionRequest, QuestionRequest, ToolUseId};
+use codespar_protocol::{
+    Answer, Message, NoticeLevel, PermissionRequest, QuestionRequest, Role, ToolUseId,
+};
 use codespar_runtime::{mcp::remember, trust::ProjectFileKind};
 use codespar_tui::QuestionReply;
 use tokio_util::sync::CancellationToken;
 
 use super::SessionDriver;
-use crate::style;
+use crate::{error::CommandError, style};
 
 impl SessionDriver {
     /// Each MCP server that comes with the repository, once; a no holds for this session. `always`
@@ -50,6 +53,36 @@ impl SessionDriver {
                 self.say(&style::warning(message));
             }
         }
+    }
+}
+
+impl SessionDriver {
+    /// What the server answers is sent as it is: it names no files of the user's, and runs nothing.
+    pub(super) async fn server_prompt(
+        &mut self,
+        name: &str,
+        arguments: &str,
+    ) -> Result<(), CommandError> {
+        self.open().await?;
+        let prompts = self.project.mcp.prompts();
+        let Some(prompt) = prompts.iter().find(|prompt| prompt.name == name) else {
+            let known: Vec<&str> = prompts.iter().map(|one| one.name.as_str()).collect();
+            let known = match known.is_empty() {
+                true => "no connected MCP server has prompts".to_owned(),
+                false => format!("there are: /{}", known.join(", /")),
+            };
+            let text = format!("there is no /{name}; {known}");
+            self.view.notice(NoticeLevel::Warning, text);
+            return Ok(());
+        };
+        let cancel = self.signals.token().child_token();
+        let content = prompt.get(arguments, &cancel).await;
+        let content = content.map_err(CommandError::Failed)?;
+        let message = Message {
+            role: Role::User,
+            content,
+        };
+        self.turn(Some(message)).await
     }
 }
 

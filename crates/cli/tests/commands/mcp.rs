@@ -37,7 +37,7 @@ fn entry(args: &[&str]) -> Value {
     })
 }
 
-fn servers(entries: &[(&str, Value)]) -> String {
+pub(crate) fn servers(entries: &[(&str, Value)]) -> String {
     let map: serde_json::Map<String, Value> = entries
         .iter()
         .map(|(name, entry)| ((*name).to_owned(), entry.clone()))
@@ -46,7 +46,7 @@ fn servers(entries: &[(&str, Value)]) -> String {
 }
 
 /// A bench whose person has this server, and its journal. `{home}` stands for the home.
-fn bench(script: Script, args: &[&str]) -> (Bench, PathBuf) {
+pub(crate) fn bench(script: Script, args: &[&str]) -> (Bench, PathBuf) {
     let bench = Bench::new(script);
     let journal = bench.room.home().join("journal");
     let args = [args, &["--journal", "{home}/journal"]].concat();
@@ -56,7 +56,7 @@ fn bench(script: Script, args: &[&str]) -> (Bench, PathBuf) {
     (bench, journal)
 }
 
-fn calls(calls: &[(&str, Value)]) -> Script {
+pub(crate) fn calls(calls: &[(&str, Value)]) -> Script {
     let mut script = Script::new();
     for (tool, input) in calls {
         script = script.turn(Turn::tool(format!("mcp__kit__{tool}"), input));
@@ -64,18 +64,18 @@ fn calls(calls: &[(&str, Value)]) -> Script {
     script.turn(Turn::text("Done."))
 }
 
-fn read(path: &Path) -> String {
+pub(crate) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-fn nobody_left(bench: &Bench) {
+pub(crate) fn nobody_left(bench: &Bench) {
     let left = bench.room.wait_until_empty(PATIENCE).unwrap();
     assert_eq!(left, Vec::<u32>::new());
 }
 
-const ALLOWED: [&str; 2] = ["--allowedTools", "mcp__kit"];
+pub(crate) const ALLOWED: [&str; 2] = ["--allowedTools", "mcp__kit"];
 
-fn stream(bench: &Bench, more: &[&str]) -> Vec<Value> {
+pub(crate) fn stream(bench: &Bench, more: &[&str]) -> Vec<Value> {
     let (lines, code) = bench.stream(&[&["-p", "go"], more].concat());
     assert_eq!(code, Some(0), "{lines:?}");
     lines
@@ -103,7 +103,7 @@ fn tools_of_a_server_are_called_and_answer() {
         .filter_map(Value::as_str)
         .filter(|name| name.starts_with("mcp__"))
         .collect();
-    assert_eq!(tools.len(), 11);
+    assert_eq!(tools.len(), 14);
     assert_eq!(&tools[..2], ["mcp__kit__echo", "mcp__kit__fail"]);
     assert_eq!(
         tool_results(&lines),
@@ -124,7 +124,7 @@ fn tools_of_a_server_are_called_and_answer() {
     let sent = &bench.server.requests()[0];
     assert!(sent.tool_names().contains(&"mcp__kit__slow"));
     assert_eq!(
-        read(&journal).lines().skip(1).collect::<Vec<_>>(),
+        read(&journal).lines().skip(2).collect::<Vec<_>>(),
         [
             "called echo",
             "called fail",
@@ -259,7 +259,7 @@ fn a_server_of_the_project_waits_for_approval() {
     );
 }
 
-fn typed(bench: &Bench, cues: &[(&str, &str)]) -> String {
+pub(crate) fn typed(bench: &Bench, cues: &[(&str, &str)]) -> String {
     let program = env!("CARGO_BIN_EXE_codespar");
     let mut command = bench.room.command("script");
     type_into(command.args(["-qec", program, "/dev/null"]), cues)
@@ -554,7 +554,7 @@ fn a_server_of_the_newer_protocol_is_understood() {
 }
 
 /// A server over HTTP, and its address.
-fn http_server(bench: &Bench, args: &[&str]) -> (Running, String) {
+pub(crate) fn http_server(bench: &Bench, args: &[&str]) -> (Running, String) {
     let mut command: Command = bench.room.command(server());
     command.args(["--http", "0"]).args(args);
     let mut running = spawn(&mut command).unwrap();
@@ -580,7 +580,7 @@ fn a_server_over_http_is_called_with_its_headers() {
     let lines = stream(&bench, &ALLOWED);
     assert_eq!(
         lines[0]["mcp_servers"],
-        json!([{"name": "kit", "status": "failed", "error": "it wants authorisation: give a token by \
+        json!([{"name": "kit", "status": "failed", "error": "it refuses the `Authorization` in its \
                 `headers`"}])
     );
 }
@@ -653,7 +653,7 @@ fn the_list_shows_how_each_server_stands() {
     assert_eq!(
         rows,
         [
-            ("kit", "connected", "user", 11),
+            ("kit", "connected", "user", 14),
             ("theirs", "needs-approval", "project", 0)
         ]
     );
@@ -680,14 +680,14 @@ fn the_list_shows_how_each_server_stands() {
 }
 
 /// A bench whose server obeys a file, its journal and that file.
-fn obedient(script: Script, more: &[&str]) -> (Bench, PathBuf, PathBuf) {
+pub(crate) fn obedient(script: Script, more: &[&str]) -> (Bench, PathBuf, PathBuf) {
     let args = [&["--control", "{home}/control"], more].concat();
     let (bench, journal) = bench(script, &args);
     let control = bench.room.home().join("control");
     (bench, journal, control)
 }
 
-fn tell(control: &Path, line: &str) {
+pub(crate) fn tell(control: &Path, line: &str) {
     let mut file = OpenOptions::new().append(true).open(control).unwrap();
     writeln!(file, "{line}").unwrap();
 }

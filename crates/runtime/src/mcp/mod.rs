@@ -13,18 +13,19 @@
 //! unapproved server is listed, so that the user can be asked about it.
 
 mod approvals;
+mod mentions;
 mod other_tool;
 mod source;
 
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use codespar_mcp::{
-    McpError, McpProblem, McpServers, McpSetup, McpStatus, Origin, ServerConfig, ServerConfigs,
-    SharedElicitor, server_word,
+    McpError, McpProblem, McpServers, McpSetup, McpStatus, McpTokenStore, Origin, ServerConfig,
+    ServerConfigs, SharedElicitor, server_word,
 };
 
 pub(crate) use self::source::ProjectServers;
-pub use self::{approvals::remember, source::unknown};
+pub use self::{approvals::remember, mentions::mentioned_resources, source::unknown};
 use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
 
 /// The project's file.
@@ -172,6 +173,7 @@ impl ServerList {
             cwd: project_dir.root.clone(),
             env: McpSetup::basic_environment(project_dir.environment.vars.iter().cloned()),
             elicitor: SharedElicitor::default(),
+            tokens: Some(McpTokenStore::new(project_dir.state().join("mcp-tokens"))),
             proxy: project_dir.proxy()?,
             connect_timeout: millis(settings.mcp.connect_timeout_ms, CONNECT_MS),
             call_timeout: millis(settings.mcp.timeout_ms, CALL_MS),

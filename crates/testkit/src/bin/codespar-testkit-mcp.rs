@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Parser;
-use codespar_testkit::mcp::{Era, Host, HostSetup, serve_http, serve_stdio};
+use clap::{Parser, ValueEnum};
+use codespar_testkit::mcp::{Era, Host, HostSetup, OAuthFault, serve_http, serve_stdio};
 
 /// An MCP server that does as it is told.
 #[derive(Parser)]
@@ -30,6 +30,17 @@ struct Args {
     /// Want this bearer token.
     #[arg(long)]
     token: Option<String>,
+    /// Want a login, at an authorization server that is right or has a fault.
+    #[arg(long, value_enum)]
+    oauth: Option<Login>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Login {
+    Right,
+    WrongIssuer,
+    WrongResource,
+    WrongEndpoint,
 }
 
 fn main() -> Result<()> {
@@ -40,6 +51,12 @@ fn main() -> Result<()> {
         refuse: args.refuse,
         era: if args.newer { Era::Newer } else { Era::Older },
         token: args.token,
+        oauth: args.oauth.map(|login| match login {
+            Login::Right => OAuthFault::None,
+            Login::WrongIssuer => OAuthFault::Issuer,
+            Login::WrongResource => OAuthFault::Resource,
+            Login::WrongEndpoint => OAuthFault::Endpoint,
+        }),
     })?;
     match args.http {
         Some(port) => serve_http(&host, port, |address| println!("{address}"))?,

@@ -8,7 +8,7 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Seek, SeekFrom},
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     thread,
     time::Duration,
 };
@@ -49,7 +49,14 @@ pub(super) fn follow(host: &Arc<Host>, path: PathBuf) -> io::Result<()> {
 fn obey(host: &Host, line: &str) {
     match line.split_once(' ').unwrap_or((line, "")) {
         ("update", _) => host.tell_updated(RESOURCE),
-        ("tools", _) => host.tell("notifications/tools/list_changed", json!({})),
+        ("tools", _) => {
+            host.has_more_tools.store(true, Ordering::SeqCst);
+            host.tell("notifications/tools/list_changed", json!({}));
+        }
+        ("revoke", _) => {
+            host.issued.revoke();
+            host.note("revoked");
+        }
         ("log", text) => host.tell(
             "notifications/message",
             json!({ "level": "warning", "logger": "testkit", "data": text }),

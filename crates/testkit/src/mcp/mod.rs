@@ -1,6 +1,7 @@
 //! A small MCP server, written by hand so that it shares nothing with the client under test.
 //!
-//! It serves over standard streams or streamable HTTP, speaks either era of the protocol, and does
+//! It serves over standard streams, streamable HTTP or the transport of 2024 (`GET /sse`), speaks
+//! either era of the protocol, and does
 //! on command what real servers do by accident: `codespar-testkit-mcp --help` tells how.
 //!
 //! Usually the program under test starts it, from a configuration that the test writes, so the test
@@ -8,10 +9,11 @@
 //!
 //! ```text
 //! control    update          the resource changed (told if somebody watches it)
-//!            tools           the list of tools changed
+//!            tools           the list of tools changed: from now on there is a tool `added`
+//!            revoke          tokens of logins that were given out are void
 //!            log TEXT        a message of the log, level warning
 //!            die             exit with status 1, without an answer to anything
-//! journal    started PID | streaming | subscribed URI | called TOOL | cancelled ID | died | ended
+//! journal    started PID | listed | streaming | subscribed URI | called TOOL | cancelled ID | died | ended
 //! ```
 //!
 //! `program` finds the binary, and builds it where it is missing or old:
@@ -24,11 +26,13 @@
 mod control;
 mod host;
 mod http;
+mod oauth;
 mod program;
 mod stdio;
 mod tools;
 
 pub use host::{Era, Host, HostSetup};
+pub use oauth::OAuthFault;
 pub use program::program;
 
 /// Serves over standard input and output until the input ends.

@@ -12,6 +12,8 @@
 //! crash            writes to standard error and exits with 42
 //! child            starts a process in a group of its own and says its id
 //! ask              asks the user for a colour and says the answer
+//! work {steps, ms} so many signs of progress, so far apart
+//! added            there after the list has changed
 //! ```
 
 use std::{
@@ -33,7 +35,7 @@ pub(super) type Answer = Result<Value, (i64, String)>;
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 /// Only `echo` claims to be read-only; the client must not take its word for more than order.
-pub(super) fn list() -> Value {
+pub(super) fn list(has_more: bool) -> Value {
     let tool = |name: &str, description: &str, properties: Value| {
         json!({
             "name": name,
@@ -44,7 +46,7 @@ pub(super) fn list() -> Value {
     let text = json!({ "text": { "type": "string" } });
     let mut echo = tool("echo", "Says it back", text.clone());
     echo["annotations"] = json!({ "readOnlyHint": true });
-    json!([
+    let mut all = json!([
         echo,
         tool("fail", "Fails with these words", text),
         tool("refuse", "Answers with an error of the protocol", json!({})),
@@ -64,7 +66,16 @@ pub(super) fn list() -> Value {
         tool("crash", "Ends without an answer", json!({})),
         tool("child", "Starts a process that would stay", json!({})),
         tool("ask", "Asks the user for a colour", json!({})),
-    ])
+        tool(
+            "work",
+            "Tells of its progress",
+            json!({ "steps": { "type": "integer" }, "ms": { "type": "integer" } })
+        ),
+    ]);
+    if let (true, Value::Array(all)) = (has_more, &mut all) {
+        all.push(tool("added", "Was not there before", json!({})));
+    }
+    all
 }
 
 /// `id` is that of the request, by which it may be cancelled. Every call is in the journal before
@@ -120,6 +131,20 @@ pub(super) fn call(host: &Host, params: &Value, id: &Value) -> Answer {
             let params = json!({ "message": "Which colour?", "requestedSchema": schema });
             Ok(said(&host.ask("elicitation/create", &params).to_string()))
         }
+        "work" => {
+            let steps = given["steps"].as_u64().unwrap_or(1);
+            let pause = Duration::from_millis(given["ms"].as_u64().unwrap_or(0));
+            for step in 1..=steps {
+                thread::sleep(pause);
+                let progress = json!({
+                    "progressToken": params["_meta"]["progressToken"],
+                    "progress": step, "total": steps, "message": format!("step {step}"),
+                });
+                host.tell("notifications/progress", progress);
+            }
+            Ok(said("worked"))
+        }
+        "added" => Ok(said("I am new")),
         other => Err((-32602, format!("there is no tool {other}"))),
     }
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use codespar_model::{
-    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, ToolSpec,
+    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, Thinking, ToolSpec,
 };
 use codespar_policy::{Redactor, RuleSet, Scope, SharedMode};
 use codespar_protocol::{
@@ -43,6 +43,10 @@ pub struct ModelChoice {
     pub max_tokens: u32,
     /// Sent only when set.
     pub effort: Option<Effort>,
+    /// Sent only when set.
+    pub thinking: Option<Thinking>,
+    /// Asked instead when this one is overloaded, from then on.
+    pub fallback: Option<Box<Self>>,
     /// Older turns are summarised when the context reaches this many tokens.
     pub compact_at: u64,
 }
@@ -185,6 +189,12 @@ impl Agent {
     /// Turns that other processes made in the same run count towards its limit.
     pub fn count_earlier_turns(&mut self, turns: u32) {
         self.parts.limits.turns_before = turns;
+    }
+
+    /// Takes tools away, from the next call of the model on.
+    pub fn remove_tools(&mut self, names: &[String]) {
+        self.parts.tools = self.parts.tools.filtered(None, names);
+        self.specs = specs(&self.parts.tools);
     }
 
     /// Another model answers from the next call on. What the provider cached is of no use to it.

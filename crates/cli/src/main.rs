@@ -25,6 +25,7 @@ mod progress;
 mod remote;
 mod requests;
 mod resources;
+mod sdk;
 mod session;
 mod signals;
 mod slash;
@@ -122,7 +123,7 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
     }
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let is_conversation = match &cli.command {
-        None => cli.print.is_none(),
+        None => !cli.is_headless(),
         Some(command) => matches!(command, Command::Dev(args) if !args.is_remote()),
     };
     match &cli.command {
@@ -187,7 +188,8 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Gc(args)) => commands::gc::run(&args, &project_dir).await,
         Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),
-        None if cli.print.is_some() => headless::run(cli, project_dir).await,
+        None if cli.has_client() => sdk::run(cli, project_dir).await,
+        None if cli.is_headless() => headless::run(cli, project_dir).await,
         None => session::run(cli, project_dir).await,
     }
 }

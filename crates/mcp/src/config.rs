@@ -72,6 +72,8 @@ pub enum Endpoint {
         /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// In the program of the client that started us.
+    Client,
 }
 
 /// A server that can be connected to.
@@ -124,6 +126,9 @@ struct File<'a> {
     #[serde(rename = "mcpServers", borrow, default)]
     servers: BTreeMap<String, &'a RawValue>,
 }
+
+/// Keys of Claude Code without a meaning here: they change nothing that a server does.
+const KNOWN: [&str; 3] = ["alwaysLoad", "timeout", "tools"];
 
 #[derive(Deserialize)]
 struct Entry {
@@ -218,13 +223,15 @@ impl ServerConfigs {
             Ok(entry) => entry,
             Err(error) => return complain(message_of(&error)),
         };
-        for key in entry.other.keys() {
+        // A client describes its own servers in more words than we have a use for.
+        let is_known = |key: &&String| entry.kind.as_deref() == Some("sdk") || KNOWN.contains(&key.as_str());
+        for key in entry.other.keys().filter(|key| !is_known(key)) {
             complain(format!(
                 "`{key}` is not a key of a server; it is left alone"
             ));
         }
         let mut taken = Vec::new();
-        match endpoint(name, &entry, variables, &mut taken) {
+        match endpoint(name, &entry, origin, variables, &mut taken) {
             Ok(endpoint) => self.servers.push(ServerConfig {
                 name: name.to_owned(),
                 endpoint,
@@ -252,6 +259,7 @@ fn message_of(error: &serde_json::Error) -> String {
 fn endpoint(
     name: &str,
     entry: &Entry,
+    origin: Origin,
     variables: &dyn Lookup,
     taken: &mut Vec<String>,
 ) -> Result<Endpoint, String> {
@@ -302,6 +310,8 @@ fn endpoint(
             "the transport `sse` is of the past; most such servers answer to `type: http` too"
                 .to_owned(),
         ),
+        "sdk" if origin == Origin::CommandLine => Ok(Endpoint::Client),
+        "sdk" => Err("only the program that starts us can have such a server".to_owned()),
         other => Err(format!("`type` is `{other}`; there are stdio and http")),
     }
 }
@@ -327,6 +337,7 @@ impl ServerConfig {
                 parts.collect::<Vec<_>>().join(" ")
             }
             Endpoint::Http { .. } => text(&self.definition["url"]),
+            Endpoint::Client => "in the program of the client".to_owned(),
         }
     }
 }

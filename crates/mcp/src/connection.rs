@@ -27,6 +27,7 @@ use tokio::{
 };
 
 use crate::{
+    client_channel::SharedChannel,
     config::{Endpoint, ServerConfig},
     elicitation::{OpenElicitations, SharedElicitor},
     event::{Listener, McpEvent},
@@ -66,6 +67,8 @@ pub struct McpSetup {
     pub env: Vec<(OsString, OsString)>,
     /// Who puts the questions of servers to the user.
     pub elicitor: SharedElicitor,
+    /// The way to servers in the program of a client.
+    pub client: SharedChannel,
     /// A proxy for addresses that are not on this machine.
     pub proxy: Option<String>,
     /// How long connecting may take. Handshake and list of tools together, both attempts included.
@@ -227,6 +230,14 @@ async fn attempt(
             let address = http(config, setup).map_err(|error| (error, false))?;
             (ServerTransport::Address(address), None)
         }
+        Endpoint::Client => {
+            let client = setup.client.connect(&config.name);
+            let client = client.ok_or_else(|| {
+                let why = "no client is there that has it".to_owned();
+                (McpError::Address(why), false)
+            })?;
+            (ServerTransport::Client(client), None)
+        }
     };
     let handshake = listener.serve_with_lifecycle(transport, mode);
     let handshake = timeout_at(deadline, handshake).await;
@@ -282,7 +293,7 @@ fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
             arguments,
             env,
         } => (command.as_str(), arguments.as_slice(), Some(env)),
-        Endpoint::Http { .. } => ("", [].as_slice(), None),
+        Endpoint::Http { .. } | Endpoint::Client => ("", [].as_slice(), None),
     };
     let mut env = setup.env.clone();
     for (name, value) in own.into_iter().flatten() {

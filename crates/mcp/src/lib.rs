@@ -8,6 +8,7 @@
 //! connection       a program under a guard, or an address; the handshake   -> Connection
 //! server           one server over many connections: calls, reconnecting   -> McpServer
 //! tool, outcome    its tools as tools of ours, its answers as their output
+//! client_channel   servers in the program of a client
 //! event, subscription, elicitation    what it tells and asks by itself
 //! ```
 //!
@@ -19,6 +20,7 @@
 //! change of the agent's loop must not compile it again. Public functions return boxed futures for
 //! the same reason: the body of an `async fn` is compiled again in every crate that awaits it.
 
+mod client_channel;
 mod config;
 mod connection;
 mod elicitation;
@@ -32,6 +34,7 @@ mod subscription;
 mod tool;
 mod transport;
 
+pub use client_channel::{ClientChannel, SharedChannel};
 pub use config::{Endpoint, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs};
 pub use connection::{McpError, McpSetup, Said};
 pub use elicitation::{Elicitor, SharedElicitor};

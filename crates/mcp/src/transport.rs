@@ -1,4 +1,4 @@
-//! One type for both ways to a server.
+//! One type for all ways to a server.
 //!
 //! The MCP client is generic over its transport, and one copy of it is several hundred thousand
 //! lines of generated code. With a single type there is one copy.
@@ -14,10 +14,13 @@ use rmcp::{
 };
 use tokio::{net::unix::pipe, process::ChildStdout};
 
-/// The streams of a program, or an address.
+use crate::client_channel::ClientTransport;
+
+/// The streams of a program, an address, or a client that has the server.
 pub(super) enum ServerTransport {
     Program(AsyncRwTransport<RoleClient, ChildStdout, pipe::Sender>),
     Address(StreamableHttpClientTransport<reqwest::Client>),
+    Client(ClientTransport),
 }
 
 /// The cause stays a source of its own: the client looks for a missing authorisation among them.
@@ -45,6 +48,10 @@ impl Transport<RoleClient> for ServerTransport {
                 let sent = address.send(message);
                 Box::pin(async move { sent.await.map_err(ServerTransportError::Address) })
             }
+            Self::Client(client) => {
+                let sent = client.send(message);
+                Box::pin(async move { sent.await.map_err(ServerTransportError::Program) })
+            }
         };
         sending
     }
@@ -53,6 +60,7 @@ impl Transport<RoleClient> for ServerTransport {
         match self {
             Self::Program(streams) => streams.receive().await,
             Self::Address(address) => address.receive().await,
+            Self::Client(client) => client.receive().await,
         }
     }
 
@@ -65,6 +73,10 @@ impl Transport<RoleClient> for ServerTransport {
             Self::Address(address) => {
                 let closed = address.close().await;
                 closed.map_err(ServerTransportError::Address)
+            }
+            Self::Client(client) => {
+                client.close();
+                Ok(())
             }
         }
     }

@@ -12,7 +12,7 @@ use std::{
 
 use codespar_files::read_text;
 
-use crate::{ProjectDir, ProjectOptions, trust::MAX_SETTINGS_BYTES};
+use crate::{ProjectDir, ProjectOptions, ServerText, trust::MAX_SETTINGS_BYTES};
 
 /// What the configuration of a project was read from, as one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,11 @@ impl Fingerprint {
         let of_state = ["settings.json", "models.toml", "mcp-approvals.json"];
         let mut files: Vec<PathBuf> = of_state.map(|name| dir.state().join(name)).to_vec();
         files.extend(dir.home().map(|home| home.join(".claude/settings.json")));
-        files.extend(options.mcp_config.iter().cloned());
+        let named = options.mcp_config.iter().filter_map(|text| match text {
+            ServerText::File(file) => Some(file.clone()),
+            ServerText::Json(_) => None,
+        });
+        files.extend(named);
         for file in files {
             // One that cannot be read is reported by whoever wants to use it.
             (&file, read_text(&file, MAX_SETTINGS_BYTES).ok()).hash(&mut hasher);

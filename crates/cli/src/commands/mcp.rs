@@ -10,7 +10,7 @@ use codespar_mcp::{McpStatus, server_word};
 use serde_json::json;
 
 use crate::{error::CommandError, style};
-use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
+use codespar_runtime::{ProjectDir, Settings, mcp::{ServerList, ServerReach}};
 
 /// Show the configured MCP servers (.mcp.json of the project, mcpServers of your settings).
 ///
@@ -39,7 +39,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, CommandError> {
     let Verb::List { json } = args.verb;
     let settings = Settings::load(project_dir)?;
-    let list = ServerList::read(project_dir, &settings, &[])?;
+    let list = ServerList::read(project_dir, &settings, &[], ServerReach::All)?;
     let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();
     let (servers, _) = list.connectable(project_dir, &settings)?;
     servers.settled().await;

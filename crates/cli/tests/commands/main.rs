@@ -15,6 +15,7 @@ mod common;
 mod registry;
 
 mod agent_calls;
+mod agent_sdks;
 mod agents;
 mod apply;
 mod authority;
@@ -34,6 +35,7 @@ mod progress;
 mod prompts;
 mod questions;
 mod safety;
+mod sdk;
 mod session_display;
 mod sessions;
 mod tasks;

@@ -208,6 +208,7 @@ impl Screen {
                 subject,
                 summary: _,
                 detail,
+                output_file: _,
                 usage,
                 cost,
                 tool_uses,

@@ -58,7 +58,12 @@ pub(crate) fn ensure(root: &Path) -> Result<()> {
 
 /// The program, if it is installed.
 pub(crate) fn schemathesis(root: &Path) -> Option<PathBuf> {
-    let program = || SCHEMATHESIS.folder(root).join("bin").join(SCHEMATHESIS.name);
+    let program = || {
+        SCHEMATHESIS
+            .folder(root)
+            .join("bin")
+            .join(SCHEMATHESIS.name)
+    };
     SCHEMATHESIS.is_installed(root).then(program)
 }
 
@@ -91,7 +96,8 @@ impl Package {
     }
 
     fn mark(&self, root: &Path) -> PathBuf {
-        self.folder(root).join(format!("installed-{}", self.version))
+        self.folder(root)
+            .join(format!("installed-{}", self.version))
     }
 
     fn is_installed(&self, root: &Path) -> bool {

@@ -224,7 +224,8 @@ impl ServerConfigs {
             Err(error) => return complain(message_of(&error)),
         };
         // A client describes its own servers in more words than we have a use for.
-        let is_known = |key: &&String| entry.kind.as_deref() == Some("sdk") || KNOWN.contains(&key.as_str());
+        let is_known =
+            |key: &&String| entry.kind.as_deref() == Some("sdk") || KNOWN.contains(&key.as_str());
         for key in entry.other.keys().filter(|key| !is_known(key)) {
             complain(format!(
                 "`{key}` is not a key of a server; it is left alone"

@@ -54,9 +54,9 @@ impl Project {
 
 fn place(entries: &[Entry], session: SessionId, at: EntryId) -> Result<u64, RuntimeError> {
     let found = entries.iter().find(|entry| entry.id == at);
-    found.map(|entry| entry.seq).ok_or_else(|| {
-        RuntimeError::Usage(format!("the session {session} has no message {at}"))
-    })
+    found
+        .map(|entry| entry.seq)
+        .ok_or_else(|| RuntimeError::Usage(format!("the session {session} has no message {at}")))
 }
 
 fn without_cost(mut body: EntryBody) -> EntryBody {

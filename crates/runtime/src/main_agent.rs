@@ -9,9 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{
-    Agent, AgentDefinition, Inbox, RunLimits, Sink, SteeredInbox, TreeShare,
-};
+use codespar_agent::{Agent, AgentDefinition, Inbox, RunLimits, Sink, SteeredInbox, TreeShare};
 use codespar_policy::Lifetime;
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Caller, TaskInbox, coordinator_prompt};

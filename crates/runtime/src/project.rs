@@ -117,7 +117,11 @@ impl ProjectConfig {
         for agent in &options.agents {
             agents.agents.insert(agent.name.clone(), agent.clone());
         }
-        if let Some(name) = options.agent.as_ref().filter(|it| !agents.agents.contains_key(*it)) {
+        if let Some(name) = options
+            .agent
+            .as_ref()
+            .filter(|it| !agents.agents.contains_key(*it))
+        {
             return Err(unknown_agent(name, &agents));
         }
         warnings.extend(settings.warnings.iter().cloned());
@@ -382,7 +386,10 @@ impl Project {
 
     /// The names of its skills.
     pub fn skill_names(&self) -> Vec<&str> {
-        self.skills.iter().map(|skill| skill.name.as_str()).collect()
+        self.skills
+            .iter()
+            .map(|skill| skill.name.as_str())
+            .collect()
     }
 
     /// The name of the output style in use.

@@ -24,7 +24,10 @@ pub enum WhichSession {
     Last,
     /// A session that exists, as it was after an entry; what was said since is left out from now
     /// on.
-    At { from: Box<Self>, at: EntryId },
+    At {
+        from: Box<Self>,
+        at: EntryId,
+    },
     /// A new one that begins as a copy of another, up to an entry if one is named. Without an id it
     /// gets one.
     Fork {

@@ -17,8 +17,8 @@ use std::{
 
 use codespar_protocol::{Message, Outcome, RunResult, Usage, Usd};
 use codespar_runtime::{
-    Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, ServerText,
-    Surface, WhichSession,
+    Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime,
+    ServerText, Surface, WhichSession,
 };
 use codespar_tasks::{AtEnd, Attendance, RunnerLimits};
 use codespar_testkit::{

@@ -257,7 +257,8 @@ impl Progress {
                     task_id: task_id.clone(),
                     tool_uses: self.tool_uses,
                     total_tokens: self.total_tokens,
-                    duration_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                    duration_ms: u64::try_from(self.began.elapsed().as_millis())
+                        .unwrap_or(u64::MAX),
                     summary: format!("{tool} {}", summary.lines().next().unwrap_or_default()),
                 })
             }

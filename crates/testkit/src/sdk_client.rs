@@ -52,7 +52,8 @@ impl SdkClient {
             thread::spawn(move || {
                 let mut buffer = [0; 4096];
                 while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-                    said.lock().push_str(&String::from_utf8_lossy(&buffer[..count]));
+                    said.lock()
+                        .push_str(&String::from_utf8_lossy(&buffer[..count]));
                 }
             });
         }

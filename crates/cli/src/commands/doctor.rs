@@ -22,7 +22,9 @@ use serde::Serialize;
 
 use crate::{args::SessionArgs, error::CommandError, printer::plain, style};
 use codespar_runtime::{
-    ProjectDir, Provider, Settings, choose_with_retry, mcp::{ServerList, ServerReach}, trust::TrustFilter,
+    ProjectDir, Provider, Settings, choose_with_retry,
+    mcp::{ServerList, ServerReach},
+    trust::TrustFilter,
 };
 
 /// Show configuration and problems: provider, model, sandbox, settings, state.

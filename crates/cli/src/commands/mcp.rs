@@ -10,7 +10,10 @@ use codespar_mcp::{McpStatus, server_word};
 use serde_json::json;
 
 use crate::{error::CommandError, style};
-use codespar_runtime::{ProjectDir, Settings, mcp::{ServerList, ServerReach}};
+use codespar_runtime::{
+    ProjectDir, Settings,
+    mcp::{ServerList, ServerReach},
+};
 
 /// Show the configured MCP servers (.mcp.json of the project, mcpServers of your settings).
 ///

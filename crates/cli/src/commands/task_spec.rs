@@ -18,8 +18,10 @@ use serde_json::{Map, Value};
 use super::task::CreateArgs;
 use crate::error::CommandError;
 use codespar_runtime::{
-    ProjectDir, ProjectOptions, Settings, definitions, extra_dirs, mcp::{ServerList, ServerReach, unknown},
-    rules, trust::TrustFilter,
+    ProjectDir, ProjectOptions, Settings, definitions, extra_dirs,
+    mcp::{ServerList, ServerReach, unknown},
+    rules,
+    trust::TrustFilter,
 };
 
 /// Agents of a task that nobody's agent started are at the first level. They may start agents

@@ -298,9 +298,7 @@ struct AssistantMessage<'a> {
 
 /// Readers want a signature on every thought; providers other than Anthropic give none.
 fn signed(content: &[ContentBlock]) -> Cow<'_, [ContentBlock]> {
-    let lacks = |block: &ContentBlock| {
-        matches!(block, ContentBlock::Thinking(thought) if thought.signature.is_none())
-    };
+    let lacks = |block: &ContentBlock| matches!(block, ContentBlock::Thinking(thought) if thought.signature.is_none());
     if !content.iter().any(lacks) {
         return Cow::Borrowed(content);
     }

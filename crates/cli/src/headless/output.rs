@@ -123,7 +123,9 @@ impl Printer {
     ) -> Result<(), CommandError> {
         match self.format {
             OutputFormat::StreamJson | OutputFormat::Json => self.result(result, structured_output),
-            OutputFormat::Text if result.outcome == Outcome::Success && structured_output.is_some() => {
+            OutputFormat::Text
+                if result.outcome == Outcome::Success && structured_output.is_some() =>
+            {
                 let text = structured_output.map(Value::to_string).unwrap_or_default();
                 self.line(&text);
             }

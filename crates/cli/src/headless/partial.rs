@@ -51,9 +51,11 @@ impl Partials {
         let mut answers = self.answers.lock();
         let answer = answers.entry(parent.clone()).or_default();
         let pieces = match event {
-            Event::TextDelta { text } => {
-                answer.piece(Open::Text, &json!({ "type": "text_delta", "text": text }), model)
-            }
+            Event::TextDelta { text } => answer.piece(
+                Open::Text,
+                &json!({ "type": "text_delta", "text": text }),
+                model,
+            ),
             Event::ThinkingDelta { text } => {
                 let delta = json!({ "type": "thinking_delta", "thinking": text });
                 answer.piece(Open::Thinking, &delta, model)

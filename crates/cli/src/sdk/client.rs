@@ -84,7 +84,10 @@ impl Client {
             }
             waiting.open.insert(id.clone(), answer);
         }
-        let _question = OpenRequest { client: self, id: &id };
+        let _question = OpenRequest {
+            client: self,
+            id: &id,
+        };
         self.line(&json!({ "type": "control_request", "request_id": id, "request": request }));
         answered
             .await

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 pub(super) fn usage(usage: &ContextUsage, model: &str, project: &Project) -> Value {
     let messages = usage.total.saturating_sub(usage.system + usage.tools);
     let free = usage.window.saturating_sub(usage.total);
-    let category = |id: &str, name: &str, tokens: u64, kind: &str| {
-        json!({ "id": id, "name": name, "tokens": tokens, "color": "default", "kind": kind })
-    };
+    let category = |id: &str, name: &str, tokens: u64, kind: &str| json!({ "id": id, "name": name, "tokens": tokens, "color": "default", "kind": kind });
     let share = |part: u64| match usage.window {
         0 => 0.0,
         window => part as f64 * 100.0 / window as f64,

@@ -22,7 +22,10 @@ impl Driver {
             "set_permission_mode" => self.set_mode(request["mode"].as_str().unwrap_or_default()),
             "set_max_thinking_tokens" => self.set_thinking(&request["max_thinking_tokens"]),
             "get_context_usage" => self.context_usage().await,
-            "stop_task" => self.stop_task(request["task_id"].as_str().unwrap_or_default()).await,
+            "stop_task" => {
+                self.stop_task(request["task_id"].as_str().unwrap_or_default())
+                    .await
+            }
             "rewind_files" => self.rewind_files(&request).await,
             "mcp_status" => Ok(self.server_status()),
             "mcp_reconnect" => {
@@ -31,9 +34,7 @@ impl Driver {
             }
             "mcp_toggle" => self.toggle_server(&request).await,
             "mcp_set_servers" => self.set_servers(&request["servers"]).await,
-            "initialize" => {
-                Err("the session is open: initialize comes first, and once".to_owned())
-            }
+            "initialize" => Err("the session is open: initialize comes first, and once".to_owned()),
             other => Err(format!("the request `{other}` is not known here")),
         };
         self.parts.client.reply(id, answer);
@@ -115,8 +116,15 @@ impl Driver {
         let project = &self.parts.project;
         let id = task::find(&*project.store, id).await;
         let id = id.map_err(|error| error.to_string())?;
-        let record = project.store.task(&id).await.map_err(|error| error.to_string())?;
-        let root = record.authority.as_ref().map(|authority| &authority.project_root);
+        let record = project
+            .store
+            .task(&id)
+            .await
+            .map_err(|error| error.to_string())?;
+        let root = record
+            .authority
+            .as_ref()
+            .map(|authority| &authority.project_root);
         if root != Some(&project.dir.root) {
             return Err(format!("{id} is not a task of this project"));
         }
@@ -130,7 +138,9 @@ impl Driver {
         let uuid = request["user_message_id"].as_str().unwrap_or_default();
         let is_trial = request["dry_run"] == true;
         let Some(agent) = &mut self.agent else {
-            return Err("files cannot be rewound while a turn runs, or before the first".to_owned());
+            return Err(
+                "files cannot be rewound while a turn runs, or before the first".to_owned(),
+            );
         };
         let unknown = || format!("there is no message {uuid} in this session");
         let entries = self.parts.project.store.entries(agent.session(), 0).await;
@@ -153,8 +163,11 @@ impl Driver {
         let report = report.map_err(|error| error.to_string())?;
         self.usage = Some(agent.context_usage());
         if !report.conflicts.is_empty() {
-            let names: Vec<String> =
-                report.conflicts.iter().map(|it| it.path.display().to_string()).collect();
+            let names: Vec<String> = report
+                .conflicts
+                .iter()
+                .map(|it| it.path.display().to_string())
+                .collect();
             let text = format!("changed by others since, left alone: {}", names.join(", "));
             self.parts.client.warn(&text);
         }
@@ -163,17 +176,22 @@ impl Driver {
 }
 
 fn prompts(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
-    let is_prompt = |entry: &&Entry| matches!(&entry.body, EntryBody::User { synthetic, .. } if !synthetic);
+    let is_prompt =
+        |entry: &&Entry| matches!(&entry.body, EntryBody::User { synthetic, .. } if !synthetic);
     conversation(entries).into_iter().filter(is_prompt)
 }
 
 /// The number of the turn whose prompt is the first after this place.
 fn turn_after(entries: &[Entry], place: u64) -> Option<usize> {
-    prompts(entries).position(|entry| entry.seq > place).map(|at| at + 1)
+    prompts(entries)
+        .position(|entry| entry.seq > place)
+        .map(|at| at + 1)
 }
 
 /// The number of the turn whose prompt has this id.
 fn turn_of(entries: &[Entry], id: &str) -> Option<usize> {
     let id = id.parse().ok()?;
-    prompts(entries).position(|entry| entry.id == id).map(|at| at + 1)
+    prompts(entries)
+        .position(|entry| entry.id == id)
+        .map(|at| at + 1)
 }

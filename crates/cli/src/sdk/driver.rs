@@ -155,7 +155,7 @@ impl Driver {
             Incoming::Prompt(prompt) => self.queue.push_back(prompt),
             Incoming::Request { id, request } => self.control(&id, request).await,
             Incoming::Malformed(why) => self.parts.client.warn(&why),
-            Incoming::Response { .. } | Incoming::Cancel { .. } | Incoming::Other => {}
+            Incoming::Response { .. } | Incoming::Other => {}
         }
     }
 
@@ -178,7 +178,11 @@ impl Driver {
             verbose: self.parts.verbose,
             session: id,
             project: project.clone(),
-            partials: self.parts.args.include_partial_messages.then(Partials::default),
+            partials: self
+                .parts
+                .args
+                .include_partial_messages
+                .then(Partials::default),
             unknown_cost: UnknownCost::AtLeast,
             signals: self.signals.clone(),
         }));
@@ -312,7 +316,10 @@ impl Driver {
         let tasks = store.tasks(filter).await.unwrap_or_default();
         let is_at_work = tasks.iter().any(|task| {
             matches!(task.status, TaskStatus::Pending | TaskStatus::Running)
-                && matches!(task.task_type, TaskType::LocalAgent | TaskType::LocalWorkflow)
+                && matches!(
+                    task.task_type,
+                    TaskType::LocalAgent | TaskType::LocalWorkflow
+                )
                 && task.spec.is_some()
         });
         let waiting = store.notifications(session).await;

@@ -77,7 +77,9 @@ impl ClientHooks {
         let mut hooks = Vec::new();
         for (name, matchers) in events {
             let Some(event) = HookEventKind::by_name(name) else {
-                client.warn(&format!("hooks of the event {name} are never run: there is none here"));
+                client.warn(&format!(
+                    "hooks of the event {name} are never run: there is none here"
+                ));
                 continue;
             };
             let matchers: Vec<Written> = serde_json::from_value(matchers.clone())
@@ -122,7 +124,8 @@ impl HookRunner for ClientHooks {
     async fn run(&self, call: HookCall, cancel: &CancellationToken) -> HookAnswer {
         let subjects = || call.subjects.iter().map(String::as_str);
         let is_meant = |hook: &&ClientHook| {
-            hook.event == call.event && (call.subjects.is_empty() || hook.matcher.is_about(subjects()))
+            hook.event == call.event
+                && (call.subjects.is_empty() || hook.matcher.is_about(subjects()))
         };
         let meant = self.hooks.iter().filter(is_meant);
         let runs = meant.flat_map(|hook| {
@@ -149,7 +152,8 @@ impl ClientHooks {
             Err(HookFailure::Interrupted) => ("cancelled", String::new()),
             Err(failure) => ("error", failure.to_string()),
         };
-        let fields = json!({ "output": output, "stdout": output, "stderr": "", "outcome": outcome });
+        let fields =
+            json!({ "output": output, "stdout": output, "stderr": "", "outcome": outcome });
         self.tell("hook_response", &run, call, fields);
         match asked {
             Ok((answer, _)) => answer,

@@ -64,8 +64,9 @@ pub(super) fn read(
     }
     if !written.sdk_mcp_servers.is_empty() {
         let servers = written.sdk_mcp_servers.into_iter();
-        let servers: Map<String, Value> =
-            servers.map(|name| (name, json!({ "type": "sdk" }))).collect();
+        let servers: Map<String, Value> = servers
+            .map(|name| (name, json!({ "type": "sdk" })))
+            .collect();
         let text = json!({ "mcpServers": servers }).to_string();
         options.mcp_config.push(ServerText::Json(text));
     }
@@ -81,12 +82,12 @@ pub(super) fn read(
 /// What the client is told: commands, agents, models, who pays.
 pub(super) fn reply(project: &Project, commands: &ProjectCommands) -> Value {
     let built_in = slash::COMMANDS.iter().filter(|one| is_understood(one.name));
-    let built_in = built_in.map(|one| {
-        json!({ "name": one.name, "description": one.help, "argumentHint": one.arguments })
-    });
-    let own = commands
-        .iter()
-        .map(|(name, one)| json!({ "name": name, "description": one.description, "argumentHint": "" }));
+    let built_in = built_in.map(
+        |one| json!({ "name": one.name, "description": one.help, "argumentHint": one.arguments }),
+    );
+    let own = commands.iter().map(
+        |(name, one)| json!({ "name": name, "description": one.description, "argumentHint": "" }),
+    );
     let commands: Vec<Value> = built_in.chain(own).collect();
     let agents = project.hub.kinds().iter().map(|kind| {
         let mut agent = json!({ "name": kind.name, "description": kind.description });

@@ -25,10 +25,15 @@ const WAITING: usize = 64;
 #[derive(Debug)]
 pub(super) enum Incoming {
     Prompt(ClientPrompt),
-    Request { id: String, request: Value },
-    Response { id: String, answer: Result<Value, String> },
-    Cancel { id: String },
-    /// Nothing to do.
+    Request {
+        id: String,
+        request: Value,
+    },
+    Response {
+        id: String,
+        answer: Result<Value, String>,
+    },
+    /// Nothing to do; the client withdraws a request, which was answered when it came.
     Other,
     /// What is wrong with it.
     Malformed(String),
@@ -106,7 +111,6 @@ impl Incoming {
                 },
                 None => Self::Malformed("a control response without `response`".to_owned()),
             },
-            ("control_cancel_request", Some(id)) => Self::Cancel { id },
             _ => Self::Other,
         }
     }
@@ -149,11 +153,9 @@ pub(super) fn lines() -> std::io::Result<mpsc::Receiver<Incoming>> {
         for number in 1.. {
             let incoming = match next_line(&mut stdin) {
                 Ok(None) | Err(_) => return,
-                Ok(Some(line)) => line.map_or_else(Incoming::Malformed, |text| {
-                    match text.trim() {
-                        "" => Incoming::Other,
-                        text => Incoming::read(text),
-                    }
+                Ok(Some(line)) => line.map_or_else(Incoming::Malformed, |text| match text.trim() {
+                    "" => Incoming::Other,
+                    text => Incoming::read(text),
                 }),
             };
             let incoming = match incoming {
@@ -222,7 +224,9 @@ mod tests {
     #[test]
     fn a_message_is_a_text_or_blocks() {
         for content in [r#""hi""#, r#"[{"type": "text", "text": "hi"}]"#] {
-            let line = format!(r#"{{"type": "user", "uuid": "u", "message": {{"role": "user", "content": {content}}}}}"#);
+            let line = format!(
+                r#"{{"type": "user", "uuid": "u", "message": {{"role": "user", "content": {content}}}}}"#
+            );
             match Incoming::read(&line) {
                 Incoming::Prompt(prompt) => {
                     assert_eq!(prompt.message.text(), "hi");
@@ -243,7 +247,10 @@ mod tests {
             told(&format!(r#"{{"type": "user", "message": {message}}}"#));
         }
         assert!(told("{\"type\": ").contains("EOF"));
-        assert!(matches!(Incoming::read(r#"{"type": "keep_alive"}"#), Incoming::Other));
+        assert!(matches!(
+            Incoming::read(r#"{"type": "keep_alive"}"#),
+            Incoming::Other
+        ));
     }
 
     #[test]
@@ -252,7 +259,10 @@ mod tests {
         input.extend_from_slice(b"\nnext\n");
         let mut input = std::io::BufReader::new(&*input);
         assert!(next_line(&mut input).unwrap().unwrap().is_err());
-        assert_eq!(next_line(&mut input).unwrap(), Some(Ok("next\n".to_owned())));
+        assert_eq!(
+            next_line(&mut input).unwrap(),
+            Some(Ok("next\n".to_owned()))
+        );
         assert_eq!(next_line(&mut input).unwrap(), None);
     }
 }

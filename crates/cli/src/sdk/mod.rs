@@ -80,7 +80,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         };
         match came {
             Some(Incoming::Malformed(why)) => client.warn(&why),
-            Some(Incoming::Other | Incoming::Cancel { .. }) => {}
+            Some(Incoming::Other) => {}
             came => break came,
         }
     };
@@ -157,7 +157,10 @@ fn route(
             match line {
                 Incoming::Response { id, answer } => client.answered(&id, answer),
                 Incoming::Request { id, mut request } if request["subtype"] == "mcp_message" => {
-                    let server = request["server_name"].as_str().unwrap_or_default().to_owned();
+                    let server = request["server_name"]
+                        .as_str()
+                        .unwrap_or_default()
+                        .to_owned();
                     let said = servers.said(&server, request["message"].take());
                     client.reply(&id, said.map(|()| Value::Object(serde_json::Map::new())));
                 }
@@ -220,7 +223,9 @@ async fn open(
         turn: turn.clone(),
         project: OnceLock::new(),
     });
-    let hooks = brought.hooks.map(|hooks| Arc::new(hooks) as Arc<dyn HookRunner>);
+    let hooks = brought
+        .hooks
+        .map(|hooks| Arc::new(hooks) as Arc<dyn HookRunner>);
     let config = config.with_client(ClientSide {
         hooks,
         servers: Some(servers),

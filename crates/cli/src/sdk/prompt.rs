@@ -114,7 +114,10 @@ impl Driver {
         self.usage = Some(agent.context_usage());
         match done {
             Ok(true) => self.end("the conversation was summarised", Outcome::Success),
-            Ok(false) => self.end("the conversation is too short to summarise", Outcome::Success),
+            Ok(false) => self.end(
+                "the conversation is too short to summarise",
+                Outcome::Success,
+            ),
             Err(error) => self.end(&error.to_string(), Outcome::ErrorDuringExecution),
         }
     }

@@ -9,9 +9,7 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use codespar_agent::{Approver, NobodyThere};
 use codespar_policy::{Mode, Rule, RuleKind, RuleSource};
-use codespar_protocol::{
-    Answer, ElicitationRequest, PermissionRequest, Question, QuestionRequest,
-};
+use codespar_protocol::{Answer, ElicitationRequest, PermissionRequest, Question, QuestionRequest};
 use codespar_runtime::{Project, remember_rules};
 use codespar_tasks::Respondent;
 use parking_lot::Mutex;
@@ -191,7 +189,9 @@ impl ClientQuestions {
     fn blocked_path(&self, asked: &PermissionRequest) -> Option<String> {
         let root = &self.project.get()?.dir.root;
         let fields = ["file_path", "path", "notebook_path"];
-        let path = fields.iter().find_map(|name| asked.input.get(name)?.as_str())?;
+        let path = fields
+            .iter()
+            .find_map(|name| asked.input.get(name)?.as_str())?;
         let path = std::path::Path::new(path);
         (path.is_absolute() && !path.starts_with(root)).then(|| path.display().to_string())
     }
@@ -266,7 +266,9 @@ impl ClientQuestions {
                 let kept = remember_rules(&project.dir, texts);
                 kept.map(drop).map_err(|error| error.to_string())
             }
-            Some(other) => Err(format!("rules hold for this session and are not kept in {other}")),
+            Some(other) => Err(format!(
+                "rules hold for this session and are not kept in {other}"
+            )),
         }
     }
 
@@ -298,10 +300,12 @@ fn suggestions(rules: &[String]) -> Vec<Value> {
     }
     let rules: Vec<Value> = rules
         .iter()
-        .map(|rule| match rule.strip_suffix(')').and_then(|it| it.split_once('(')) {
-            Some((tool, content)) => json!({ "toolName": tool, "ruleContent": content }),
-            None => json!({ "toolName": rule }),
-        })
+        .map(
+            |rule| match rule.strip_suffix(')').and_then(|it| it.split_once('(')) {
+                Some((tool, content)) => json!({ "toolName": tool, "ruleContent": content }),
+                None => json!({ "toolName": rule }),
+            },
+        )
         .collect();
     vec![json!({
         "type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings",

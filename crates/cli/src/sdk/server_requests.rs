@@ -16,7 +16,13 @@ use super::driver::Driver;
 impl Driver {
     fn all_servers(&self) -> Vec<Arc<McpServer>> {
         let added = self.added.iter().flat_map(|servers| servers.iter());
-        self.parts.project.mcp.iter().chain(added).cloned().collect()
+        self.parts
+            .project
+            .mcp
+            .iter()
+            .chain(added)
+            .cloned()
+            .collect()
     }
 
     fn server(&self, name: &str) -> Result<Arc<McpServer>, String> {
@@ -24,13 +30,19 @@ impl Driver {
         let found = servers.iter().find(|server| server.config().name == name);
         found.cloned().ok_or_else(|| {
             let known: Vec<&str> = servers.iter().map(|it| it.config().name.as_str()).collect();
-            format!("there is no MCP server `{name}`; there are: {}", known.join(", "))
+            format!(
+                "there is no MCP server `{name}`; there are: {}",
+                known.join(", ")
+            )
         })
     }
 
     pub(super) fn server_status(&self) -> Value {
         let servers = self.all_servers();
-        let servers: Vec<Value> = servers.iter().map(|server| self.status_of(server)).collect();
+        let servers: Vec<Value> = servers
+            .iter()
+            .map(|server| self.status_of(server))
+            .collect();
         json!({ "mcpServers": servers })
     }
 
@@ -78,7 +90,10 @@ impl Driver {
         match request["enabled"].as_bool() {
             Some(true) => {
                 self.disabled.remove(name);
-                server.reconnect().await.map_err(|error| error.to_string())?;
+                server
+                    .reconnect()
+                    .await
+                    .map_err(|error| error.to_string())?;
             }
             Some(false) => {
                 self.disabled.insert(name.to_owned());
@@ -97,9 +112,15 @@ impl Driver {
         let (dir, settings) = (&project.dir, &project.settings);
         let list = ServerList::read(dir, settings, &[ServerText::Json(text)], ServerReach::Named)
             .map_err(|error| error.to_string())?;
-        let made = list.connectable(dir, settings).map_err(|error| error.to_string())?;
+        let made = list
+            .connectable(dir, settings)
+            .map_err(|error| error.to_string())?;
         let (made, _) = made;
-        let known: Vec<String> = project.mcp.iter().map(|it| it.config().name.clone()).collect();
+        let known: Vec<String> = project
+            .mcp
+            .iter()
+            .map(|it| it.config().name.clone())
+            .collect();
         if let Some(taken) = made.iter().find(|it| known.contains(&it.config().name)) {
             let name = &taken.config().name;
             return Err(format!("the MCP server `{name}` is there already"));
@@ -123,18 +144,24 @@ impl Driver {
             removed = names(&before);
             before.close().await;
         }
-        let added: Vec<String> =
-            added.into_iter().filter(|name| !errors.contains_key(name)).collect();
+        let added: Vec<String> = added
+            .into_iter()
+            .filter(|name| !errors.contains_key(name))
+            .collect();
         Ok(json!({ "added": added, "removed": removed, "errors": errors }))
     }
 
     /// Tools of servers that were switched off or taken away.
     pub(super) fn unwanted_tools(&self) -> Vec<String> {
-        let off = self.disabled.iter().map(|name| {
-            format!("mcp__{}", codespar_mcp::server_word(name))
-        });
+        let off = self
+            .disabled
+            .iter()
+            .map(|name| format!("mcp__{}", codespar_mcp::server_word(name)));
         let wanted = self.wanted_tools();
-        let gone = self.added_tools.iter().filter(|name| wanted.get(name).is_none());
+        let gone = self
+            .added_tools
+            .iter()
+            .filter(|name| wanted.get(name).is_none());
         off.chain(gone.cloned()).collect()
     }
 
@@ -144,9 +171,10 @@ impl Driver {
         for tool in self.added.iter().flat_map(|servers| servers.tools()) {
             tools.add(tool);
         }
-        let off = self.disabled.iter().map(|name| {
-            format!("mcp__{}", codespar_mcp::server_word(name))
-        });
+        let off = self
+            .disabled
+            .iter()
+            .map(|name| format!("mcp__{}", codespar_mcp::server_word(name)));
         tools.filtered(None, &off.collect::<Vec<_>>())
     }
 }

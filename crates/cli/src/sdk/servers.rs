@@ -30,7 +30,8 @@ impl ClientServers {
     /// What a server says by itself. The error names the server if it is not connected.
     pub(super) fn said(&self, server: &str, message: Value) -> Result<(), String> {
         let open = self.open.lock().get(server).cloned();
-        let open = open.ok_or_else(|| format!("there is no MCP server `{server}` of yours here"))?;
+        let open =
+            open.ok_or_else(|| format!("there is no MCP server `{server}` of yours here"))?;
         open.try_send(message)
             .map_err(|_| format!("the MCP server `{server}` says too much at once"))
     }

@@ -22,13 +22,14 @@ const PARTS: [&str; 10] = [
 
 fn script() -> Script {
     let when = |name: &str, text: &str| Conversation::new(name, Matcher::first_user_contains(text));
-    let write =
-        |name: &str| Turn::tool("Write", &json!({"file_path": name, "content": "model"}));
+    let write = |name: &str| Turn::tool("Write", &json!({"file_path": name, "content": "model"}));
     let poem = json!({"description": "a poem", "prompt": "write", "subagent_type": "poet"});
     Script::new()
         .conversation(when("one", "one shot").turn(Turn::text("hello")))
         .conversation(
-            when("turns", "several turns").turn(Turn::text("one")).turn(Turn::text("two")),
+            when("turns", "several turns")
+                .turn(Turn::text("one"))
+                .turn(Turn::text("two")),
         )
         .conversation(
             when("interrupt", "to be interrupted")
@@ -54,7 +55,11 @@ fn script() -> Script {
             Conversation::new("poet", Matcher::system_contains("You write poems"))
                 .turn(Turn::text("a poem")),
         )
-        .conversation(when("agents", "agents").turn(Turn::tool("Task", &poem)).turn(Turn::text("done")))
+        .conversation(
+            when("agents", "agents")
+                .turn(Turn::tool("Task", &poem))
+                .turn(Turn::text("done")),
+        )
         .conversation(
             when("sessions", "sessions")
                 .turn(Turn::text("first"))
@@ -94,7 +99,11 @@ fn command(bench: &Bench, interpreter: &Path, args: &[&str]) -> Command {
 
 /// Where `cargo xtask` installs packages, unless the environment says otherwise.
 fn installed(variable: &str, folder: &str) -> std::path::PathBuf {
-    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target").join(folder);
+    let usual = || {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../target")
+            .join(folder)
+    };
     std::env::var_os(variable).map_or_else(usual, Into::into)
 }
 
@@ -104,7 +113,11 @@ fn a_program_of_the_python_sdk_runs_unchanged() {
     let bench = Bench::new(script());
     let python = installed("CODESPAR_PYTHON_SDK", "claude-agent-sdk").join("bin/python3");
     let work = bench.work();
-    let args = [&*program("program.py"), env!("CARGO_BIN_EXE_codespar"), work.to_str().unwrap()];
+    let args = [
+        &*program("program.py"),
+        env!("CARGO_BIN_EXE_codespar"),
+        work.to_str().unwrap(),
+    ];
     run(command(&bench, &python, &args));
 }
 

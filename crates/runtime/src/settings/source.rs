@@ -22,7 +22,10 @@ pub enum SettingSource {
 impl SettingSource {
     /// Names with commas between them. An empty text is none of them.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, String> {
-        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        let names = text
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty());
         names
             .map(|name| match name {
                 "user" => Ok(Self::User),
@@ -61,13 +64,21 @@ impl Settings {
         if let Some(home) = project_dir.home() {
             let path = home.join(".claude/settings.json");
             if let Some(text) = read(&path)? {
-                let grants = if of_user { Grants::Taken } else { Grants::Ignored };
+                let grants = if of_user {
+                    Grants::Taken
+                } else {
+                    Grants::Ignored
+                };
                 settings.add_foreign(&path, &text, grants, project_dir)?;
             }
         }
         let own = project_dir.state().join("settings.json");
         if let Some(text) = read(&own)? {
-            let author = if of_user { Author::UserDirs } else { Author::Project };
+            let author = if of_user {
+                Author::UserDirs
+            } else {
+                Author::Project
+            };
             settings.add(&own, &text, author, project_dir)?;
         }
         for file in project_dir.trust.files() {

@@ -29,7 +29,9 @@ impl Checker<'_> {
             schema => schema,
         };
         if let Some(name) = schema.get("$ref").and_then(Value::as_str) {
-            let target = name.strip_prefix('#').and_then(|path| self.root.pointer(path));
+            let target = name
+                .strip_prefix('#')
+                .and_then(|path| self.root.pointer(path));
             let target = target.ok_or_else(|| format!("{at}: the schema has no `{name}`"))?;
             return self.check(target, value, at, depth + 1);
         }
@@ -84,14 +86,22 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn combined(&self, schema: &Value, value: &Value, at: &str, depth: usize) -> Result<(), String> {
+    fn combined(
+        &self,
+        schema: &Value,
+        value: &Value,
+        at: &str,
+        depth: usize,
+    ) -> Result<(), String> {
         let list = |key: &str| schema.get(key).and_then(Value::as_array);
         for part in list("allOf").into_iter().flatten() {
             self.check(part, value, at, depth + 1)?;
         }
         for key in ["anyOf", "oneOf"] {
             let Some(parts) = list(key) else { continue };
-            let checked = parts.iter().map(|part| self.check(part, value, at, depth + 1));
+            let checked = parts
+                .iter()
+                .map(|part| self.check(part, value, at, depth + 1));
             let fitting = checked.filter(Result::is_ok).count();
             if fitting == 0 || (key == "oneOf" && fitting > 1) {
                 return Err(format!("{at}: fits {fitting} of the forms in `{key}`"));
@@ -165,14 +175,29 @@ mod tests {
             "$defs": {"tag": {"enum": ["a", "b"]}},
         });
         let told = |value: Value| check(&schema, &value).err();
-        assert_eq!(told(json!({"name": "x", "tags": ["a"], "size": null})), None);
+        assert_eq!(
+            told(json!({"name": "x", "tags": ["a"], "size": null})),
+            None
+        );
         for (value, expected) in [
             (json!([]), "$: expected object"),
             (json!({}), "$: `name` is missing"),
-            (json!({"name": ""}), "$.name: 0 is outside of minLength and maxLength"),
-            (json!({"name": "x", "tags": ["a", "c"]}), "$.tags[1]: expected one of \"a\", \"b\""),
-            (json!({"name": "x", "size": "2"}), "$.size: fits 0 of the forms in `anyOf`"),
-            (json!({"name": "x", "more": 1}), "$: `more` is not a field of it"),
+            (
+                json!({"name": ""}),
+                "$.name: 0 is outside of minLength and maxLength",
+            ),
+            (
+                json!({"name": "x", "tags": ["a", "c"]}),
+                "$.tags[1]: expected one of \"a\", \"b\"",
+            ),
+            (
+                json!({"name": "x", "size": "2"}),
+                "$.size: fits 0 of the forms in `anyOf`",
+            ),
+            (
+                json!({"name": "x", "more": 1}),
+                "$: `more` is not a field of it",
+            ),
         ] {
             assert_eq!(told(value).as_deref(), Some(expected));
         }

@@ -10,6 +10,7 @@ use codespar_protocol::Usd;
 use codespar_runtime::{ProjectOptions, ServerText, WhichSession};
 
 pub(crate) use self::client::ClientArgs;
+use self::client::RunKind;
 use crate::{commands, error::CommandError};
 
 /// A coding agent that people can hand work to and trust.
@@ -73,6 +74,17 @@ impl Cli {
     pub(crate) fn is_headless(&self) -> bool {
         let client = &self.session.client;
         self.print.is_some() || self.output_format.is_some() || client.input_format.is_some()
+    }
+
+    /// Refuses options that this kind of run could not heed.
+    pub(crate) fn refuse_unheeded(&self) -> Result<(), CommandError> {
+        let kind = match self.output_format {
+            _ if self.has_client() => RunKind::Client,
+            Some(OutputFormat::StreamJson) => RunKind::Lines,
+            _ if self.is_headless() => RunKind::Headless,
+            _ => RunKind::Person,
+        };
+        self.session.client.refuse_unheeded(kind)
     }
 
     /// Whether a client sends messages and control requests on standard input.

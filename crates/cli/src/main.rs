@@ -95,6 +95,7 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         return commands::completions::run(args);
     }
     command_names::refuse_lookalikes(&cli)?;
+    cli.refuse_unheeded()?;
     // Where the system refuses it, commands are still confined; only a debugger-like read of our
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();

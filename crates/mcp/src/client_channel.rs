@@ -64,9 +64,9 @@ pub(super) struct ClientTransport {
 impl ClientTransport {
     pub(super) fn send(
         &self,
-        message: TxJsonRpcMessage<RoleClient>,
+        message: &TxJsonRpcMessage<RoleClient>,
     ) -> BoxFuture<'static, Result<(), std::io::Error>> {
-        let value = serde_json::to_value(&message).map_err(std::io::Error::other);
+        let value = serde_json::to_value(message).map_err(std::io::Error::other);
         let (channel, server) = (self.channel.clone(), self.server.clone());
         Box::pin(async move {
             let sent = channel.send(&server, value?).await;

@@ -49,7 +49,7 @@ impl Transport<RoleClient> for ServerTransport {
                 Box::pin(async move { sent.await.map_err(ServerTransportError::Address) })
             }
             Self::Client(client) => {
-                let sent = client.send(message);
+                let sent = client.send(&message);
                 Box::pin(async move { sent.await.map_err(ServerTransportError::Program) })
             }
         };

@@ -136,6 +136,19 @@ pub(crate) struct ClientArgs {
     pub(crate) thinking_display: Option<String>,
 }
 
+/// What kind of run options are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunKind {
+    /// A client on standard input.
+    Client,
+    /// One run that prints JSON lines.
+    Lines,
+    /// One run.
+    Headless,
+    /// A session with a person.
+    Person,
+}
+
 /// The words of `--effort`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EffortLevel {
@@ -178,6 +191,42 @@ impl ClientArgs {
         given
             .map(|(flag, _)| format!("{flag} has no meaning here and is left out"))
             .collect()
+    }
+
+    /// Refuses what a run could not heed: an option that is taken for nothing misleads.
+    pub(crate) fn refuse_unheeded(&self, kind: RunKind) -> Result<(), CommandError> {
+        let needs_client = [
+            (
+                "--permission-prompt-tool",
+                self.permission_prompt_tool.is_some(),
+            ),
+            ("--replay-user-messages", self.replay_user_messages),
+            ("--include-hook-events", self.include_hook_events),
+        ];
+        let needs_lines = [("--include-partial-messages", self.include_partial_messages)];
+        let needs_headless = [
+            ("--json-schema", self.json_schema.is_some()),
+            ("--no-session-persistence", self.no_session_persistence),
+        ];
+        let (by_client, by_lines) = ("--input-format stream-json", "--output-format stream-json");
+        let unheeded = match kind {
+            RunKind::Client => Vec::new(),
+            RunKind::Lines => vec![(&needs_client[..], by_client)],
+            RunKind::Headless => vec![(&needs_client[..], by_client), (&needs_lines, by_lines)],
+            RunKind::Person => vec![
+                (&needs_client[..], by_client),
+                (&needs_lines, by_lines),
+                (&needs_headless, "-p"),
+            ],
+        };
+        let mut refused = unheeded.into_iter().flat_map(|(flags, needed)| {
+            let given = flags.iter().filter(|(_, is_given)| *is_given);
+            given.map(move |(flag, _)| (*flag, needed))
+        });
+        match refused.next() {
+            Some((flag, needed)) => Err(CommandError::Usage(format!("{flag} needs {needed}"))),
+            None => Ok(()),
+        }
     }
 
     /// Adds what they ask of the project. Files are read now, so that a mistake ends the command

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use codespar_policy::Mode;
 use codespar_protocol::{EntryId, SessionId};
 use codespar_runtime::Project;
 use serde_json::{Value, json};
@@ -39,7 +38,7 @@ pub(crate) fn init(project: &Arc<Project>, parts: &InitParts) -> Value {
         "provider": project.provider.model.provider(),
         "tools": parts.tools,
         "agents": kinds,
-        "permissionMode": mode_name(project.mode.get()),
+        "permissionMode": project.mode.get().name(),
         "mcp_servers": project.mcp.statuses(),
         "resumed": parts.is_resumed,
         "apiKeySource": key_source(project),
@@ -51,10 +50,6 @@ pub(crate) fn init(project: &Arc<Project>, parts: &InitParts) -> Value {
         "output_style": project.style_name(),
         "uuid": EntryId::new(),
     })
-}
-
-pub(crate) fn mode_name(mode: Mode) -> &'static str {
-    mode.name()
 }
 
 /// Where the key comes from, in the words that clients know.

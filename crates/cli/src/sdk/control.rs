@@ -14,10 +14,10 @@ fn done() -> Value {
 }
 
 impl Driver {
-    pub(super) async fn control(&mut self, id: &str, request: Value) {
+    pub(super) async fn control(&mut self, id: &str, request: &Value) {
         let subtype = request["subtype"].as_str().unwrap_or_default().to_owned();
         let answer = match subtype.as_str() {
-            "interrupt" => Ok(self.interrupt(&request)),
+            "interrupt" => Ok(self.interrupt(request)),
             "set_model" => self.set_model(request["model"].as_str()),
             "set_permission_mode" => self.set_mode(request["mode"].as_str().unwrap_or_default()),
             "set_max_thinking_tokens" => self.set_thinking(&request["max_thinking_tokens"]),
@@ -26,13 +26,13 @@ impl Driver {
                 self.stop_task(request["task_id"].as_str().unwrap_or_default())
                     .await
             }
-            "rewind_files" => self.rewind_files(&request).await,
+            "rewind_files" => self.rewind_files(request).await,
             "mcp_status" => Ok(self.server_status()),
             "mcp_reconnect" => {
                 let name = request["serverName"].as_str().unwrap_or_default();
                 return self.reconnect_server(id, name);
             }
-            "mcp_toggle" => self.toggle_server(&request).await,
+            "mcp_toggle" => self.toggle_server(request).await,
             "mcp_set_servers" => self.set_servers(&request["servers"]).await,
             "initialize" => Err("the session is open: initialize comes first, and once".to_owned()),
             other => Err(format!("the request `{other}` is not known here")),

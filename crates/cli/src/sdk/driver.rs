@@ -68,6 +68,8 @@ pub(super) struct Driver {
     printer: Option<Arc<Printer>>,
     pub(super) session: Option<SessionId>,
     is_resumed: bool,
+    /// What people should know when the first turn begins.
+    notices: Vec<String>,
     tools: Vec<String>,
     /// The model that the client chose.
     pub(super) choice: Option<ModelChoice>,
@@ -105,6 +107,7 @@ impl Driver {
             printer: None,
             session: None,
             is_resumed: false,
+            notices: Vec::new(),
             tools: Vec::new(),
             choice: None,
             usage: None,
@@ -153,7 +156,7 @@ impl Driver {
     async fn take(&mut self, came: Incoming) {
         match came {
             Incoming::Prompt(prompt) => self.queue.push_back(prompt),
-            Incoming::Request { id, request } => self.control(&id, request).await,
+            Incoming::Request { id, request } => self.control(&id, &request).await,
             Incoming::Malformed(why) => self.parts.client.warn(&why),
             Incoming::Response { .. } | Incoming::Other => {}
         }
@@ -186,7 +189,7 @@ impl Driver {
             unknown_cost: UnknownCost::AtLeast,
             signals: self.signals.clone(),
         }));
-        let notices = headless::notices(&project, &session);
+        self.notices = headless::notices(&project, &session);
         let sink = printer.clone();
         let surface = Surface {
             sink: Arc::new(move |event| sink.event(&event)),
@@ -200,7 +203,6 @@ impl Driver {
         self.usage = Some(agent.context_usage());
         self.agent = Some(agent);
         self.session = Some(id);
-        printer.begin(&notices)?;
         self.printer = Some(printer);
         Ok(())
     }
@@ -215,6 +217,7 @@ impl Driver {
         self.prepare(&mut agent);
         self.tell_state("running");
         printer.init(&self.init_parts(agent.session()));
+        printer.begin(&std::mem::take(&mut self.notices))?;
         let cancel = self.signals.token().child_token();
         self.parts.turn.begin(cancel.clone());
         let structured = self.parts.structured.clone();

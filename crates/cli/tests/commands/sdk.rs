@@ -872,6 +872,15 @@ fn what_the_options_ask_for_reaches_the_model_and_what_is_unknown_is_an_error() 
             &["--input-format", "stream-json"],
             "--output-format stream-json",
         ),
+        (
+            &["-p", "x", "--permission-prompt-tool", "stdio"],
+            "--input-format stream-json",
+        ),
+        (
+            &["-p", "x", "--include-partial-messages"],
+            "--output-format stream-json",
+        ),
+        (&["--json-schema", "{}", "x"], "--json-schema needs -p"),
     ] {
         let finished = bench.run(args);
         assert_eq!(

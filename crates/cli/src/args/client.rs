@@ -87,7 +87,7 @@ pub(crate) struct ClientArgs {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
-    /// Print when hooks run, and what they answered (with stream-json output).
+    /// Print when hooks of the client run, and what they answered (with stream-json output).
     #[arg(long)]
     pub(crate) include_hook_events: bool,
 

@@ -12,7 +12,7 @@ pub(crate) mod structured;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::{Recovered, SessionEndReason};
+use codespar_agent::{Agent, Recovered, SessionEndReason};
 use codespar_protocol::{Message, Outcome, RunResult, SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
@@ -26,7 +26,7 @@ use crate::{
         lines::UnknownCost,
         output::{Printer, PrinterParts},
         partial::Partials,
-        structured::StructuredAnswers,
+        structured::{StructuredAnswers, StructuredEnd},
     },
     signals::Signals,
     stdin::{self, Piped},
@@ -81,23 +81,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         () = cancel.cancelled() => {}
     }
     let id = session.transcript.session();
-    let client = &cli.session.client;
-    let printer = Arc::new(Printer::new(PrinterParts {
-        format: cli.output_format.unwrap_or(OutputFormat::Text),
-        verbose: cli.verbose,
-        session: id,
-        project: project.clone(),
-        partials: client.include_partial_messages.then(Partials::default),
-        unknown_cost: UnknownCost::Null,
-        signals: signals.clone(),
-    }));
-    printer.init(&InitParts {
-        session: id,
-        is_resumed: session.is_resumed,
-        tools: project.tool_names(&session),
-        model: project.provider.choice.id.clone(),
-        commands: Vec::new(),
-    });
+    let printer = Arc::new(printer(&cli, &project, &session, signals.clone()));
     printer.begin(&notices(&project, &session))?;
     tell_without_meaning(&cli);
     let sink = printer.clone();
@@ -110,20 +94,13 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     // On a thread that waits for input and output itself; this one would have to be woken for each.
     let run = tokio::spawn(async move {
         let prompt = prompt.map(Message::user);
-        let (result, output) = match &structured {
-            Some(answers) => {
-                answers.equip(&mut agent);
-                let end = answers.run(&mut agent, prompt, &cancel).await;
-                (end.result, end.output)
-            }
-            None => (agent.run(prompt, cancel).await, None),
-        };
-        let limit = match result.interrupted {
+        let end = one_turn(&mut agent, structured.as_ref(), prompt, cancel).await;
+        let limit = match end.result.interrupted {
             true => HURRIED_HOOKS,
             false => LEAVING_HOOKS,
         };
         agent.end_session(SessionEndReason::Other, limit).await;
-        (result, output)
+        (end.result, end.output)
     });
     let (mut result, output) = match run.await {
         Ok(result) => result,
@@ -133,7 +110,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         },
     };
     SessionDirs::of(project.dir.state(), id).clean();
-    if client.no_session_persistence {
+    if cli.session.client.no_session_persistence {
         forget(&project, id).await;
     }
     let closed = runtime.close().await;
@@ -148,6 +125,48 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         gc::for_as_long(&project.dir, &project.settings, CLEANING).await;
     }
     Ok(exit_code(&result, &signals))
+}
+
+/// A run, in the form that was asked for if one was.
+pub(crate) async fn one_turn(
+    agent: &mut Agent,
+    structured: Option<&StructuredAnswers>,
+    prompt: Option<Message>,
+    cancel: CancellationToken,
+) -> StructuredEnd {
+    match structured {
+        Some(answers) => {
+            answers.equip(agent);
+            answers.run(agent, prompt, &cancel).await
+        }
+        None => StructuredEnd {
+            result: agent.run(prompt, cancel).await,
+            output: None,
+        },
+    }
+}
+
+/// Prints the run; the first line is out.
+fn printer(cli: &Cli, project: &Arc<Project>, session: &Session, signals: Signals) -> Printer {
+    let id = session.transcript.session();
+    let pieces = cli.session.client.include_partial_messages;
+    let printer = Printer::new(PrinterParts {
+        format: cli.output_format.unwrap_or(OutputFormat::Text),
+        verbose: cli.verbose,
+        session: id,
+        project: project.clone(),
+        partials: pieces.then(Partials::default),
+        unknown_cost: UnknownCost::Null,
+        signals,
+    });
+    printer.init(&InitParts {
+        session: id,
+        is_resumed: session.is_resumed,
+        tools: project.tool_names(session),
+        model: project.provider.choice.id.clone(),
+        commands: Vec::new(),
+    });
+    printer
 }
 
 /// What `--json-schema` asks for; the model is told of it.

@@ -18,7 +18,7 @@ impl Driver {
         let subtype = request["subtype"].as_str().unwrap_or_default().to_owned();
         let answer = match subtype.as_str() {
             "interrupt" => Ok(self.interrupt(request)),
-            "set_model" => self.set_model(request["model"].as_str()),
+            "set_model" => self.set_model(&request["model"]),
             "set_permission_mode" => self.set_mode(request["mode"].as_str().unwrap_or_default()),
             "set_max_thinking_tokens" => self.set_thinking(&request["max_thinking_tokens"]),
             "get_context_usage" => self.context_usage().await,
@@ -56,7 +56,12 @@ impl Driver {
     }
 
     /// From the next turn on. Without a name it is the one that the session began with.
-    fn set_model(&mut self, name: Option<&str>) -> Result<Value, String> {
+    fn set_model(&mut self, name: &Value) -> Result<Value, String> {
+        let name = match name {
+            Value::Null => None,
+            Value::String(name) => Some(name.as_str()),
+            _ => return Err("`model` has to be the name of a model".to_owned()),
+        };
         let project = &self.parts.project;
         if let Some(name) = name {
             (project.provider.model_gate())(name)?;

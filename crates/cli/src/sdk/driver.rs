@@ -196,10 +196,7 @@ impl Driver {
             note: None,
             steering: None,
         };
-        let mut agent = project.main_agent(session, surface, AtEnd::Return)?;
-        if let Some(answers) = &self.parts.structured {
-            answers.equip(&mut agent);
-        }
+        let agent = project.main_agent(session, surface, AtEnd::Return)?;
         self.usage = Some(agent.context_usage());
         self.agent = Some(agent);
         self.session = Some(id);
@@ -222,16 +219,8 @@ impl Driver {
         self.parts.turn.begin(cancel.clone());
         let structured = self.parts.structured.clone();
         let mut run: JoinHandle<Ended> = tokio::spawn(async move {
-            match structured {
-                Some(answers) => {
-                    let end = answers.run(&mut agent, prompt, &cancel).await;
-                    (agent, end.result, end.output)
-                }
-                None => {
-                    let result = agent.run(prompt, cancel).await;
-                    (agent, result, None)
-                }
-            }
+            let end = headless::one_turn(&mut agent, structured.as_deref(), prompt, cancel).await;
+            (agent, end.result, end.output)
         });
         let ended = loop {
             tokio::select! {

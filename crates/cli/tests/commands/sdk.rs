@@ -389,6 +389,10 @@ fn model_and_mode_are_changed_between_turns_and_unknown_requests_are_errors() {
             "--allow-dangerously-skip-permissions",
         ),
         (
+            json!({"subtype": "set_model", "model": 7}),
+            "the name of a model",
+        ),
+        (
             json!({"subtype": "set_permission_mode", "mode": "yolo"}),
             "is not a permission mode",
         ),

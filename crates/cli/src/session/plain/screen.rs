@@ -206,13 +206,12 @@ impl Screen {
                 task_id,
                 status,
                 subject,
-                summary: _,
                 detail,
-                output_file: _,
                 usage,
                 cost,
                 tool_uses,
                 duration_ms,
+                ..
             } => {
                 let mark = match status {
                     TaskStatus::Completed => style::good("✓"),

@@ -85,7 +85,7 @@ impl Incoming {
             Err(error) => return Self::Malformed(error.to_string()),
         };
         match (line.kind.as_str(), line.request_id) {
-            ("user", _) => match line.message.map(|raw| message(raw)) {
+            ("user", _) => match line.message.map(message) {
                 Some(Ok(message)) => Self::Prompt(ClientPrompt {
                     message,
                     uuid: line.uuid,

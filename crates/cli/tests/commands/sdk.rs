@@ -19,7 +19,7 @@ fn client(bench: &Bench, args: &[&str]) -> SdkClient {
     SdkClient::start(&mut bench.command(&[&STREAM[..], args].concat())).unwrap()
 }
 
-fn initialize(client: &mut SdkClient, fields: Value) -> Value {
+fn initialize(client: &mut SdkClient, fields: &Value) -> Value {
     let mut request = json!({"subtype": "initialize"});
     request
         .as_object_mut()
@@ -49,7 +49,7 @@ fn several_turns_run_in_one_process_and_the_end_of_the_input_ends_it() {
             .turn(Turn::text("two")),
     );
     let mut client = client(&bench, &["--system-prompt", "", "--setting-sources="]);
-    let told = initialize(&mut client, json!({}));
+    let told = initialize(&mut client, &json!({}));
     assert!(
         told["commands"].is_array() && told["models"].is_array(),
         "{told}"
@@ -130,7 +130,7 @@ fn the_client_decides_on_calls_and_may_change_their_input() {
         .turn(Turn::text("done"));
     let bench = Bench::new(script);
     let mut client = client(&bench, &["--permission-prompt-tool", "stdio"]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("write").unwrap();
     let asked = client.asked("can_use_tool").unwrap();
     assert_eq!(asked["request"]["tool_name"], "Write");
@@ -203,7 +203,7 @@ fn a_yes_of_the_client_lifts_no_deny_rule_also_for_a_changed_input() {
             "Write(secret.txt),Edit(secret.txt)",
         ],
     );
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("write").unwrap();
     let asked = client.asked("can_use_tool").unwrap();
     let around = json!({"file_path": bench.work().join("secret.txt"), "content": "x"});
@@ -274,7 +274,7 @@ fn answers_that_nobody_waits_for_and_lines_that_cannot_be_read_change_nothing() 
         .turn(Turn::text("done"));
     let bench = Bench::new(script);
     let mut client = client(&bench, &["--permission-prompt-tool", "stdio"]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     let forged = json!({"type": "control_response", "response": {"subtype": "success", "request_id": "none", "response": {"behavior": "allow"}}});
     client.send(&forged).unwrap();
     client.send_text("{\"type\": \"user\", ").unwrap();
@@ -305,7 +305,7 @@ fn an_interrupt_stops_the_turn_and_the_next_message_is_answered() {
     let script = Script::new().turn(Turn::text("late").held_by(&gate));
     let bench = Bench::new(script);
     let mut client = client(&bench, &[]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("first").unwrap();
     wait_for("the model to be asked", || {
         !bench.server.requests().is_empty()
@@ -334,7 +334,7 @@ fn a_question_that_is_interrupted_is_withdrawn_from_the_client() {
     ));
     let bench = Bench::new(script);
     let mut client = client(&bench, &["--permission-prompt-tool", "stdio"]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("write").unwrap();
     let asked = client.asked("can_use_tool").unwrap();
     client
@@ -360,7 +360,7 @@ fn model_and_mode_are_changed_between_turns_and_unknown_requests_are_errors() {
         .turn(Turn::text("three"));
     let bench = Bench::new(script);
     let mut client = client(&bench, &["--model", "sonnet[1m]"]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("first").unwrap();
     client.turn().unwrap();
     let ask = |client: &mut SdkClient, request: Value| client.request(&request).unwrap();
@@ -445,7 +445,7 @@ fn hooks_of_the_client_refuse_and_change_calls_and_one_that_fails_refuses() {
     let other = bench.file("b.txt", "second file\n");
     let mut client = client(&bench, &["--include-hook-events"]);
     let hooks = json!({"PreToolUse": [{"matcher": "Read", "hookCallbackIds": ["hook_0"]}], "OfTheFuture": [{"hookCallbackIds": ["x"]}]});
-    let told = initialize(&mut client, json!({"hooks": hooks}));
+    let told = initialize(&mut client, &json!({"hooks": hooks}));
     assert_eq!(told["hook_on_failure_supported"], true);
     client.prompt("read").unwrap();
     let asked = client.asked("hook_callback").unwrap();
@@ -552,7 +552,7 @@ fn an_answer_has_the_form_of_the_schema_or_the_turn_says_that_it_has_not() {
         .turn(Turn::text("done"));
     let bench = Bench::new(script);
     let mut client = client(&bench, &["--json-schema", schema]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("count").unwrap();
     let lines = client.turn().unwrap();
     let result = result_of(&lines);
@@ -600,7 +600,7 @@ fn agents_of_the_client_are_started_and_their_messages_are_marked() {
     let bench = Bench::new(script);
     let mut client = client(&bench, &[]);
     let agents = json!({"poet": {"description": "Writes poems", "prompt": "You write poems.", "tools": ["Read"]}});
-    let told = initialize(&mut client, json!({"agents": agents}));
+    let told = initialize(&mut client, &json!({"agents": agents}));
     assert!(
         told["agents"]
             .as_array()
@@ -641,7 +641,7 @@ fn a_session_is_resumed_forked_and_cut_by_its_messages() {
     let id = "0190a5c2-7e1b-7c3a-9f00-5a1b2c3d4e5f";
     let one_turn = |args: &[&str], text: &str| {
         let mut client = client(&bench, args);
-        initialize(&mut client, json!({}));
+        initialize(&mut client, &json!({}));
         client.prompt(text).unwrap();
         let lines = client.turn().unwrap();
         assert_eq!(client.finish().unwrap().0.code(), Some(0));
@@ -707,7 +707,7 @@ fn pieces_of_answers_and_messages_of_the_client_are_printed_on_demand() {
         &bench,
         &["--include-partial-messages", "--replay-user-messages"],
     );
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.send(&json!({"type": "user", "uuid": "0190a5c2-7e1b-7c3a-9f00-5a1b2c3d4e50", "message": {"role": "user", "content": [{"type": "text", "text": "go"}]}})).unwrap();
     let lines = client.turn().unwrap();
     let replay = lines.iter().find(|line| line["isReplay"] == true).unwrap();
@@ -750,7 +750,7 @@ fn files_go_back_to_before_a_message_of_the_client() {
         &bench,
         &["--permission-mode", "acceptEdits", "--replay-user-messages"],
     );
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("first").unwrap();
     client.turn().unwrap();
     client.prompt("second").unwrap();
@@ -946,7 +946,7 @@ fn rules_that_come_with_a_yes_hold_for_the_next_calls() {
         .turn(Turn::text("done"));
     let bench = Bench::new(script);
     let mut client = client(&bench, &["--permission-prompt-tool=stdio"]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("write").unwrap();
     let asked = client.asked("can_use_tool").unwrap();
     let suggested = &asked["request"]["permission_suggestions"];
@@ -1024,7 +1024,7 @@ fn what_agents_in_the_background_bring_is_answered_before_the_end() {
         .turn(Turn::text("heard of it"));
     let bench = Bench::new(script);
     let mut client = client(&bench, &[]);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("look").unwrap();
     assert_eq!(result_of(&client.turn().unwrap())["result"], "started");
     client.close_input();
@@ -1058,7 +1058,7 @@ fn servers_are_set_while_the_session_runs_and_their_questions_reach_the_client()
         "mcp__kit,mcp__late",
     ];
     let mut client = client(&bench, &args);
-    initialize(&mut client, json!({}));
+    initialize(&mut client, &json!({}));
     client.prompt("first").unwrap();
     client.turn().unwrap();
     let mut set = |servers: Value| {
@@ -1106,7 +1106,7 @@ fn commands_of_the_project_are_carried_out_unless_the_message_is_verbatim() {
     );
     bench.file(".claude/commands/greet.md", "Say hello to $ARGUMENTS.");
     let mut client = client(&bench, &[]);
-    let told = initialize(&mut client, json!({}));
+    let told = initialize(&mut client, &json!({}));
     assert!(
         told["commands"]
             .as_array()

@@ -147,6 +147,16 @@ const TESTS: &[Conditional] = &[
         is_met: |root| pypi::schemathesis(root).is_some(),
     },
     Conditional {
+        test: "a_program_of_the_python_sdk_runs_unchanged",
+        needs: "python3 with `venv` and `pip`, for the Agent SDK",
+        is_met: pypi::has_agent_sdk,
+    },
+    Conditional {
+        test: "a_program_of_the_typescript_sdk_runs_unchanged",
+        needs: "node and npm, for the Agent SDK",
+        is_met: |root| npm::is_installed(root, "agent-sdk-typescript"),
+    },
+    Conditional {
         test: "a_group_that_allows_too_few_processes_ends_the_program_with_the_reason",
         needs: "a control group with `pids.max`, which root can make",
         is_met: |_| can_limit_processes(),

@@ -93,6 +93,13 @@ const PACKAGES: &[Package] = &[
         folder: "playwright-core",
         only: None,
     },
+    // The Agent SDK, whose programs start us; without the program that it would start by itself.
+    Package {
+        name: "@anthropic-ai/claude-agent-sdk",
+        version: "0.3.325",
+        folder: "agent-sdk-typescript",
+        only: None,
+    },
     // Looks for barriers to people with disabilities, in the same test.
     Package {
         name: "axe-core",
@@ -143,6 +150,8 @@ fn install(package: &Package, folder: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--prefix", ".", "--no-save"])
         .args(["--no-audit", "--no-fund", "--silent", "--ignore-scripts"])
+        // What is optional is large programs for one system.
+        .arg("--omit=optional")
         // A registry that does not answer is no reason to wait for long.
         .args(["--fetch-retries=1", "--fetch-timeout=60000"])
         .arg(format!("{}@{}", package.name, package.version))

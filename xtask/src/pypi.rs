@@ -11,28 +11,46 @@ use anyhow::Result;
 
 use crate::steps;
 
+/// A package with a virtual environment of its own, named after it.
+struct Package {
+    name: &'static str,
+    version: &'static str,
+    /// Packages that are built from source: what is built in advance has a large program in it.
+    from_source: bool,
+}
+
 /// Tries an HTTP API against its own description.
-const SCHEMATHESIS: &str = "schemathesis";
-const VERSION: &str = "4.32.5";
+const SCHEMATHESIS: Package = Package {
+    name: "schemathesis",
+    version: "4.32.5",
+    from_source: false,
+};
+
+/// The SDK whose programs start us.
+const AGENT_SDK: Package = Package {
+    name: "claude-agent-sdk",
+    version: "0.2.182",
+    from_source: true,
+};
 
 /// Installs them, once. A mark with the version is written after a complete installation; one that
 /// was interrupted is done again.
 pub(crate) fn ensure(root: &Path) -> Result<()> {
-    let folder = folder(root);
-    if schemathesis(root).is_some() {
-        println!("present: {SCHEMATHESIS} {VERSION}");
-        return Ok(());
-    }
-    if !has_pip() {
-        println!(
-            "skipped: python3 with `venv` and `pip` is not here; the test with {SCHEMATHESIS} is skipped"
-        );
-        return Ok(());
-    }
-    match install(&folder) {
-        Ok(()) => fs::write(mark(&folder), "")?,
-        Err(error) => {
-            println!("skipped: {error:#}; the test with {SCHEMATHESIS} is skipped");
+    for package in [SCHEMATHESIS, AGENT_SDK] {
+        let Package { name, version, .. } = package;
+        if package.is_installed(root) {
+            println!("present: {name} {version}");
+            continue;
+        }
+        if !has_pip() {
+            println!(
+                "skipped: python3 with `venv` and `pip` is not here; the test with {name} is skipped"
+            );
+            continue;
+        }
+        match package.install(root) {
+            Ok(()) => fs::write(package.mark(root), "")?,
+            Err(error) => println!("skipped: {error:#}; the test with {name} is skipped"),
         }
     }
     Ok(())
@@ -40,10 +58,17 @@ pub(crate) fn ensure(root: &Path) -> Result<()> {
 
 /// The program, if it is installed.
 pub(crate) fn schemathesis(root: &Path) -> Option<PathBuf> {
-    let folder = folder(root);
-    mark(&folder)
-        .exists()
-        .then(|| folder.join("bin").join(SCHEMATHESIS))
+    let program = || {
+        SCHEMATHESIS
+            .folder(root)
+            .join("bin")
+            .join(SCHEMATHESIS.name)
+    };
+    SCHEMATHESIS.is_installed(root).then(program)
+}
+
+pub(crate) fn has_agent_sdk(root: &Path) -> bool {
+    AGENT_SDK.is_installed(root)
 }
 
 /// Some systems leave `ensurepip` out of Python, and then a virtual environment has no `pip`.
@@ -53,18 +78,29 @@ pub(crate) fn has_pip() -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-fn install(folder: &Path) -> Result<()> {
-    let mut command = Command::new("python3");
-    steps::run(command.args(["-m", "venv", "--clear"]).arg(folder))?;
-    let mut command = Command::new(folder.join("bin/pip"));
-    let package = format!("{SCHEMATHESIS}=={VERSION}");
-    steps::run(command.args(["install", "--quiet", &package]))
-}
+impl Package {
+    fn install(&self, root: &Path) -> Result<()> {
+        let folder = self.folder(root);
+        let mut command = Command::new("python3");
+        steps::run(command.args(["-m", "venv", "--clear"]).arg(&folder))?;
+        let mut command = Command::new(folder.join("bin/pip"));
+        command.args(["install", "--quiet"]);
+        if self.from_source {
+            command.args(["--no-binary", self.name]);
+        }
+        steps::run(command.arg(format!("{}=={}", self.name, self.version)))
+    }
 
-fn folder(root: &Path) -> PathBuf {
-    root.join("target").join(SCHEMATHESIS)
-}
+    fn folder(&self, root: &Path) -> PathBuf {
+        root.join("target").join(self.name)
+    }
 
-fn mark(folder: &Path) -> PathBuf {
-    folder.join(format!("installed-{VERSION}"))
+    fn mark(&self, root: &Path) -> PathBuf {
+        self.folder(root)
+            .join(format!("installed-{}", self.version))
+    }
+
+    fn is_installed(&self, root: &Path) -> bool {
+        self.mark(root).exists()
+    }
 }

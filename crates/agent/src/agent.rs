@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use codespar_model::{
-    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, ToolSpec,
+    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, Thinking, ToolSpec,
 };
 use codespar_policy::{Redactor, RuleSet, Scope, SharedMode};
 use codespar_protocol::{
@@ -45,6 +45,10 @@ pub struct ModelChoice {
     pub max_tokens: u32,
     /// Sent only when set.
     pub effort: Option<Effort>,
+    /// Sent only when set.
+    pub thinking: Option<Thinking>,
+    /// Asked instead when this one is overloaded, from then on.
+    pub fallback: Option<Box<Self>>,
     /// Older turns are summarised when the context reaches this many tokens.
     pub compact_at: u64,
 }
@@ -136,6 +140,20 @@ impl Agent {
         agent
     }
 
+    /// Offers tools that were not there when it was made, from the next call of the model on.
+    pub fn add_tools(&mut self, tools: &Registry) {
+        let known = self.parts.tools.names();
+        let is_new = |tool: &&Arc<dyn Tool>| !known.contains(&tool.name());
+        let new: Vec<Arc<dyn Tool>> = tools.iter().filter(is_new).cloned().collect();
+        if new.is_empty() {
+            return;
+        }
+        for tool in new {
+            self.parts.tools.add(tool);
+        }
+        self.specs = specs(&self.parts.tools);
+    }
+
     /// Puts these in the place of the tools of MCP servers, from the next call of the model on.
     /// Nothing changes where they are the same: what the provider cached begins with the tools.
     pub fn set_server_tools(&mut self, tools: &Registry) {
@@ -197,6 +215,12 @@ impl Agent {
     /// Turns that other processes made in the same run count towards its limit.
     pub fn count_earlier_turns(&mut self, turns: u32) {
         self.parts.limits.turns_before = turns;
+    }
+
+    /// Takes tools away, from the next call of the model on.
+    pub fn remove_tools(&mut self, names: &[String]) {
+        self.parts.tools = self.parts.tools.filtered(None, names);
+        self.specs = specs(&self.parts.tools);
     }
 
     /// Another model answers from the next call on. What the provider cached is of no use to it.

@@ -8,7 +8,7 @@
 use std::time::Instant;
 
 use codespar_model::{Answered, Asker, LostCall, ModelError, ModelEvent, Request};
-use codespar_protocol::Event;
+use codespar_protocol::{Event, NoticeLevel};
 
 use crate::{
     Agent, AgentError, CompactTrigger, Sink, compaction::MAX_CUTS, side_call::SideCall, stop::Stop,
@@ -43,9 +43,24 @@ impl Agent {
                         return Err(ModelError::ContextWindowExceeded { message }.into());
                     }
                 }
+                Err(AgentError::Model(error)) if error.is_overload() && self.fall_back() => {}
                 other => return other,
             }
         }
+    }
+
+    /// Whether there is another model to ask. It stays the one that is asked.
+    fn fall_back(&mut self) -> bool {
+        let Some(other) = self.parts.choice.fallback.take() else {
+            return false;
+        };
+        let text = format!(
+            "{} is overloaded; {} answers from now on",
+            self.parts.choice.id, other.id
+        );
+        self.notice(NoticeLevel::Warning, text);
+        self.parts.choice = *other;
+        true
     }
 
     /// One turn: the request, its answer, and what was paid for on the way. Attempts that were
@@ -116,6 +131,7 @@ impl Agent {
             max_tokens: self.parts.choice.max_tokens,
             temperature: None,
             effort: self.parts.choice.effort,
+            thinking: self.parts.choice.thinking,
             stop_sequences: Vec::new(),
         }
     }

@@ -239,6 +239,7 @@ impl Asking<'_> {
             max_tokens: self.max_tokens,
             temperature: None,
             effort: None,
+            thinking: None,
             stop_sequences: Vec::new(),
         }
     }

@@ -110,6 +110,7 @@ pub(crate) async fn ask(
         max_tokens,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     };
     let tokens = request_tokens(&request);

@@ -1,13 +1,17 @@
 //! The command line. Doc comments here are the help texts.
 
+mod client;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use codespar_policy::Mode;
 use codespar_protocol::Usd;
-use codespar_runtime::{ProjectOptions, WhichSession};
+use codespar_runtime::{ProjectOptions, ServerText, WhichSession};
 
-use crate::{acp, commands};
+pub(crate) use self::client::ClientArgs;
+use self::client::RunKind;
+use crate::{acp, commands, error::CommandError};
 
 /// A coding agent that people can hand work to and trust.
 ///
@@ -43,9 +47,9 @@ pub(crate) struct Cli {
     pub(crate) prompt: Vec<String>,
 
     /// What a headless run prints: the final text, one JSON object, or JSON lines
-    /// during the run.
-    #[arg(long, value_enum, default_value_t = OutputFormat::Text, requires = "print", value_name = "FORMAT")]
-    pub(crate) output_format: OutputFormat,
+    /// during the run. Naming a format makes the run headless.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(crate) output_format: Option<OutputFormat>,
 
     /// A line-based session: for screen readers, simple terminals and recordings. Also used where
     /// TERM is `dumb`.
@@ -63,6 +67,30 @@ pub(crate) struct Cli {
 
     #[command(flatten)]
     pub(crate) session: SessionArgs,
+}
+
+impl Cli {
+    /// Whether nobody is at a terminal: one run, or a client on standard input.
+    pub(crate) fn is_headless(&self) -> bool {
+        let client = &self.session.client;
+        self.print.is_some() || self.output_format.is_some() || client.input_format.is_some()
+    }
+
+    /// Refuses options that this kind of run could not heed.
+    pub(crate) fn refuse_unheeded(&self) -> Result<(), CommandError> {
+        let kind = match self.output_format {
+            _ if self.has_client() => RunKind::Client,
+            Some(OutputFormat::StreamJson) => RunKind::Lines,
+            _ if self.is_headless() => RunKind::Headless,
+            _ => RunKind::Person,
+        };
+        self.session.client.refuse_unheeded(kind)
+    }
+
+    /// Whether a client sends messages and control requests on standard input.
+    pub(crate) fn has_client(&self) -> bool {
+        self.session.client.input_format == Some(InputFormat::StreamJson)
+    }
 }
 
 /// Options of a session, headless or interactive.
@@ -93,7 +121,7 @@ pub(crate) struct SessionArgs {
     pub(crate) disallowed_tools: Vec<String>,
 
     /// default, acceptEdits, plan (read-only), dontAsk (what would be asked is denied) or
-    /// bypassPermissions (only deny rules hold).
+    /// bypassPermissions (only deny rules hold); `manual` is default, `auto` is acceptEdits.
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
 
@@ -105,8 +133,8 @@ pub(crate) struct SessionArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) append_system_prompt: Option<String>,
 
-    /// Another directory that the agent may work in. May be repeated.
-    #[arg(long, value_name = "DIR")]
+    /// Other directories that the agent may work in. May be repeated.
+    #[arg(long, value_name = "DIR", num_args = 1..)]
     pub(crate) add_dir: Vec<PathBuf>,
 
     /// Resume a session by its id or a unique prefix of it. Without a prompt an interrupted run
@@ -122,9 +150,9 @@ pub(crate) struct SessionArgs {
     #[arg(long)]
     pub(crate) coordinator: bool,
 
-    /// A file of MCP servers, like .mcp.json; naming it here allows them. May be repeated.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mcp_config: Vec<PathBuf>,
+    /// MCP servers: a file like .mcp.json, or JSON; naming them here allows them. May be repeated.
+    #[arg(long, value_name = "FILE|JSON", num_args = 1..)]
+    pub(crate) mcp_config: Vec<String>,
 
     /// A plugin: a directory with agents, commands, skills, hooks or MCP servers. Naming it here
     /// trusts it. May be repeated.
@@ -134,15 +162,18 @@ pub(crate) struct SessionArgs {
     /// Work in this directory.
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) client: ClientArgs,
 }
 
 impl SessionArgs {
-    /// What they ask of the project.
-    pub(crate) fn project_options(&self) -> ProjectOptions {
+    /// What they ask of the project. A mistake in a file or JSON that they name is an error.
+    pub(crate) fn project_options(&self) -> Result<ProjectOptions, CommandError> {
         let bypass = self
             .dangerously_skip_permissions
             .then_some(Mode::BypassPermissions);
-        ProjectOptions {
+        let mut options = ProjectOptions {
             model: self.model.clone(),
             max_turns: self.max_turns,
             simulate: self.simulate,
@@ -153,20 +184,71 @@ impl SessionArgs {
             append_system_prompt: self.append_system_prompt.clone(),
             add_dirs: self.add_dir.clone(),
             is_coordinator: self.coordinator,
-            mcp_config: self.mcp_config.clone(),
-            mcp_servers: None,
+            mcp_config: self.mcp_config.iter().map(ServerText::named).collect(),
             plugin_dirs: self.plugin_dir.clone(),
-        }
+            ..ProjectOptions::default()
+        };
+        self.client.apply(&mut options)?;
+        Ok(options)
     }
 
     /// Which session they name.
-    pub(crate) fn which_session(&self) -> WhichSession {
-        match &self.resume {
+    pub(crate) fn which_session(&self) -> Result<WhichSession, CommandError> {
+        let new = match &self.client.session_id {
+            Some(text) => WhichSession::NewWith(parsed("--session-id", text)?),
+            None => WhichSession::New,
+        };
+        let named = match &self.resume {
             Some(text) => WhichSession::Id(text.clone()),
             None if self.continue_last => WhichSession::Last,
-            None => WhichSession::New,
+            None if self.client.fork_session => {
+                return Err(CommandError::Usage(
+                    "--fork-session needs --resume or --continue".to_owned(),
+                ));
+            }
+            None => return Ok(new),
+        };
+        let at = self.client.resume_session_at.as_deref();
+        let at = at.map(|text| parsed("--resume-session-at", text));
+        let at = at.transpose()?;
+        if self.client.fork_session {
+            let id = match new {
+                WhichSession::NewWith(id) => Some(id),
+                _ => None,
+            };
+            let from = Box::new(named);
+            return Ok(WhichSession::Fork { from, at, id });
         }
+        if self.client.session_id.is_some() {
+            return Err(CommandError::Usage(
+                "--session-id names a new session: leave it out, or add --fork-session".to_owned(),
+            ));
+        }
+        Ok(match at {
+            Some(at) => WhichSession::At {
+                from: Box::new(named),
+                at,
+            },
+            None => named,
+        })
     }
+}
+
+fn parsed<T: std::str::FromStr>(flag: &str, text: &str) -> Result<T, CommandError>
+where
+    T::Err: std::fmt::Display,
+{
+    text.parse()
+        .map_err(|error| CommandError::Usage(format!("{flag}: {error}")))
+}
+
+/// Where prompts come from.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    /// The arguments, or all of standard input.
+    Text,
+    /// Messages and control requests, line by line.
+    StreamJson,
 }
 
 /// What a headless run prints.
@@ -209,8 +291,14 @@ pub(crate) enum Command {
     Man(commands::man::ManArgs),
 }
 
+/// Also by the names that other programs have: what would be asked one by one, and what is judged
+/// without asking. Neither is looser here than there.
 pub(crate) fn mode(text: &str) -> Result<Mode, String> {
-    text.parse().map_err(|error| format!("{error}"))
+    match text {
+        "manual" => Ok(Mode::Default),
+        "auto" => Ok(Mode::AcceptEdits),
+        _ => text.parse().map_err(|error| format!("{error}")),
+    }
 }
 
 /// A leading `$` is accepted. Zero is refused: it would be a run that cannot do anything.

@@ -10,7 +10,7 @@ const SHORT: usize = 4;
 /// Refuses words at the start that look like a command: they would begin a session that costs
 /// money. With `-p`, and as one argument with spaces, they are a prompt.
 pub(crate) fn refuse_lookalikes(cli: &Cli) -> Result<(), CommandError> {
-    let Some(word) = cli.prompt.first().filter(|_| cli.print.is_none()) else {
+    let Some(word) = cli.prompt.first().filter(|_| !cli.is_headless()) else {
         return Ok(());
     };
     if Cli::command().find_subcommand(word).is_some() {

@@ -26,6 +26,7 @@ mod progress;
 mod remote;
 mod requests;
 mod resources;
+mod sdk;
 mod session;
 mod signals;
 mod slash;
@@ -34,12 +35,15 @@ mod stdin;
 mod style;
 mod trust_question;
 
-use std::{io::IsTerminal, process::ExitCode, sync::Arc};
+use std::{
+    fs::File, io::IsTerminal, os::unix::fs::OpenOptionsExt, path::Path, process::ExitCode,
+    sync::Arc,
+};
 
 use clap::Parser;
 
 use crate::{
-    args::{Cli, Command},
+    args::{Cli, ClientArgs, Command},
     error::CommandError,
 };
 use codespar_runtime::{ProjectDir, trust::ProjectTrust};
@@ -95,10 +99,11 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         return commands::man::run(args);
     }
     command_names::refuse_lookalikes(&cli)?;
+    cli.refuse_unheeded()?;
     // Where the system refuses it, commands are still confined; only a debugger-like read of our
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();
-    start_log();
+    start_log(&cli.session.client)?;
     resources::check()?;
     resources::end_when_no_thread_starts();
     let mut project_dir = environment::project_dir(cli.session.cwd.as_deref())?;
@@ -126,7 +131,7 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
     }
     let is_at_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let is_conversation = match &cli.command {
-        None => cli.print.is_none(),
+        None => !cli.is_headless(),
         Some(command) => matches!(command, Command::Dev(args) if !args.is_remote()),
     };
     match &cli.command {
@@ -193,16 +198,27 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),
         Some(Command::Man(args)) => commands::man::run(&args),
-        None if cli.print.is_some() => headless::run(cli, project_dir).await,
+        None if cli.has_client() => sdk::run(cli, project_dir).await,
+        None if cli.is_headless() => headless::run(cli, project_dir).await,
         None => session::run(cli, project_dir).await,
     }
 }
 
-/// `CODESPAR_LOG=debug` (or a filter such as `codespar_model=trace`) writes a log to stderr. Lines
-/// go through the printer, so that they have no secrets and no control characters.
-fn start_log() {
-    let Ok(filter) = std::env::var("CODESPAR_LOG") else {
-        return;
+/// `CODESPAR_LOG=debug` (or a filter such as `codespar_model=trace`) or `--debug` writes a log to
+/// stderr, `--debug-file` to a file. Lines go through the printer, so that they have no secrets and
+/// no control characters.
+fn start_log(args: &ClientArgs) -> Result<(), CommandError> {
+    let by_option = || args.debug_file.is_some().then(|| "debug".to_owned());
+    let wanted = args
+        .debug
+        .clone()
+        .or_else(|| std::env::var("CODESPAR_LOG").ok());
+    let Some(filter) = wanted.or_else(by_option) else {
+        return Ok(());
+    };
+    let log = match &args.debug_file {
+        Some(path) => printer::Log::File(Arc::new(open_log(path)?)),
+        None => printer::Log::Stderr,
     };
     let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
         printer::err(format_args!(
@@ -213,6 +229,16 @@ fn start_log() {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
-        .with_writer(|| printer::Log)
+        .with_writer(move || log.clone())
         .init();
+    Ok(())
+}
+
+/// For the user alone: a log has paths and prompts.
+fn open_log(path: &Path) -> Result<File, CommandError> {
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600);
+    options
+        .open(path)
+        .map_err(|error| CommandError::Usage(format!("--debug-file {}: {error}", path.display())))
 }

@@ -217,14 +217,23 @@ fn escaped_json(value: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// The log of `CODESPAR_LOG`, on standard error.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Log;
+/// The log, on standard error or in a file.
+#[derive(Debug, Clone)]
+pub(crate) enum Log {
+    Stderr,
+    File(Arc<std::fs::File>),
+}
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
-        write(To::Stderr, &text)?;
+        match self {
+            Self::Stderr => write(To::Stderr, &text)?,
+            Self::File(file) => {
+                let text = render(&redacted(&text), Styles::Dropped);
+                (&**file).write_all(text.as_bytes())?;
+            }
+        }
         Ok(bytes.len())
     }
 

@@ -60,19 +60,20 @@ pub(crate) async fn take_from_prompt(
     cli: &mut Cli,
     project_dir: &ProjectDir,
 ) -> Result<Option<ExitCode>, CommandError> {
-    let prompt = cli.print.is_some().then(|| headless::prompt_argument(cli));
+    let prompt = cli.is_headless().then(|| headless::prompt_argument(cli));
     let prompt = prompt.flatten().unwrap_or_default();
     let Some(text) = mentioned(&prompt) else {
         return Ok(None);
     };
-    let understood = understand(text, project_dir, cli.output_format)?;
+    let format = cli.output_format.unwrap_or(OutputFormat::Text);
+    let understood = understand(text, project_dir, format)?;
     if matches!(understood, Understood::Prompt(_)) {
         return Ok(None);
     }
     let session = &cli.session;
     let has_limits = session.max_turns.is_some() || session.max_budget_usd.is_some();
     let is_resuming = session.resume.is_some() || session.continue_last;
-    if has_limits || is_resuming || cli.output_format == OutputFormat::StreamJson {
+    if has_limits || is_resuming || format == OutputFormat::StreamJson {
         return Err(CommandError::Usage(
             "`@codespar` with a command is not a prompt: --resume, --continue, --max-turns, \
              --max-budget-usd and stream-json do not apply to it"

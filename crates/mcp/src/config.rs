@@ -77,6 +77,8 @@ pub enum Endpoint {
         /// For a login.
         oauth: OAuthSettings,
     },
+    /// In the program of the client that started us.
+    Client,
 }
 
 /// How an address is spoken to.
@@ -138,6 +140,9 @@ struct File<'a> {
     #[serde(rename = "mcpServers", borrow, default)]
     servers: BTreeMap<String, &'a RawValue>,
 }
+
+/// Keys of Claude Code without a meaning here: they change nothing that a server does.
+const KNOWN: [&str; 3] = ["alwaysLoad", "timeout", "tools"];
 
 #[derive(Deserialize)]
 struct Entry {
@@ -245,13 +250,16 @@ impl ServerConfigs {
             Ok(entry) => entry,
             Err(error) => return complain(message_of(&error)),
         };
-        for key in entry.other.keys() {
+        // A client describes its own servers in more words than we have a use for.
+        let is_known =
+            |key: &&String| entry.kind.as_deref() == Some("sdk") || KNOWN.contains(&key.as_str());
+        for key in entry.other.keys().filter(|key| !is_known(key)) {
             complain(format!(
                 "`{key}` is not a key of a server; it is left alone"
             ));
         }
         let mut taken = Vec::new();
-        match endpoint(name, &entry, variables, &mut taken) {
+        match endpoint(name, &entry, origin, variables, &mut taken) {
             Ok(endpoint) => self.servers.push(ServerConfig {
                 name: name.to_owned(),
                 endpoint,
@@ -279,6 +287,7 @@ fn message_of(error: &serde_json::Error) -> String {
 fn endpoint(
     name: &str,
     entry: &Entry,
+    origin: Origin,
     variables: &dyn Lookup,
     taken: &mut Vec<String>,
 ) -> Result<Endpoint, String> {
@@ -315,6 +324,8 @@ fn endpoint(
         }
         "http" | "streamable-http" => address(entry, HttpTransport::Streamable, &mut put_in),
         "sse" => address(entry, HttpTransport::LegacySse, &mut put_in),
+        "sdk" if origin == Origin::CommandLine => Ok(Endpoint::Client),
+        "sdk" => Err("only the program that starts us can have such a server".to_owned()),
         other => Err(format!(
             "`type` is `{other}`; there are stdio, http and sse"
         )),
@@ -373,7 +384,7 @@ impl ServerConfig {
         let is_token = |name: &String| name.eq_ignore_ascii_case("authorization");
         match &self.endpoint {
             Endpoint::Http { headers, .. } => !headers.keys().any(is_token),
-            Endpoint::Program { .. } => false,
+            Endpoint::Program { .. } | Endpoint::Client => false,
         }
     }
 
@@ -388,6 +399,7 @@ impl ServerConfig {
                 parts.collect::<Vec<_>>().join(" ")
             }
             Endpoint::Http { .. } => text(&self.definition["url"]),
+            Endpoint::Client => "in the program of the client".to_owned(),
         }
     }
 }

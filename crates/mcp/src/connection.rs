@@ -28,6 +28,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     address,
+    client_channel::SharedChannel,
     config::{Endpoint, HttpTransport, ServerConfig},
     elicitation::SharedElicitor,
     event::Listener,
@@ -75,6 +76,8 @@ pub struct McpSetup {
     pub elicitor: SharedElicitor,
     /// The tokens of logins; without it nobody can log in.
     pub tokens: Option<McpTokenStore>,
+    /// The way to servers in the program of a client.
+    pub client: SharedChannel,
     /// A proxy for addresses that are not on this machine.
     pub proxy: Option<String>,
     /// How long connecting may take. Handshake and list of tools together, both attempts included.
@@ -238,6 +241,14 @@ async fn attempt(
             let transport = transport.unwrap_or_else(|_| Err(no_answer(setup, Said::default())));
             (transport.map_err(|error| (error, false))?, None)
         }
+        Endpoint::Client => {
+            let client = setup.client.connect(&config.name);
+            let client = client.ok_or_else(|| {
+                let why = "no client is there that has it".to_owned();
+                (McpError::Address(why), false)
+            })?;
+            (ServerTransport::Client(client), None)
+        }
     };
     let handshake = listener.serve_with_lifecycle(transport, mode);
     let handshake = timeout_at(deadline, handshake).await;
@@ -332,7 +343,7 @@ fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
             arguments,
             env,
         } => (command.as_str(), arguments.as_slice(), Some(env)),
-        Endpoint::Http { .. } => ("", [].as_slice(), None),
+        Endpoint::Http { .. } | Endpoint::Client => ("", [].as_slice(), None),
     };
     let mut env = setup.env.clone();
     for (name, value) in own.into_iter().flatten() {

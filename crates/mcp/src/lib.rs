@@ -11,6 +11,7 @@
 //! tool, outcome    its tools as tools of ours, its answers as their output
 //! resources, prompts   for the model and for the user
 //! event, progress, subscription, elicitation    what it tells and asks by itself
+//! client_channel   servers in the program of a client
 //! http_client, legacy_sse, oauth    addresses: transports, and logging in
 //! ```
 //!
@@ -24,6 +25,7 @@
 
 mod address;
 mod calls;
+mod client_channel;
 mod config;
 mod connection;
 mod elicitation;
@@ -45,6 +47,7 @@ mod subscription;
 mod tool;
 mod transport;
 
+pub use client_channel::{ClientChannel, SharedChannel};
 pub use config::{
     Endpoint, HttpTransport, MAX_CONFIG_BYTES, McpProblem, Origin, ServerConfig, ServerConfigs,
 };

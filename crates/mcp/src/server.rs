@@ -147,6 +147,16 @@ impl McpServer {
         self.face.read().status.clone()
     }
 
+    /// The names and descriptions of the tools it listed.
+    pub fn tool_texts(&self) -> Vec<(String, String)> {
+        let face = self.face.read();
+        let text = |tool: &Tool| {
+            let description = tool.description.as_deref().unwrap_or_default();
+            (tool.name.to_string(), description.to_owned())
+        };
+        face.offer.tools.iter().map(text).collect()
+    }
+
     /// The tools it listed.
     pub(super) fn tools(&self) -> Vec<Tool> {
         self.face.read().offer.tools.clone()
@@ -307,6 +317,21 @@ impl McpServer {
                 }
             }
         });
+    }
+
+    /// Lets go of the connection until [`McpServer::reconnect`]; meanwhile it has no tools.
+    pub fn suspend(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let mut connection = self.connection.lock().await;
+            if let Some(open) = connection.take() {
+                open.close().await;
+            }
+            let mut face = self.face.write();
+            face.status = McpStatus::Pending;
+            face.offer = Offer::default();
+            face.peer = None;
+            face.generation += 1;
+        })
     }
 
     /// Connects anew, whatever is known of the connection there is.

@@ -12,6 +12,7 @@ use futures::future::{BoxFuture, join_all};
 use serde::Serialize;
 
 use crate::{
+    client_channel::{ClientChannel, SharedChannel},
     config::ServerConfig,
     connection::McpSetup,
     elicitation::{Elicitor, SharedElicitor},
@@ -34,6 +35,7 @@ const MAX_INSTRUCTIONS: usize = 8_000;
 pub struct McpServers {
     servers: Vec<Arc<McpServer>>,
     elicitor: SharedElicitor,
+    client: SharedChannel,
 }
 
 /// How a server stands, for people and programs.
@@ -55,7 +57,7 @@ impl McpServers {
         unapproved: Vec<ServerConfig>,
         setup: McpSetup,
     ) -> Self {
-        let elicitor = setup.elicitor.clone();
+        let (elicitor, client) = (setup.elicitor.clone(), setup.client.clone());
         let setup = Arc::new(setup);
         let with = |status: McpStatus| {
             let setup = setup.clone();
@@ -65,13 +67,23 @@ impl McpServers {
         let unapproved = unapproved.into_iter().map(with(McpStatus::NeedsApproval));
         let mut servers: Vec<Arc<McpServer>> = approved.chain(unapproved).collect();
         servers.sort_by(|a, b| a.config().name.cmp(&b.config().name));
-        Self { servers, elicitor }
+        Self {
+            servers,
+            elicitor,
+            client,
+        }
     }
 
     /// Says who puts the questions of servers to the user, before any is connected. The first call
     /// counts.
     pub fn set_elicitor(&self, elicitor: Arc<dyn Elicitor>) {
         self.elicitor.set(elicitor);
+    }
+
+    /// Says how servers in the program of a client are reached, before any is connected. The first
+    /// call counts.
+    pub fn set_client(&self, channel: Arc<dyn ClientChannel>) {
+        self.client.set(channel);
     }
 
     /// Begins to connect, all at once, in the background.

@@ -14,13 +14,14 @@ use rmcp::{
 };
 use tokio::{net::unix::pipe, process::ChildStdout};
 
-use crate::{http_client::HttpClient, legacy_sse::LegacySse};
+use crate::{client_channel::ClientTransport, http_client::HttpClient, legacy_sse::LegacySse};
 
-/// The streams of a program, or an address.
+/// The streams of a program, an address, or a client that has the server.
 pub(super) enum ServerTransport {
     Program(AsyncRwTransport<RoleClient, ChildStdout, pipe::Sender>),
     Address(StreamableHttpClientTransport<HttpClient>),
     Legacy(LegacySse),
+    Client(ClientTransport),
 }
 
 /// The cause stays a source of its own: the client looks for a missing authorisation among them.
@@ -52,6 +53,10 @@ impl Transport<RoleClient> for ServerTransport {
                 let sent = stream.send(message);
                 Box::pin(async move { sent.await.map_err(ServerTransportError::Address) })
             }
+            Self::Client(client) => {
+                let sent = client.send(&message);
+                Box::pin(async move { sent.await.map_err(ServerTransportError::Program) })
+            }
         };
         sending
     }
@@ -61,6 +66,7 @@ impl Transport<RoleClient> for ServerTransport {
             Self::Program(streams) => streams.receive().await,
             Self::Address(address) => address.receive().await,
             Self::Legacy(stream) => stream.receive().await,
+            Self::Client(client) => client.receive().await,
         }
     }
 
@@ -76,6 +82,10 @@ impl Transport<RoleClient> for ServerTransport {
             }
             // The stream ends when it is dropped.
             Self::Legacy(_) => Ok(()),
+            Self::Client(client) => {
+                client.close();
+                Ok(())
+            }
         }
     }
 }

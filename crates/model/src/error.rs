@@ -83,6 +83,14 @@ impl ModelError {
         }
     }
 
+    /// Whether the provider has too much to do for this model.
+    pub fn is_overload(&self) -> bool {
+        match self {
+            Self::Api { status, kind, .. } => *status == 529 || kind == "overloaded_error",
+            _ => false,
+        }
+    }
+
     /// Adds to what a person reads.
     pub(crate) fn with_note(mut self, note: &str) -> Self {
         if let Self::Api { message, .. }

@@ -24,6 +24,10 @@ pub enum Effort {
     Medium,
     /// A lot.
     High,
+    /// More, where the model knows it.
+    ExtraHigh,
+    /// Without regard to cost, where the model knows it.
+    Max,
 }
 
 impl Effort {
@@ -33,6 +37,35 @@ impl Effort {
             Self::Low => "low",
             Self::Medium => "medium",
             Self::High => "high",
+            Self::ExtraHigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+}
+
+/// Whether a model thinks before it answers, where the provider has such a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// As the model sees fit.
+    Adaptive,
+    /// For at most this many tokens.
+    Enabled {
+        budget_tokens: u32,
+    },
+    Disabled,
+}
+
+impl Thinking {
+    /// Providers refuse a smaller budget.
+    const LEAST: u32 = 1_024;
+
+    /// By a number of tokens, of which 0 means none.
+    pub fn of_tokens(tokens: u32) -> Self {
+        match tokens {
+            0 => Self::Disabled,
+            tokens => Self::Enabled {
+                budget_tokens: tokens.max(Self::LEAST),
+            },
         }
     }
 }
@@ -57,6 +90,8 @@ pub struct Request {
     pub temperature: Option<f32>,
     /// Sent only when set.
     pub effort: Option<Effort>,
+    /// Sent only when set, and only where the wire format has it.
+    pub thinking: Option<Thinking>,
     /// Sent only when not empty.
     pub stop_sequences: Vec<String>,
 }

@@ -90,6 +90,7 @@ mod tests {
             max_tokens: 10,
             temperature: None,
             effort: None,
+            thinking: None,
             stop_sequences: Vec::new(),
         }
     }

@@ -87,6 +87,7 @@ fn request(text: &str) -> Request {
         max_tokens: 8_000,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     }
 }

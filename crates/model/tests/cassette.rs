@@ -66,6 +66,7 @@ fn request(messages: Vec<Message>) -> Request {
         max_tokens: 10,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     }
 }

@@ -35,6 +35,7 @@ fn request() -> Request {
         max_tokens: 10,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     }
 }

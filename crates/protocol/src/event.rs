@@ -126,6 +126,8 @@ pub enum Event {
         tool_uses: u32,
         /// Tokens it has used.
         total_tokens: u64,
+        /// How long it has run.
+        duration_ms: u64,
         /// What it does now.
         summary: String,
     },
@@ -149,6 +151,8 @@ pub enum Event {
         summary: String,
         /// Its error, or its result as far as the record has it.
         detail: String,
+        /// Where all that it wrote is, if there is such a file.
+        output_file: Option<String>,
         /// Tokens it used.
         usage: Usage,
         cost: Cost,
@@ -206,6 +210,8 @@ pub enum Outcome {
     ErrorMaxTurns,
     /// The limit on money was reached.
     ErrorMaxBudgetUsd,
+    /// No answer of the form that was asked for.
+    ErrorMaxStructuredOutputRetries,
     /// Anything else: the provider failed, the store failed, it was interrupted.
     ErrorDuringExecution,
 }

@@ -264,6 +264,7 @@ impl Make<'_> {
                 let mut tools = standard_tools();
                 add_all(&mut tools, task_tools(hub, caller));
                 add_all(&mut tools, subagent_tools(hub, caller));
+                let mut tools = self.project.on_offer(tools);
                 add_all(&mut tools, self.project.mcp.tools());
                 tools
             }

@@ -150,8 +150,12 @@ pub fn plugins(
 pub(crate) fn extras(
     project_dir: &ProjectDir,
     plugins: &[Plugin],
+    options: &ProjectOptions,
 ) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
-    let (skills, problems) = skills(project_dir, plugins);
+    let (mut skills, problems) = skills(project_dir, plugins);
+    if let Some(wanted) = &options.skills {
+        skills.keep(|name| wanted.iter().any(|it| it == name));
+    }
     let mut agents = definitions(project_dir, TrustFilter::Needed);
     for plugin in plugins {
         let source = DefinitionSource {
@@ -165,6 +169,16 @@ pub(crate) fn extras(
     let told = agents.problems.iter().chain(&agents.warnings);
     warnings.extend(told.map(ToString::to_string));
     (Arc::new(skills), agents, warnings)
+}
+
+/// Names the agents there are.
+pub(crate) fn unknown_agent(name: &str, agents: &AgentDefinitions) -> RuntimeError {
+    let known: Vec<&str> = agents.agents.keys().map(String::as_str).collect();
+    let known = match known.is_empty() {
+        true => "none is defined".to_owned(),
+        false => format!("there are: {}", known.join(", ")),
+    };
+    RuntimeError::Usage(format!("--agent: there is no agent `{name}`; {known}"))
 }
 
 /// Skills of the project and the user, and what is wrong with others.

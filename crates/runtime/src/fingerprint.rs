@@ -13,7 +13,8 @@ use std::{
 use codespar_files::read_text;
 
 use crate::{
-    ProjectDir, ProjectOptions, installed_plugins::PLUGIN_LIST, trust::MAX_SETTINGS_BYTES,
+    ProjectDir, ProjectOptions, ServerText, installed_plugins::PLUGIN_LIST,
+    trust::MAX_SETTINGS_BYTES,
 };
 
 /// What the configuration of a project was read from, as one number.
@@ -34,7 +35,11 @@ impl Fingerprint {
         for name in [".claude/settings.json", PLUGIN_LIST] {
             files.extend(dir.home().map(|home| home.join(name)));
         }
-        files.extend(options.mcp_config.iter().cloned());
+        let named = options.mcp_config.iter().filter_map(|text| match text {
+            ServerText::File(file) => Some(file.clone()),
+            ServerText::Json(_) | ServerText::Passed(_) => None,
+        });
+        files.extend(named);
         for file in files {
             // One that cannot be read is reported by whoever wants to use it.
             (&file, read_text(&file, MAX_SETTINGS_BYTES).ok()).hash(&mut hasher);

@@ -78,7 +78,7 @@ impl Project {
     ) -> Option<Arc<AgentHooks>> {
         let mut set = self.settings.hooks.in_force();
         set.add(setup.hooks.iter().cloned());
-        if set.is_empty() {
+        if set.is_empty() && self.client_hooks.is_none() {
             return None;
         }
         let role = match (&setup.task, session.is_resumed) {
@@ -94,8 +94,15 @@ impl Project {
             },
         };
         let runner = self.hook_runner(set, setup, context, side_calls);
+        let runner: Arc<dyn HookRunner> = match &self.client_hooks {
+            Some(client) => Arc::new(WithClient {
+                project: runner,
+                client: client.clone(),
+            }),
+            None => Arc::new(runner),
+        };
         Some(Arc::new(AgentHooks::new(AgentHooksParts {
-            runner: Arc::new(runner),
+            runner,
             session: setup.tree,
             role,
             transcript: context.output_dir().join("transcript.jsonl"),
@@ -194,6 +201,27 @@ impl HookRunner for ProjectHooks {
             async move { told(hook, self.run_one(hook, call, input, cancel).await) }
         });
         HookAnswer::merge(join_all(runs).await)
+    }
+}
+
+/// Hooks of the project and of a client, run at the same time.
+struct WithClient {
+    project: ProjectHooks,
+    client: Arc<dyn HookRunner>,
+}
+
+#[async_trait]
+impl HookRunner for WithClient {
+    fn listens(&self, event: HookEventKind) -> bool {
+        self.project.listens(event) || self.client.listens(event)
+    }
+
+    async fn run(&self, call: HookCall, cancel: &CancellationToken) -> HookAnswer {
+        let (ours, theirs) = futures::join!(
+            self.project.run(call.clone(), cancel),
+            self.client.run(call, cancel)
+        );
+        HookAnswer::merge([ours, theirs])
     }
 }
 

@@ -16,6 +16,7 @@
 //! No other crate puts these parts together, so a rule about trust or permissions has one place.
 //! Nothing here reads the environment or prints.
 
+mod agent_json;
 mod agent_setup;
 mod agents;
 mod answer_watcher;
@@ -29,6 +30,7 @@ mod dev;
 mod environment;
 mod error;
 mod fingerprint;
+mod fork;
 mod hooks;
 mod installed_plugins;
 mod main_agent;
@@ -71,16 +73,16 @@ pub use operations::{
     AskOnce, DevRequest, DevResumption, FeaturePlan, PlanRequest, PlanStep, Pulls, ReviewRequest,
     ask_once, check_simulation, has_branch, plan_feature,
 };
-pub use options::ProjectOptions;
+pub use options::{BuiltInTools, ProjectOptions, ServerText};
 pub use output_style::OutputStyle;
 pub use plugin::Plugin;
-pub use project::{Project, ProjectConfig};
+pub use project::{ClientSide, Project, ProjectConfig};
 pub use project_dir::ProjectDir;
 pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_model};
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};
 pub use settings::{
-    ChannelAccess, ChannelSettings, HookSettings, ProjectHookPlace, ServerSettings, Settings,
-    SignInKind, SignInSettings, SignedIn, TerminalSettings, local_file, remember_rules,
+    ChannelAccess, ChannelSettings, HookSettings, ProjectHookPlace, ServerSettings, SettingSource,
+    Settings, SignInKind, SignInSettings, SignedIn, TerminalSettings, local_file, remember_rules,
 };

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::{Agent, Inbox, RunLimits, Sink, SteeredInbox, TreeShare};
+use codespar_agent::{Agent, AgentDefinition, Inbox, RunLimits, Sink, SteeredInbox, TreeShare};
 use codespar_policy::Lifetime;
 use codespar_protocol::{SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Caller, TaskInbox, coordinator_prompt};
@@ -37,8 +37,12 @@ impl Project {
         let caller = self.caller(id, session.mode, surface.sink.clone());
         let style = self.output_style.as_ref();
         let style = style.filter(|_| session.mode == SessionMode::Normal);
+        let own = self.own_definition();
         let role = match session.mode {
-            SessionMode::Normal => style.filter(|it| !it.adds).map(|it| it.text.clone()),
+            SessionMode::Normal => own
+                .map(|it| it.prompt.clone())
+                .or_else(|| self.options.system_prompt.clone())
+                .or_else(|| style.filter(|it| !it.adds).map(|it| it.text.clone())),
             SessionMode::Coordinator => Some(self.coordinator_role(&caller)?),
         };
         let inbox = TaskInbox {
@@ -59,14 +63,16 @@ impl Project {
         };
         let mut tools = self.session_tools(session.mode, &caller);
         // At a terminal the user may ask for a team or a list at any time.
-        if at_end == AtEnd::Wait && session.mode == SessionMode::Normal {
+        if surface.steering.is_none() && session.mode == SessionMode::Normal {
             self.hold_back_task_tools(&mut tools);
         }
+        let wanted = own.and_then(|it| it.model.as_deref());
+        let wanted = wanted.filter(|_| self.options.model.is_none());
         let setup = AgentSetup {
             role,
             style: style.filter(|it| it.adds).map(|it| it.text.clone()),
             tools,
-            choice: self.provider.choice.clone(),
+            choice: self.provider.choice_for(wanted, &self.settings),
             mode: self.mode.clone(),
             limits: RunLimits {
                 max_turns: self.options.max_turns,
@@ -90,6 +96,11 @@ impl Project {
             surface,
         };
         self.agent(session, setup)
+    }
+
+    /// The definition that the agent of a session works by.
+    pub(crate) fn own_definition(&self) -> Option<&AgentDefinition> {
+        self.agents.agents.get(self.options.agent.as_ref()?)
     }
 
     /// The agent of a session as one who asks for tasks. Depth 0: its tasks wait for a free place

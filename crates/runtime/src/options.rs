@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use codespar_agent::AgentDefinition;
 use codespar_change::verify::detect as detect_tests;
+use codespar_model::{Effort, Thinking};
 use codespar_policy::Mode;
 use codespar_protocol::Usd;
 
-use crate::{Plugin, RuntimeError};
+use crate::{Plugin, RuntimeError, agent_json, settings::SettingSource};
 
 /// Options of a project. They win over its settings, except that nothing lifts a deny rule.
 #[derive(Debug, Clone, Default)]
@@ -30,13 +32,99 @@ pub struct ProjectOptions {
     pub simulate: bool,
     /// New sessions only direct workers.
     pub is_coordinator: bool,
-    /// Files of MCP servers; naming one here allows its servers.
-    pub mcp_config: Vec<PathBuf>,
-    /// MCP servers that the caller passes as text in the form of `.mcp.json`; passing them allows
-    /// them. Variables are not replaced in them.
-    pub mcp_servers: Option<String>,
+    /// MCP servers; naming them here allows them.
+    pub mcp_config: Vec<ServerText>,
+    /// No other MCP servers than those.
+    pub strict_mcp_config: bool,
     /// Directories of plugins; naming one here trusts it.
     pub plugin_dirs: Vec<PathBuf>,
+    /// In place of our own words about who the agent of a session is.
+    pub system_prompt: Option<String>,
+    pub built_in_tools: BuiltInTools,
+    /// The agent of a session works as this one.
+    pub agent: Option<String>,
+    /// Agents of the caller; they win over those of files.
+    pub agents: Vec<AgentDefinition>,
+    /// The skills on offer; all when absent.
+    pub skills: Option<Vec<String>>,
+    /// Which settings files count in full; all when absent.
+    pub setting_sources: Option<Vec<SettingSource>>,
+    /// Settings of the caller: a file, or JSON.
+    pub settings: Option<String>,
+    /// Asked when the model is overloaded.
+    pub fallback_model: Option<String>,
+    pub effort: Option<Effort>,
+    pub thinking: Option<Thinking>,
+}
+
+/// MCP servers as a caller names them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerText {
+    /// A file like `.mcp.json`.
+    File(PathBuf),
+    /// What such a file would hold.
+    Json(String),
+    /// The same from a program, such as an editor: variables are not replaced in it.
+    Passed(String),
+}
+
+impl ServerText {
+    /// A text that begins like an object is one; anything else is the name of a file.
+    pub fn named(text: impl AsRef<str>) -> Self {
+        let text = text.as_ref();
+        match text.trim_start().starts_with('{') {
+            true => Self::Json(text.to_owned()),
+            false => Self::File(text.into()),
+        }
+    }
+}
+
+/// Which of the built-in tools are on offer. MCP tools are not among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum BuiltInTools {
+    #[default]
+    All,
+    Only(Vec<String>),
+}
+
+impl BuiltInTools {
+    /// `default`, names with commas or spaces between them, or nothing for none.
+    pub fn parse(text: &str) -> Self {
+        let names = text.split([',', ' ']).map(str::trim);
+        let names: Vec<String> = names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        match names.iter().any(|name| name == "default") {
+            true => Self::All,
+            false => Self::Only(names),
+        }
+    }
+
+    /// The names, if not all.
+    pub(crate) fn only(&self) -> Option<&[String]> {
+        match self {
+            Self::All => None,
+            Self::Only(names) => Some(names),
+        }
+    }
+}
+
+impl ProjectOptions {
+    /// Adds a paragraph to what is added to the system prompt.
+    pub fn append_to_prompt(&mut self, text: &str) {
+        let appended = self.append_system_prompt.get_or_insert_default();
+        if !appended.is_empty() {
+            appended.push_str("\n\n");
+        }
+        appended.push_str(text);
+    }
+
+    /// Adds agents from an object of definitions by name. The error says which field is wrong.
+    pub fn add_agents(&mut self, agents: &serde_json::Value) -> Result<(), String> {
+        self.agents.extend(agent_json::read(agents)?);
+        Ok(())
+    }
 }
 
 impl ProjectOptions {

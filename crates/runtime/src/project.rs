@@ -10,8 +10,8 @@ use std::{
     sync::Arc,
 };
 
-use codespar_agent::AgentDefinitions;
-use codespar_mcp::McpServers;
+use codespar_agent::{AgentDefinitions, HookRunner};
+use codespar_mcp::{ClientChannel, McpServers};
 use codespar_policy::{Mode, Redactor, RuleSet, SharedMode};
 use codespar_protocol::{Authority, SessionId, SessionMode};
 use codespar_store::Database;
@@ -22,11 +22,13 @@ use codespar_tools::{Registry, Skills, child_environment, sandbox::Sandbox, stan
 use parking_lot::RwLock;
 
 use crate::{
-    OutputStyle, Plugin, ProcessRole, ProjectDir, ProjectOptions, RuntimeError,
+    OutputStyle, Plugin, ProcessRole, ProjectDir, ProjectOptions, RuntimeError, ServerText,
     budgets::Budgets,
-    configuration::{denied, extra_dirs, extras, plugins, rules, sandbox, unknown_tools},
+    configuration::{
+        denied, extra_dirs, extras, plugins, rules, sandbox, unknown_agent, unknown_tools,
+    },
     fingerprint::Fingerprint,
-    mcp::ServerList,
+    mcp::{ServerList, ServerReach},
     provider::{self, Provider},
     runners::{self, Runners},
     settings::{Settings, TerminalSettings},
@@ -53,9 +55,29 @@ pub struct ProjectConfig {
     pub(crate) output_style: Option<OutputStyle>,
     pub(crate) plugins: Vec<Plugin>,
     pub(crate) warnings: Vec<String>,
+    pub(crate) client_hooks: Option<Arc<dyn HookRunner>>,
+}
+
+/// What a client of the process does for the agents of a project.
+#[derive(Default)]
+pub struct ClientSide {
+    /// Runs the hooks that it has registered.
+    pub hooks: Option<Arc<dyn HookRunner>>,
+    /// Reaches the MCP servers in its own program.
+    pub servers: Option<Arc<dyn ClientChannel>>,
 }
 
 impl ProjectConfig {
+    /// Adds what a client does. Before the project is opened.
+    #[must_use]
+    pub fn with_client(mut self, client: ClientSide) -> Self {
+        self.client_hooks = client.hooks;
+        if let Some(servers) = client.servers {
+            self.mcp.set_client(servers);
+        }
+        self
+    }
+
     /// What to set for a model to be called, where none can be and nobody asked for that.
     pub fn missing_key(&self) -> Option<&str> {
         self.provider.lacks_key.then_some(&*self.provider.why)
@@ -74,13 +96,14 @@ impl ProjectConfig {
     pub fn load(dir: ProjectDir, options: ProjectOptions) -> Result<Self, RuntimeError> {
         // Before anything is read: what changes meanwhile is seen as a change.
         let fingerprint = Fingerprint::of(&dir, &options);
-        let mut settings = Settings::load(&dir)?;
+        let mut settings = Settings::load_for(&dir, &options)?;
         let plugins = plugins(&dir, &options, &mut settings)?;
         let redactor = Arc::new(dir.environment.redactor());
-        let provider = match options.simulate {
+        let mut provider = match options.simulate {
             true => provider::simulated(&dir, &settings)?,
             false => provider::choose(&dir, &settings, options.model.as_deref(), &redactor)?,
         };
+        provider.fall_back_to(options.fallback_model.as_deref(), &settings)?;
         if options.max_budget_usd.is_some() && !provider.has_price() {
             return Err(RuntimeError::Usage(format!(
                 "--max-budget-usd needs a price for `{}`: add these lines to {}\n{}",
@@ -90,13 +113,27 @@ impl ProjectConfig {
             )));
         }
         let (rules, mode) = rules(&settings, &options)?;
-        let (skills, agents, mut warnings) = extras(&dir, &plugins);
+        let (skills, mut agents, mut warnings) = extras(&dir, &plugins, &options);
+        for agent in &options.agents {
+            agents.agents.insert(agent.name.clone(), agent.clone());
+        }
+        if let Some(name) = options
+            .agent
+            .as_ref()
+            .filter(|it| !agents.agents.contains_key(*it))
+        {
+            return Err(unknown_agent(name, &agents));
+        }
         warnings.extend(settings.warnings.iter().cloned());
         warnings.extend(unknown_tools(&options)?);
         let mut server_files = options.mcp_config.clone();
-        server_files.extend(plugins.iter().filter_map(Plugin::servers));
-        let passed = options.mcp_servers.as_deref();
-        let servers = ServerList::read_with(&dir, &settings, &server_files, passed)?;
+        let of_plugins = plugins.iter().filter_map(Plugin::servers);
+        server_files.extend(of_plugins.map(ServerText::File));
+        let reach = match options.strict_mcp_config {
+            true => ServerReach::Named,
+            false => ServerReach::All,
+        };
+        let servers = ServerList::read(&dir, &settings, &server_files, reach)?;
         let (mcp, about_servers) = servers.connectable(&dir, &settings)?;
         warnings.extend(about_servers);
         if dir.environment.has_home_in(&dir.root) {
@@ -130,6 +167,7 @@ impl ProjectConfig {
             output_style,
             plugins,
             warnings,
+            client_hooks: None,
         })
     }
 
@@ -185,6 +223,7 @@ pub struct Project {
     pub output_style: Option<OutputStyle>,
     /// Named by the caller, or installed by the user.
     pub plugins: Vec<Plugin>,
+    pub(crate) client_hooks: Option<Arc<dyn HookRunner>>,
 }
 
 impl Project {
@@ -228,6 +267,7 @@ impl Project {
         if is_same && self.mcp.is_like(&config.mcp) {
             config.mcp = self.mcp.clone();
         }
+        config.client_hooks.clone_from(&self.client_hooks);
         let (store, budgets) = (self.store.clone(), self.budgets.clone());
         Self::with_budgets(config, store, hub, role, budgets)
     }
@@ -254,7 +294,8 @@ impl Project {
         Arc::new_cyclic(|weak| {
             let mut project = Self {
                 runners: Runners::new(),
-                tools: standard_tools().filtered(None, &config.denied),
+                tools: standard_tools()
+                    .filtered(config.options.built_in_tools.only(), &config.denied),
                 dir: config.dir,
                 settings: config.settings,
                 options: config.options,
@@ -276,6 +317,7 @@ impl Project {
                 skills: config.skills,
                 output_style: config.output_style,
                 plugins: config.plugins,
+                client_hooks: config.client_hooks,
             };
             project.runners = runners::of_project(&project, weak, role);
             project
@@ -349,6 +391,20 @@ impl Project {
             .iter()
             .map(|(name, value)| (name.into(), value.into()));
         child_environment(self.dir.environment.vars.iter().cloned(), extra, pass)
+    }
+
+    /// The names of its skills.
+    pub fn skill_names(&self) -> Vec<&str> {
+        self.skills
+            .iter()
+            .map(|skill| skill.name.as_str())
+            .collect()
+    }
+
+    /// The name of the output style in use.
+    pub fn style_name(&self) -> &str {
+        let style = self.output_style.as_ref();
+        style.map_or("default", |style| &style.name)
     }
 
     /// The text of a skill that an agent begins with.

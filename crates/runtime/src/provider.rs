@@ -10,7 +10,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use codespar_agent::ModelChoice;
 use codespar_model::{
-    AnthropicConfig, AnthropicModel, BaseUrl, CassettePlayer, CassetteRecorder, Catalogue, Effort,
+    AnthropicConfig, AnthropicModel, BaseUrl, CassettePlayer, CassetteRecorder, Catalogue,
     HttpClient, HttpOptions, Model, OpenAiConfig, OpenAiModel, RetryPolicy, SimulatedModel,
 };
 use codespar_policy::Redactor;
@@ -21,7 +21,7 @@ use crate::{
     environment::means_yes,
     error::RuntimeError,
     project_dir::ProjectDir,
-    settings::{EffortName, ProviderName, Settings},
+    settings::{ProviderName, Settings},
 };
 
 /// An alias of the catalogue, so that a retired id does not break a default.
@@ -62,7 +62,10 @@ impl Provider {
         let Some(wanted) = wanted else {
             return self.choice.clone();
         };
-        let resolved = self.catalogue.resolve(wanted);
+        let Some(wanted) = model_name(wanted) else {
+            return self.choice.clone();
+        };
+        let resolved = self.catalogue.resolve(&wanted);
         let is_alias = resolved.id != wanted;
         if is_alias && self.model.provider() != "anthropic" {
             return self.choice.clone();
@@ -76,7 +79,10 @@ impl Provider {
         let (catalogue, own) = (self.catalogue.clone(), self.choice.id.clone());
         let takes_any = self.model.provider() == "openai";
         Arc::new(move |name: &str| {
-            let is_listed = catalogue.resolve(name).entry.is_some() || name == own;
+            let Some(plain) = model_name(name) else {
+                return Ok(());
+            };
+            let is_listed = catalogue.resolve(&plain).entry.is_some() || name == own;
             let has_form = takes_any && !name.trim().is_empty() || name.starts_with("claude-");
             if is_listed || has_form {
                 return Ok(());
@@ -87,6 +93,22 @@ impl Provider {
                 catalogue.aliases().join(", ")
             ))
         })
+    }
+
+    /// Says which model is asked when the chosen one is overloaded.
+    pub(crate) fn fall_back_to(
+        &mut self,
+        name: Option<&str>,
+        settings: &Settings,
+    ) -> Result<(), RuntimeError> {
+        let Some(name) = name else {
+            return Ok(());
+        };
+        (self.model_gate())(name)
+            .map_err(|error| RuntimeError::Usage(format!("--fallback-model: {error}")))?;
+        let other = self.choice_for(Some(name), settings);
+        self.choice.fallback = (other.id != self.choice.id).then(|| Box::new(other));
+        Ok(())
     }
 
     /// Whether what the model costs is known.
@@ -134,6 +156,8 @@ pub fn choose_with_retry(
 ) -> Result<Provider, RuntimeError> {
     let catalogue = Arc::new(catalogue(project_dir)?);
     let asked = asked_model.or(settings.model.as_deref());
+    let asked = asked.and_then(model_name);
+    let asked = asked.as_deref();
     let id = catalogue.resolve(asked.unwrap_or(DEFAULT_MODEL)).id;
     let tape = tape(project_dir)?;
     if let Tape::Replay(path) = tape {
@@ -196,6 +220,21 @@ pub(crate) fn simulated(
     ))
 }
 
+/// The name of a model as it is known here: a variant of a model is the model itself, and a name
+/// that says how to choose one is none.
+pub(crate) fn model_name(text: &str) -> Option<String> {
+    /// Names that Claude Code has for other ways to choose.
+    const NO_MODELS: [&str; 2] = ["default", "inherit"];
+    let plain = text.split('[').next().unwrap_or_default().trim();
+    match plain {
+        "opusplan" => Some("opus".to_owned()),
+        // Not in the catalogue: what it costs is not known here.
+        "fable" => Some("claude-fable-5".to_owned()),
+        plain if plain.is_empty() || NO_MODELS.contains(&plain) => None,
+        plain => Some(plain.to_owned()),
+    }
+}
+
 /// A model, and where its requests go.
 struct Connected {
     model: Arc<dyn Model>,
@@ -239,11 +278,9 @@ fn choice(id: String, settings: &Settings, catalogue: &Catalogue) -> ModelChoice
         id,
         context_window,
         max_tokens,
-        effort: settings.effort.map(|effort| match effort {
-            EffortName::Low => Effort::Low,
-            EffortName::Medium => Effort::Medium,
-            EffortName::High => Effort::High,
-        }),
+        effort: settings.effort,
+        thinking: settings.thinking,
+        fallback: None,
         compact_at: settings.compact_at.unwrap_or(full),
     }
 }

@@ -113,7 +113,6 @@ impl Runtime {
         let options = ProjectOptions {
             add_dirs: Vec::new(),
             mcp_config: Vec::new(),
-            mcp_servers: None,
             plugin_dirs: Vec::new(),
             ..config.options.clone()
         };

@@ -11,6 +11,7 @@ mod rules;
 mod sandbox;
 mod server;
 mod signed_in;
+mod source;
 mod terminal;
 
 use std::{
@@ -19,6 +20,7 @@ use std::{
 };
 
 use codespar_files::OpenError;
+use codespar_model::{Effort, Thinking};
 use codespar_policy::{
     Mode, RuleKind, RuleSet, RuleSource,
     hooks::{HookOrigin, HookSource},
@@ -30,6 +32,7 @@ use serde_json::value::RawValue;
 use crate::{
     dev::{DevSettings, ForgeName, VerifySettings},
     error::RuntimeError,
+    options::ProjectOptions,
     project_dir::ProjectDir,
     trust::{MAX_SETTINGS_BYTES, ProjectFile, ProjectFileKind},
 };
@@ -39,6 +42,7 @@ pub use self::hooks::{HookSettings, ProjectHookPlace};
 pub use self::remember::{local_file, remember_rules};
 pub use self::server::{ServerSettings, SignInKind, SignInSettings};
 pub use self::signed_in::SignedIn;
+pub use self::source::SettingSource;
 pub use self::terminal::TerminalSettings;
 use self::{rules::Source, sandbox::SandboxSettings};
 
@@ -52,7 +56,9 @@ pub struct Settings {
     pub model: Option<String>,
     pub provider: Option<ProviderName>,
     pub max_output_tokens: Option<u32>,
-    pub effort: Option<EffortName>,
+    pub effort: Option<Effort>,
+    /// Not a key: the command line alone has it.
+    pub thinking: Option<Thinking>,
     pub compact_at: Option<u64>,
     pub env: BTreeMap<String, String>,
     pub sandbox: SandboxSettings,
@@ -107,6 +113,20 @@ pub enum EffortName {
     Low,
     Medium,
     High,
+    Xhigh,
+    Max,
+}
+
+impl From<EffortName> for Effort {
+    fn from(name: EffortName) -> Self {
+        match name {
+            EffortName::Low => Self::Low,
+            EffortName::Medium => Self::Medium,
+            EffortName::High => Self::High,
+            EffortName::Xhigh => Self::ExtraHigh,
+            EffortName::Max => Self::Max,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -191,26 +211,13 @@ impl Settings {
     /// Reads `~/.codespar`, `.claude` and `.codespar` settings, the later ones winning. Files of
     /// the project grant something only if they are trusted.
     pub fn load(project_dir: &ProjectDir) -> Result<Self, RuntimeError> {
-        let mut settings = Self::default();
-        if let Some(home) = project_dir.home() {
-            let path = home.join(".claude/settings.json");
-            if let Some(text) = read(&path)? {
-                settings.add_foreign(&path, &text, Grants::Taken, project_dir)?;
-            }
-        }
-        let own = project_dir.state().join("settings.json");
-        if let Some(text) = read(&own)? {
-            settings.add(&own, &text, Author::UserDirs, project_dir)?;
-        }
-        for file in project_dir.trust.files() {
-            settings.add_project_file(file, project_dir)?;
-        }
-        Ok(settings)
+        Self::load_for(project_dir, &ProjectOptions::default())
     }
 
     fn add_project_file(
         &mut self,
         file: &ProjectFile,
+        is_wanted: bool,
         project_dir: &ProjectDir,
     ) -> Result<(), RuntimeError> {
         if !matches!(
@@ -223,7 +230,7 @@ impl Settings {
             .text
             .as_ref()
             .map_err(|error| RuntimeError::Usage(format!("{}: {error}", file.path.display())))?;
-        match (file.kind, project_dir.trust.trusts(file)) {
+        match (file.kind, is_wanted && project_dir.trust.trusts(file)) {
             (ProjectFileKind::Foreign, true) => {
                 self.add_foreign(&file.path, text, Grants::TakenButDirectories, project_dir)
             }
@@ -260,7 +267,7 @@ impl Settings {
         self.model = file.model.or(self.model.take());
         self.provider = file.provider.or(self.provider);
         self.max_output_tokens = file.max_output_tokens.or(self.max_output_tokens);
-        self.effort = file.effort.or(self.effort);
+        self.effort = file.effort.map(Effort::from).or(self.effort);
         self.compact_at = file.compact_at.or(self.compact_at);
         self.env.extend(file.env);
         let placed = |path: &PathBuf| expand(path, project_dir.home(), &project_dir.root);

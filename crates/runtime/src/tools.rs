@@ -71,10 +71,27 @@ impl Project {
         add_all(&mut tools, task_tools(&self.hub, caller));
         add_all(&mut tools, subagent_tools(&self.hub, caller));
         add_all(&mut tools, team_tools(&self.hub, caller));
-        add_all(&mut tools, self.mcp.tools());
         self.add_web_search(&mut tools, &self.rules.read(), self.mode.get());
+        let mut tools = self.on_offer(tools);
+        add_all(&mut tools, self.mcp.tools());
+        let tools = match self.own_definition() {
+            Some(own) => {
+                let wanted = own.tools.as_deref().map(by_our_names);
+                let wanted = wanted.filter(|names| !names.iter().any(|name| name == "*"));
+                tools.filtered(wanted.as_deref(), &by_our_names(&own.disallowed_tools))
+            }
+            None => tools,
+        };
         let tools = tools.filtered(None, &self.denied);
         with_aliases(with_shell(tools, &self.hub, caller))
+    }
+
+    /// The built-in tools that the caller wants.
+    pub(crate) fn on_offer(&self, tools: Registry) -> Registry {
+        match self.options.built_in_tools.only() {
+            Some(names) => tools.filtered(Some(&by_our_names(names)), &[]),
+            None => tools,
+        }
     }
 
     /// The tools for tasks that were made are described when there is one, except those that an
@@ -108,9 +125,19 @@ impl Project {
         }
         let mut tools = standard_tools();
         add_all(&mut tools, task_tools(hub, caller));
+        let mut tools = self.on_offer(tools);
         add_all(&mut tools, self.mcp.tools());
         tools
     }
+}
+
+/// Names of other programs for our tools, as ours.
+fn by_our_names(names: &[String]) -> Vec<String> {
+    let ours = |name: &String| {
+        let alias = ALIASES.iter().find(|(alias, _)| alias == name);
+        alias.map_or_else(|| name.clone(), |(_, ours)| (*ours).to_owned())
+    };
+    names.iter().map(ours).collect()
 }
 
 pub(crate) fn add_all(tools: &mut Registry, added: impl IntoIterator<Item = Arc<dyn Tool>>) {

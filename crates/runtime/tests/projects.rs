@@ -17,8 +17,8 @@ use std::{
 
 use codespar_protocol::{Message, Outcome, RunResult, Usage, Usd};
 use codespar_runtime::{
-    Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, Surface,
-    WhichSession,
+    Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime,
+    ServerText, Surface, WhichSession,
 };
 use codespar_tasks::{AtEnd, Attendance, RunnerLimits};
 use codespar_testkit::{
@@ -175,7 +175,7 @@ async fn agents_of_two_projects_run_at_once_each_by_its_own_rules_servers_and_bu
         "a",
         ProjectOptions {
             max_budget_usd: Usd::from_dollars(0.5),
-            mcp_config: vec![server_file(&setup.root("state"))],
+            mcp_config: vec![ServerText::File(server_file(&setup.root("state")))],
             ..ProjectOptions::default()
         },
     );

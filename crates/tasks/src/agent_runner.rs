@@ -4,7 +4,7 @@
 //! The first attempt and a resumed one differ only in the conversation: an empty one begins with
 //! the prompt of the spec, any other is continued from its last entry.
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use codespar_agent::{Agent, Sink};
@@ -212,7 +212,7 @@ impl AgentRunner {
             .and_then(TaskSpec::agent)
             .map(|agent| agent.agent_session);
         let hub = self.hub.clone();
-        let watch = Mutex::new((log, Progress::default()));
+        let watch = Mutex::new((log, Progress::new()));
         let task_id = control.record.task_id.clone();
         Arc::new(move |event: Event| {
             let (log, progress) = &mut *watch.lock();
@@ -229,13 +229,21 @@ impl AgentRunner {
 }
 
 /// How far an agent is.
-#[derive(Default)]
 struct Progress {
+    began: Instant,
     tool_uses: u32,
     total_tokens: u64,
 }
 
 impl Progress {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            tool_uses: 0,
+            total_tokens: 0,
+        }
+    }
+
     /// Counts, and tells of each tool that is used.
     fn step(&mut self, task_id: &TaskId, event: &Event) -> Option<Event> {
         match event {
@@ -249,6 +257,8 @@ impl Progress {
                     task_id: task_id.clone(),
                     tool_uses: self.tool_uses,
                     total_tokens: self.total_tokens,
+                    duration_ms: u64::try_from(self.began.elapsed().as_millis())
+                        .unwrap_or(u64::MAX),
                     summary: format!("{tool} {}", summary.lines().next().unwrap_or_default()),
                 })
             }

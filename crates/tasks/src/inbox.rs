@@ -318,6 +318,7 @@ pub(crate) fn ended(record: &TaskRecord) -> Event {
         subject: record.subject.clone(),
         summary: end.summary(record),
         detail: detail(record),
+        output_file: record.output_file.clone(),
         usage: record.usage,
         cost: record.cost_usd,
         tool_uses: u32::try_from(number("tool_uses")).unwrap_or(u32::MAX),

@@ -148,6 +148,11 @@ impl Skills {
         }
     }
 
+    /// Leaves out those whose name is not wanted.
+    pub fn keep(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.0.retain(|skill| is_wanted(&skill.name));
+    }
+
     /// The same with its place for arguments left open (`$ARGUMENTS`).
     pub fn body(&self, name: &str) -> Result<String, ToolError> {
         text(self.named(name)?, "$ARGUMENTS")

@@ -115,6 +115,8 @@ impl Bench {
                 context_window: 200_000,
                 max_tokens: 8_000,
                 effort: None,
+                thinking: None,
+                fallback: None,
                 compact_at: self.compact_at,
             },
             catalogue: Arc::new(Catalogue::builtin()),

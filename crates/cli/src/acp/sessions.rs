@@ -15,7 +15,9 @@ use agent_client_protocol::{
     },
 };
 use codespar_protocol::SessionId;
-use codespar_runtime::{ProcessRole, ProjectConfig, ProjectDir, ProjectOptions, Runtime};
+use codespar_runtime::{
+    ProcessRole, ProjectConfig, ProjectDir, ProjectOptions, Runtime, ServerText,
+};
 use codespar_store::SessionFilter;
 use codespar_tasks::{RunnerLimits, agent_sessions};
 use parking_lot::Mutex;
@@ -123,7 +125,11 @@ impl Sessions {
         }
         let options = ProjectOptions {
             add_dirs: wanted.more_dirs.clone(),
-            mcp_servers: servers::as_text(&wanted.servers).map_err(usage)?,
+            mcp_config: servers::as_text(&wanted.servers)
+                .map_err(usage)?
+                .into_iter()
+                .map(ServerText::Passed)
+                .collect(),
             ..self.options.clone()
         };
         let config = ProjectConfig::load(dir, options);

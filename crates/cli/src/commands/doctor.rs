@@ -22,7 +22,9 @@ use serde::Serialize;
 
 use crate::{args::SessionArgs, error::CommandError, printer::plain, style};
 use codespar_runtime::{
-    ProjectDir, Provider, Settings, choose_with_retry, mcp::ServerList, trust::TrustFilter,
+    ProjectDir, Provider, Settings, choose_with_retry,
+    mcp::{ServerList, ServerReach},
+    trust::TrustFilter,
 };
 
 /// Show configuration and problems: provider, model, sandbox, settings, state.
@@ -338,7 +340,7 @@ fn servers(project_dir: &ProjectDir, settings: &Settings) -> Vec<Finding> {
         health,
         says,
     };
-    let found = match ServerList::read(project_dir, settings, &[]) {
+    let found = match ServerList::read(project_dir, settings, &[], ServerReach::All) {
         Ok(found) => found,
         Err(error) => return vec![finding(Health::Error, error.to_string())],
     };

@@ -33,6 +33,7 @@ pub(crate) async fn probe(provider: &Provider, limit: Duration) -> Result<String
         max_tokens: MAX_TOKENS,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     };
     let (budget, cancel) = (Arc::new(Budget::new(None, None)), CancellationToken::new());

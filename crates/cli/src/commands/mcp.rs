@@ -11,7 +11,10 @@ use serde_json::json;
 
 use super::mcp_login::{LoginArgs, LogoutArgs};
 use crate::{error::CommandError, style};
-use codespar_runtime::{ProjectDir, Settings, mcp::ServerList};
+use codespar_runtime::{
+    ProjectDir, Settings,
+    mcp::{ServerList, ServerReach},
+};
 
 /// Show the configured MCP servers, log in to them, or be one for other agents.
 ///
@@ -55,7 +58,7 @@ pub(crate) async fn run(
 /// A problem in a file is a failure too, even if all servers connect.
 async fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
     let settings = Settings::load(project_dir)?;
-    let list = ServerList::read(project_dir, &settings, &[])?;
+    let list = ServerList::read(project_dir, &settings, &[], ServerReach::All)?;
     let problems: Vec<String> = list.problems.iter().map(ToString::to_string).collect();
     let (servers, _) = list.connectable(project_dir, &settings)?;
     servers.settled().await;

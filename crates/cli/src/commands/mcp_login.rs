@@ -13,7 +13,7 @@ use clap::Args;
 use codespar_mcp::{Login, LoginError, McpServer, McpStatus, Redirect, server_word};
 use codespar_runtime::{
     Environment, ProjectDir, Settings,
-    mcp::{ServerList, unknown},
+    mcp::{ServerList, ServerReach, unknown},
 };
 use codespar_tools::child_environment;
 use tokio::{process::Command, sync::mpsc};
@@ -79,7 +79,7 @@ fn failed(error: &LoginError) -> CommandError {
 
 fn find(name: &str, project_dir: &ProjectDir) -> Result<Arc<McpServer>, CommandError> {
     let settings = Settings::load(project_dir)?;
-    let list = ServerList::read(project_dir, &settings, &[])?;
+    let list = ServerList::read(project_dir, &settings, &[], ServerReach::All)?;
     let (servers, _) = list.connectable(project_dir, &settings)?;
     let found = servers.get(name).cloned();
     found.ok_or_else(|| CommandError::Usage(unknown(&servers, name)))

@@ -18,8 +18,10 @@ use serde_json::{Map, Value};
 use super::task::CreateArgs;
 use crate::error::CommandError;
 use codespar_runtime::{
-    ProjectDir, ProjectOptions, Settings, definitions, extra_dirs, mcp::ServerList, mcp::unknown,
-    rules, trust::TrustFilter,
+    ProjectDir, ProjectOptions, Settings, definitions, extra_dirs,
+    mcp::{ServerList, ServerReach, unknown},
+    rules,
+    trust::TrustFilter,
 };
 
 /// Agents of a task that nobody's agent started are at the first level. They may start agents
@@ -179,7 +181,7 @@ fn monitor(args: &CreateArgs, project_dir: &ProjectDir) -> Result<TaskSpec, Comm
     let metadata: Map<String, Value> = args.metadata.iter().cloned().collect();
     let monitor = monitor_spec(&metadata, &project_dir.root).map_err(CommandError::Usage)?;
     let settings = Settings::load(project_dir)?;
-    let found = ServerList::read(project_dir, &settings, &[])?;
+    let found = ServerList::read(project_dir, &settings, &[], ServerReach::All)?;
     let (servers, _) = found.connectable(project_dir, &settings)?;
     match servers.get(&monitor.server).map(|server| server.status()) {
         None => Err(CommandError::Usage(unknown(&servers, &monitor.server))),

@@ -41,7 +41,7 @@ pub(crate) async fn run(
 ) -> Result<ExitCode, CommandError> {
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
-    let config = ProjectConfig::load(project_dir, session.project_options())?;
+    let config = ProjectConfig::load(project_dir, session.project_options()?)?;
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Elsewhere, ProcessRole::Worker).await?;
     crate::printer::err(format_args!(

@@ -10,11 +10,12 @@
 //! Fields may be added and are never renamed. Messages are serialised by structs and not through a
 //! `Value`: content blocks hold raw JSON, which a `Value` would reorder.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
+use codespar_model::Catalogue;
 use codespar_protocol::{
     ContentBlock, Cost, EntryId, Event, Message, Outcome, PermissionDenial, RunResult, SessionId,
-    StopReason, ToolUseId, Usage,
+    StopReason, TaskStatus, ToolResultContent, ToolUseId, Usage,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -36,11 +37,9 @@ fn line_of(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -> Opt
             parent_tool_use_id,
             event,
             ..
-        } => match &**event {
-            Event::Finished(_) => None,
-            event => line_of(event, session, Some(parent_tool_use_id)),
-        },
-        Event::Finished(run) => Some(result(run)),
+        } => line_of(event, session, Some(parent_tool_use_id)),
+        // The end of a turn is printed by whoever runs it.
+        Event::Finished(_) => None,
         other => {
             let (subtype, fields) = system_fields(other)?;
             Some(system(session, subtype, fields))
@@ -67,8 +66,9 @@ fn message_line(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -
                 kind: "message",
                 role: "assistant",
                 model,
-                content: &message.content,
+                content: &signed(&message.content),
                 stop_reason,
+                stop_sequence: (),
                 usage: usage.into(),
             },
             parent_tool_use_id,
@@ -79,6 +79,7 @@ fn message_line(event: &Event, session: SessionId, parent: Option<&ToolUseId>) -
             kind: "user",
             message,
             parent_tool_use_id,
+            tool_use_result: only_result(message),
             session_id: session,
             uuid: *id,
         })),
@@ -95,7 +96,7 @@ fn system_fields(event: &Event) -> Option<(&'static str, Value)> {
             reason,
         } => (
             "api_retry",
-            json!({ "attempt": attempt, "retry_delay_ms": delay_ms, "error": reason }),
+            json!({ "attempt": attempt, "retry_delay_ms": delay_ms, "error": reason, "error_status": null }),
         ),
         Event::Compacted {
             tokens_before,
@@ -106,7 +107,7 @@ fn system_fields(event: &Event) -> Option<(&'static str, Value)> {
         }
         Event::Notice { level, text } => ("notice", json!({ "level": level, "text": text })),
         Event::Todos { todos } => ("todos", json!({ "todos": todos })),
-        Event::PermissionDenied(denial) => ("permission_denied", json!(denial)),
+        Event::PermissionDenied(denial) => ("permission_denied", denied(denial)),
         event => return task_fields(event),
     })
 }
@@ -130,10 +131,14 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
             task_id,
             tool_uses,
             total_tokens,
+            duration_ms,
             summary,
         } => (
             "task_progress",
-            json!({ "task_id": task_id, "description": summary, "usage": { "total_tokens": total_tokens, "tool_uses": tool_uses } }),
+            json!({
+                "task_id": task_id, "description": summary,
+                "usage": { "total_tokens": total_tokens, "tool_uses": tool_uses, "duration_ms": duration_ms },
+            }),
         ),
         Event::Step {
             task_id,
@@ -141,7 +146,11 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
             text,
         } => (
             "task_progress",
-            json!({ "task_id": task_id, "step": step, "description": text }),
+            // Counts of a run come with its end; readers want the field all the same.
+            json!({
+                "task_id": task_id, "step": step, "description": text,
+                "usage": { "total_tokens": 0, "tool_uses": 0, "duration_ms": 0 },
+            }),
         ),
         Event::TaskEnded {
             task_id,
@@ -149,6 +158,7 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
             subject,
             summary,
             detail: _,
+            output_file,
             usage,
             cost,
             tool_uses,
@@ -156,7 +166,8 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
         } => (
             "task_notification",
             json!({
-                "task_id": task_id, "status": status, "description": subject, "summary": summary, "total_cost_usd": cost,
+                "task_id": task_id, "status": ended_as(*status), "description": subject, "summary": summary,
+                "total_cost_usd": cost, "output_file": output_file.as_deref().unwrap_or_default(),
                 "usage": { "total_tokens": usage.total_tokens(), "tool_uses": tool_uses, "duration_ms": duration_ms },
             }),
         ),
@@ -179,36 +190,81 @@ fn task_fields(event: &Event) -> Option<(&'static str, Value)> {
     })
 }
 
-/// The last line. `total_cost_usd` is null if the cost of a call is not known.
-pub(crate) fn result(run: &RunResult) -> String {
-    let by_model = run
-        .by_model
-        .iter()
-        .map(|(model, usage, cost)| {
-            let entry = ModelUsage {
-                input_tokens: usage.input_tokens,
-                output_tokens: usage.output_tokens,
-                cache_read_input_tokens: usage.cache_read_input_tokens,
-                cache_creation_input_tokens: usage.cache_creation_input_tokens,
-                cost: *cost,
-            };
-            (model.as_str(), entry)
-        })
-        .collect();
+/// The words of a task that is over, as readers of other programs know them.
+fn ended_as(status: TaskStatus) -> &'static str {
+    match status {
+        TaskStatus::Killed => "stopped",
+        TaskStatus::Failed => "failed",
+        TaskStatus::Pending | TaskStatus::Running | TaskStatus::Completed => "completed",
+    }
+}
+
+fn denied(denial: &PermissionDenial) -> Value {
+    let mut fields = json!(denial);
+    fields["message"] = json!(denial.reason);
+    fields["decision_reason"] = json!(denial.reason);
+    fields
+}
+
+/// How a cost that is not known is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnknownCost {
+    /// As null.
+    Null,
+    /// As what is known of it, with `costBasis` "unknown": clients take it for a number.
+    AtLeast,
+}
+
+/// What the end of a run has besides the run itself.
+pub(crate) struct ResultParts<'a> {
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) unknown_cost: UnknownCost,
+    /// The answer in the form that was asked for.
+    pub(crate) structured_output: Option<&'a Value>,
+}
+
+/// The last line of a turn.
+pub(crate) fn result(run: &RunResult, parts: &ResultParts<'_>) -> String {
+    let number = |cost: Cost| match parts.unknown_cost {
+        UnknownCost::Null => cost,
+        UnknownCost::AtLeast => Cost::Known(cost.at_least()),
+    };
+    let by_model = run.by_model.iter().map(|(model, usage, cost)| {
+        let known = parts.catalogue.resolve(model).entry;
+        let entry = ModelUsage {
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cache_read_input_tokens: usage.cache_read_input_tokens,
+            cache_creation_input_tokens: usage.cache_creation_input_tokens,
+            web_search_requests: usage.web_search_requests,
+            cost: number(*cost),
+            cost_basis: match cost.known() {
+                Some(_) => "list",
+                None => "unknown",
+            },
+            context_window: known.map_or(0, |entry| entry.context_window),
+            max_output_tokens: known.map_or(0, |entry| entry.max_output),
+        };
+        (model.as_str(), entry)
+    });
+    let by_model = by_model.collect();
+    let is_error = run.outcome != Outcome::Success;
     text(&ResultLine {
         kind: "result",
         subtype: &run.outcome,
-        is_error: run.outcome != Outcome::Success,
+        is_error,
         duration_ms: run.duration_ms,
         duration_api_ms: run.duration_api_ms,
         num_turns: run.num_turns,
         result: &run.result,
         stop_reason: run.stop_reason.as_ref(),
         session_id: run.session_id,
-        total_cost_usd: run.cost,
+        total_cost_usd: number(run.cost),
         usage: (&run.usage).into(),
         model_usage: by_model,
         permission_denials: &run.permission_denials,
+        errors: is_error.then_some([run.result.as_str()]),
+        structured_output: parts.structured_output,
         uuid: EntryId::new(),
     })
 }
@@ -235,7 +291,32 @@ struct AssistantMessage<'a> {
     model: &'a str,
     content: &'a [ContentBlock],
     stop_reason: &'a StopReason,
+    /// Always null.
+    stop_sequence: (),
     usage: Tokens,
+}
+
+/// Readers want a signature on every thought; providers other than Anthropic give none.
+fn signed(content: &[ContentBlock]) -> Cow<'_, [ContentBlock]> {
+    let lacks = |block: &ContentBlock| matches!(block, ContentBlock::Thinking(thought) if thought.signature.is_none());
+    if !content.iter().any(lacks) {
+        return Cow::Borrowed(content);
+    }
+    let mut content = content.to_vec();
+    for block in &mut content {
+        if let ContentBlock::Thinking(thought) = block {
+            thought.signature.get_or_insert_default();
+        }
+    }
+    Cow::Owned(content)
+}
+
+/// What the call gave, where the message is about one call.
+fn only_result(message: &Message) -> Option<&ToolResultContent> {
+    match message.content.as_slice() {
+        [ContentBlock::ToolResult(result)] => Some(&result.content),
+        _ => None,
+    }
 }
 
 /// Tool results only: prompts of the caller are not repeated.
@@ -245,6 +326,8 @@ struct UserLine<'a> {
     kind: &'static str,
     message: &'a Message,
     parent_tool_use_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_use_result: Option<&'a ToolResultContent>,
     session_id: SessionId,
     uuid: EntryId,
 }
@@ -267,6 +350,10 @@ struct ResultLine<'a> {
     #[serde(rename = "modelUsage")]
     model_usage: BTreeMap<&'a str, ModelUsage>,
     permission_denials: &'a [PermissionDenial],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<[&'a str; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_output: Option<&'a Value>,
     uuid: EntryId,
 }
 
@@ -298,13 +385,17 @@ struct ModelUsage {
     output_tokens: u64,
     cache_read_input_tokens: u64,
     cache_creation_input_tokens: u64,
+    web_search_requests: u64,
     #[serde(rename = "costUSD")]
     cost: Cost,
+    cost_basis: &'static str,
+    context_window: u64,
+    max_output_tokens: u32,
 }
 
 /// `fields` is an object; anything else would leave a line without them. Every line has an id of
 /// its own, so that a reader can drop what it has seen.
-fn system(session: SessionId, subtype: &str, fields: Value) -> String {
+pub(crate) fn system(session: SessionId, subtype: &str, fields: Value) -> String {
     let mut line = json!({ "type": "system", "subtype": subtype, "session_id": session });
     if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
         line.extend(fields);

@@ -4,26 +4,36 @@
 //! Nobody can be asked, so what would be asked is denied and the result says so. The run waits for
 //! tasks that it has started. A run that fails prints its result as well.
 
-mod lines;
-mod output;
+pub(crate) mod init;
+pub(crate) mod lines;
+pub(crate) mod output;
+pub(crate) mod partial;
+pub(crate) mod structured;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::{NamedBy, Recovered, SessionEndReason};
-use codespar_protocol::{Event, Message, NoticeLevel, Outcome, RunResult, SessionMode};
+use codespar_agent::{Agent, NamedBy, Recovered, SessionEndReason};
+use codespar_protocol::{Event, Message, NoticeLevel, Outcome, RunResult, SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    args::Cli,
+    args::{Cli, OutputFormat},
     commands::gc,
     error::CommandError,
-    headless::output::Printer,
+    headless::{
+        init::InitParts,
+        lines::UnknownCost,
+        output::{Printer, PrinterParts},
+        partial::Partials,
+        structured::{StructuredAnswers, StructuredEnd},
+    },
     signals::Signals,
     stdin::{self, Piped},
 };
 use codespar_runtime::{
-    ProcessRole, Project, ProjectConfig, ProjectDir, Runtime, Session, SessionDirs, Surface, mcp,
+    ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, Session, SessionDirs,
+    Surface, mcp,
 };
 
 /// So that the model does not end in a question that nobody will see. Part of the system prompt.
@@ -48,7 +58,9 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let prompt = prompt(given, is_resuming).await?;
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
+    let mut options = cli.session.project_options()?;
+    let structured = structured_answers(&cli, &mut options)?;
+    let config = ProjectConfig::load(project_dir, options)?;
     // A script must not take a missing key for an answer.
     if let Some(what) = config.missing_key() {
         return Err(CommandError::Usage(format!(
@@ -57,7 +69,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     }
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
-    let session = project.open_session(&cli.session.which_session()).await?;
+    let session = project.open_session(&cli.session.which_session()?).await?;
     if prompt.is_none() && session.transcript.messages().is_empty() {
         return Err(CommandError::Usage(
             "this session is empty; give a prompt".to_owned(),
@@ -68,15 +80,10 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         () = project.mcp.settled() => {}
         () = cancel.cancelled() => {}
     }
-    let printer = Arc::new(Printer::new(
-        cli.output_format,
-        cli.verbose,
-        &project,
-        &session,
-        signals.clone(),
-    )?);
-    printer.begin(&notices(&project, &session))?;
     let id = session.transcript.session();
+    let printer = Arc::new(printer(&cli, &project, &session, signals.clone()));
+    printer.begin(&notices(&project, &session))?;
+    tell_without_meaning(&cli);
     let sink = printer.clone();
     let surface = Surface {
         sink: Arc::new(move |event| sink.event(&event)),
@@ -102,15 +109,15 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
                 _ => {}
             }
         }
-        let result = agent.run(message, cancel).await;
-        let limit = match result.interrupted {
+        let end = one_turn(&mut agent, structured.as_ref(), message, cancel).await;
+        let limit = match end.result.interrupted {
             true => HURRIED_HOOKS,
             false => LEAVING_HOOKS,
         };
         agent.end_session(SessionEndReason::Other, limit).await;
-        result
+        (end.result, end.output)
     });
-    let mut result = match run.await {
+    let (mut result, output) = match run.await {
         Ok(result) => result,
         Err(failed) => match failed.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
@@ -118,6 +125,9 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         },
     };
     SessionDirs::of(project.dir.state(), id).clean();
+    if cli.session.client.no_session_persistence {
+        forget(&project, id).await;
+    }
     let closed = runtime.close().await;
     if let Err(error) = &closed
         && result.outcome == Outcome::Success
@@ -125,11 +135,87 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         result.outcome = Outcome::ErrorDuringExecution;
         result.result = format!("{}\n\n{error}", result.result);
     }
-    printer.finish(&result)?;
+    printer.finish(&result, output.as_ref())?;
     if signals.exit_code().is_none() && closed.is_ok() {
         gc::for_as_long(&project.dir, &project.settings, CLEANING).await;
     }
     Ok(exit_code(&result, &signals))
+}
+
+/// A run, in the form that was asked for if one was.
+pub(crate) async fn one_turn(
+    agent: &mut Agent,
+    structured: Option<&StructuredAnswers>,
+    prompt: Option<Message>,
+    cancel: CancellationToken,
+) -> StructuredEnd {
+    match structured {
+        Some(answers) => {
+            answers.equip(agent);
+            answers.run(agent, prompt, &cancel).await
+        }
+        None => StructuredEnd {
+            result: agent.run(prompt, cancel).await,
+            output: None,
+        },
+    }
+}
+
+/// Prints the run; the first line is out.
+fn printer(cli: &Cli, project: &Arc<Project>, session: &Session, signals: Signals) -> Printer {
+    let id = session.transcript.session();
+    let pieces = cli.session.client.include_partial_messages;
+    let printer = Printer::new(PrinterParts {
+        format: cli.output_format.unwrap_or(OutputFormat::Text),
+        verbose: cli.verbose,
+        session: id,
+        project: project.clone(),
+        partials: pieces.then(Partials::default),
+        unknown_cost: UnknownCost::Null,
+        signals,
+    });
+    printer.init(&InitParts {
+        session: id,
+        is_resumed: session.is_resumed,
+        tools: project.tool_names(session),
+        model: project.provider.choice.id.clone(),
+        commands: Vec::new(),
+    });
+    printer
+}
+
+/// What `--json-schema` asks for; the model is told of it.
+pub(crate) fn structured_answers(
+    cli: &Cli,
+    options: &mut ProjectOptions,
+) -> Result<Option<StructuredAnswers>, CommandError> {
+    let Some(schema) = cli.session.client.schema()? else {
+        return Ok(None);
+    };
+    options.append_to_prompt(structured::NOTE);
+    StructuredAnswers::new(schema).map(Some)
+}
+
+/// What was given for nothing, where somebody wants to know.
+pub(crate) fn tell_without_meaning(cli: &Cli) {
+    for text in cli.session.client.without_meaning() {
+        if cli.verbose {
+            crate::printer::err(format_args!("codespar: {text}"));
+        }
+    }
+}
+
+/// Removes a session that is not to be kept, with its files. Its holder must be gone.
+pub(crate) async fn forget(project: &Project, id: SessionId) {
+    if let Err(error) = project.store.remove_session(id).await {
+        let text = format!("the session {id} could not be removed: {error}");
+        crate::printer::err(format_args!("codespar: {text}"));
+        return;
+    }
+    let dirs = SessionDirs::of(project.dir.state(), id);
+    for dir in [&dirs.temp, &dirs.output, &dirs.checkpoints] {
+        let _ = std::fs::remove_dir_all(dir);
+    }
 }
 
 /// A signal counts only if it interrupted the run: one that comes when the work is done changes
@@ -186,7 +272,7 @@ async fn prompt(given: Option<String>, is_resuming: bool) -> Result<Option<Strin
 
 /// What a person should know before the run begins. In `stream-json` they are lines of their own,
 /// elsewhere warnings on standard error.
-fn notices(project: &Project, session: &Session) -> Vec<String> {
+pub(crate) fn notices(project: &Project, session: &Session) -> Vec<String> {
     let mut notices = project.warnings.clone();
     notices.extend(mcp::notices(&project.mcp));
     notices.extend(recovery_notices(&session.recovered));

@@ -11,13 +11,17 @@
 
 use codespar_protocol::{Event, NoticeLevel, Outcome, RunResult, SessionId, retry_text};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::lines;
+use super::{
+    init::{self, InitParts},
+    lines::{self, ResultParts, UnknownCost},
+    partial::Partials,
+};
 use std::sync::Arc;
 
 use crate::{args::OutputFormat, error::CommandError, printer, signals::Signals, style};
-use codespar_runtime::{Project, Session};
+use codespar_runtime::Project;
 
 /// Prints a run as it goes.
 ///
@@ -26,58 +30,50 @@ pub(crate) struct Printer {
     format: OutputFormat,
     verbose: bool,
     session: SessionId,
-    /// The first line of `stream-json`, made while the session is at hand.
-    init: Value,
+    project: Arc<Project>,
+    /// None where pieces of answers are not wanted.
+    partials: Option<Partials>,
+    unknown_cost: UnknownCost,
     /// The first failure to write; it stops the run.
     failed: Mutex<Option<std::io::Error>>,
     signals: Signals,
 }
 
+/// What a printer is made from.
+pub(crate) struct PrinterParts {
+    pub(crate) format: OutputFormat,
+    pub(crate) verbose: bool,
+    pub(crate) session: SessionId,
+    pub(crate) project: Arc<Project>,
+    pub(crate) partials: Option<Partials>,
+    pub(crate) unknown_cost: UnknownCost,
+    pub(crate) signals: Signals,
+}
+
 impl Printer {
     /// A printer for the session.
-    pub(crate) fn new(
-        format: OutputFormat,
-        verbose: bool,
-        project: &Arc<Project>,
-        session: &Session,
-        signals: Signals,
-    ) -> Result<Self, CommandError> {
-        let id = session.transcript.session();
-        let kinds: Vec<&str> = project
-            .hub
-            .kinds()
-            .iter()
-            .map(|kind| kind.name.as_str())
-            .collect();
-        let init = json!({
-            "type": "system",
-            "subtype": "init",
-            "session_id": id,
-            "cwd": project.dir.cwd,
-            "model": project.provider.choice.id,
-            "provider": project.provider.model.provider(),
-            "tools": project.tool_names(session),
-            "agents": kinds,
-            "permissionMode": project.mode.get(),
-            "mcp_servers": project.mcp.statuses(),
-            "resumed": session.is_resumed,
-            "uuid": codespar_protocol::EntryId::new(),
-        });
-        Ok(Self {
-            format,
-            verbose,
-            session: id,
-            init,
+    pub(crate) fn new(parts: PrinterParts) -> Self {
+        Self {
+            format: parts.format,
+            verbose: parts.verbose,
+            session: parts.session,
+            project: parts.project,
+            partials: parts.partials,
+            unknown_cost: parts.unknown_cost,
             failed: Mutex::new(None),
-            signals,
-        })
+            signals: parts.signals,
+        }
+    }
+
+    /// The first line of a run or a turn.
+    pub(crate) fn init(&self, parts: &InitParts) {
+        if self.format == OutputFormat::StreamJson {
+            self.line(&init::init(&self.project, parts).to_string());
+        }
     }
 
     /// Before the first event. A write that fails here ends the command before the model is called.
     pub(crate) fn begin(&self, notices: &[String]) -> Result<(), CommandError> {
-        if self.format == OutputFormat::StreamJson {
-            self.line(&self.init.to_string());
-        }
         for text in notices {
             self.event(&Event::Notice {
                 level: NoticeLevel::Warning,
@@ -91,6 +87,12 @@ impl Printer {
     /// [`progress`] shows.
     pub(crate) fn event(&self, event: &Event) {
         if self.format == OutputFormat::StreamJson {
+            if let Some(partials) = &self.partials {
+                let model = &self.project.provider.choice.id;
+                for line in partials.lines(event, self.session, model) {
+                    self.line(&line);
+                }
+            }
             if let Some(line) = lines::line(event, self.session) {
                 self.line(&line);
             }
@@ -101,14 +103,32 @@ impl Printer {
         }
     }
 
+    /// The end of a turn as a line.
+    pub(crate) fn result(&self, result: &RunResult, structured_output: Option<&Value>) {
+        let parts = ResultParts {
+            catalogue: &self.project.provider.catalogue,
+            unknown_cost: self.unknown_cost,
+            structured_output,
+        };
+        self.line(&lines::result(result, &parts));
+    }
+
     /// The end.
     ///
-    /// In `stream-json` the result line was an event already. On failure the command to resume is
-    /// shown in every format, on standard error.
-    pub(crate) fn finish(&self, result: &RunResult) -> Result<(), CommandError> {
+    /// On failure the command to resume is shown in every format, on standard error.
+    pub(crate) fn finish(
+        &self,
+        result: &RunResult,
+        structured_output: Option<&Value>,
+    ) -> Result<(), CommandError> {
         match self.format {
-            OutputFormat::StreamJson => {}
-            OutputFormat::Json => self.line(&lines::result(result)),
+            OutputFormat::StreamJson | OutputFormat::Json => self.result(result, structured_output),
+            OutputFormat::Text
+                if result.outcome == Outcome::Success && structured_output.is_some() =>
+            {
+                let text = structured_output.map(Value::to_string).unwrap_or_default();
+                self.line(&text);
+            }
             OutputFormat::Text if result.outcome == Outcome::Success => {
                 let text = result.result.trim_end();
                 self.keep_failure(|| printer::out(format_args!("{text}\n")));
@@ -128,7 +148,8 @@ impl Printer {
         self.check()
     }
 
-    fn line(&self, line: &str) {
+    /// A line of JSON, whole.
+    pub(crate) fn line(&self, line: &str) {
         self.keep_failure(|| printer::json(line));
     }
 
@@ -147,7 +168,7 @@ impl Printer {
     }
 
     /// Takes the failure, so it is reported once.
-    fn check(&self) -> Result<(), CommandError> {
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
         match self.failed.lock().take() {
             Some(error) => Err(error.into()),
             None => Ok(()),

@@ -48,9 +48,10 @@ use codespar_tui::UserAction;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::tasks::news;
 use self::{
     person::Person, plain::PlainView, questions::Turns, status::StatusKeeper,
-    task_pane::TaskFollower, tasks::news, terminal::TerminalView,
+    task_pane::TaskFollower, terminal::TerminalView,
 };
 use crate::{
     args::Cli,
@@ -71,7 +72,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
             "standard input is not a terminal; use `codespar -p` for a headless run".to_owned(),
         ));
     }
-    let config = ProjectConfig::load(project_dir, cli.session.project_options())?;
+    let config = ProjectConfig::load(project_dir, cli.session.project_options()?)?;
     let is_plain = config.terminal().plain == Some(true) || !terminal::is_possible(&cli);
     let (ask, asked) = mpsc::channel(64);
     let signals = Signals::watch_for_end(CancellationToken::new())?;
@@ -91,7 +92,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         status: StatusKeeper::new(view.clone(), &project),
         view,
         actions,
-        which: cli.session.which_session(),
+        which: cli.session.which_session()?,
         runtime,
         project,
         project_commands,

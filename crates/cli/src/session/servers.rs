@@ -97,6 +97,7 @@ fn question(config: &ServerConfig) -> PermissionRequest {
         Endpoint::Http { .. } => {
             "the repository names this server; it sees what its tools are given"
         }
+        Endpoint::Client => "a client brings this server",
     };
     let taken = (!config.variables.is_empty()).then(|| {
         format!(

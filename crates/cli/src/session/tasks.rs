@@ -91,7 +91,7 @@ pub(super) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, Com
 
 /// Returns when a notification waits for the session. Never returns while there is no session.
 /// Nothing is consumed: the notification is delivered in the turn that follows.
-pub(super) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
+pub(crate) async fn news(project: &Arc<Project>, session: Option<SessionId>) {
     let Some(session) = session else {
         return std::future::pending().await;
     };

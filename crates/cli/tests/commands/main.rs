@@ -23,6 +23,7 @@ mod repository;
 
 mod acp;
 mod agent_calls;
+mod agent_sdks;
 mod agents;
 mod apply;
 mod authority;
@@ -46,6 +47,7 @@ mod progress;
 mod prompts;
 mod questions;
 mod safety;
+mod sdk;
 mod session_display;
 mod sessions;
 mod tasks;

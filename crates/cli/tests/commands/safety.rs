@@ -47,6 +47,9 @@ fn env_shows_no_key_or_token() {
         .unwrap();
     let seen = tool_results(&crate::common::json_lines(&finished.stdout)).remove(0);
     assert!(seen.contains("HARMLESS=visible"), "{seen}");
+    // Where the key comes from is told at the start, by the name of the variable.
+    let source = "\"apiKeySource\":\"ANTHROPIC_API_KEY\"";
+    let printed = finished.stdout.replacen(source, "", 1);
     for word in [
         "sk-test-key",
         "ghp_0123",
@@ -56,7 +59,7 @@ fn env_shows_no_key_or_token() {
         "GITHUB_TOKEN",
     ] {
         assert!(
-            !finished.stdout.contains(word),
+            !printed.contains(word),
             "{word} leaked: {}",
             finished.stdout
         );

@@ -220,7 +220,7 @@ fn endpoint(config: &ServerConfig) -> Result<(&Url, &OAuthSettings), LoginError>
     match &config.endpoint {
         Endpoint::Http { url, oauth, .. } if config.may_log_in() => Ok((url, oauth)),
         Endpoint::Http { .. } => Err(LoginError::Header),
-        Endpoint::Program { .. } => Err(LoginError::Program),
+        Endpoint::Program { .. } | Endpoint::Client => Err(LoginError::Program),
     }
 }
 

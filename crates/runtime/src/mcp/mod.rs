@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! passed as text           by the caller, such as an editor: may start
-//! --mcp-config FILE        named by the caller: may start
+//! --mcp-config FILE|JSON   named by the caller: may start
 //! settings of the user     may start
 //! ~/.claude.json           may start
 //! .mcp.json of a project   may start if the user approved this very definition,
@@ -17,22 +17,33 @@ mod mentions;
 mod other_tool;
 mod source;
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 use codespar_mcp::{
     McpError, McpProblem, McpServers, McpSetup, McpStatus, McpTokenStore, Origin, ServerConfig,
-    ServerConfigs, SharedElicitor, server_word,
+    ServerConfigs, SharedChannel, SharedElicitor, server_word,
 };
 
 pub(crate) use self::source::ProjectServers;
 pub use self::{approvals::remember, mentions::mentioned_resources, source::unknown};
-use crate::{error::RuntimeError, project_dir::ProjectDir, settings::Settings};
+use crate::{
+    error::RuntimeError, options::ServerText, project_dir::ProjectDir, settings::Settings,
+};
 
 /// The project's file.
 const PROJECT_FILE: &str = ".mcp.json";
 /// Where `mcpConnectTimeoutMs` does not say otherwise.
 const CONNECT_MS: u64 = 10_000;
 const CALL_MS: u64 = 60_000;
+
+/// Whose servers are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerReach {
+    /// Those of the user, the project and the caller.
+    All,
+    /// Those that the caller names.
+    Named,
+}
 
 /// All configurations there are, sorted by whether they may be started.
 #[derive(Default)]
@@ -53,41 +64,17 @@ impl ServerList {
     pub fn read(
         project_dir: &ProjectDir,
         settings: &Settings,
-        files: &[PathBuf],
-    ) -> Result<Self, RuntimeError> {
-        Self::read_with(project_dir, settings, files, None)
-    }
-
-    /// The same with servers that the caller passes as text; they come first.
-    pub(crate) fn read_with(
-        project_dir: &ProjectDir,
-        settings: &Settings,
-        files: &[PathBuf],
-        passed: Option<&str>,
+        named: &[ServerText],
+        reach: ServerReach,
     ) -> Result<Self, RuntimeError> {
         let variables = |name: &str| project_dir.var(name).map(str::to_owned);
         let mut list = Self::default();
         let mut taken = BTreeMap::new();
-        if let Some(text) = passed {
-            list.add(of_caller(text)?, &mut taken, |_| true);
+        for text in named {
+            list.add(of_caller(text, project_dir)?, &mut taken, |_| true);
         }
-        for file in files {
-            let usage = |error: &dyn std::fmt::Display| {
-                RuntimeError::Usage(format!("--mcp-config: {error}"))
-            };
-            // In the file of a plugin, where the plugin is.
-            let root = file.parent().unwrap_or(file).display().to_string();
-            let variables = |name: &str| match name {
-                "CLAUDE_PLUGIN_ROOT" | "CODESPAR_PLUGIN_ROOT" => Some(root.clone()),
-                _ => variables(name),
-            };
-            let found = ServerConfigs::read(file, Origin::CommandLine, variables)
-                .map_err(|problem| usage(&problem))?
-                .ok_or_else(|| usage(&format!("{} is not there", file.display())))?;
-            if let Some(problem) = found.problems.first() {
-                return Err(usage(problem));
-            }
-            list.add(found, &mut taken, |_| true);
+        if reach == ServerReach::Named {
+            return Ok(list);
         }
         let own = project_dir.state().join("settings.json");
         let found = ServerConfigs::of_settings(&settings.mcp.servers, &own, variables);
@@ -174,6 +161,7 @@ impl ServerList {
             env: McpSetup::basic_environment(project_dir.environment.vars.iter().cloned()),
             elicitor: SharedElicitor::default(),
             tokens: Some(McpTokenStore::new(project_dir.state().join("mcp-tokens"))),
+            client: SharedChannel::default(),
             proxy: project_dir.proxy()?,
             connect_timeout: millis(settings.mcp.connect_timeout_ms, CONNECT_MS),
             call_timeout: millis(settings.mcp.timeout_ms, CALL_MS),
@@ -183,19 +171,48 @@ impl ServerList {
     }
 }
 
-/// Servers that the caller passes. A mistake in them is the caller's.
-fn of_caller(text: &str) -> Result<ServerConfigs, RuntimeError> {
-    let usage = |message: String| RuntimeError::Usage(format!("MCP servers: {message}"));
+/// Servers that a program passes. A mistake in them is the program's.
+fn passed(text: &str) -> Result<ServerConfigs, RuntimeError> {
+    let usage = |message: &str| RuntimeError::Usage(format!("MCP servers: {message}"));
     if text.contains("${") {
         return Err(usage(
-            "`${` in a value; variables are not replaced here, pass the value itself".to_owned(),
+            "`${` in a value; variables are not replaced here, pass the value itself",
         ));
     }
-    let place = PathBuf::from("passed by the caller");
-    let found = ServerConfigs::parse(text, &place, Origin::CommandLine, |_: &str| None)
-        .map_err(|problem| usage(problem.message))?;
+    let place = Path::new("passed by the caller");
+    let found = ServerConfigs::parse(text, place, Origin::CommandLine, |_: &str| None)
+        .map_err(|problem| usage(&problem.message))?;
     match found.problems.first() {
-        Some(problem) => Err(usage(problem.message.clone())),
+        Some(problem) => Err(usage(&problem.message)),
+        None => Ok(found),
+    }
+}
+
+/// What a caller names: a mistake in it is the caller's.
+fn of_caller(text: &ServerText, project_dir: &ProjectDir) -> Result<ServerConfigs, RuntimeError> {
+    let usage =
+        |error: &dyn std::fmt::Display| RuntimeError::Usage(format!("--mcp-config: {error}"));
+    let path = match text {
+        ServerText::File(file) => file.as_path(),
+        ServerText::Json(_) => Path::new("--mcp-config"),
+        ServerText::Passed(text) => return passed(text),
+    };
+    // In the file of a plugin, where the plugin is.
+    let root = path.parent().unwrap_or(path).display().to_string();
+    let variables = |name: &str| match name {
+        "CLAUDE_PLUGIN_ROOT" | "CODESPAR_PLUGIN_ROOT" => Some(root.clone()),
+        _ => project_dir.var(name).map(str::to_owned),
+    };
+    let found = match text {
+        ServerText::File(file) => ServerConfigs::read(file, Origin::CommandLine, variables)
+            .map_err(|problem| usage(&problem))?
+            .ok_or_else(|| usage(&format!("{} is not there", file.display())))?,
+        ServerText::Json(json) => ServerConfigs::parse(json, path, Origin::CommandLine, variables)
+            .map_err(|problem| usage(&problem))?,
+        ServerText::Passed(text) => return passed(text),
+    };
+    match found.problems.first() {
+        Some(problem) => Err(usage(problem)),
         None => Ok(found),
     }
 }

@@ -22,7 +22,7 @@ use super::{
     Permissions, parse,
     rules::{Source, is_slip},
 };
-use crate::error::RuntimeError;
+use crate::{error::RuntimeError, provider::model_name};
 
 /// Keys of `permissions` there; those we do not use change nothing that we do.
 const KNOWN: [&str; 7] = [
@@ -37,9 +37,6 @@ const KNOWN: [&str; 7] = [
 
 /// In a file that cannot be read, these words tell that it would forbid something.
 const FORBIDDING: [&str; 3] = ["\"deny\"", "\"ask\"", "\"hooks\""];
-
-/// Names of models there that say how to choose one, and not which.
-const NO_MODELS: [&str; 2] = ["default", "inherit"];
 
 /// Values are kept as written, so that an error can name the place of a rule in the file.
 type Keys<'a> = BTreeMap<String, &'a RawValue>;
@@ -137,16 +134,6 @@ impl Taking<'_, '_, '_> {
             Some((name, text))
         });
         texts.collect()
-    }
-}
-
-/// The name of a model as it is known here: variants of a model are the model itself.
-fn model_name(text: &str) -> Option<String> {
-    let plain = text.split('[').next().unwrap_or_default().trim();
-    match plain {
-        "opusplan" => Some("opus".to_owned()),
-        plain if plain.is_empty() || NO_MODELS.contains(&plain) => None,
-        plain => Some(plain.to_owned()),
     }
 }
 

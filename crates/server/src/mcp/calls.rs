@@ -29,6 +29,8 @@ const USUAL_FILES: usize = 5;
 
 /// A result for the model of the caller, or an error of the protocol.
 pub(super) type Called = Result<CallToolResult, ErrorData>;
+/// What the client is told instead of a result.
+pub(super) type Refusal = Box<CallToolResult>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -222,27 +224,27 @@ impl McpHandler {
     }
 
     /// The project that is named, or the only one.
-    pub(super) fn project(&self, key: Option<&str>) -> Result<Arc<Project>, CallToolResult> {
+    pub(super) fn project(&self, key: Option<&str>) -> Result<Arc<Project>, Refusal> {
         let found = match key {
             Some(key) => self.state.scope.project(key),
             None => self.state.scope.only_project(),
         };
-        found.map_err(|error| api_refused(&error))
+        found.map_err(|error| Box::new(api_refused(&error)))
     }
 
     /// A cancelled review asks the model no more, and posts nothing.
     async fn review(&self, wanted: &Review, cancel: &CancellationToken) -> Called {
         let project = match self.project(wanted.project.as_deref()) {
             Ok(project) => project,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(*refused),
         };
         let request = match (
             known_model(&project, wanted.model.as_deref()),
             wanted.max_budget_usd,
         ) {
-            (Err(unknown), _) => return Ok(unknown),
+            (Err(unknown), _) => return Ok(*unknown),
             (Ok(model), budget) => match budget.map(dollars).transpose() {
-                Err(refused) => return Ok(refused),
+                Err(refused) => return Ok(*refused),
                 Ok(max_budget) => ReviewRequest { model, max_budget },
             },
         };
@@ -261,7 +263,7 @@ impl McpHandler {
     async fn merge(&self, client: Client, wanted: Merge) -> Called {
         let project = match self.project(wanted.project.as_deref()) {
             Ok(project) => project,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(*refused),
         };
         let key = ProjectKey::of(&project.dir.root);
         let path = format!(
@@ -277,10 +279,10 @@ impl McpHandler {
     async fn locate(&self, wanted: Locate) -> Called {
         let project = match self.project(wanted.project.as_deref()) {
             Ok(project) => project,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(*refused),
         };
         if let Err(refused) = text("instruction", &wanted.instruction) {
-            return Ok(refused);
+            return Ok(*refused);
         }
         let (root, cache) = (
             project.dir.root.clone(),
@@ -309,14 +311,14 @@ impl McpHandler {
     async fn ask(&self, wanted: Ask, cancel: &CancellationToken) -> Called {
         let project = match self.project(wanted.project.as_deref()) {
             Ok(project) => project,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(*refused),
         };
         let checked = text("question", &wanted.question)
             .and_then(|()| known_model(&project, wanted.model.as_deref()))
             .and_then(|model| Ok((model, wanted.max_budget_usd.map(dollars).transpose()?)));
         let (model, max_budget) = match checked {
             Ok(checked) => checked,
-            Err(refused) => return Ok(refused),
+            Err(refused) => return Ok(*refused),
         };
         let request = AskOnce {
             question: wanted.question,
@@ -341,29 +343,30 @@ fn structured(value: &impl serde::Serialize) -> Called {
     Ok(CallToolResult::structured(value))
 }
 
-fn text(name: &str, value: &str) -> Result<(), CallToolResult> {
+fn text(name: &str, value: &str) -> Result<(), Refusal> {
     match value.trim().is_empty() || value.len() > MOST_TEXT || value.contains('\0') {
-        true => Err(said_no(&format!(
+        true => Err(Box::new(said_no(&format!(
             "`{name}` must have 1 to {MOST_TEXT} bytes of text"
-        ))),
+        )))),
         false => Ok(()),
     }
 }
 
 /// A caller chooses among the models that the server knows.
-fn known_model(project: &Project, model: Option<&str>) -> Result<Option<String>, CallToolResult> {
+fn known_model(project: &Project, model: Option<&str>) -> Result<Option<String>, Refusal> {
     match model {
         Some(model) if !is_model(&project.dir, model) => {
-            Err(said_no("this server does not know that model"))
+            let unknown = said_no("this server does not know that model");
+            Err(Box::new(unknown))
         }
         model => Ok(model.map(str::to_owned)),
     }
 }
 
-fn dollars(amount: f64) -> Result<Usd, CallToolResult> {
+fn dollars(amount: f64) -> Result<Usd, Refusal> {
     Usd::from_dollars(amount)
         .filter(|usd| *usd > Usd::ZERO)
-        .ok_or_else(|| said_no("`max_budget_usd` is an amount above zero"))
+        .ok_or_else(|| Box::new(said_no("`max_budget_usd` is an amount above zero")))
 }
 
 /// An id goes into a path: nothing else may.

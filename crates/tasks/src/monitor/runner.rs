@@ -241,7 +241,7 @@ impl Watch<'_> {
         self.subscription = None;
         let tries = match self.server.config().endpoint {
             Endpoint::Program { .. } => PROGRAM_TRIES,
-            Endpoint::Http { .. } => ADDRESS_TRIES,
+            Endpoint::Http { .. } | Endpoint::Client => ADDRESS_TRIES,
         };
         let mut error = String::new();
         for attempt in 1..=tries {
@@ -287,6 +287,7 @@ impl Watch<'_> {
             task_id: id.clone(),
             tool_uses: 0,
             total_tokens: 0,
+            duration_ms: 0,
             summary: line
                 .split_once(' ')
                 .map_or(line.clone(), |(_, rest)| rest.to_owned()),

@@ -90,6 +90,8 @@ impl Maker {
                 context_window: 200_000,
                 max_tokens: 8_000,
                 effort: None,
+                thinking: None,
+                fallback: None,
                 compact_at: 150_000,
             },
             catalogue: Arc::new(Catalogue::builtin()),

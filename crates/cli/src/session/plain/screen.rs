@@ -206,12 +206,12 @@ impl Screen {
                 task_id,
                 status,
                 subject,
-                summary: _,
                 detail,
                 usage,
                 cost,
                 tool_uses,
                 duration_ms,
+                ..
             } => {
                 let mark = match status {
                     TaskStatus::Completed => style::good("✓"),

@@ -15,7 +15,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Request, ToolSpec, wire::sendable_input};
+use crate::{Request, Thinking, ToolSpec, wire::sendable_input};
 
 /// The provider takes no more marks than this in one request.
 const MOST_MARKS: usize = 4;
@@ -47,6 +47,7 @@ pub(crate) fn body(request: &Request) -> Result<Vec<u8>, serde_json::Error> {
         output_config: request.effort.map(|effort| OutputConfig {
             effort: effort.as_str(),
         }),
+        thinking: thinking(request),
         stream: true,
     })
 }
@@ -66,7 +67,31 @@ struct Body<'a> {
     temperature: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<ThinkingConfig>,
     stream: bool,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum ThinkingConfig {
+    Adaptive,
+    Enabled { budget_tokens: u32 },
+    Disabled,
+}
+
+/// The thoughts are part of the answer, so their budget has to be below the limit on it. Where that
+/// leaves too little, nothing is sent and the model does as it does by itself.
+fn thinking(request: &Request) -> Option<ThinkingConfig> {
+    const LEAST: u32 = 1_024;
+    match request.thinking? {
+        Thinking::Adaptive => Some(ThinkingConfig::Adaptive),
+        Thinking::Disabled => Some(ThinkingConfig::Disabled),
+        Thinking::Enabled { budget_tokens } => {
+            let budget_tokens = budget_tokens.min(request.max_tokens.saturating_sub(1));
+            (budget_tokens >= LEAST).then_some(ThinkingConfig::Enabled { budget_tokens })
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -97,6 +97,7 @@ fn request(messages: Vec<Message>) -> Request {
         max_tokens: 9,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     }
 }
@@ -317,6 +318,7 @@ fn every_setting_goes_out_when_it_is_set() {
         tools: Arc::from([tool("A"), tool("B")]),
         temperature: Some(0.7),
         effort: Some(Effort::High),
+        thinking: None,
         stop_sequences: vec!["END".to_owned()],
         ..request(vec![Message::user("hi")])
     };

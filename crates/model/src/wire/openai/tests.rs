@@ -49,6 +49,7 @@ fn request(messages: Vec<Message>) -> Request {
         max_tokens: 9,
         temperature: None,
         effort: None,
+        thinking: None,
         stop_sequences: Vec::new(),
     }
 }
@@ -136,6 +137,7 @@ fn the_whole_body_has_what_was_asked_for_and_nothing_else() {
         }]),
         temperature: Some(0.5),
         effort: Some(Effort::Low),
+        thinking: None,
         stop_sequences: vec!["END".to_owned()],
         ..request(vec![Message::user("hi")])
     };

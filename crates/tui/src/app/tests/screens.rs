@@ -32,6 +32,7 @@ fn two_boxes(columns: u16) -> String {
             task_id: task(2),
             tool_uses: 4,
             total_tokens: 2_000,
+            duration_ms: 0,
             summary: "Grep SessionStore".to_owned(),
         }),
     });
@@ -41,6 +42,7 @@ fn two_boxes(columns: u16) -> String {
         subject: "Find auth error handling".to_owned(),
         summary: String::new(),
         detail: "Found 3 relevant files: login.rs, session.rs, token.rs".to_owned(),
+        output_file: None,
         usage: Usage {
             input_tokens: 8_000,
             output_tokens: 100,

@@ -1,0 +1,223 @@
+//! Hooks that a client has registered: each is asked by a `hook_callback`.
+//!
+//! What the client answers is read like the output of a hook of the settings, and has the same
+//! weight. A callback that fails counts as one that could not be run: where somebody relies on hooks
+//! to refuse things that is a refusal, unless the client has said that its hook may fail.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use codespar_agent::{HookCall, HookRunner};
+use codespar_policy::hooks::{HookAnswer, HookEventKind, HookFailure, HookMatcher};
+use codespar_protocol::EntryId;
+use futures::future::join_all;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+
+/// How long a callback may take that says nothing about it.
+const USUAL_TIME: Duration = Duration::from_secs(60);
+/// The longest time that a callback may ask for. In seconds.
+const LONGEST: f64 = 24.0 * 3600.0;
+
+/// What a callback that fails comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnFailure {
+    /// As for other hooks of the event.
+    Usual,
+    Block,
+    Continue,
+}
+
+/// The callbacks of one matcher.
+struct ClientHook {
+    event: HookEventKind,
+    matcher: HookMatcher,
+    callbacks: Vec<String>,
+    timeout: Duration,
+    on_failure: OnFailure,
+}
+
+/// Whether the client wants lines about its hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HookLines {
+    Printed,
+    Silent,
+}
+
+/// Asks the client.
+pub(super) struct ClientHooks {
+    client: Client,
+    hooks: Vec<ClientHook>,
+    lines: HookLines,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Written {
+    matcher: Option<String>,
+    #[serde(default)]
+    hook_callback_ids: Vec<String>,
+    timeout: Option<f64>,
+    on_failure: Option<String>,
+}
+
+impl ClientHooks {
+    /// Reads what the client registers; `None` where that is nothing. Events that are not known here
+    /// never happen, which the client is told.
+    pub(super) fn read(
+        registered: &Value,
+        client: &Client,
+        lines: HookLines,
+    ) -> Result<Option<Self>, String> {
+        let none = Map::new();
+        let events = registered.as_object().unwrap_or(&none);
+        let mut hooks = Vec::new();
+        for (name, matchers) in events {
+            let Some(event) = HookEventKind::by_name(name) else {
+                client.warn(&format!(
+                    "hooks of the event {name} are never run: there is none here"
+                ));
+                continue;
+            };
+            let matchers: Vec<Written> = serde_json::from_value(matchers.clone())
+                .map_err(|error| format!("hooks.{name}: {error}"))?;
+            for written in matchers {
+                hooks.push(hook(event, written).map_err(|error| format!("hooks.{name}: {error}"))?);
+            }
+        }
+        Ok((!hooks.is_empty()).then(|| Self {
+            client: client.clone(),
+            hooks,
+            lines,
+        }))
+    }
+}
+
+fn hook(event: HookEventKind, written: Written) -> Result<ClientHook, String> {
+    let matcher = written.matcher.as_deref().unwrap_or_default();
+    let seconds = written.timeout.filter(|seconds| *seconds > 0.0);
+    let on_failure = match written.on_failure.as_deref() {
+        None => OnFailure::Usual,
+        Some("continue") => OnFailure::Continue,
+        Some(_) => OnFailure::Block,
+    };
+    Ok(ClientHook {
+        event,
+        matcher: HookMatcher::parse(matcher).map_err(|error| error.to_string())?,
+        callbacks: written.hook_callback_ids,
+        timeout: seconds.map_or(USUAL_TIME, |seconds| {
+            Duration::from_secs_f64(seconds.min(LONGEST))
+        }),
+        on_failure,
+    })
+}
+
+#[async_trait]
+impl HookRunner for ClientHooks {
+    fn listens(&self, event: HookEventKind) -> bool {
+        self.hooks.iter().any(|hook| hook.event == event)
+    }
+
+    async fn run(&self, call: HookCall, cancel: &CancellationToken) -> HookAnswer {
+        let subjects = || call.subjects.iter().map(String::as_str);
+        let is_meant = |hook: &&ClientHook| {
+            hook.event == call.event
+                && (call.subjects.is_empty() || hook.matcher.is_about(subjects()))
+        };
+        let meant = self.hooks.iter().filter(is_meant);
+        let runs = meant.flat_map(|hook| {
+            let callbacks = hook.callbacks.iter();
+            callbacks.map(|id| self.callback(hook, id, &call, cancel))
+        });
+        HookAnswer::merge(join_all(runs).await)
+    }
+}
+
+impl ClientHooks {
+    async fn callback(
+        &self,
+        hook: &ClientHook,
+        id: &str,
+        call: &HookCall,
+        cancel: &CancellationToken,
+    ) -> HookAnswer {
+        let run = EntryId::new().to_string();
+        self.tell("hook_started", &run, call, json!({}));
+        let asked = self.asked(hook, id, call, cancel).await;
+        let (outcome, output) = match &asked {
+            Ok((_, output)) => ("success", output.clone()),
+            Err(HookFailure::Interrupted) => ("cancelled", String::new()),
+            Err(failure) => ("error", failure.to_string()),
+        };
+        let fields =
+            json!({ "output": output, "stdout": output, "stderr": "", "outcome": outcome });
+        self.tell("hook_response", &run, call, fields);
+        match asked {
+            Ok((answer, _)) => answer,
+            Err(failure) => failed(hook, &failure),
+        }
+    }
+
+    async fn asked(
+        &self,
+        hook: &ClientHook,
+        id: &str,
+        call: &HookCall,
+        cancel: &CancellationToken,
+    ) -> Result<(HookAnswer, String), HookFailure> {
+        let request = json!({
+            "subtype": "hook_callback",
+            "callback_id": id,
+            "input": call.input,
+            "tool_use_id": call.input.get("tool_use_id"),
+        });
+        let answer = tokio::select! {
+            answer = tokio::time::timeout(hook.timeout, self.client.ask(request)) => answer,
+            () = cancel.cancelled() => return Err(HookFailure::Interrupted),
+        };
+        let answer = answer
+            .map_err(|_| HookFailure::TimedOut(hook.timeout.as_secs()))?
+            .map_err(HookFailure::NotRun)?;
+        let text = match &answer {
+            Value::Null => String::new(),
+            answer => answer.to_string(),
+        };
+        let read = HookAnswer::of_text(call.event, &text)?;
+        Ok((read, text))
+    }
+
+    fn tell(&self, subtype: &str, run: &str, call: &HookCall, more: Value) {
+        if self.lines == HookLines::Silent {
+            return;
+        }
+        let mut line = json!({
+            "type": "system", "subtype": subtype, "hook_id": run,
+            "hook_name": format!("{}:callback", call.event), "hook_event": call.event.as_str(),
+            "session_id": call.input.get("session_id"), "uuid": EntryId::new(),
+        });
+        if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
+            line.extend(more);
+        }
+        self.client.line(&line);
+    }
+}
+
+fn failed(hook: &ClientHook, failure: &HookFailure) -> HookAnswer {
+    let text = format!("{} hook of the client: {failure}", hook.event);
+    let blocks = match hook.on_failure {
+        OnFailure::Usual => hook.event.fails_closed(),
+        OnFailure::Block => true,
+        OnFailure::Continue => false,
+    };
+    let mut answer = match blocks {
+        true => HookAnswer::deny(&*text),
+        false => HookAnswer::default(),
+    };
+    if *failure != HookFailure::Interrupted {
+        answer.warnings.push(text);
+    }
+    answer
+}

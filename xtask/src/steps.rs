@@ -15,11 +15,45 @@ use anyhow::{Context, Result, bail};
 #[derive(Debug, Default)]
 pub(crate) struct Steps {
     done: Vec<(String, Duration)>,
+    /// Those that are wanted; all if it is empty.
+    only: Vec<String>,
+    skipped: Vec<String>,
 }
 
 impl Steps {
-    /// Runs a step; its failure is the failure of the whole, by its name.
+    pub(crate) fn only(names: &[String]) -> Self {
+        Self {
+            only: names.to_vec(),
+            ..Self::default()
+        }
+    }
+
+    /// Runs a step that others need, whatever is wanted.
+    pub(crate) fn always(&mut self, name: &str, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        let only = std::mem::take(&mut self.only);
+        let done = self.step(name, run);
+        self.only = only;
+        done
+    }
+
+    /// Fails if a step was asked for that there is not.
+    pub(crate) fn check_names(&self) -> Result<()> {
+        let known: Vec<&String> = self.done.iter().map(|(name, _)| name).collect();
+        match self.only.iter().find(|name| !known.contains(name)) {
+            None => Ok(()),
+            Some(name) => bail!(
+                "there is no step `{name}`; besides those that ran there are: {}",
+                self.skipped.join(", ")
+            ),
+        }
+    }
+
+    /// Runs a step if it is wanted; its failure is the failure of the whole, by its name.
     pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        if !self.only.is_empty() && !self.only.iter().any(|wanted| wanted == name) {
+            self.skipped.push(name.to_owned());
+            return Ok(());
+        }
         println!("\n=== {name}");
         let begin = Instant::now();
         let outcome = run();
@@ -97,6 +131,21 @@ fn show(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_is_wanted_runs_and_a_wrong_name_is_told_with_the_others() {
+        let mut steps = Steps::only(&["docs".to_owned(), "dcos".to_owned()]);
+        steps.always("tools", || Ok(())).unwrap();
+        steps.step("tests", || bail!("not wanted")).unwrap();
+        steps.step("docs", || Ok(())).unwrap();
+        let ran: Vec<&str> = steps.done.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(ran, ["tools", "docs"]);
+        let error = steps.check_names().unwrap_err().to_string();
+        assert!(
+            error.contains("`dcos`") && error.contains("tests"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn the_first_failure_names_its_step_and_the_command() {

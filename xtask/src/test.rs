@@ -16,15 +16,20 @@ use crate::{
 
 /// Run all checks and tests, as CI does; the first failure ends it.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Only this step, by the name that is printed above it ("red team"), and the installation of
+    /// what tests need. May be repeated.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+}
 
 /// Warnings of clippy and of rustdoc are errors. Documentation is built without the dependencies.
-pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
-    let mut steps = Steps::default();
+pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
+    let mut steps = Steps::only(&args.only);
     let plain = |args: &[&str]| run_command(cargo(root).args(args));
-    steps.step("tools", tools::ensure)?;
-    steps.step("npm packages", || npm::ensure(root))?;
-    steps.step("PyPI packages", || pypi::ensure(root))?;
+    steps.always("tools", tools::ensure)?;
+    steps.always("npm packages", || npm::ensure(root))?;
+    steps.always("PyPI packages", || pypi::ensure(root))?;
     steps.step("format", || plain(&["fmt", "--all", "--check"]))?;
     steps.step("clippy", || {
         plain(&[
@@ -55,6 +60,7 @@ pub(crate) fn run(_args: &Args, root: &Path) -> Result<()> {
     steps.step("red team", || {
         redteam::run(&redteam::Args::for_tests(root)?, root)
     })?;
+    steps.check_names()?;
     for test in skipped {
         println!("skipped: {test}");
     }

@@ -317,7 +317,7 @@ mod tests {
             let entry = catalogue.resolve(id).entry.unwrap();
             assert_eq!(entry.context_window, 200_000, "{id}");
         }
-        assert_eq!(catalogue.entries().len(), 17);
+        assert_eq!(catalogue.entries().len(), 44);
     }
 
     #[test]

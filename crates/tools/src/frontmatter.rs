@@ -247,7 +247,10 @@ mod tests {
         let (fields, _, is_loose) = parse_loosely(text, &["tools"]).unwrap();
         assert!(is_loose);
         assert_eq!(fields["tools"], "Read");
-        assert!(fields["assistant"].as_str().unwrap().contains("four"));
+        assert_eq!(
+            fields["three"],
+            "four\n</x> <x>\nuser: \"four\"\nassistant: five\n</x>"
+        );
         let twice = "---\nname: a\ndescription: b: c\ntools: Read\ntools: Bash\n---\nBody";
         assert!(parse_loosely(twice, &["tools"]).is_err());
     }

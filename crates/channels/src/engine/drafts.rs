@@ -212,7 +212,7 @@ mod tests {
         let hidden = format!("{}\u{200b}{}", &TOKEN[..9], &TOKEN[9..]);
         let text = format!(
             "begin\nthe value {VALUE} and\n{TOKEN}\n{hidden}\nfirst line\nsecond line\n\
-             -----BEGIN PRIVATE KEY-----\nMARKER\n-----END PRIVATE KEY-----\nend\n"
+             -----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEAMARKERxx\n-----END PRIVATE KEY-----\nend\n"
         );
         for size in [1, 2, 7, 1_000] {
             for shown in shown(&text, size) {

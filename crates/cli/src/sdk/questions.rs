@@ -9,7 +9,9 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use codespar_agent::{Approver, NobodyThere};
 use codespar_policy::{Mode, Rule, RuleKind, RuleSource};
-use codespar_protocol::{Answer, ElicitationRequest, PermissionRequest, Question, QuestionRequest};
+use codespar_protocol::{
+    Answer, Confinement, ElicitationRequest, PermissionRequest, Question, QuestionRequest,
+};
 use codespar_runtime::{Project, remember_rules};
 use codespar_tasks::Respondent;
 use parking_lot::Mutex;
@@ -148,8 +150,17 @@ fn no(reason: impl Into<String>) -> Answer {
     }
 }
 
-/// An answer that does not fit is a no that says so.
+/// An answer that does not fit is a no that says so. A program may not let commands run where no
+/// sandbox works: nobody may be looking. The user's own settings can switch the sandbox off.
 fn checked(request: &QuestionRequest, answer: Answer) -> Answer {
+    let is_missing = matches!(request, QuestionRequest::Permission(asked)
+        if asked.confinement == Some(Confinement::Unavailable));
+    if is_missing && request.lets_run_unconfined(&answer) {
+        return no(
+            "no sandbox works here, and a client cannot allow a command without one; \
+                   `codespar doctor` says what is missing",
+        );
+    }
     match request.check(&answer) {
         Ok(()) => answer,
         Err(why) => no(format!("the answer of the client cannot be used: {why}")),
@@ -310,4 +321,36 @@ fn suggestions(rules: &[String]) -> Vec<Value> {
     vec![json!({
         "type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings",
     })]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_lets_no_command_run_where_no_sandbox_works() {
+        let asked = |confinement| {
+            QuestionRequest::Permission(PermissionRequest {
+                tool_use_id: "t".into(),
+                tool: "Bash".to_owned(),
+                summary: "make".to_owned(),
+                input: json!({"command": "make"}),
+                preview: None,
+                change: None,
+                confinement: Some(confinement),
+                reason: "no rule".to_owned(),
+                suggested_rules: Vec::new(),
+            })
+        };
+        let changed = Answer::OnceWith {
+            input: json!({"command": "ls"}),
+        };
+        for answer in [Answer::Once, changed] {
+            let missing = checked(&asked(Confinement::Unavailable), answer.clone());
+            assert!(matches!(missing, Answer::No { .. }), "{missing:?}");
+            for confinement in [Confinement::Sandboxed, Confinement::SwitchedOff] {
+                assert_eq!(checked(&asked(confinement), answer.clone()), answer);
+            }
+        }
+    }
 }

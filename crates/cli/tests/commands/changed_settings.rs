@@ -48,6 +48,7 @@ fn used(bench: &Bench, prompt: &str) -> (String, Vec<String>) {
     let names = last.tool_names().into_iter();
     let servers = names.filter_map(|name| name.strip_prefix("mcp__")?.split("__").next());
     let mut servers: Vec<String> = servers.map(str::to_owned).collect();
+    servers.sort();
     servers.dedup();
     (last.model().to_owned(), servers)
 }

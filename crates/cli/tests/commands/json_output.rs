@@ -93,7 +93,7 @@ fn every_command_that_prints_data_has_json_whose_fields_its_help_names() {
         (
             &["pr", "show"],
             &["1"],
-            &["pull_request", "reviews", "checks"],
+            &["pull_request", "reviews", "checks", "checks_unknown"],
         ),
         (&["pr", "diff"], &["1"], &["number", "diff"]),
         (&["locate"], &["hello"], &["files", "elapsed_ms"]),

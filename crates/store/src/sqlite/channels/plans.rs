@@ -39,6 +39,7 @@ const EVERY: &[&str] = &[
     sql::OUTBOUND_BY_MESSAGE,
     sql::DELIVERY_BEGUN,
     sql::DELIVERY_SENT,
+    sql::DELIVERY_SKIPPED,
     sql::DELIVERY_POSTPONED,
     sql::DELIVERY_FAILED,
     sql::PUT_TIMER,

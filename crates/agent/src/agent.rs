@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use codespar_model::{
-    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, Thinking, ToolSpec,
+    Answered, Budget, Catalogue, Counted, Effort, Meter, Model, Response, ThinkingChoice, ToolSpec,
 };
 use codespar_policy::{Redactor, RuleSet, Scope, SharedMode};
 use codespar_protocol::{
@@ -27,8 +27,6 @@ const MAX_CONTINUATIONS: u32 = 8;
 /// How often in a row the provider may pause a turn.
 const MAX_PAUSES: u32 = 16;
 const GO_ON: &str = "Your answer reached the limit on its length. Go on exactly where it stopped.";
-/// How the names of tools of MCP servers begin.
-const SERVER_TOOLS: &str = "mcp__";
 const INTERRUPTED: &str = "[The user interrupted here.]";
 
 /// Where events go. Called in order; slow sinks slow the loop down, they do not pile up memory.
@@ -46,7 +44,7 @@ pub struct ModelChoice {
     /// Sent only when set.
     pub effort: Option<Effort>,
     /// Sent only when set.
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingChoice>,
     /// Asked instead when this one is overloaded, from then on.
     pub fallback: Option<Box<Self>>,
     /// Older turns are summarised when the context reaches this many tokens.
@@ -105,7 +103,7 @@ pub struct Agent {
     pub(crate) path_instructions: Arc<PathInstructions>,
 }
 
-fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
+pub(crate) fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
     let spec = |tool: &Arc<dyn Tool>| ToolSpec {
         name: tool.name().to_owned(),
         description: lines_for_tools(tool.description(), |name| tools.offers(name)),
@@ -138,44 +136,6 @@ impl Agent {
         agent.refresh_briefing();
         agent.context_tokens = agent.estimate_context();
         agent
-    }
-
-    /// Offers tools that were not there when it was made, from the next call of the model on.
-    pub fn add_tools(&mut self, tools: &Registry) {
-        let known = self.parts.tools.names();
-        let is_new = |tool: &&Arc<dyn Tool>| !known.contains(&tool.name());
-        let new: Vec<Arc<dyn Tool>> = tools.iter().filter(is_new).cloned().collect();
-        if new.is_empty() {
-            return;
-        }
-        for tool in new {
-            self.parts.tools.add(tool);
-        }
-        self.specs = specs(&self.parts.tools);
-    }
-
-    /// Puts these in the place of the tools of MCP servers, from the next call of the model on.
-    /// Nothing changes where they are the same: what the provider cached begins with the tools.
-    pub fn set_server_tools(&mut self, tools: &Registry) {
-        let describe = |tool: &Arc<dyn Tool>| {
-            let schema = tool.input_schema().get().to_owned();
-            (
-                tool.name().to_owned(),
-                tool.description().to_owned(),
-                schema,
-            )
-        };
-        let is_served = |tool: &&Arc<dyn Tool>| tool.name().starts_with(SERVER_TOOLS);
-        let had = self.parts.tools.iter().filter(is_served).map(describe);
-        if had.eq(tools.iter().map(describe)) {
-            return;
-        }
-        let all = format!("{SERVER_TOOLS}*");
-        self.parts.tools = self.parts.tools.filtered(None, &[all]);
-        for tool in tools.iter() {
-            self.parts.tools.add(tool.clone());
-        }
-        self.specs = specs(&self.parts.tools);
     }
 
     /// Takes in what came, and tells the model of the tools for tasks as soon as it has made one.
@@ -215,12 +175,6 @@ impl Agent {
     /// Turns that other processes made in the same run count towards its limit.
     pub fn count_earlier_turns(&mut self, turns: u32) {
         self.parts.limits.turns_before = turns;
-    }
-
-    /// Takes tools away, from the next call of the model on.
-    pub fn remove_tools(&mut self, names: &[String]) {
-        self.parts.tools = self.parts.tools.filtered(None, names);
-        self.specs = specs(&self.parts.tools);
     }
 
     /// Another model answers from the next call on. What the provider cached is of no use to it.

@@ -42,6 +42,7 @@ mod limits;
 mod long_answer;
 mod memory;
 mod nested;
+mod offered_tools;
 mod path_instructions;
 mod permit;
 mod prompt_lines;

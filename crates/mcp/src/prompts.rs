@@ -24,7 +24,7 @@ use crate::{
 /// Characters of a description, which is one line of a list.
 const DESCRIPTION: usize = 200;
 
-/// One prompt.
+/// As its server describes it, with limits on the lengths.
 pub struct McpPrompt {
     /// `mcp__server__prompt`.
     pub name: String,

@@ -41,7 +41,7 @@ pub use error::{ModelError, SetupError};
 pub use estimate::{Meter, request_tokens, tokens_at_most};
 pub use http::{HttpClient, HttpOptions};
 pub use openai::{OpenAiConfig, OpenAiModel};
-pub use request::{Effort, ModelEvent, Request, Response, Thinking, ToolSpec};
+pub use request::{Effort, ModelEvent, Request, Response, ThinkingChoice, ToolSpec};
 pub use retry::RetryPolicy;
 pub use simulated::SimulatedModel;
 

@@ -45,7 +45,7 @@ impl Effort {
 
 /// Whether a model thinks before it answers, where the provider has such a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thinking {
+pub enum ThinkingChoice {
     /// As the model sees fit.
     Adaptive,
     /// For at most this many tokens.
@@ -55,7 +55,7 @@ pub enum Thinking {
     Disabled,
 }
 
-impl Thinking {
+impl ThinkingChoice {
     /// Providers refuse a smaller budget.
     const LEAST: u32 = 1_024;
 
@@ -91,7 +91,7 @@ pub struct Request {
     /// Sent only when set.
     pub effort: Option<Effort>,
     /// Sent only when set, and only where the wire format has it.
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingChoice>,
     /// Sent only when not empty.
     pub stop_sequences: Vec<String>,
 }

@@ -71,7 +71,7 @@ pub use error::RuntimeError;
 pub use network::{NetworkReport, report as network_report};
 pub use operations::{
     AskOnce, DevRequest, DevResumption, FeaturePlan, PlanRequest, PlanStep, Pulls, ReviewRequest,
-    ask_once, check_simulation, has_branch, plan_feature,
+    ask_once, check_simulation, has_branch, locate_files, plan_feature,
 };
 pub use options::{BuiltInTools, ProjectOptions, ServerText};
 pub use output_style::OutputStyle;

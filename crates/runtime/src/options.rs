@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use codespar_agent::AgentDefinition;
 use codespar_change::verify::detect as detect_tests;
-use codespar_model::{Effort, Thinking};
+use codespar_model::{Effort, ThinkingChoice};
 use codespar_policy::Mode;
 use codespar_protocol::Usd;
 
@@ -54,7 +54,7 @@ pub struct ProjectOptions {
     /// Asked when the model is overloaded.
     pub fallback_model: Option<String>,
     pub effort: Option<Effort>,
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingChoice>,
 }
 
 /// MCP servers as a caller names them.

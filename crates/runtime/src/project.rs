@@ -393,7 +393,6 @@ impl Project {
         child_environment(self.dir.environment.vars.iter().cloned(), extra, pass)
     }
 
-    /// The names of its skills.
     pub fn skill_names(&self) -> Vec<&str> {
         self.skills
             .iter()

@@ -20,7 +20,7 @@ use std::{
 };
 
 use codespar_files::OpenError;
-use codespar_model::{Effort, Thinking};
+use codespar_model::{Effort, ThinkingChoice};
 use codespar_policy::{
     Mode, RuleKind, RuleSet, RuleSource,
     hooks::{HookOrigin, HookSource},
@@ -58,7 +58,7 @@ pub struct Settings {
     pub max_output_tokens: Option<u32>,
     pub effort: Option<Effort>,
     /// Not a key: the command line alone has it.
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingChoice>,
     pub compact_at: Option<u64>,
     pub env: BTreeMap<String, String>,
     pub sandbox: SandboxSettings,

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use codespar_model::{Effort, Thinking};
+use codespar_model::{Effort, ThinkingChoice};
 use codespar_runtime::{BuiltInTools, ProjectOptions, SettingSource};
 
 use super::InputFormat;
@@ -264,18 +264,18 @@ impl ClientArgs {
     }
 
     /// A number says more than a word.
-    fn wanted_thinking(&self) -> Option<Thinking> {
+    fn wanted_thinking(&self) -> Option<ThinkingChoice> {
         match (self.max_thinking_tokens, self.thinking) {
-            (Some(tokens), _) => Some(Thinking::of_tokens(tokens)),
+            (Some(tokens), _) => Some(ThinkingChoice::of_tokens(tokens)),
             (None, Some(ThinkingMode::Adaptive | ThinkingMode::Enabled)) => {
-                Some(Thinking::Adaptive)
+                Some(ThinkingChoice::Adaptive)
             }
-            (None, Some(ThinkingMode::Disabled)) => Some(Thinking::Disabled),
+            (None, Some(ThinkingMode::Disabled)) => Some(ThinkingChoice::Disabled),
             (None, None) => None,
         }
     }
 
-    /// The schema of `--json-schema`.
+    /// An error names the option.
     pub(crate) fn schema(&self) -> Result<Option<serde_json::Value>, CommandError> {
         let Some(text) = &self.json_schema else {
             return Ok(None);

@@ -92,22 +92,14 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;
     // On a thread that waits for input and output itself; this one would have to be woken for each.
-    let resources = prompt
-        .as_deref()
-        .map(|text| mcp::mentioned_resources(text, &project.mcp));
+    let text = prompt.as_deref().unwrap_or_default();
+    let resources = mcp::mentioned_resources(text, &project.mcp);
     let warn = printer.clone();
     let run = tokio::spawn(async move {
         let mut message = prompt.map(Message::user);
-        for (reader, uri) in resources.unwrap_or_default() {
-            let read = agent.read_resource_for_user(&reader, &uri, NamedBy::User, &cancel);
-            match (read.await, &mut message) {
-                (Ok(blocks), Some(message)) => message.content.extend(blocks),
-                (Err(error), _) => warn.event(&Event::Notice {
-                    level: NoticeLevel::Warning,
-                    text: format!("{uri} was not attached: {error}"),
-                }),
-                _ => {}
-            }
+        if let Some(message) = &mut message {
+            let read = attach(&mut agent, message, resources, &warn, &cancel);
+            read.await;
         }
         let end = one_turn(&mut agent, structured.as_ref(), message, cancel).await;
         let limit = match end.result.interrupted {
@@ -117,13 +109,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         agent.end_session(SessionEndReason::Other, limit).await;
         (end.result, end.output)
     });
-    let (mut result, output) = match run.await {
-        Ok(result) => result,
-        Err(failed) => match failed.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(error) => return Err(CommandError::Failed(error.to_string())),
-        },
-    };
+    let (mut result, output) = joined(run.await)?;
     SessionDirs::of(project.dir.state(), id).clean();
     if cli.session.client.no_session_persistence {
         forget(&project, id).await;
@@ -140,6 +126,34 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         gc::for_as_long(&project.dir, &project.settings, CLEANING).await;
     }
     Ok(exit_code(&result, &signals))
+}
+
+/// A panic of the run is one of this process.
+fn joined<T>(ended: Result<T, tokio::task::JoinError>) -> Result<T, CommandError> {
+    ended.map_err(|failed| match failed.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => CommandError::Failed(error.to_string()),
+    })
+}
+
+/// Puts the resources of MCP servers that the prompt mentions into its message.
+async fn attach(
+    agent: &mut Agent,
+    message: &mut Message,
+    resources: Vec<(String, String)>,
+    printer: &Printer,
+    cancel: &CancellationToken,
+) {
+    for (reader, uri) in resources {
+        let read = agent.read_resource_for_user(&reader, &uri, NamedBy::User, cancel);
+        match read.await {
+            Ok(blocks) => message.content.extend(blocks),
+            Err(error) => printer.event(&Event::Notice {
+                level: NoticeLevel::Warning,
+                text: format!("{uri} was not attached: {error}"),
+            }),
+        }
+    }
 }
 
 /// A run, in the form that was asked for if one was.

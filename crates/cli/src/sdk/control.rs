@@ -1,7 +1,7 @@
 //! Requests of the client: each gets one answer, also one that is not known here.
 
 use codespar_agent::{OnConflict, RewindRequest, RewindScope};
-use codespar_model::Thinking;
+use codespar_model::ThinkingChoice;
 use codespar_protocol::{Entry, EntryBody, conversation};
 use serde_json::{Map, Value, json};
 
@@ -93,7 +93,7 @@ impl Driver {
             tokens => {
                 let number = tokens.as_u64().and_then(|it| u32::try_from(it).ok());
                 let number = number.ok_or("`max_thinking_tokens` has to be a number of tokens")?;
-                Some(Thinking::of_tokens(number))
+                Some(ThinkingChoice::of_tokens(number))
             }
         };
         let usual = || self.parts.project.provider.choice.clone();

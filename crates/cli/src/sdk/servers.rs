@@ -13,7 +13,7 @@ use super::client::Client;
 /// What a server may say before it is listened to.
 const WAITING: usize = 256;
 
-/// The servers of one client.
+/// Carries messages between them and our MCP client.
 pub(super) struct ClientServers {
     client: Client,
     open: Arc<Mutex<HashMap<String, mpsc::Sender<Value>>>>,

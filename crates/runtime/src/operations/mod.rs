@@ -5,6 +5,7 @@
 
 mod ask;
 mod dev;
+mod locate;
 mod names;
 mod plan;
 mod pulls;
@@ -13,6 +14,7 @@ mod simulation;
 pub use self::{
     ask::{AskOnce, ask_once},
     dev::{DevRequest, DevResumption},
+    locate::locate_files,
     names::has_branch,
     plan::{FeaturePlan, PlanRequest, PlanStep, plan_feature},
     pulls::{Pulls, ReviewRequest},

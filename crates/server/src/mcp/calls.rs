@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use axum::http::Method;
-use codespar_locate::Locator;
 use codespar_protocol::Usd;
-use codespar_runtime::{AskOnce, Project, ReviewRequest, ask_once, is_model};
+use codespar_runtime::{AskOnce, Project, ReviewRequest, ask_once, is_model, locate_files};
 use rmcp::{
     ErrorData, RoleServer,
     model::{CallToolRequestParams, CallToolResult, JsonObject},
@@ -284,18 +283,9 @@ impl McpHandler {
         if let Err(refused) = text("instruction", &wanted.instruction) {
             return Ok(*refused);
         }
-        let (root, cache) = (
-            project.dir.root.clone(),
-            project.dir.state().join("dev/index"),
-        );
         let number = wanted.limit.unwrap_or(USUAL_FILES).clamp(1, 100);
-        let rank = move || {
-            let locator = Locator::open(&root, Some(&cache))?;
-            Ok::<_, codespar_locate::LocateError>(locator.rank(&wanted.instruction, number))
-        };
-        let ranked = tokio::task::spawn_blocking(rank).await;
-        let ranked = ranked.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        Ok(match ranked {
+        let ranked = locate_files(&project.dir, wanted.instruction, number);
+        Ok(match ranked.await {
             Err(error) => refused(error),
             Ok(files) => {
                 let files = files.iter().map(|file| {

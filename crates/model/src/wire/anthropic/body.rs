@@ -15,7 +15,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Request, Thinking, ToolSpec, wire::sendable_input};
+use crate::{Request, ThinkingChoice, ToolSpec, wire::sendable_input};
 
 /// The provider takes no more marks than this in one request.
 const MOST_MARKS: usize = 4;
@@ -85,9 +85,9 @@ enum ThinkingConfig {
 fn thinking(request: &Request) -> Option<ThinkingConfig> {
     const LEAST: u32 = 1_024;
     match request.thinking? {
-        Thinking::Adaptive => Some(ThinkingConfig::Adaptive),
-        Thinking::Disabled => Some(ThinkingConfig::Disabled),
-        Thinking::Enabled { budget_tokens } => {
+        ThinkingChoice::Adaptive => Some(ThinkingConfig::Adaptive),
+        ThinkingChoice::Disabled => Some(ThinkingConfig::Disabled),
+        ThinkingChoice::Enabled { budget_tokens } => {
             let budget_tokens = budget_tokens.min(request.max_tokens.saturating_sub(1));
             (budget_tokens >= LEAST).then_some(ThinkingConfig::Enabled { budget_tokens })
         }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use super::text;
 use crate::state::Shared;
 
-const BOX: (f64, f64) = (150.0, 44.0);
+const BOX: (f64, f64) = (180.0, 44.0);
 const GAP: (f64, f64) = (46.0, 12.0);
 /// More would be too small to read; the list below has them all.
 const MOST: usize = 12;
@@ -73,7 +73,7 @@ fn drawn(columns: &[&[Node]]) -> Markup {
         (height - tall) / 2.0 + row as f64 * (BOX.1 + GAP.1) + GAP.1 / 2.0
     };
     html! {
-        svg.graph viewBox={ "0 0 " (width) " " (height) } role="img" aria-label="Dependencies" {
+        svg.graph viewBox={ "-1 -1 " (width + 2.0) " " (height + 2.0) } role="img" aria-label="Dependencies" {
             @for column in 1..columns.len() {
                 @for from in 0..columns[column - 1].len() {
                     @for to in 0..columns[column].len() {

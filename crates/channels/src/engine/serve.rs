@@ -6,6 +6,7 @@ use codespar_protocol::TaskId;
 use codespar_store::{
     ChangeKind, ChannelMessage, MessageState, StoreChange, StoreError, ThreadRef,
 };
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -314,7 +315,26 @@ impl ChannelCore {
 
     /// Whether nothing is left to be done for a channel but what waits for an answer of a person.
     async fn is_idle(&self, channel: &str) -> Result<bool, StoreError> {
-        // In this order: what settles a message puts what is to be sent of it.
+        // The messages once more after the timers: a timer that came due in between has put its
+        // message on record in the same step that moved it on. What is to be sent comes last, since
+        // it is put on record by what settles a message.
+        if self.has_work(channel).await?
+            || self.has_due_timer(channel).await?
+            || self.has_work(channel).await?
+        {
+            return Ok(false);
+        }
+        let is_sent = self.store().unsent(channel).await?.is_empty();
+        Ok(is_sent && self.in_flight.lock().is_empty())
+    }
+
+    async fn has_due_timer(&self, channel: &str) -> Result<bool, StoreError> {
+        let due = self.store().due_timers(channel, Timestamp::now()).await?;
+        Ok(!due.is_empty())
+    }
+
+    /// Whether a message is open in a thread that does not wait for an answer of a person.
+    async fn has_work(&self, channel: &str) -> Result<bool, StoreError> {
         let open = self.store().open_messages(channel).await?;
         let mut waiting: Vec<&ThreadRef> = Vec::new();
         for message in &open {
@@ -324,15 +344,7 @@ impl ChannelCore {
                 waiting.push(&message.at);
             }
         }
-        if !open.iter().all(|message| waiting.contains(&&message.at)) {
-            return Ok(false);
-        }
-        let now = jiff::Timestamp::now();
-        if !self.store().due_timers(channel, now).await?.is_empty() {
-            return Ok(false);
-        }
-        let is_sent = self.store().unsent(channel).await?.is_empty();
-        Ok(is_sent && self.in_flight.lock().is_empty())
+        Ok(!open.iter().all(|message| waiting.contains(&&message.at)))
     }
 }
 

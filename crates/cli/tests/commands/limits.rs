@@ -146,10 +146,12 @@ fn a_subagent_ends_with_the_run_that_waits_for_it() {
 
 #[test]
 fn a_storm_of_429_ends_at_the_wall_limit_and_costs_nothing() {
-    for (wait, said) in [
-        ("0.2", "answered 429"),
-        ("100", "the next try would be in 100 s"),
-        ("3600", "it asks to wait 3600 s"),
+    // A request that is on its way when the time is up may have been read: its input is booked.
+    let one_request = 0.02;
+    for (wait, said, most) in [
+        ("0.2", "answered 429", one_request),
+        ("100", "the next try would be in 100 s", 0.0),
+        ("3600", "it asks to wait 3600 s", 0.0),
     ] {
         let storm = Fault::status(429).retry_after(wait).into();
         let bench = Bench::new(always(Turn::text("never"), &storm));
@@ -159,7 +161,8 @@ fn a_storm_of_429_ends_at_the_wall_limit_and_costs_nothing() {
             text.contains(said) || text.contains("wall time (maxWallSeconds)"),
             "{text}"
         );
-        assert_eq!(result["total_cost_usd"], 0.0);
+        let cost = result["total_cost_usd"].as_f64().unwrap();
+        assert!(cost <= most, "{cost} with {wait}");
     }
 }
 

@@ -9,7 +9,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    conditional, dependencies, figures, npm, pypi, redteam,
+    conditional, dependencies, figures, in_memory, npm, pypi, redteam,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -25,6 +25,9 @@ pub(crate) struct Args {
 
 /// Warnings of clippy and of rustdoc are errors. Documentation is built without the dependencies.
 pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
+    if in_memory::run_again()? {
+        return Ok(());
+    }
     let mut steps = Steps::only(&args.only);
     let plain = |args: &[&str]| run_command(cargo(root).args(args));
     steps.always("tools", tools::ensure)?;

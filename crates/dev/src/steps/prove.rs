@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Base, Reading, Written,
-    mend::{NextRepair, RepairProgress},
+    mend::{Fault, NextRepair, RepairProgress},
 };
 use crate::{
     Failure, Link, OnFailure, VerifyChoice,
@@ -141,8 +141,8 @@ impl Run {
     }
 
     /// If the tests cannot run without the change, it is not verified, and nothing is said about it
-    /// being right or wrong. The repairs end when the tests pass, when nobody is left to ask, or
-    /// when a repair changes nothing.
+    /// being right or wrong. The repairs end when the tests pass and no hook of the repository
+    /// refuses the change, when nobody is left to ask, or when a repair changes nothing.
     async fn prove_in(
         &self,
         tree: &mut LazyTree<'_>,
@@ -174,7 +174,7 @@ impl Run {
         let mut progress = RepairProgress::new(conversation);
         let evidence = loop {
             round += 1;
-            let evidence = Evidence {
+            let mut evidence = Evidence {
                 command: command.clone(),
                 before: before.clone(),
                 after: self.after(round, &command, &written, tree).await?,
@@ -182,9 +182,12 @@ impl Run {
                 hooks: Vec::new(),
             };
             if evidence.after.passed() {
-                break evidence;
+                evidence.hooks = self.hooks(round, tree, &written).await?;
             }
-            let mended = match self.next_repair(round, &evidence, &written, &mut progress) {
+            let Some(fault) = Fault::of(&evidence) else {
+                break evidence;
+            };
+            let mended = match self.next_repair(round, fault, &evidence, &written, &mut progress) {
                 NextRepair::Nobody(reason) => {
                     if let Some(reason) = reason {
                         self.say("verify", &format!("   no repair: {reason}"));
@@ -192,19 +195,22 @@ impl Run {
                     break evidence;
                 }
                 NextRepair::Agent => {
+                    let what = fault.what();
                     self.say(
                         "verify",
-                        "🔧 The tests fail; asking the agent for a repair…",
+                        &format!("🔧 {what}; asking the agent for a repair…"),
                     );
-                    let failures = self.failures(&evidence);
+                    let failures = self.failures(fault, &evidence);
                     self.repair_by_agent(base, round, &written, &failures)
                         .await
                         .map(Some)
                 }
                 NextRepair::Model(mut conversation) => {
-                    self.say("verify", "🔧 The tests fail; asking for a repair…");
+                    let what = fault.what();
+                    self.say("verify", &format!("🔧 {what}; asking for a repair…"));
+                    let request = fault.request(&self.failures(fault, &evidence));
                     let mended = self
-                        .mend(base, reading, &evidence, &written, &mut conversation)
+                        .mend(base, reading, request, &written, &mut conversation)
                         .await;
                     progress.conversation = Some(conversation);
                     mended
@@ -214,7 +220,7 @@ impl Run {
                 Some(mended) => written = mended,
                 None => break evidence,
             }
-            progress.previous = Some(evidence.after);
+            progress.previous = Some(fault.run().clone());
         };
         self.conclude(tree, written, evidence).await
     }
@@ -273,9 +279,6 @@ impl Run {
                 "$ {}\n{}",
                 evidence.command, evidence.after.tail
             )));
-        }
-        if evidence.after.passed() {
-            evidence.hooks = self.hooks(tree, &written).await?;
         }
         evidence.new_tests = self.new_tests(tree, &evidence, &written).await?;
         Ok((written, Proven::By(Box::new(evidence))))

@@ -50,6 +50,7 @@ mod safety;
 mod sdk;
 mod session_display;
 mod sessions;
+mod setting_sources;
 mod tasks;
 mod teams;
 mod text;

@@ -22,6 +22,8 @@ mod registry;
 mod repository;
 
 mod acp;
+mod acp_client;
+mod acp_sessions;
 mod agent_calls;
 mod agent_sdks;
 mod agents;

@@ -174,16 +174,8 @@ impl Run {
         let mut progress = RepairProgress::new(conversation);
         let evidence = loop {
             round += 1;
-            let mut evidence = Evidence {
-                command: command.clone(),
-                before: before.clone(),
-                after: self.after(round, &command, &written, tree).await?,
-                new_tests: None,
-                hooks: Vec::new(),
-            };
-            if evidence.after.passed() {
-                evidence.hooks = self.hooks(round, tree, &written).await?;
-            }
+            let evidence = self.checked(round, &command, &before, &written, tree);
+            let evidence = evidence.await?;
             let Some(fault) = Fault::of(&evidence) else {
                 break evidence;
             };
@@ -223,6 +215,29 @@ impl Run {
             progress.previous = Some(fault.run().clone());
         };
         self.conclude(tree, written, evidence).await
+    }
+
+    /// One round: the tests with the change, and the hooks of the repository if they pass.
+    async fn checked(
+        &self,
+        round: u32,
+        command: &str,
+        before: &TestRun,
+        written: &Written,
+        tree: &mut LazyTree<'_>,
+    ) -> Result<Evidence, Failure> {
+        let after = self.after(round, command, written, tree).await?;
+        let hooks = match after.passed() {
+            true => self.hooks(round, tree, written).await?,
+            false => Vec::new(),
+        };
+        Ok(Evidence {
+            command: command.to_owned(),
+            before: before.clone(),
+            after,
+            new_tests: None,
+            hooks,
+        })
     }
 
     /// A repaired change; `None` where it could not be: the change before it stands, with what the

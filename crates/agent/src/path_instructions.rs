@@ -14,12 +14,13 @@ use std::{
 use codespar_tools::{Hidden, PathGlobs};
 use parking_lot::Mutex;
 
-use crate::{Briefing, ContextFiles, briefing::instructions};
+use crate::{Briefing, ContextFiles, ProjectInstructions, briefing::instructions};
 
 /// Of one agent.
 pub(crate) struct PathInstructions {
     root: PathBuf,
     cwd: PathBuf,
+    wanted: ProjectInstructions,
     hidden: Hidden,
     rules: OnceLock<Vec<(PathBuf, PathGlobs)>>,
     /// Directories and rules that the model has been told of, or that have nothing to tell.
@@ -31,6 +32,7 @@ impl PathInstructions {
         Self {
             root: briefing.root.clone(),
             cwd: briefing.cwd.clone(),
+            wanted: briefing.project_files,
             hidden: briefing.hidden.clone(),
             rules: OnceLock::new(),
             told: Mutex::new(HashSet::new()),
@@ -64,7 +66,7 @@ impl PathInstructions {
         if dirs.is_empty() && rules.is_empty() {
             return None;
         }
-        let found = ContextFiles::of_parts(&self.root, &dirs, &rules, &self.hidden);
+        let found = ContextFiles::of_parts(&self.root, &dirs, &rules, self.wanted, &self.hidden);
         let text = instructions(&found.files);
         (!text.is_empty()).then_some(text)
     }
@@ -76,7 +78,7 @@ impl PathInstructions {
 
     fn rules(&self) -> &[(PathBuf, PathGlobs)] {
         self.rules
-            .get_or_init(|| ContextFiles::path_rules(&self.root))
+            .get_or_init(|| ContextFiles::path_rules(&self.root, self.wanted))
     }
 
     /// The directories around a file from below the root on, without those whose instructions are in

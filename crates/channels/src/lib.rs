@@ -37,7 +37,7 @@ pub use client::{ClientError, client as platform_client, read_at_most};
 pub use configured::{ConfiguredChannel, MakeWebhook, MessageSource};
 pub use engine::{
     ChannelCore, ChannelSetup, ClaimedAccount, CrashPoint, LinkOwner, PendingLink, StopReaction,
-    ThreadStop, Unlinked,
+    ThreadStop, Unlinked, numbered_options,
 };
 pub use grammar::{
     ChatCommand, ChatRequest, Names, NotACommand, PullRef, RequestOptions, StateFilter, Verb,

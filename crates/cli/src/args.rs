@@ -170,6 +170,7 @@ pub(crate) struct SessionArgs {
 impl SessionArgs {
     /// What they ask of the project. A mistake in a file or JSON that they name is an error.
     pub(crate) fn project_options(&self) -> Result<ProjectOptions, CommandError> {
+        self.check_lists()?;
         let bypass = self
             .dangerously_skip_permissions
             .then_some(Mode::BypassPermissions);
@@ -190,6 +191,27 @@ impl SessionArgs {
         };
         self.client.apply(&mut options)?;
         Ok(options)
+    }
+
+    /// A prompt after an option that takes several values is one of them for the parser.
+    fn check_lists(&self) -> Result<(), CommandError> {
+        let missing = |option: &str, what: &str, value: &dyn std::fmt::Display| {
+            CommandError::Usage(format!(
+                "{option} {value}: there is no such {what}; {option} takes every value after it: a \
+                 prompt goes before the option, or after `--`"
+            ))
+        };
+        if let Some(dir) = self.add_dir.iter().find(|dir| !dir.is_dir()) {
+            return Err(missing("--add-dir", "directory", &dir.display()));
+        }
+        for text in &self.mcp_config {
+            if let ServerText::File(file) = ServerText::named(text)
+                && !file.exists()
+            {
+                return Err(missing("--mcp-config", "file", &file.display()));
+            }
+        }
+        Ok(())
     }
 
     /// Which session they name.

@@ -16,13 +16,13 @@ use rmcp::{
 };
 use sse_stream::Sse;
 
-use crate::oauth::Bearer;
+use crate::{http_post::Post, oauth::Bearer};
 
 /// What rmcp takes by default, too.
 pub(super) const MAX_EVENT: usize = 16 << 20;
 
-type Headers = HashMap<HeaderName, HeaderValue>;
-type Failure = StreamableHttpError<reqwest::Error>;
+pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
+pub(super) type Failure = StreamableHttpError<reqwest::Error>;
 
 /// A client for one address. Cheap to clone.
 #[derive(Clone)]
@@ -85,11 +85,14 @@ impl StreamableHttpClient for HttpClient {
         largest: usize,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         self.with_token(|token| {
-            let (uri, message) = (uri.clone(), message.clone());
-            let (session, headers) = (session.clone(), headers.clone());
-            self.http.post_message_with_max_sse_event_size(
-                uri, message, session, token, headers, largest,
-            )
+            let post = Post {
+                message: &message,
+                session: session.as_deref(),
+                token,
+                headers: &headers,
+                largest,
+            };
+            post.send(&self.http, &uri)
         })
         .await
     }

@@ -32,6 +32,7 @@ mod elicitation;
 mod event;
 mod expand;
 mod http_client;
+mod http_post;
 mod legacy_sse;
 mod naming;
 mod oauth;

@@ -203,8 +203,6 @@ impl Project {
     /// What the system prompt is made of. Instruction files are read by the agent itself, below
     /// `root` and in the directories of the user.
     fn briefing(&self, setup: &AgentSetup, hidden: Hidden) -> Briefing {
-        let mut user_dirs = vec![self.dir.state().to_path_buf()];
-        user_dirs.extend(self.dir.home().map(|home| home.join(".claude")));
         let has_tool = |start: &str| {
             let mut names = setup.tools.offered();
             names.any(|tool| tool.name().starts_with(start))
@@ -222,7 +220,8 @@ impl Project {
             facts: facts(&setup.root, &setup.cwd),
             root: setup.root.clone(),
             cwd: setup.cwd.clone(),
-            user_dirs,
+            user_dirs: self.options.instruction_dirs(&self.dir),
+            project_files: self.options.project_instructions(),
             tools: setup
                 .tools
                 .offered()

@@ -19,7 +19,7 @@ use codespar_tools::{Skill, SkillAudience, frontmatter};
 use serde::Deserialize;
 
 use crate::{
-    Plugin, ProjectDir,
+    Plugin, ProjectDir, ProjectOptions, SettingSource,
     configuration::skills,
     trust::{ProjectFileKind, nested_files},
 };
@@ -52,14 +52,15 @@ pub enum PromptPart {
 pub struct ProjectCommands(BTreeMap<String, ProjectCommand>);
 
 impl ProjectCommands {
-    pub fn load(dir: &ProjectDir, plugins: &[Plugin]) -> Self {
+    pub fn load(dir: &ProjectDir, plugins: &[Plugin], options: &ProjectOptions) -> Self {
         let mut commands = BTreeMap::new();
         let home = dir.home().map(|home| home.join(".claude/commands"));
         let own = home.into_iter().chain([dir.state().join("commands")]);
-        for place in own {
+        for place in own.filter(|_| options.wants(SettingSource::User)) {
             commands.extend(commands_in(&place));
         }
-        for place in COMMAND_DIRS.map(|place| dir.root.join(place)) {
+        let of_project = COMMAND_DIRS.map(|place| dir.root.join(place)).into_iter();
+        for place in of_project.filter(|_| options.wants(SettingSource::Project)) {
             let files = dir.trust.files().iter();
             for file in files.filter(|file| file.kind == ProjectFileKind::Command) {
                 let Some(name) = name_of(&place, &file.path) else {
@@ -78,7 +79,7 @@ impl ProjectCommands {
                 commands.insert(format!("{}:{name}", plugin.name), command);
             }
         }
-        for (name, command) in skill_commands(dir, plugins) {
+        for (name, command) in skill_commands(dir, plugins, options) {
             commands.entry(name).or_insert(command);
         }
         Self(commands)
@@ -113,8 +114,12 @@ fn commands_in(place: &Path) -> Vec<(String, ProjectCommand)> {
 
 /// Skills that the user may start as `/name`. What a skill of a project allows counts for nothing:
 /// skills need no trust, so they grant nothing.
-fn skill_commands(dir: &ProjectDir, plugins: &[Plugin]) -> Vec<(String, ProjectCommand)> {
-    let (skills, _) = skills(dir, plugins);
+fn skill_commands(
+    dir: &ProjectDir,
+    plugins: &[Plugin],
+    options: &ProjectOptions,
+) -> Vec<(String, ProjectCommand)> {
+    let (skills, _) = skills(dir, plugins, options);
     let for_user = |skill: &&Skill| skill.audience != SkillAudience::Model;
     let commands = skills.iter().filter(for_user).filter_map(|skill| {
         let allowed_tools = match skill.origin {

@@ -82,6 +82,15 @@ pub fn rules(
     Ok((rules, mode))
 }
 
+/// Tools of other agents that have no counterpart here. Programs that take them away do no harm.
+const TOOLS_ELSEWHERE: [&str; 5] = [
+    "AskUserQuestion",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+];
+
 /// A rule for a tool that is not there protects nothing and permits nothing; scripts for other
 /// agents name such tools, so it is a warning.
 pub(crate) fn unknown_tools(options: &ProjectOptions) -> Result<Vec<String>, RuntimeError> {
@@ -94,7 +103,8 @@ pub(crate) fn unknown_tools(options: &ProjectOptions) -> Result<Vec<String>, Run
         for rule in parse_rules(flag, values)? {
             let text = rule.to_string();
             let tool = text.split('(').next().unwrap_or_default();
-            let is_known = known.iter().any(|name| name == tool);
+            let is_known = known.iter().any(|name| name == tool)
+                || (flag == "--disallowedTools" && TOOLS_ELSEWHERE.contains(&tool));
             if !is_known && !tool.starts_with("mcp__") && !tool.contains('*') {
                 warnings.push(format!("{flag}: there is no tool `{tool}`"));
             }
@@ -152,19 +162,12 @@ pub(crate) fn extras(
     plugins: &[Plugin],
     options: &ProjectOptions,
 ) -> (Arc<Skills>, AgentDefinitions, Vec<String>) {
-    let (mut skills, problems) = skills(project_dir, plugins);
+    let (mut skills, problems) = skills(project_dir, plugins, options);
     if let Some(wanted) = &options.skills {
         skills.keep(|name| wanted.iter().any(|it| it == name));
     }
-    let mut agents = definitions(project_dir, TrustFilter::Needed);
-    for plugin in plugins {
-        let source = DefinitionSource {
-            dir: plugin.dir("agents"),
-            origin: "user",
-            files: None,
-        };
-        agents.add_plugin(&plugin.name, load_definitions(&[source]));
-    }
+    let mut agents = wanted_definitions(project_dir, TrustFilter::Needed, options);
+    add_plugin_agents(&mut agents, plugins);
     let mut warnings: Vec<String> = problems.iter().map(ToString::to_string).collect();
     let told = agents.problems.iter().chain(&agents.warnings);
     warnings.extend(told.map(ToString::to_string));
@@ -182,10 +185,13 @@ pub(crate) fn unknown_agent(name: &str, agents: &AgentDefinitions) -> RuntimeErr
 }
 
 /// Skills of the project and the user, and what is wrong with others.
-pub(crate) fn skills(project_dir: &ProjectDir, plugins: &[Plugin]) -> (Skills, Vec<SkillProblem>) {
-    let dirs: Vec<SkillDir> = project_dir
-        .config_dirs("skills")
-        .into_iter()
+pub(crate) fn skills(
+    project_dir: &ProjectDir,
+    plugins: &[Plugin],
+    options: &ProjectOptions,
+) -> (Skills, Vec<SkillProblem>) {
+    let dirs: Vec<SkillDir> = options
+        .wanted_dirs(project_dir, "skills")
         .map(|(path, origin)| SkillDir { path, origin })
         .collect();
     let (mut skills, mut problems) = Skills::load(&dirs);
@@ -200,9 +206,41 @@ pub(crate) fn skills(project_dir: &ProjectDir, plugins: &[Plugin]) -> (Skills, V
 /// Custom agents of the project, as far as it is trusted, and the user. A file of the project is
 /// passed on as the text that was trusted, so it is not read a second time.
 pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinitions {
-    let sources: Vec<DefinitionSource> = project_dir
-        .config_dirs("agents")
-        .into_iter()
+    wanted_definitions(project_dir, trust, &ProjectOptions::default())
+}
+
+/// The same with the agents of plugins that the user has installed and enabled. What is wrong with
+/// a plugin is a warning of `settings`.
+pub fn definitions_with_plugins(
+    project_dir: &ProjectDir,
+    trust: TrustFilter,
+    settings: &mut Settings,
+) -> AgentDefinitions {
+    let mut agents = definitions(project_dir, trust);
+    let (plugins, warnings) = installed(project_dir, &settings.enabled_plugins);
+    settings.warnings.extend(warnings);
+    add_plugin_agents(&mut agents, &plugins);
+    agents
+}
+
+fn add_plugin_agents(agents: &mut AgentDefinitions, plugins: &[Plugin]) {
+    for plugin in plugins {
+        let source = DefinitionSource {
+            dir: plugin.dir("agents"),
+            origin: "plugin",
+            files: None,
+        };
+        agents.add_plugin(&plugin.name, load_definitions(&[source]));
+    }
+}
+
+fn wanted_definitions(
+    project_dir: &ProjectDir,
+    trust: TrustFilter,
+    options: &ProjectOptions,
+) -> AgentDefinitions {
+    let sources: Vec<DefinitionSource> = options
+        .wanted_dirs(project_dir, "agents")
         .map(|(dir, origin)| DefinitionSource {
             files: (origin == "project").then(|| project_dir.trust.agents(&dir, trust)),
             dir,

@@ -59,7 +59,9 @@ pub use codespar_forge::{AppFacts, Forge, GitHubAccess, GitHubApp, HookDelivery,
 pub use codespar_policy::printable;
 pub use codespar_pulls::OWN_BRANCHES;
 pub use command_files::{ProjectCommand, ProjectCommands, PromptPart};
-pub use configuration::{definitions, definitions_in, extra_dirs, plugins, rules, sandbox};
+pub use configuration::{
+    definitions, definitions_in, definitions_with_plugins, extra_dirs, plugins, rules, sandbox,
+};
 pub use crash::crash_point;
 pub use dev::{
     CheckedOut, DevSettings, ForgeName, OneCall, RepositoryLinker, VerifySettings, github_access,

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use codespar_agent::AgentDefinition;
+use codespar_agent::{AgentDefinition, ProjectInstructions};
 use codespar_change::verify::detect as detect_tests;
 use codespar_model::{Effort, ThinkingChoice};
 use codespar_policy::Mode;
 use codespar_protocol::Usd;
 
-use crate::{Plugin, RuntimeError, agent_json, settings::SettingSource};
+use crate::{Plugin, ProjectDir, RuntimeError, agent_json, settings::SettingSource};
 
 /// Options of a project. They win over its settings, except that nothing lifts a deny rule.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +47,8 @@ pub struct ProjectOptions {
     pub agents: Vec<AgentDefinition>,
     /// The skills on offer; all when absent.
     pub skills: Option<Vec<String>>,
-    /// Which settings files count in full; all when absent.
+    /// Which settings files count in full, and whose instruction files, skills, agents, commands
+    /// and output styles are used; all when absent.
     pub setting_sources: Option<Vec<SettingSource>>,
     /// Settings of the caller: a file, or JSON.
     pub settings: Option<String>,
@@ -128,6 +129,43 @@ impl ProjectOptions {
 }
 
 impl ProjectOptions {
+    /// Whether the files of this source count.
+    pub(crate) fn wants(&self, source: SettingSource) -> bool {
+        let wanted = self.setting_sources.as_ref();
+        wanted.is_none_or(|wanted| wanted.contains(&source))
+    }
+
+    /// Directories of files that are used, of those that [`ProjectDir::config_dirs`] finds.
+    pub(crate) fn wanted_dirs(
+        &self,
+        dir: &ProjectDir,
+        sub: &str,
+    ) -> impl Iterator<Item = (PathBuf, &'static str)> {
+        let dirs = dir.config_dirs(sub).into_iter();
+        dirs.filter(|(_, origin)| match *origin {
+            "user" => self.wants(SettingSource::User),
+            _ => self.wants(SettingSource::Project),
+        })
+    }
+
+    /// Directories of the user with instruction files.
+    pub fn instruction_dirs(&self, dir: &ProjectDir) -> Vec<PathBuf> {
+        if !self.wants(SettingSource::User) {
+            return Vec::new();
+        }
+        let mut dirs = vec![dir.state().to_path_buf()];
+        dirs.extend(dir.home().map(|home| home.join(".claude")));
+        dirs
+    }
+
+    /// Which instruction files of the project are used.
+    pub fn project_instructions(&self) -> ProjectInstructions {
+        ProjectInstructions {
+            shared: self.wants(SettingSource::Project),
+            local: self.wants(SettingSource::Local),
+        }
+    }
+
     /// The plugins that were named.
     pub fn plugins(&self) -> Result<Vec<Plugin>, RuntimeError> {
         let dirs = self.plugin_dirs.iter();

@@ -7,7 +7,7 @@
 
 use codespar_tools::{files::read_text, frontmatter};
 
-use crate::ProjectDir;
+use crate::{ProjectDir, ProjectOptions};
 
 /// A style is a page or two.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -28,11 +28,15 @@ pub struct OutputStyle {
 impl OutputStyle {
     /// The style of this name, by the field `name` or the name of the file; case does not count.
     /// `None` for the usual one. The error lists those there are.
-    pub(crate) fn find(dir: &ProjectDir, name: &str) -> Result<Option<Self>, String> {
+    pub(crate) fn find(
+        dir: &ProjectDir,
+        options: &ProjectOptions,
+        name: &str,
+    ) -> Result<Option<Self>, String> {
         if name.eq_ignore_ascii_case(USUAL) {
             return Ok(None);
         }
-        let mut dirs = dir.config_dirs("output-styles");
+        let mut dirs: Vec<_> = options.wanted_dirs(dir, "output-styles").collect();
         dirs.sort_by_key(|(_, origin)| *origin != "user");
         let mut known = Vec::new();
         for (dir, _) in dirs {

@@ -144,7 +144,7 @@ impl ProjectConfig {
             );
         }
         let style = settings.output_style.as_deref();
-        let style = style.map_or(Ok(None), |name| OutputStyle::find(&dir, name));
+        let style = style.map_or(Ok(None), |name| OutputStyle::find(&dir, &options, name));
         let output_style = style.unwrap_or_else(|told| {
             warnings.push(format!("outputStyle: {told}"));
             None

@@ -254,13 +254,13 @@ fn choices(request: &QuestionRequest) -> Vec<ReplyChoice> {
     };
     match request {
         QuestionRequest::Permission(_) => numbered(vec!["Yes, once".to_owned(), "No".to_owned()]),
-        QuestionRequest::Clarification(asked) => numbered(options_in(&asked.text)),
+        QuestionRequest::Clarification(asked) => numbered(numbered_options(&asked.text)),
         QuestionRequest::Elicitation(_) => Vec::new(),
     }
 }
 
 /// The lines of a question that are numbered from 1: `1. in login.ts`, `2) in session.ts`.
-fn options_in(text: &str) -> Vec<String> {
+pub fn numbered_options(text: &str) -> Vec<String> {
     let mut options: Vec<String> = Vec::new();
     for line in text.lines() {
         let line = line.trim().trim_start_matches(['*', '-']).trim_start();
@@ -295,7 +295,7 @@ fn read_answer(request: &QuestionRequest, text: &str, meaning: Meaning) -> Optio
             _ => None,
         },
         QuestionRequest::Clarification(asked) => {
-            let options = options_in(&asked.text);
+            let options = numbered_options(&asked.text);
             let text = match chosen(options.len()) {
                 Some(number) => options.into_iter().nth(number - 1)?,
                 None if meaning == Meaning::Answer && !text.is_empty() => text.to_owned(),

@@ -58,6 +58,7 @@ use codespar_store::{Database, ThreadRef};
 use parking_lot::Mutex;
 use tokio::sync::{RwLock, watch};
 
+pub use self::answers::numbered_options;
 pub use self::linking::{ClaimedAccount, LinkOwner, PendingLink};
 pub(crate) use self::pictures::keep_picture;
 pub(crate) use self::stops::is_stop_sign;

@@ -14,6 +14,7 @@
 //! end of every process.
 
 mod capabilities;
+mod choices;
 mod conversation;
 mod history;
 mod permission;

@@ -120,8 +120,14 @@ impl Sessions {
         let dir = self
             .project_dir(&wanted.cwd)
             .map_err(|error| failure(&error))?;
-        if let Some(dir) = wanted.more_dirs.iter().find(|dir| !dir.is_absolute()) {
-            return Err(usage(format!("{} is not an absolute path", dir.display())));
+        for dir in &wanted.more_dirs {
+            let shown = dir.display();
+            if !dir.is_absolute() {
+                return Err(usage(format!("{shown} is not an absolute path")));
+            }
+            if !dir.is_dir() {
+                return Err(usage(format!("{shown} is not a directory")));
+            }
         }
         let options = ProjectOptions {
             add_dirs: wanted.more_dirs.clone(),

@@ -8,23 +8,25 @@ use agent_client_protocol::{
         ConnectionTo,
         schema::{
             AvailableCommandsUpdate, CurrentModeUpdate, RequestPermissionRequest, SessionId,
-            SessionNotification, SessionUpdate, ToolCallStatus, ToolCallUpdateFields,
+            SessionNotification, SessionUpdate, ToolCall, ToolCallStatus, ToolCallUpdate,
+            ToolCallUpdateFields, ToolKind,
         },
     },
 };
 use async_trait::async_trait;
 use codespar_policy::Redactor;
 use codespar_protocol::{
-    Answer, ContentBlock, Event, Message, NoticeLevel, PermissionRequest, QuestionRequest,
-    RunResult,
+    Answer, ContentBlock, EntryId, Event, Message, NoticeLevel, PermissionRequest, QuestionRequest,
+    RunResult, ToolUseId,
 };
 use codespar_runtime::Project;
 use codespar_tui::{Choice, QuestionReply, Status};
 use parking_lot::Mutex;
 
 use super::{
+    choices::{self, AnswerChoice},
     history, permission,
-    tool_calls::{Workplace, fenced},
+    tool_calls::{Workplace, fenced, text},
     updates::{Shown, line, message, update},
 };
 use crate::{printer, session::SessionView};
@@ -175,6 +177,54 @@ impl AcpView {
     }
 }
 
+impl AcpView {
+    /// The client shows options for a call, so the question is one that never runs.
+    async fn ask_choice(
+        &self,
+        request: &QuestionRequest,
+        choices: Vec<AnswerChoice>,
+        from: Option<&str>,
+    ) -> QuestionReply {
+        let id = ToolUseId(format!("question-{}", EntryId::new()));
+        let summary = printer::plain(&request.summary()).into_owned();
+        let title = match from {
+            Some(task) => format!("{task}: {summary}"),
+            None => summary,
+        };
+        let whole = match request {
+            QuestionRequest::Clarification(asked) => printer::visible(&asked.text),
+            _ => title.clone(),
+        };
+        let call = ToolCall::new(id.0.clone(), title)
+            .kind(ToolKind::Other)
+            .status(ToolCallStatus::Pending)
+            .content(vec![text(whole)]);
+        let fields = ToolCallUpdateFields::new()
+            .title(call.title.clone())
+            .kind(call.kind)
+            .status(call.status)
+            .content(call.content.clone());
+        self.send(SessionUpdate::ToolCall(call));
+        let call = ToolCallUpdate::new(id.0.clone(), fields);
+        let options = choices::options(&choices);
+        let asked = RequestPermissionRequest::new(self.session.clone(), call, options);
+        let reply = match self.connection.send_request(asked).block_task().await {
+            Ok(response) => choices::reply(choices, &response),
+            Err(error) => QuestionReply::Answer(Answer::No {
+                reason: Some(format!("the editor did not answer: {}", error.message)),
+            }),
+        };
+        let status = match &reply {
+            QuestionReply::Answer(Answer::No { .. }) | QuestionReply::Interrupted => {
+                ToolCallStatus::Failed
+            }
+            _ => ToolCallStatus::Completed,
+        };
+        self.send(update(&id, ToolCallUpdateFields::new().status(status)));
+        reply
+    }
+}
+
 #[async_trait]
 impl SessionView for AcpView {
     fn event(&self, event: Event) {
@@ -262,6 +312,10 @@ impl SessionView for AcpView {
         match &request {
             QuestionRequest::Permission(asked) => self.ask_permission(asked, from.as_deref()).await,
             QuestionRequest::Clarification(_) | QuestionRequest::Elicitation(_) => {
+                let choices = choices::choices(&request);
+                if !choices.is_empty() {
+                    return self.ask_choice(&request, choices, from.as_deref()).await;
+                }
                 let text = printer::plain(&request.summary()).into_owned();
                 let notice = format!("a question that an editor cannot show was declined: {text}");
                 self.notice(NoticeLevel::Warning, notice);

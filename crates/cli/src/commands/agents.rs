@@ -9,9 +9,11 @@ use clap::{Args, Subcommand};
 use codespar_tasks::{AgentKind, ToolSet, builtin_kinds};
 use serde_json::{Value, json};
 
-use crate::{error::CommandError, style};
+use crate::{error::CommandError, printer, style};
 use codespar_agent::AgentDefinitions;
-use codespar_runtime::{ProjectDir, definitions, definitions_in, trust::TrustFilter};
+use codespar_runtime::{
+    ProjectDir, Settings, definitions, definitions_in, definitions_with_plugins, trust::TrustFilter,
+};
 
 /// List agents, or check custom ones (.codespar/agents, .claude/agents).
 ///
@@ -33,7 +35,7 @@ const BUILT_IN: &str = "built-in";
 enum Verb {
     /// List built-in and custom agents, and definition files that cannot be used.
     List {
-        /// Print JSON: `agents` (`origin` is built-in, project or user), and `problems` and
+        /// Print JSON: `agents` (`origin` is built-in, project, user or plugin), and `problems` and
         /// `warnings` with `path`, `line` and `message`.
         #[arg(long)]
         json: bool,
@@ -68,9 +70,15 @@ pub(crate) fn run(
 }
 
 fn list(json: bool, project_dir: &ProjectDir) -> Result<ExitCode, CommandError> {
-    let custom = definitions(project_dir, TrustFilter::Needed).agents;
+    let mut settings = Settings::load(project_dir)?;
+    let told = settings.warnings.len();
+    let custom = definitions_with_plugins(project_dir, TrustFilter::Needed, &mut settings).agents;
+    // Of the settings, what is wrong with plugins alone belongs here.
+    for warning in settings.warnings.split_off(told) {
+        printer::err(format_args!("{} {warning}", style::warning("warning:")));
+    }
     // A file that cannot be used is worth a line before it is trusted.
-    let all = definitions(project_dir, TrustFilter::Any);
+    let all = definitions_with_plugins(project_dir, TrustFilter::Any, &mut settings);
     let (problems, warnings) = (all.problems, all.warnings);
     // A definition of the same name takes the place of a built-in agent.
     let builtin: Vec<AgentKind> = builtin_kinds()

@@ -24,8 +24,8 @@ pub(crate) struct InitParts {
 pub(crate) fn init(project: &Arc<Project>, parts: &InitParts) -> Value {
     let kinds = project.hub.kinds().iter();
     let kinds: Vec<&str> = kinds.map(|kind| kind.name.as_str()).collect();
-    let plugins = project.options.plugins().unwrap_or_default();
-    let plugins: Vec<Value> = plugins
+    let plugins: Vec<Value> = project
+        .plugins
         .iter()
         .map(|plugin| json!({ "name": plugin.name, "path": plugin.root }))
         .collect();

@@ -105,7 +105,9 @@ fn system_fields(event: &Event) -> Option<(&'static str, Value)> {
             let metadata = json!({ "trigger": "auto", "pre_tokens": tokens_before, "entries_kept": entries_kept });
             ("compact_boundary", json!({ "compact_metadata": metadata }))
         }
-        Event::Notice { level, text } => ("notice", json!({ "level": level, "text": text })),
+        Event::Notice { level, text } => {
+            ("informational", json!({ "level": level, "content": text }))
+        }
         Event::Todos { todos } => ("todos", json!({ "todos": todos })),
         Event::PermissionDenied(denial) => ("permission_denied", denied(denial)),
         event => return task_fields(event),
@@ -221,6 +223,8 @@ pub(crate) struct ResultParts<'a> {
     pub(crate) unknown_cost: UnknownCost,
     /// The answer in the form that was asked for.
     pub(crate) structured_output: Option<&'a Value>,
+    /// The uuid of the client's message that the turn answers.
+    pub(crate) message: Option<&'a str>,
 }
 
 /// The last line of a turn.
@@ -265,6 +269,8 @@ pub(crate) fn result(run: &RunResult, parts: &ResultParts<'_>) -> String {
         permission_denials: &run.permission_denials,
         errors: is_error.then_some([run.result.as_str()]),
         structured_output: parts.structured_output,
+        user_message_uuid: parts.message,
+        user_message_uuids: parts.message.map(|message| [message]),
         uuid: EntryId::new(),
     })
 }
@@ -354,6 +360,11 @@ struct ResultLine<'a> {
     errors: Option<[&'a str; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_output: Option<&'a Value>,
+    /// A client that has moved on knows by it that this is not the end of a later message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_message_uuid: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_message_uuids: Option<[&'a str; 1]>,
     uuid: EntryId,
 }
 
@@ -407,7 +418,8 @@ pub(crate) fn system(session: SessionId, subtype: &str, fields: Value) -> String
 /// None of these can fail to be written; if one did, a line that says so beats no line.
 fn text(line: &impl Serialize) -> String {
     serde_json::to_string(line).unwrap_or_else(|error| {
-        json!({ "type": "system", "subtype": "notice", "level": "warning", "text": error.to_string() })
+        let content = error.to_string();
+        json!({ "type": "system", "subtype": "informational", "level": "warning", "content": content })
             .to_string()
     })
 }

@@ -53,12 +53,13 @@ pub(crate) const HURRIED_HOOKS: Duration = Duration::from_secs(2);
 /// runtime is closed before the result is printed, so that a success that could not be stored is
 /// reported as an error.
 pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, CommandError> {
+    // First: a prompt that another option took for its value would be waited for.
+    let mut options = cli.session.project_options()?;
     let given = prompt_argument(&cli);
     let is_resuming = cli.session.resume.is_some() || cli.session.continue_last;
     let prompt = prompt(given, is_resuming).await?;
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?.and_closed_output();
-    let mut options = cli.session.project_options()?;
     let structured = structured_answers(&cli, &mut options)?;
     let config = ProjectConfig::load(project_dir, options)?;
     // A script must not take a missing key for an answer.

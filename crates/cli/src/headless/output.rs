@@ -103,12 +103,18 @@ impl Printer {
         }
     }
 
-    /// The end of a turn as a line.
-    pub(crate) fn result(&self, result: &RunResult, structured_output: Option<&Value>) {
+    /// The end of a turn as a line; of which message of a client, if it has an id.
+    pub(crate) fn result(
+        &self,
+        result: &RunResult,
+        structured_output: Option<&Value>,
+        message: Option<&str>,
+    ) {
         let parts = ResultParts {
             catalogue: &self.project.provider.catalogue,
             unknown_cost: self.unknown_cost,
             structured_output,
+            message,
         };
         self.line(&lines::result(result, &parts));
     }
@@ -122,7 +128,9 @@ impl Printer {
         structured_output: Option<&Value>,
     ) -> Result<(), CommandError> {
         match self.format {
-            OutputFormat::StreamJson | OutputFormat::Json => self.result(result, structured_output),
+            OutputFormat::StreamJson | OutputFormat::Json => {
+                self.result(result, structured_output, None);
+            }
             OutputFormat::Text
                 if result.outcome == Outcome::Success && structured_output.is_some() =>
             {

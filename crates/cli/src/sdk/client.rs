@@ -67,7 +67,7 @@ impl Client {
     /// Something that people should know.
     pub(super) fn warn(&self, text: &str) {
         self.line(&json!({
-            "type": "system", "subtype": "notice", "level": "warning", "text": text,
+            "type": "system", "subtype": "informational", "level": "warning", "content": text,
             "session_id": "", "uuid": EntryId::new(),
         }));
     }

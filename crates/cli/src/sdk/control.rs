@@ -18,6 +18,7 @@ impl Driver {
         let subtype = request["subtype"].as_str().unwrap_or_default().to_owned();
         let answer = match subtype.as_str() {
             "interrupt" => Ok(self.interrupt(request)),
+            "cancel_async_message" => Ok(self.withdraw(&request["message_uuid"])),
             "set_model" => self.set_model(&request["model"]),
             "set_permission_mode" => self.set_mode(request["mode"].as_str().unwrap_or_default()),
             "set_max_thinking_tokens" => self.set_thinking(&request["max_thinking_tokens"]),
@@ -27,6 +28,7 @@ impl Driver {
                     .await
             }
             "rewind_files" => self.rewind_files(request).await,
+            "generate_session_title" => title(&request["description"]),
             "mcp_status" => Ok(self.server_status()),
             "mcp_reconnect" => {
                 let name = request["serverName"].as_str().unwrap_or_default();
@@ -53,6 +55,14 @@ impl Driver {
             return json!({ "still_queued": [], "cancelled": cancelled });
         }
         json!({ "still_queued": uuids(self) })
+    }
+
+    /// Takes a message back that waits for its turn; one whose turn has begun stays.
+    fn withdraw(&mut self, uuid: &Value) -> Value {
+        let before = self.queue.len();
+        self.queue
+            .retain(|prompt| prompt.uuid.as_deref() != uuid.as_str() || uuid.is_null());
+        json!({ "cancelled": self.queue.len() < before })
     }
 
     /// From the next turn on. Without a name it is the one that the session began with.
@@ -178,6 +188,19 @@ impl Driver {
         }
         Ok(json!({ "canRewind": true, "filesChanged": report.restored }))
     }
+}
+
+/// A title of a session is the beginning of what it is about; no model is asked for one.
+fn title(description: &Value) -> Result<Value, String> {
+    const LONGEST: usize = 60;
+    let text = description.as_str().unwrap_or_default();
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty());
+    let line = line.ok_or("`description` has to be a text")?;
+    let mut title: String = line.chars().take(LONGEST).collect();
+    if line.chars().nth(LONGEST).is_some() {
+        title.push('…');
+    }
+    Ok(json!({ "title": title }))
 }
 
 fn prompts(entries: &[Entry]) -> impl Iterator<Item = &Entry> {

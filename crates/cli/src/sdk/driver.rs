@@ -15,7 +15,7 @@ use std::{
 
 use codespar_agent::{Agent, ContextUsage, ModelChoice, SessionEndReason};
 use codespar_mcp::McpServers;
-use codespar_protocol::{Message, RunResult, SessionId, TaskStatus, TaskType};
+use codespar_protocol::{Cost, Message, RunResult, SessionId, TaskStatus, TaskType, Usage};
 use codespar_runtime::{Project, ProjectCommands, SessionDirs, Surface, WhichSession};
 use codespar_store::TaskFilter;
 use codespar_tasks::AtEnd;
@@ -37,7 +37,7 @@ use crate::{
         lines::{self, UnknownCost},
         output::{Printer, PrinterParts},
         partial::Partials,
-        structured::StructuredAnswers,
+        structured::{StructuredAnswers, add_costs},
     },
     session::news,
     signals::Signals,
@@ -82,6 +82,11 @@ pub(super) struct Driver {
     pub(super) added_tools: Vec<String>,
     /// Servers that the client switched off.
     pub(super) disabled: HashSet<String>,
+    /// The message that the current or last turn answers, by its uuid.
+    pub(super) answering: Option<String>,
+    /// What the session has cost in this process: every result of a client's session has the sum
+    /// so far.
+    spent: Spent,
     /// The client says nothing more.
     is_closed: bool,
     state: &'static str,
@@ -115,6 +120,8 @@ impl Driver {
             added: None,
             added_tools: Vec::new(),
             disabled: HashSet::new(),
+            answering: None,
+            spent: Spent::default(),
             is_closed: false,
             state: "",
         }
@@ -147,7 +154,10 @@ impl Driver {
                     Some(came) => self.take(came).await,
                     None => self.is_closed = true,
                 },
-                () = news(&project, session) => self.turn(None).await?,
+                () = news(&project, session) => {
+                    self.answering = None;
+                    self.turn(None).await?;
+                }
                 () = self.signals.token().cancelled() => return Ok(()),
             }
         }
@@ -189,7 +199,9 @@ impl Driver {
             unknown_cost: UnknownCost::AtLeast,
             signals: self.signals.clone(),
         }));
-        self.notices = headless::notices(&project, &session);
+        // On standard error it is told too, which few clients show.
+        self.notices = project.dir.trust.notice().into_iter().collect();
+        self.notices.extend(headless::notices(&project, &session));
         let sink = printer.clone();
         let surface = Surface {
             sink: Arc::new(move |event| sink.event(&event)),
@@ -236,7 +248,8 @@ impl Driver {
             ended.map_err(|error| CommandError::Failed(error.to_string()))?;
         self.usage = Some(agent.context_usage());
         self.agent = Some(agent);
-        printer.result(&result, output.as_ref());
+        let result = self.spent.including(result);
+        printer.result(&result, output.as_ref(), self.answering.as_deref());
         printer.check()
     }
 
@@ -288,9 +301,10 @@ impl Driver {
         }
     }
 
-    pub(super) fn result_line(&self, result: &RunResult) {
+    pub(super) fn result_line(&mut self, result: RunResult) {
         if let Some(printer) = &self.printer {
-            printer.result(result, None);
+            let result = self.spent.including(result);
+            printer.result(&result, None, self.answering.as_deref());
         }
     }
 
@@ -358,6 +372,25 @@ impl Driver {
             headless::forget(project, id).await;
         }
         self.session = None;
+        self.spent = Spent::default();
         self.parts.which = WhichSession::New;
+    }
+}
+
+/// What runs have cost together.
+#[derive(Default)]
+struct Spent {
+    cost: Cost,
+    by_model: Vec<(String, Usage, Cost)>,
+}
+
+impl Spent {
+    /// The end of another run, with the sums in place of its own costs. Its tokens stay its own.
+    fn including(&mut self, mut run: RunResult) -> RunResult {
+        self.cost += run.cost;
+        add_costs(&mut self.by_model, &run.by_model);
+        run.cost = self.cost;
+        run.by_model.clone_from(&self.by_model);
+        run
     }
 }

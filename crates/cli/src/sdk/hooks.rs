@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
+use crate::printer;
 
 /// How long a callback may take that says nothing about it.
 const USUAL_TIME: Duration = Duration::from_secs(60);
@@ -66,7 +67,7 @@ struct Written {
 
 impl ClientHooks {
     /// Reads what the client registers; `None` where that is nothing. Events that are not known here
-    /// never happen, which the client is told.
+    /// never happen, which is told on standard error.
     pub(super) fn read(
         registered: &Value,
         client: &Client,
@@ -77,8 +78,9 @@ impl ClientHooks {
         let mut hooks = Vec::new();
         for (name, matchers) in events {
             let Some(event) = HookEventKind::by_name(name) else {
-                client.warn(&format!(
-                    "hooks of the event {name} are never run: there is none here"
+                // For whoever wrote the program, not for its user.
+                printer::err(format_args!(
+                    "codespar: hooks of the event {name} are never run: there is none here"
                 ));
                 continue;
             };

@@ -234,8 +234,11 @@ async fn open(
     let (runtime, project) =
         Runtime::with_project(config, attendance, ProcessRole::Session).await?;
     let _ = questions.project.set(project.clone());
-    let plugins = project.options.plugins()?;
-    let commands = Arc::new(ProjectCommands::load(&project.dir, &plugins));
+    let commands = Arc::new(ProjectCommands::load(
+        &project.dir,
+        &project.plugins,
+        &project.options,
+    ));
     let parts = DriverParts {
         client: client.clone(),
         project,

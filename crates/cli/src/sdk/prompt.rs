@@ -22,6 +22,7 @@ impl Driver {
             self.places.insert(uuid.clone(), place);
         }
         self.replay(&prompt);
+        self.answering.clone_from(&prompt.uuid);
         let text = prompt.message.text();
         let typed = match prompt.is_verbatim || !text.trim_start().starts_with('/') {
             true => Typed::Nothing,
@@ -123,11 +124,11 @@ impl Driver {
     }
 
     /// The end of a turn that was none of the model.
-    fn end(&self, text: &str, outcome: Outcome) -> Result<(), CommandError> {
+    fn end(&mut self, text: &str, outcome: Outcome) -> Result<(), CommandError> {
         let Some(session_id) = self.session else {
             return Ok(());
         };
-        self.result_line(&RunResult {
+        self.result_line(RunResult {
             session_id,
             outcome,
             result: text.to_owned(),

@@ -81,8 +81,11 @@ impl HostedSession {
         Sandbox::warm_up(&project.sandbox);
         project.mcp.begin();
         runtime.start_tasks();
-        let plugins = project.options.plugins()?;
-        let project_commands = Arc::new(ProjectCommands::load(&project.dir, &plugins));
+        let project_commands = Arc::new(ProjectCommands::load(
+            &project.dir,
+            &project.plugins,
+            &project.options,
+        ));
         let view = view(&project, id);
         let surface: Arc<dyn SessionView> = view.clone();
         let turns = Turns::default();

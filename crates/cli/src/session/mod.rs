@@ -84,7 +84,11 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
     let attendance = Attendance::Here(Arc::new(person));
     let (runtime, project) =
         Runtime::with_project(config, attendance, ProcessRole::Session).await?;
-    let project_commands = Arc::new(ProjectCommands::load(&project.dir, &project.plugins));
+    let project_commands = Arc::new(ProjectCommands::load(
+        &project.dir,
+        &project.plugins,
+        &project.options,
+    ));
     let (view, actions) = view(is_plain, &project, &project_commands)?;
     let turns = Turns::default();
     let answering = questions::answer_all(asked, view.clone(), project.clone(), turns.clone());

@@ -115,10 +115,10 @@ pub(crate) fn mode(project: &Project, name: Option<&str>) -> Result<String, Comm
 /// The instruction files that the agent is given.
 pub(crate) fn memory(project: &Project) -> String {
     let dir = &project.dir;
-    let mut user_dirs = vec![dir.state().to_path_buf()];
-    user_dirs.extend(dir.home().map(|home| home.join(".claude")));
+    let user_dirs = project.options.instruction_dirs(dir);
+    let wanted = project.options.project_instructions();
     let hidden = codespar_tools::Hidden::default();
-    let found = ContextFiles::gather(&dir.root, &dir.cwd, &user_dirs, &hidden);
+    let found = ContextFiles::gather(&dir.root, &dir.cwd, &user_dirs, wanted, &hidden);
     let mut lines: Vec<String> = found
         .files
         .iter()

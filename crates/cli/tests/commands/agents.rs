@@ -83,6 +83,38 @@ fn json_has_the_same_agents_with_the_same_fields() {
     assert!(text(&problems[0], "message").contains("toools"), "{list}");
 }
 
+#[test]
+fn agents_of_installed_plugins_are_listed_with_their_plugin() {
+    let bench = bench();
+    let plugins = bench.room.home().join(".claude/plugins");
+    let place = plugins.join("cache/kit");
+    std::fs::create_dir_all(place.join("agents")).unwrap();
+    let agent = "---\nname: poet\ndescription: Writes poems\n---\nWrite.\n";
+    std::fs::write(place.join("agents/poet.md"), agent).unwrap();
+    let installed = json!({"kit@m": [{"scope": "user", "installPath": place}]});
+    let list = json!({"version": 2, "plugins": installed}).to_string();
+    std::fs::write(plugins.join("installed_plugins.json"), list).unwrap();
+    let enable = |is_enabled: bool| {
+        let settings = json!({"enabledPlugins": {"kit@m": is_enabled, "gone@m": is_enabled}});
+        let path = bench.room.home().join(".claude/settings.json");
+        std::fs::write(path, settings.to_string()).unwrap();
+    };
+    let find = |list: &Value| {
+        let mut agents = list["agents"].as_array().unwrap().iter();
+        agents.find(|one| one["name"] == "kit:poet").cloned()
+    };
+    enable(false);
+    let listed = parsed(&bench.run(&["agents", "list", "--json"]).stdout);
+    assert_eq!(find(&listed), None, "{listed}");
+    enable(true);
+    let finished = bench.run(&["agents", "list", "--json"]);
+    let listed = parsed(&finished.stdout);
+    assert_eq!(find(&listed).unwrap()["origin"], "plugin", "{listed}");
+    assert!(finished.stderr.contains("gone@m"), "{}", finished.stderr);
+    let shown = bench.run(&["agents", "list"]).stdout;
+    assert!(shown.contains("agents/poet.md (plugin)"), "{shown}");
+}
+
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap()
 }

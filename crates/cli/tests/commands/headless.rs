@@ -500,6 +500,16 @@ fn usage_errors_name_the_thing_and_exit_with_two() {
         (vec!["-p", "x", "--continue"], "no session"),
         (vec!["-p", "x", "--cwd", "/no/such/dir"], "/no/such/dir"),
         (vec!["-p", "x", "--add-dir", "/no/such/dir"], "/no/such/dir"),
+        (
+            vec!["-p", "--add-dir", "/", "say hi"],
+            "--add-dir say hi: there is no such directory; --add-dir takes every value after it: a \
+             prompt goes before the option, or after `--`",
+        ),
+        (
+            vec!["-p", "--mcp-config", "{\"mcpServers\": {}}", "say hi"],
+            "--mcp-config say hi: there is no such file; --mcp-config takes every value after it: a \
+             prompt goes before the option, or after `--`",
+        ),
         (vec!["frobnicate"], "not a terminal"),
         (vec!["--model", "opus", "doctor"], "comes first"),
     ] {

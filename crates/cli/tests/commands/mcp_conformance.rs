@@ -25,13 +25,13 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 /// As many times as a user would log in again.
 const LOGINS: usize = 3;
 
-fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_codespar"));
     binary.parent().and_then(Path::parent).unwrap().to_owned()
 }
 
 /// The suite wants a newer node than many machines have.
-fn node() -> PathBuf {
+pub(crate) fn node() -> PathBuf {
     let arch = match std::env::consts::ARCH {
         "aarch64" => "arm64",
         _ => "x64",
@@ -43,7 +43,7 @@ fn node() -> PathBuf {
     }
 }
 
-fn suite() -> Command {
+pub(crate) fn suite() -> Command {
     let suite = "mcp-conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js";
     let suite = target().join(suite);
     assert!(suite.exists(), "cargo xtask test installs it, with npm");

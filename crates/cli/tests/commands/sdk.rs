@@ -232,7 +232,7 @@ fn a_yes_of_the_client_lifts_no_deny_rule_also_for_a_changed_input() {
     assert!(!bench.work().join("secret.txt").exists());
     let notices: Vec<&str> = lines
         .iter()
-        .filter_map(|line| line["text"].as_str())
+        .filter_map(|line| line["content"].as_str())
         .collect();
     assert!(
         notices.iter().any(|text| text.contains("removeRules")),

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use codespar_testkit::Script;
+use codespar_testkit::{CapturedRequest, Script};
 
 use crate::{
     common::Bench,
@@ -150,6 +150,67 @@ fn a_hook_that_refuses_the_change_makes_it_a_draft() {
         "{text}"
     );
     assert!(text.contains("→ PR #1 (draft): "), "{text}");
+}
+
+fn is_for_writer(request: &CapturedRequest) -> bool {
+    request.system_text().contains("turns an instruction into")
+}
+
+/// Refuses a greeting without a comment, and says so.
+const WANTS_COMMENT: &str =
+    "grep -q '# short' greet.sh || { echo greet.sh:2 needs a comment; exit 1; }";
+
+const COMMENTED: &str =
+    "===FILE: greet.sh===\n<<<SEARCH\ngreeting=hi\n>>>REPLACE\ngreeting=hi # short\n===END===\n";
+
+#[test]
+fn a_hook_that_refuses_the_change_is_given_to_the_repair() {
+    let answers = [answer("Say hi", FIX), answer("Say hi, shortly", COMMENTED)];
+    let bench = greeting(script(&["greet.sh"], answers));
+    hook(&bench, WANTS_COMMENT);
+    bench.trust();
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    let hooks = report["verification"]["hooks"].as_array().unwrap();
+    assert_eq!(hooks.len(), 1, "{report}");
+    assert_eq!(hooks[0]["run"]["exit_code"], 0, "{report}");
+    assert_eq!(report["pull_request"]["draft"], false, "{report}");
+    let branch = report["branch"].as_str().unwrap();
+    let file = git(&bench.work(), &["show", &format!("{branch}:greet.sh")]);
+    assert!(file.contains("greeting=hi # short"), "{file}");
+    let requests = bench.server.requests();
+    let mut writers = requests.iter().filter(|request| is_for_writer(request));
+    let asked = writers.next_back().unwrap().messages().last().unwrap();
+    let asked = asked.to_string();
+    for part in [
+        "`.git/hooks/pre-commit` of the repository failed with exit code 1",
+        "greet.sh:2 needs a comment",
+    ] {
+        assert!(asked.contains(part), "{asked}");
+    }
+}
+
+#[test]
+fn a_repair_that_does_not_help_with_a_hook_ends_as_a_draft_that_names_it() {
+    let elsewhere = "===FILE: other.sh===\necho other\n===END===\n";
+    let more = "===FILE: third.sh===\necho third\n===END===\n";
+    let answers = [
+        answer("Say hi", FIX),
+        answer("Say hi", elsewhere),
+        answer("Say hi", more),
+    ];
+    let bench = greeting(script(&["greet.sh"], answers));
+    hook(&bench, WANTS_COMMENT);
+    bench.trust();
+    let (report, code) = dev(&bench, &["make it say hi"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["pull_request"]["draft"], true, "{report}");
+    let hooks = report["verification"]["hooks"].as_array().unwrap();
+    assert_eq!(hooks[0]["run"]["exit_code"], 1, "{report}");
+    // The hook says the same as before the repair: nobody is asked again.
+    let requests = bench.server.requests();
+    let writers = requests.iter().filter(|request| is_for_writer(request));
+    assert_eq!(writers.count(), 2);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The pre-commit hooks of a trusted repository, on the change that the tests pass with.
 //!
-//! A hook that refuses the change makes the pull request a draft. One that cannot be run here is
-//! told and changes nothing.
+//! A hook that refuses the change is a reason to repair it, as a failing test is; one that refuses
+//! it in the end makes the pull request a draft. One that cannot be run here is told and changes
+//! nothing.
 
 use std::time::Duration;
 
@@ -10,19 +11,20 @@ use codespar_change::verify::{self, HookRun, RepositoryHook};
 use super::{Written, prove::LazyTree, prove::blocking};
 use crate::{Failure, run::Run};
 
-const STEP: &str = "hooks";
-
 impl Run {
-    /// Runs them once; the results are on record before the next step.
+    /// Runs them once for each round of tests that pass; the results are on record before the next
+    /// step.
     pub(super) async fn hooks(
         &self,
+        round: u32,
         tree: &mut LazyTree<'_>,
         written: &Written,
     ) -> Result<Vec<HookRun>, Failure> {
         let Some(checkout) = self.link.hooks_of.clone() else {
             return Ok(Vec::new());
         };
-        if let Some(known) = self.ledger.known(STEP)? {
+        let step = format!("hooks-{round}");
+        if let Some(known) = self.ledger.known(&step)? {
             return Ok(known);
         }
         let hooks = blocking(move || Ok(RepositoryHook::find(&checkout)?)).await?;
@@ -57,7 +59,7 @@ impl Run {
             }
             runs.push(ran);
         }
-        self.ledger.record(STEP, &runs).await?;
+        self.ledger.record(&step, &runs).await?;
         Ok(runs)
     }
 }

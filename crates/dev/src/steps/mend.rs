@@ -1,4 +1,5 @@
-//! Repair: the failures go to the model, and its corrections go on top of the change.
+//! Repair: the failures of tests, or what a hook of the repository says, go to the model, and its
+//! corrections go on top of the change.
 //!
 //! A repair is worth its money only if the failures have to do with the change and the last repair
 //! did something about them. `next_repair` decides that from two test runs; nobody is asked whether
@@ -7,7 +8,7 @@
 
 use codespar_change::{
     apply,
-    verify::{Evidence, TestRun, report},
+    verify::{Evidence, HookRun, TestRun, report},
 };
 use codespar_protocol::{ChangeSet, FileChange};
 use codespar_pulls::Forge;
@@ -23,7 +24,53 @@ use crate::{
 
 const SYSTEM: &str = include_str!("../prompts/generate.md");
 const FAILING: &str = include_str!("../prompts/repair_tests.md");
+const REFUSED: &str = include_str!("../prompts/repair_hook.md");
 const NOT_APPLIED: &str = include_str!("../prompts/repair_correction.md");
+
+/// What is wrong with a change.
+#[derive(Clone, Copy)]
+pub(super) enum Fault<'a> {
+    /// The tests do not pass with it.
+    Tests(&'a TestRun),
+    /// The tests pass, and this hook of the repository refuses it.
+    Hook(&'a HookRun),
+}
+
+impl<'a> Fault<'a> {
+    /// Nothing if the tests pass and no hook refuses it.
+    pub(super) fn of(evidence: &'a Evidence) -> Option<Self> {
+        if !evidence.after.passed() {
+            return Some(Self::Tests(&evidence.after));
+        }
+        let refusing = evidence.hooks.iter().find(|hook| hook.refuses());
+        refusing.map(Self::Hook)
+    }
+
+    /// The run that shows it.
+    pub(super) const fn run(self) -> &'a TestRun {
+        match self {
+            Self::Tests(run) => run,
+            Self::Hook(hook) => &hook.run,
+        }
+    }
+
+    /// In a few words, for the user.
+    pub(super) const fn what(self) -> &'static str {
+        match self {
+            Self::Tests(_) => "The tests fail",
+            Self::Hook(_) => "A hook of the repository refuses the change",
+        }
+    }
+
+    /// What the model that wrote the change is asked.
+    pub(super) fn request(self, failures: &str) -> String {
+        let asked = match self {
+            Self::Tests(_) => FAILING,
+            Self::Hook(_) => REFUSED,
+        };
+        format!("{}\n\n{failures}", asked.trim())
+    }
+}
 
 /// Why a repair would be money for nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +106,7 @@ pub(super) enum NextRepair {
 pub(super) struct RepairProgress {
     /// The one that wrote the change; none where an agent did, or has taken over.
     pub(super) conversation: Option<Conversation>,
-    /// The tests with the change as it was before the last repair. None before the first repair.
+    /// The run that showed what was wrong before the last repair. None before the first repair.
     pub(super) previous: Option<TestRun>,
     /// The agent was asked where answers did not do. Once is enough.
     is_handed_over: bool,
@@ -81,11 +128,12 @@ impl Run {
     pub(super) fn next_repair(
         &self,
         round: u32,
+        fault: Fault<'_>,
         evidence: &Evidence,
         written: &Written,
         progress: &mut RepairProgress,
     ) -> NextRepair {
-        let pointless = self.pointless(evidence, written, progress.previous.as_ref());
+        let pointless = self.pointless(fault, evidence, written, progress.previous.as_ref());
         if let Some(Pointless::Unrelated) = pointless {
             return NextRepair::Nobody(Some(Pointless::Unrelated.reason()));
         }
@@ -103,16 +151,21 @@ impl Run {
     }
 
     /// Reasons are compared without times, addresses and line numbers. If the instruction names a
-    /// failing test, that test is what the run is for, and it is never unrelated.
+    /// failing test, that test is what the run is for, and it is never unrelated. A hook is run on
+    /// the change alone, so what it says is always about it.
     fn pointless(
         &self,
+        fault: Fault<'_>,
         evidence: &Evidence,
         written: &Written,
         previous: Option<&TestRun>,
     ) -> Option<Pointless> {
-        let after = &evidence.after;
+        let after = fault.run();
         if previous.is_some_and(|previous| after.failed_for_the_same_reasons(previous)) {
             return Some(Pointless::NoEffect);
+        }
+        if matches!(fault, Fault::Hook(_)) {
+            return None;
         }
         let is_touched = |change: &FileChange| match change {
             FileChange::Moved { from, to, .. } => {
@@ -132,11 +185,10 @@ impl Run {
         &self,
         base: &Base,
         reading: &Reading,
-        evidence: &Evidence,
+        request: String,
         written: &Written,
         conversation: &mut Conversation,
     ) -> Result<Option<Written>, Failure> {
-        let request = format!("{}\n\n{}", FAILING.trim(), self.failures(evidence));
         conversation.reply(&written.answer, request);
         self.correct(base, reading, written, conversation).await
     }
@@ -214,7 +266,17 @@ impl Run {
     }
 
     /// What whoever repairs it is told about the failures.
-    pub(super) fn failures(&self, evidence: &Evidence) -> String {
+    pub(super) fn failures(&self, fault: Fault<'_>, evidence: &Evidence) -> String {
+        if let Fault::Hook(hook) = fault {
+            let text = format!(
+                "The pre-commit hook `{}` of the repository {}; the tests (`{}`) pass. It says:\n\n{}",
+                hook.name,
+                hook.summary(),
+                evidence.command,
+                hook.run.tail
+            );
+            return self.redacted(&text);
+        }
         let Evidence {
             command,
             before,

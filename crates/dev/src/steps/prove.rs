@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Base, Reading, Written,
-    mend::{NextRepair, RepairProgress},
+    mend::{Fault, NextRepair, RepairProgress},
 };
 use crate::{
     Failure, Link, OnFailure, VerifyChoice,
@@ -141,8 +141,8 @@ impl Run {
     }
 
     /// If the tests cannot run without the change, it is not verified, and nothing is said about it
-    /// being right or wrong. The repairs end when the tests pass, when nobody is left to ask, or
-    /// when a repair changes nothing.
+    /// being right or wrong. The repairs end when the tests pass and no hook of the repository
+    /// refuses the change, when nobody is left to ask, or when a repair changes nothing.
     async fn prove_in(
         &self,
         tree: &mut LazyTree<'_>,
@@ -174,17 +174,12 @@ impl Run {
         let mut progress = RepairProgress::new(conversation);
         let evidence = loop {
             round += 1;
-            let evidence = Evidence {
-                command: command.clone(),
-                before: before.clone(),
-                after: self.after(round, &command, &written, tree).await?,
-                new_tests: None,
-                hooks: Vec::new(),
-            };
-            if evidence.after.passed() {
+            let evidence = self.checked(round, &command, &before, &written, tree);
+            let evidence = evidence.await?;
+            let Some(fault) = Fault::of(&evidence) else {
                 break evidence;
-            }
-            let mended = match self.next_repair(round, &evidence, &written, &mut progress) {
+            };
+            let mended = match self.next_repair(round, fault, &evidence, &written, &mut progress) {
                 NextRepair::Nobody(reason) => {
                     if let Some(reason) = reason {
                         self.say("verify", &format!("   no repair: {reason}"));
@@ -192,19 +187,22 @@ impl Run {
                     break evidence;
                 }
                 NextRepair::Agent => {
+                    let what = fault.what();
                     self.say(
                         "verify",
-                        "🔧 The tests fail; asking the agent for a repair…",
+                        &format!("🔧 {what}; asking the agent for a repair…"),
                     );
-                    let failures = self.failures(&evidence);
+                    let failures = self.failures(fault, &evidence);
                     self.repair_by_agent(base, round, &written, &failures)
                         .await
                         .map(Some)
                 }
                 NextRepair::Model(mut conversation) => {
-                    self.say("verify", "🔧 The tests fail; asking for a repair…");
+                    let what = fault.what();
+                    self.say("verify", &format!("🔧 {what}; asking for a repair…"));
+                    let request = fault.request(&self.failures(fault, &evidence));
                     let mended = self
-                        .mend(base, reading, &evidence, &written, &mut conversation)
+                        .mend(base, reading, request, &written, &mut conversation)
                         .await;
                     progress.conversation = Some(conversation);
                     mended
@@ -214,9 +212,32 @@ impl Run {
                 Some(mended) => written = mended,
                 None => break evidence,
             }
-            progress.previous = Some(evidence.after);
+            progress.previous = Some(fault.run().clone());
         };
         self.conclude(tree, written, evidence).await
+    }
+
+    /// One round: the tests with the change, and the hooks of the repository if they pass.
+    async fn checked(
+        &self,
+        round: u32,
+        command: &str,
+        before: &TestRun,
+        written: &Written,
+        tree: &mut LazyTree<'_>,
+    ) -> Result<Evidence, Failure> {
+        let after = self.after(round, command, written, tree).await?;
+        let hooks = match after.passed() {
+            true => self.hooks(round, tree, written).await?,
+            false => Vec::new(),
+        };
+        Ok(Evidence {
+            command: command.to_owned(),
+            before: before.clone(),
+            after,
+            new_tests: None,
+            hooks,
+        })
     }
 
     /// A repaired change; `None` where it could not be: the change before it stands, with what the
@@ -273,9 +294,6 @@ impl Run {
                 "$ {}\n{}",
                 evidence.command, evidence.after.tail
             )));
-        }
-        if evidence.after.passed() {
-            evidence.hooks = self.hooks(tree, &written).await?;
         }
         evidence.new_tests = self.new_tests(tree, &evidence, &written).await?;
         Ok((written, Proven::By(Box::new(evidence))))

@@ -55,10 +55,7 @@ impl Settings {
         project_dir: &ProjectDir,
         options: &ProjectOptions,
     ) -> Result<Self, RuntimeError> {
-        let counts = |source| {
-            let wanted = options.setting_sources.as_ref();
-            wanted.is_none_or(|wanted| wanted.contains(&source))
-        };
+        let counts = |source| options.wants(source);
         let of_user = counts(SettingSource::User);
         let mut settings = Self::default();
         if let Some(home) = project_dir.home() {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use codespar_agent::Agent;
 use codespar_policy::Access;
-use codespar_protocol::{Message, Outcome, RunResult};
+use codespar_protocol::{Cost, Message, Outcome, RunResult, Usage};
 use codespar_tools::{Call, Context, Effect, Intent, Registry, Tool, ToolError, ToolOutput};
 use parking_lot::Mutex;
 use serde_json::{
@@ -100,6 +100,20 @@ impl StructuredAnswers {
     }
 }
 
+/// Adds what some runs cost to what others did, by model; sorted by name.
+pub(crate) fn add_costs(sum: &mut Vec<(String, Usage, Cost)>, more: &[(String, Usage, Cost)]) {
+    for (model, usage, cost) in more {
+        match sum.iter_mut().find(|(name, ..)| name == model) {
+            Some((_, tokens, price)) => {
+                *tokens += *usage;
+                *price += *cost;
+            }
+            None => sum.push((model.clone(), *usage, *cost)),
+        }
+    }
+    sum.sort_by(|a, b| a.0.cmp(&b.0));
+}
+
 /// Two runs of one turn as one.
 fn joined(first: RunResult, mut last: RunResult) -> RunResult {
     last.num_turns += first.num_turns;
@@ -108,16 +122,7 @@ fn joined(first: RunResult, mut last: RunResult) -> RunResult {
     last.duration_api_ms += first.duration_api_ms;
     last.usage += first.usage;
     last.cost += first.cost;
-    for (model, usage, cost) in first.by_model {
-        match last.by_model.iter_mut().find(|(name, ..)| *name == model) {
-            Some((_, sum, price)) => {
-                *sum += usage;
-                *price += cost;
-            }
-            None => last.by_model.push((model, usage, cost)),
-        }
-    }
-    last.by_model.sort_by(|a, b| a.0.cmp(&b.0));
+    add_costs(&mut last.by_model, &first.by_model);
     let later = std::mem::take(&mut last.permission_denials);
     last.permission_denials = first.permission_denials;
     last.permission_denials.extend(later);

@@ -19,6 +19,7 @@ mod dependencies;
 mod eval;
 mod eval_edits;
 mod figures;
+mod fleet;
 mod layers;
 mod licences;
 mod metadata;

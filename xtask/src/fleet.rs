@@ -20,6 +20,10 @@ use crate::{steps, tools::on_path};
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// The user of Debian's package.
 const USER: &str = "postgres";
+/// The test programs that have tests of a database server.
+const PROGRAMS: &[&str] = &[
+    "changes", "channels", "contract", "postgres", "pulls", "tasks", "tokens", "transfer",
+];
 /// How long the server may take to start, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -36,30 +40,28 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     Ok(Vec::new())
 }
 
-/// Tests of modules and of test programs that are called after the database.
+/// Those of their tests that are called after the database: by their module, or by their program.
 fn commands(root: &Path) -> Vec<Command> {
-    let command = |args: &[&str]| {
+    let programs: Vec<&str> = PROGRAMS.iter().flat_map(|name| ["--test", name]).collect();
+    let command = |args: &[&[&str]]| {
         let mut command = steps::cargo(root);
-        command.args(args);
+        command.args(args.concat());
         command
     };
     if on_path("cargo-nextest") {
-        let filter = "test(/^postgres::/) + binary(postgres)";
-        return vec![command(&[
-            "nextest",
-            "run",
-            "--workspace",
+        let run = ["nextest", "run", "--workspace", "--no-fail-fast"];
+        let which = [
             "--run-ignored",
             "only",
-            "--no-fail-fast",
             "-E",
-            filter,
-        ])];
+            "test(/^postgres::/) + binary(postgres)",
+        ];
+        return vec![command(&[&run, &programs, &which])];
     }
-    let tests = ["test", "--workspace", "--no-fail-fast"];
+    let run = ["test", "--workspace", "--no-fail-fast"];
     vec![
-        command(&[&tests[..], &["--tests", "--", "--ignored", "postgres::"]].concat()),
-        command(&[&tests[..], &["--test", "postgres", "--", "--ignored"]].concat()),
+        command(&[&run, &programs, &["--", "--ignored", "postgres::"]]),
+        command(&[&run, &["--test", "postgres", "--", "--ignored"]]),
     ]
 }
 

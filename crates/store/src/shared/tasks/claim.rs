@@ -89,6 +89,10 @@ pub(super) async fn claim(
     at: Timestamp,
 ) -> Result<Option<Vec<Claimed>>, Failure> {
     let mut room = Room::of(capacity);
+    // Before the runners: one that is reserved for a runner is then not older than its runner.
+    let queues: Vec<String> = engine::query_scalar(sql::READY_QUEUES)
+        .fetch_all(&mut *connection)
+        .await?;
     let there = runners::seen(connection).await?;
     // Others must not find it lost with what it takes now.
     let is_there = |seen: &RunnerSeen| seen.id == *runner && !seen.is_silent;
@@ -105,7 +109,7 @@ pub(super) async fn claim(
         return Ok(None);
     };
     candidates.retain(|task| !capacity.skip.contains(&task.id) && room.take(task.task_type));
-    let mut ready = ready(connection, &room, &capacity.skip, open).await?;
+    let mut ready = ready(connection, queues, &room, &capacity.skip, open).await?;
     ready.retain(|task| room.take(task.task_type));
     candidates.extend(ready);
     let mut epochs = Vec::with_capacity(candidates.len());
@@ -181,6 +185,9 @@ async fn lost(
             .bind(holder.as_str())
             .fetch_all(&mut *connection)
             .await?;
+        if !rows.is_empty() && !is_still_lost(connection, &holder, seen).await? {
+            continue;
+        }
         for row in &rows {
             let Some(task_type) = open(field(row, "queue").map_err(damaged)?) else {
                 continue;
@@ -209,6 +216,22 @@ async fn lost(
     Ok(Some(lost))
 }
 
+/// Where several claim at once, a runner may have come, and have taken these tasks, since the runners
+/// were read. It is there before the first task that it takes, so once its tasks are locked here it
+/// can be seen.
+async fn is_still_lost(
+    connection: &mut Connection,
+    holder: &str,
+    before: Option<&RunnerSeen>,
+) -> Result<bool, Failure> {
+    if connection.access != Access::Claim {
+        return Ok(true);
+    }
+    let there = runners::seen(connection).await?;
+    let now = there.iter().find(|other| other.id.0 == holder);
+    Ok(now.is_none_or(|now| now.is_silent && before.is_some()))
+}
+
 /// A task that so many runners were lost with may be what ends its processes.
 async fn give_up(connection: &mut Connection, id: &TaskId, at: Timestamp) -> Result<(), Failure> {
     let task = read::found(connection, id).await?;
@@ -224,16 +247,11 @@ async fn give_up(connection: &mut Connection, id: &TaskId, at: Timestamp) -> Res
 /// there is room for, since queues of one type share it; the caller cuts.
 async fn ready(
     connection: &mut Connection,
+    queues: Vec<String>,
     room: &Room,
     skip: &[TaskId],
     open: impl Fn(&str) -> Option<TaskType>,
 ) -> Result<Vec<Candidate>, Failure> {
-    if room.total == 0 {
-        return Ok(Vec::new());
-    }
-    let queues: Vec<String> = engine::query_scalar(sql::READY_QUEUES)
-        .fetch_all(&mut *connection)
-        .await?;
     let mut ready = Vec::new();
     for queue in queues {
         let Some(task_type) = open(&queue).filter(|kind| room.left(*kind) > 0) else {

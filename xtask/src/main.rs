@@ -19,6 +19,7 @@ mod dependencies;
 mod eval;
 mod eval_edits;
 mod figures;
+mod fleet;
 mod in_memory;
 mod layers;
 mod licences;

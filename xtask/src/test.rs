@@ -9,7 +9,7 @@ use std::{path::Path, process::Command};
 use anyhow::Result;
 
 use crate::{
-    conditional, dependencies, figures, in_memory, npm, pypi, redteam,
+    conditional, dependencies, figures, fleet, in_memory, npm, pypi, redteam,
     steps::{Steps, cargo, run as run_command},
     tools,
 };
@@ -48,6 +48,10 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     let mut skipped = Vec::new();
     steps.step("tests that need more", || {
         skipped = conditional::run(root)?;
+        Ok(())
+    })?;
+    steps.step("fleet", || {
+        skipped.extend(fleet::run(root)?);
         Ok(())
     })?;
     steps.step("doc tests", || plain(&["test", "--workspace", "--doc"]))?;

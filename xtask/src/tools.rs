@@ -7,7 +7,7 @@ use std::{env, path::Path, process::Command};
 
 use anyhow::Result;
 
-use crate::steps;
+use crate::{fleet, steps};
 
 /// A program and the Debian package that has it. A library counts too, if its file can be found.
 struct Tool {
@@ -32,6 +32,11 @@ const TOOLS: &[Tool] = &[
         program: "setpriv",
         package: "util-linux",
         purpose: "attacks as an ordinary user",
+    },
+    Tool {
+        program: "initdb",
+        package: "postgresql",
+        purpose: "the store on a database server",
     },
     Tool {
         program: "git",
@@ -129,7 +134,7 @@ fn apt() -> Command {
 }
 
 fn is_there(tool: &Tool) -> bool {
-    on_path(tool.program) || is_library(tool.program)
+    on_path(tool.program) || is_library(tool.program) || fleet::program(tool.program).is_some()
 }
 
 /// Whether it is among the libraries of `faketime`, which are loaded by their path.

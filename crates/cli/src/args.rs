@@ -308,6 +308,7 @@ pub(crate) enum Command {
     Trust(commands::trust::TrustCommand),
     Doctor(commands::doctor::DoctorArgs),
     Gc(commands::gc::GcArgs),
+    Migrate(commands::migrate::MigrateArgs),
     Demo(commands::demo::DemoArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),

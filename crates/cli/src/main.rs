@@ -140,6 +140,7 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
             Command::Trust(_)
             | Command::Session(_)
             | Command::Gc(_)
+            | Command::Migrate(_)
             | Command::Token(_)
             | Command::Demo(_)
             | Command::Audit(_)
@@ -195,6 +196,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         }
         Some(Command::Trust(args)) => commands::trust::run(&args, &project_dir),
         Some(Command::Gc(args)) => commands::gc::run(&args, &project_dir).await,
+        Some(Command::Migrate(args)) => commands::migrate::run(&args, &project_dir).await,
         Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,
         Some(Command::Completions(args)) => commands::completions::run(&args),
         Some(Command::Man(args)) => commands::man::run(&args),

@@ -8,7 +8,7 @@ use std::{
 };
 
 use codespar_policy::Redactor;
-use codespar_store::{Database, SqliteStore, StoreError};
+use codespar_store::{Database, PostgresStore, SqliteStore, StoreError};
 
 use crate::trust::UserDirs;
 
@@ -64,9 +64,18 @@ impl Environment {
         Redactor::new(secrets.chain(others))
     }
 
-    /// Opens the database of the state directory.
+    /// The database server that is used in place of a file in the state directory, if one is named.
+    /// It may hold a password.
+    pub fn database_url(&self) -> Option<&str> {
+        self.var("CODESPAR_DATABASE_URL")
+    }
+
+    /// Opens the database: that of `CODESPAR_DATABASE_URL`, or the file in the state directory.
     pub async fn open_database(&self) -> Result<Arc<dyn Database>, StoreError> {
-        Ok(Arc::new(SqliteStore::open(&self.state).await?))
+        Ok(match self.database_url() {
+            Some(url) => Arc::new(PostgresStore::open(url).await?),
+            None => Arc::new(SqliteStore::open(&self.state).await?),
+        })
     }
 
     /// The directories of the user, which are no project's.

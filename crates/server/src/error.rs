@@ -169,6 +169,9 @@ impl From<StoreError> for ApiError {
             | StoreError::StillWaiting { .. }
             | StoreError::PullMerged { .. } => Self::conflict("wrong_state", message),
             StoreError::Busy { .. } => Self::unavailable("the database is busy; try again"),
+            StoreError::Unreachable { .. } => {
+                Self::unavailable("the database cannot be reached; try again")
+            }
             other => Self::internal(other),
         }
     }

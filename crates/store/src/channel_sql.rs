@@ -1,5 +1,5 @@
 //! The SQL of channels, in the dialect that SQLite and PostgreSQL share. A test looks at the plan of
-//! each statement (`sqlite/channels/plans.rs`).
+//! each statement (`sqlite/plans/channels.rs`).
 
 macro_rules! select_message {
     ($which:literal) => {
@@ -96,7 +96,7 @@ pub(crate) const LAST_WORK: &str = select_message!(
 
 /// The cost of work that is under way is that of its task so far. Several messages may have been
 /// for one task; the first one bears its cost.
-pub(crate) const SPENDING: &str = "SELECT COALESCE(SUM(COALESCE(m.cost_nanos, t.cost_nanos, 0)), 0) \
+pub(crate) const SPENDING: &str = "SELECT CAST(COALESCE(SUM(COALESCE(m.cost_nanos, t.cost_nanos, 0)), 0) AS BIGINT) \
      FROM channel_messages m LEFT JOIN tasks t ON t.id = m.task_id \
      WHERE m.received_at >= $1 AND ($2 IS NULL OR m.repository = $2)";
 

@@ -19,6 +19,19 @@ pub enum StoreError {
         /// Why, and what to do.
         message: String,
     },
+    /// The database server cannot be reached, or cannot be used.
+    #[error("cannot use the database {place}: {message}")]
+    Unreachable {
+        /// Which, without its password.
+        place: String,
+        /// Why, and what to do.
+        message: String,
+    },
+    /// The connection that held the session was lost, and another process has it since.
+    #[error(
+        "session {0} was taken by another process after the connection to the database was lost; nothing was written"
+    )]
+    HoldLost(SessionId),
     #[error("there is no session {0}; `codespar session list` shows those there are")]
     NoSuchSession(SessionId),
     /// Another process has it.

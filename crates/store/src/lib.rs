@@ -1,10 +1,11 @@
 //! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
 //! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories
 //! (`PullStore`), chat channels (`ChannelStore`), tokens of the HTTP API (`TokenStore`); sums and
-//! pages of all of it (`ReportStore`); SQLite behind them all.
+//! pages of all of it (`ReportStore`); SQLite or PostgreSQL behind them all.
 //!
-//! The traits are the contract that the rest of the workspace sees; `SqliteStore` is the only
-//! implementation outside tests. Any number of processes may share one state directory:
+//! The traits are the contract that the rest of the workspace sees. `SqliteStore` and
+//! `PostgresStore` keep it, by the same statements and the same code (`shared/`), and the same tests
+//! run on both. Any number of processes may share one database server, or one state directory:
 //!
 //! ```text
 //! codespar.db      the database, with its -wal and -shm files
@@ -22,10 +23,12 @@ mod channel_records;
 mod channel_sql;
 mod channel_store;
 mod channel_timers;
+mod engine;
 mod error;
 mod feed;
 mod lease_store;
 mod locks;
+mod postgres;
 mod pull_sql;
 mod pull_store;
 mod question_sql;
@@ -33,12 +36,14 @@ mod questions;
 mod records;
 mod report_store;
 mod server_sql;
+mod shared;
 mod sql;
 mod sqlite;
 mod task_sql;
 mod task_store;
 mod title;
 mod token_store;
+mod transfer;
 
 pub use changes::{ChangeCursor, ChangeKind, StoreChange};
 pub use channel_records::{
@@ -54,6 +59,7 @@ pub use lease_store::{
     Afterwards, Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId,
     RunnerSeen, TaskEnding, WorkElsewhere,
 };
+pub use postgres::PostgresStore;
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use questions::{NewQuestion, QuestionFilter};
 pub use records::{NewSession, Removed, SessionFilter, SessionRecord};
@@ -64,6 +70,7 @@ pub use task_store::{
     Team,
 };
 pub use token_store::{AccessToken, NewBrowserSession, NewToken, SecretHash, TokenStore};
+pub use transfer::{TableCount, copy_to_postgres};
 
 use std::fmt;
 
@@ -78,6 +85,9 @@ pub trait Database:
 {
     /// Lets go of the database in good order. Fails when what was recorded is lost.
     async fn close(&self) -> Result<(), StoreError>;
+
+    /// Which database it is, for people; without a password.
+    fn describe(&self) -> String;
 }
 
 /// The contract every back end keeps. All methods are safe to call from several processes at

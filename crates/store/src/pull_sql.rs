@@ -2,7 +2,7 @@
 //!
 //! A pull request is found by repository and number, a check by repository, commit and name. Both
 //! are texts of the caller's; no table lists repositories. A test looks at the plan of each
-//! statement (`sqlite/pulls/plans.rs`).
+//! statement (`sqlite/plans/pulls.rs`).
 
 macro_rules! select_pull {
     ($which:literal) => {

@@ -1,7 +1,7 @@
 //! The SQL of questions and changes.
 //!
 //! The statements keep to the dialect that SQLite and PostgreSQL share. A test runs each of them
-//! through the query planner and fails if one walks a table (`sqlite/plans.rs`); it counts the
+//! through the query planner and fails if one walks a table (`sqlite/plans`); it counts the
 //! constants of this file, so that none is forgotten.
 
 macro_rules! select_question {

@@ -1,6 +1,6 @@
 //! The SQL of tokens and reports.
 //!
-//! A test runs each statement through the query planner (`sqlite/plans.rs`) and counts the constants
+//! A test runs each statement through the query planner (`sqlite/plans`) and counts the constants
 //! of this file, so that none is forgotten.
 
 macro_rules! select_token {
@@ -54,28 +54,30 @@ pub(crate) const OLDEST_READY: &str = "SELECT MIN(created_at) FROM tasks \
 
 /// Sessions that were not used since have no call in the time.
 pub(crate) const USAGE_OF_SESSIONS: &str = "SELECT u.at / 86400000000 AS day, s.cwd AS directory, \
-     u.model AS model, COUNT(*) AS calls, SUM(u.input_tokens) AS input_tokens, \
-     SUM(u.output_tokens) AS output_tokens, \
-     SUM(u.cache_creation_input_tokens) AS cache_creation_input_tokens, \
-     SUM(u.cache_read_input_tokens) AS cache_read_input_tokens, \
-     SUM(u.cache_creation_1h_input_tokens) AS cache_creation_1h_input_tokens, \
-     COALESCE(SUM(u.cost_nanos), 0) AS cost_nanos, COUNT(*) > COUNT(u.cost_nanos) AS cost_unknown \
-     FROM sessions s CROSS JOIN usage u ON u.session_id = s.id \
-     WHERE s.updated_at >= $1 AND u.at >= $1 AND u.at < $2 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+     u.model AS model, COUNT(*) AS calls, CAST(SUM(u.input_tokens) AS BIGINT) AS input_tokens, \
+     CAST(SUM(u.output_tokens) AS BIGINT) AS output_tokens, \
+     CAST(SUM(u.cache_creation_input_tokens) AS BIGINT) AS cache_creation_input_tokens, \
+     CAST(SUM(u.cache_read_input_tokens) AS BIGINT) AS cache_read_input_tokens, \
+     CAST(SUM(u.cache_creation_1h_input_tokens) AS BIGINT) AS cache_creation_1h_input_tokens, \
+     CAST(COALESCE(SUM(u.cost_nanos), 0) AS BIGINT) AS cost_nanos, \
+     COUNT(*) - COUNT(u.cost_nanos) AS cost_unknown \
+     FROM sessions s CROSS JOIN usage u \
+     WHERE u.session_id = s.id AND s.updated_at >= $1 AND u.at >= $1 AND u.at < $2 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
 
-/// What its agents have on record in their own conversations is taken off.
+/// What its agents have on record in their own conversations is taken off; a sum below zero is for
+/// the reader to raise.
 pub(crate) const USAGE_OF_RUNS: &str = "SELECT t.ended_at / 86400000000 AS day, \
      json_extract(t.authority, '$.project_root') AS directory, \
      json_extract(t.spec, '$.task_model') AS model, COUNT(*) AS calls, \
-     MAX(0, SUM(t.input_tokens - COALESCE(c.input_tokens, 0))) AS input_tokens, \
-     MAX(0, SUM(t.output_tokens - COALESCE(c.output_tokens, 0))) AS output_tokens, \
-     MAX(0, SUM(t.cache_creation_input_tokens - COALESCE(c.created, 0))) \
+     CAST(SUM(t.input_tokens - COALESCE(c.input_tokens, 0)) AS BIGINT) AS input_tokens, \
+     CAST(SUM(t.output_tokens - COALESCE(c.output_tokens, 0)) AS BIGINT) AS output_tokens, \
+     CAST(SUM(t.cache_creation_input_tokens - COALESCE(c.created, 0)) AS BIGINT) \
          AS cache_creation_input_tokens, \
-     MAX(0, SUM(t.cache_read_input_tokens - COALESCE(c.read, 0))) AS cache_read_input_tokens, \
-     MAX(0, SUM(t.cache_creation_1h_input_tokens - COALESCE(c.created_1h, 0))) \
+     CAST(SUM(t.cache_read_input_tokens - COALESCE(c.read, 0)) AS BIGINT) AS cache_read_input_tokens, \
+     CAST(SUM(t.cache_creation_1h_input_tokens - COALESCE(c.created_1h, 0)) AS BIGINT) \
          AS cache_creation_1h_input_tokens, \
-     MAX(0, SUM(t.cost_nanos - COALESCE(c.cost_nanos, 0))) AS cost_nanos, \
-     MAX(t.cost_unknown) AS cost_unknown \
+     CAST(SUM(t.cost_nanos - COALESCE(c.cost_nanos, 0)) AS BIGINT) AS cost_nanos, \
+     SUM(CASE WHEN t.cost_unknown THEN 1 ELSE 0 END) AS cost_unknown \
      FROM tasks t LEFT JOIN (SELECT parent_task_id, SUM(input_tokens) AS input_tokens, \
          SUM(output_tokens) AS output_tokens, SUM(cache_creation_input_tokens) AS created, \
          SUM(cache_read_input_tokens) AS read, \

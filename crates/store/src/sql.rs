@@ -4,7 +4,7 @@
 //! money is billionths of a dollar. What an append writes is put together in `sqlite/script.rs`.
 //!
 //! A test runs each statement through the query planner and counts the constants of this file
-//! (`sqlite/plans.rs`): none may walk a table or sort.
+//! (`sqlite/plans`): none may walk a table or sort.
 
 macro_rules! select_session {
     ($which:literal) => {

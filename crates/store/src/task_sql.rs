@@ -1,5 +1,5 @@
-//! The SQL of tasks, in the dialect that SQLite and PostgreSQL share; only the lists of ids are
-//! SQLite's own (`json_each`, where PostgreSQL has `= ANY`).
+//! The SQL of tasks, in the dialect that SQLite and PostgreSQL share; the schema of PostgreSQL
+//! defines `json_each`, which takes lists of ids apart.
 //!
 //! What the columns mean that a record does not show:
 //!
@@ -15,7 +15,7 @@
 //! settled         (of a dependency) the blocker is over and was subtracted from `unmet`
 //! ```
 //!
-//! Statements check nothing: the functions of `sqlite/tasks` look at the row first, in the same
+//! Statements check nothing: the functions of `shared/tasks` look at the row first, in the same
 //! write transaction, and then change it.
 
 macro_rules! select_task {
@@ -57,7 +57,7 @@ pub(crate) const BLOCKED_BY: &str = "SELECT place, task_id, blocker FROM task_de
 /// Every dependency above a task. The cross joins keep the database on the way up.
 ///
 /// Gives the pairs of task and blocker, the task's own among them.
-pub(crate) const ABOVE: &str = "WITH RECURSIVE above (id) AS (SELECT CAST($1 AS TEXT) UNION \
+pub(crate) const ABOVE: &str = "WITH RECURSIVE above (id) AS (SELECT id FROM tasks WHERE id = $1 UNION \
      SELECT d.blocker FROM above a CROSS JOIN task_deps d WHERE d.task_id = a.id) \
      SELECT d.task_id, d.blocker FROM above a CROSS JOIN task_deps d WHERE d.task_id = a.id";
 

@@ -8,6 +8,8 @@
     reason = "these are tests"
 )]
 
+#[macro_use]
+mod backends;
 mod tasks_common;
 
 use std::{sync::Arc, time::Duration};
@@ -17,11 +19,22 @@ use codespar_protocol::{
     TaskStatus, TaskType,
 };
 use codespar_store::{
-    ChangeCursor, ChangeFeed, ChangeKind, LeaseStore, NewQuestion, NewSession, QuestionFilter,
-    SqliteStore, Store, StoreChange, StoreError, TaskStore,
+    ChangeCursor, ChangeFeed, ChangeKind, Database, NewQuestion, NewSession, QuestionFilter,
+    StoreChange, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 use tasks_common::{claimed, ending, said, task};
+
+/// One of two stores on the same database, as two processes have them.
+type Opened = Arc<dyn Database>;
+
+on_two_stores!(
+    everything_that_happens_is_told_in_order_and_from_any_cursor,
+    a_change_of_another_process_wakes_those_who_wait,
+    any_number_follow_one_feed_from_their_own_moment_on,
+    a_question_is_asked_once_and_answered_once,
+    the_end_of_a_task_withdraws_its_questions,
+);
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,7 +42,7 @@ async fn in_time<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("in time")
 }
 
-async fn session(store: &SqliteStore) -> SessionId {
+async fn session(store: &Opened) -> SessionId {
     let new = NewSession {
         id: SessionId::new(),
         cwd: "/work".into(),
@@ -62,10 +75,7 @@ fn kinds(changes: &[StoreChange]) -> Vec<ChangeKind> {
     changes.iter().map(|change| change.kind.clone()).collect()
 }
 
-#[tokio::test]
-async fn everything_that_happens_is_told_in_order_and_from_any_cursor() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(dir.path()).await.unwrap();
+async fn everything_that_happens_is_told_in_order_and_from_any_cursor(store: Opened, _: Opened) {
     let session = session(&store).await;
     assert_eq!(store.newest_change().await.unwrap(), ChangeCursor(0));
     store.append(session, 0, vec![said("go")]).await.unwrap();
@@ -74,7 +84,7 @@ async fn everything_that_happens_is_told_in_order_and_from_any_cursor() {
     new.notify = codespar_store::Notify::Session;
     let id = new.id.clone();
     store.create_tasks(vec![new]).await.unwrap();
-    let taken = claimed(&store, "r", 1).await.remove(0);
+    let taken = claimed(&*store, "r", 1).await.remove(0);
     store.send_mail(&id, "me", "hurry").await.unwrap();
     let question = store
         .ask_question(clarification(session, "k"))
@@ -117,11 +127,7 @@ async fn everything_that_happens_is_told_in_order_and_from_any_cursor() {
     assert_eq!(store.newest_change().await.unwrap(), all[8].cursor);
 }
 
-#[tokio::test]
-async fn a_change_of_another_process_wakes_those_who_wait() {
-    let dir = tempfile::tempdir().unwrap();
-    let here = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
-    let elsewhere = SqliteStore::open(dir.path()).await.unwrap();
+async fn a_change_of_another_process_wakes_those_who_wait(here: Opened, elsewhere: Opened) {
     let session = session(&here).await;
     let waiting = tokio::spawn({
         let here = here.clone();
@@ -139,10 +145,7 @@ async fn a_change_of_another_process_wakes_those_who_wait() {
     assert_eq!(heard[0].session_id, Some(session));
 }
 
-#[tokio::test]
-async fn any_number_follow_one_feed_from_their_own_moment_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
+async fn any_number_follow_one_feed_from_their_own_moment_on(store: Opened, _: Opened) {
     let session = session(&store).await;
     let feed = ChangeFeed::new(store.clone());
     store
@@ -176,10 +179,7 @@ async fn any_number_follow_one_feed_from_their_own_moment_on() {
     in_time(third.until(is_fifth)).await;
 }
 
-#[tokio::test]
-async fn a_question_is_asked_once_and_answered_once() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(dir.path()).await.unwrap();
+async fn a_question_is_asked_once_and_answered_once(store: Opened, other: Opened) {
     let session = session(&store).await;
     let asked = store
         .ask_question(clarification(session, "1/t1"))
@@ -198,7 +198,6 @@ async fn a_question_is_asked_once_and_answered_once() {
         matches!(refused, Err(StoreError::WrongAnswer { .. })),
         "{refused:?}"
     );
-    let other = SqliteStore::open(dir.path()).await.unwrap();
     let (a_text, b_text) = (text("a"), text("b"));
     let (one, two) = tokio::join!(
         store.answer_question(&asked.id, &a_text, "here"),
@@ -232,15 +231,12 @@ async fn a_question_is_asked_once_and_answered_once() {
     ));
 }
 
-#[tokio::test]
-async fn the_end_of_a_task_withdraws_its_questions() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(dir.path()).await.unwrap();
+async fn the_end_of_a_task_withdraws_its_questions(store: Opened, _: Opened) {
     let session = session(&store).await;
     let new = task(TaskType::LocalAgent);
     let id = new.id.clone();
     store.create_tasks(vec![new]).await.unwrap();
-    let taken = claimed(&store, "r", 1).await.remove(0);
+    let taken = claimed(&*store, "r", 1).await.remove(0);
     let asked = NewQuestion {
         task_id: Some(id.clone()),
         ..clarification(session, "k")
@@ -250,7 +246,7 @@ async fn the_end_of_a_task_withdraws_its_questions() {
     let status = |question: codespar_protocol::Question| question.status;
     let now = store.question(&asked.id).await.map(status).unwrap();
     assert_eq!(now, QuestionStatus::Open, "it waits for the next process");
-    let taken = claimed(&store, "r", 1).await.remove(0);
+    let taken = claimed(&*store, "r", 1).await.remove(0);
     store
         .finish_task(&id, taken.epoch, ending(TaskStatus::Failed, Some("no")))
         .await

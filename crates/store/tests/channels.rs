@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
+mod backends;
+
 use codespar_protocol::{AccessRole, TaskId, TaskType, Usd};
 use codespar_store::{
     ChangeKind, ChannelPerson, ChannelTimer, Database, Delivery, MessageChange, MessageStanding,
@@ -9,22 +12,6 @@ use codespar_store::{
     StoreError, ThreadBinding, ThreadRef, TimerChange, TimerKind, TimerState,
 };
 use jiff::{SignedDuration, Timestamp};
-
-macro_rules! on_every_store {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    let dir = tempfile::tempdir().unwrap();
-                    let store = codespar_store::SqliteStore::open(dir.path()).await.unwrap();
-                    super::$name(&store).await;
-                    store.close().await.unwrap();
-                }
-            )+
-        }
-    };
-}
 
 on_every_store!(
     a_message_is_on_record_once_however_often_it_is_delivered,

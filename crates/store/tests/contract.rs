@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
+mod backends;
 mod common;
 
 use std::path::PathBuf;
@@ -12,22 +14,6 @@ use codespar_protocol::{
 use codespar_store::{SessionFilter, SessionRecord, Store, StoreError};
 use common::{answered, nanos, new_session, said, started, tokens, tool_answer};
 use jiff::{Timestamp, ToSpan};
-
-macro_rules! on_every_store {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    let dir = tempfile::tempdir().unwrap();
-                    let store = codespar_store::SqliteStore::open(dir.path()).await.unwrap();
-                    super::$name(&store).await;
-                    store.close().await.unwrap();
-                }
-            )+
-        }
-    };
-}
 
 on_every_store!(
     a_new_session_reads_back_as_it_was_made,

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
+mod backends;
+
 use std::{collections::BTreeSet, env, path::Path, process::Command};
 
 use codespar_protocol::{
@@ -13,22 +16,6 @@ use codespar_store::{
 use jiff::Timestamp;
 
 use PullRequestState::{Closed, Merged, Open};
-
-macro_rules! on_every_store {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    let dir = tempfile::tempdir().unwrap();
-                    let store = codespar_store::SqliteStore::open(dir.path()).await.unwrap();
-                    super::$name(&store).await;
-                    store.close().await.unwrap();
-                }
-            )+
-        }
-    };
-}
 
 on_every_store!(
     a_new_pull_request_reads_back_as_it_was_made,

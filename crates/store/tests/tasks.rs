@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[macro_use]
+mod backends;
 mod tasks_common;
 
 use std::path::PathBuf;
@@ -23,27 +25,6 @@ use tasks_common::{
 
 use TaskStatus::{Completed, Failed, Killed, Pending, Running};
 use TaskType::{InProcessTeammate, LocalAgent, LocalBash};
-
-macro_rules! on_every_store {
-    ($($name:ident),+ $(,)?) => {
-        mod sqlite {
-            $(
-                #[tokio::test]
-                async fn $name() {
-                    let dir = tempfile::tempdir().unwrap();
-                    let store = codespar_store::SqliteStore::open(dir.path()).await.unwrap();
-                    super::$name(&store).await;
-                    store.close().await.unwrap();
-                }
-            )+
-        }
-    };
-}
-
-fn ids_of(taken: &[Claimed]) -> Vec<TaskId> {
-    let id = |task: &Claimed| task.record.task_id.clone();
-    taken.iter().map(id).collect()
-}
 
 on_every_store!(
     a_new_task_reads_back_as_it_was_made,
@@ -1780,4 +1761,9 @@ async fn old_tasks_are_forgotten_with_all_that_hangs_on_them(store: &dyn Stores)
     assert_eq!(told[0].task_id, young);
     assert_eq!(store.remove_tasks_before(between).await.unwrap(), []);
     assert_eq!(claimed(store, "r", 9).await[0].record.task_id, behind);
+}
+
+fn ids_of(taken: &[Claimed]) -> Vec<TaskId> {
+    let id = |task: &Claimed| task.record.task_id.clone();
+    taken.iter().map(id).collect()
 }

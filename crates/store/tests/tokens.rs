@@ -1,21 +1,31 @@
 //! Tokens of the API and browsers that signed in, and what servers show of the rest.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "this is a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "this is a test"
+)]
+
+#[macro_use]
+mod backends;
 
 use codespar_protocol::{
     AccessRole, Cost, EntryBody, Message, SessionId, SessionMode, StopReason, TokenId, Usage, Usd,
 };
 use codespar_store::{
-    NewBrowserSession, NewSession, NewToken, ReportStore, SecretHash, SessionPage, SqliteStore,
-    Store, StoreError, TokenStore,
+    Database, NewBrowserSession, NewSession, NewToken, SecretHash, SessionPage, StoreError,
 };
 use jiff::{SignedDuration, Timestamp};
 
-async fn store() -> (tempfile::TempDir, SqliteStore) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(dir.path()).await.unwrap();
-    (dir, store)
-}
+on_every_store!(
+    a_token_is_found_by_its_hash_until_it_is_revoked,
+    the_last_use_of_a_token_is_on_record,
+    a_browser_acts_with_its_token_until_it_signs_out_expires_or_the_token_is_revoked,
+    sessions_are_listed_by_project_in_pages,
+    entries_come_in_pages,
+    usage_is_summed_by_day_directory_and_model,
+);
 
 fn hash(text: &str) -> SecretHash {
     SecretHash(text.to_owned())
@@ -29,9 +39,7 @@ fn new_token(name: &str, role: AccessRole) -> NewToken {
     }
 }
 
-#[tokio::test]
-async fn a_token_is_found_by_its_hash_until_it_is_revoked() {
-    let (_dir, store) = store().await;
+async fn a_token_is_found_by_its_hash_until_it_is_revoked(store: &dyn Database) {
     let ci = store.create_token(new_token("ci", AccessRole::Write));
     let ci = ci.await.unwrap();
     let other = store.create_token(new_token("me", AccessRole::Admin));
@@ -53,9 +61,7 @@ async fn a_token_is_found_by_its_hash_until_it_is_revoked() {
     assert!(matches!(unknown, Err(StoreError::NoSuchToken(_))));
 }
 
-#[tokio::test]
-async fn the_last_use_of_a_token_is_on_record() {
-    let (_dir, store) = store().await;
+async fn the_last_use_of_a_token_is_on_record(store: &dyn Database) {
     let token = store.create_token(new_token("ci", AccessRole::Read));
     let token = token.await.unwrap();
     assert_eq!(token.last_used_at, None);
@@ -65,9 +71,9 @@ async fn the_last_use_of_a_token_is_on_record() {
     assert_eq!(store.tokens().await.unwrap()[0].last_used_at, Some(first));
 }
 
-#[tokio::test]
-async fn a_browser_acts_with_its_token_until_it_signs_out_expires_or_the_token_is_revoked() {
-    let (_dir, store) = store().await;
+async fn a_browser_acts_with_its_token_until_it_signs_out_expires_or_the_token_is_revoked(
+    store: &dyn Database,
+) {
     let token = store.create_token(new_token("me", AccessRole::Merge));
     let token = token.await.unwrap();
     let session = |name: &str, hours: i64| NewBrowserSession {
@@ -90,7 +96,7 @@ async fn a_browser_acts_with_its_token_until_it_signs_out_expires_or_the_token_i
     assert_eq!(at("phone").await, None);
 }
 
-async fn session(store: &SqliteStore, cwd: &str) -> SessionId {
+async fn session(store: &dyn Database, cwd: &str) -> SessionId {
     let new = NewSession {
         id: SessionId::new(),
         cwd: cwd.into(),
@@ -115,15 +121,13 @@ fn answer(model: &str, cost: Cost) -> EntryBody {
     }
 }
 
-#[tokio::test]
-async fn sessions_are_listed_by_project_in_pages() {
-    let (_dir, store) = store().await;
+async fn sessions_are_listed_by_project_in_pages(store: &dyn Database) {
     let mut here = Vec::new();
     for cwd in ["/p", "/p/sub", "/p/sub/deep"] {
-        here.push(session(&store, cwd).await);
+        here.push(session(store, cwd).await);
     }
     for cwd in ["/pp", "/other", "/"] {
-        session(&store, cwd).await;
+        session(store, cwd).await;
     }
     here.reverse();
     let page = async |before, limit| {
@@ -145,10 +149,8 @@ async fn sessions_are_listed_by_project_in_pages() {
     assert_eq!(page(Some(SessionId::new()), 2).await, []);
 }
 
-#[tokio::test]
-async fn entries_come_in_pages() {
-    let (_dir, store) = store().await;
-    let id = session(&store, "/p").await;
+async fn entries_come_in_pages(store: &dyn Database) {
+    let id = session(store, "/p").await;
     let bodies = vec![answer("m", Cost::Known(Usd::ZERO)); 5];
     store.append(id, 0, bodies).await.unwrap();
     let seqs = async |from, limit| {
@@ -163,10 +165,8 @@ async fn entries_come_in_pages() {
     assert!(matches!(missing, Err(StoreError::NoSuchSession(_))));
 }
 
-#[tokio::test]
-async fn usage_is_summed_by_day_directory_and_model() {
-    let (_dir, store) = store().await;
-    let one = session(&store, "/p").await;
+async fn usage_is_summed_by_day_directory_and_model(store: &dyn Database) {
+    let one = session(store, "/p").await;
     let cent = Cost::Known(Usd::from_nanos(10_000_000));
     let bodies = vec![
         answer("a", cent),
@@ -174,7 +174,7 @@ async fn usage_is_summed_by_day_directory_and_model() {
         answer("b", Cost::Unknown(Usd::ZERO)),
     ];
     store.append(one, 0, bodies).await.unwrap();
-    let two = session(&store, "/q").await;
+    let two = session(store, "/q").await;
     store.append(two, 0, vec![answer("a", cent)]).await.unwrap();
     let now = Timestamp::now();
     let day = SignedDuration::from_hours(24);

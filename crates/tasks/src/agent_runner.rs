@@ -61,9 +61,9 @@ impl From<String> for MakeError {
 impl From<StoreError> for MakeError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::SessionInUse { .. } | StoreError::Busy { .. } => {
-                Self::Busy(error.to_string())
-            }
+            StoreError::SessionInUse { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Unreachable { .. } => Self::Busy(error.to_string()),
             other => Self::Refused(other.to_string()),
         }
     }

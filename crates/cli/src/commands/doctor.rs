@@ -138,22 +138,21 @@ pub(crate) async fn run(
     })
 }
 
-/// Opens the database, so that a state directory that cannot be written is noticed.
+/// Opens the database, so that a state directory that cannot be written is noticed, or a server that
+/// does not answer.
 async fn state(project_dir: &ProjectDir) -> Finding {
     let looked = async {
         let store = project_dir.environment.open_database().await?;
         let sessions = store.sessions(SessionFilter::default()).await?.len();
+        let place = store.describe();
         store.close().await?;
-        Ok::<_, codespar_store::StoreError>(sessions)
+        Ok::<_, codespar_store::StoreError>((place, sessions))
     };
     match looked.await {
-        Ok(sessions) => Finding {
+        Ok((place, sessions)) => Finding {
             name: "state",
             health: Health::Ok,
-            says: format!(
-                "{} (SQLite, {sessions} sessions)",
-                project_dir.state().display()
-            ),
+            says: format!("{place}, {sessions} sessions"),
         },
         Err(error) => Finding {
             name: "state",

@@ -22,6 +22,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 mod mcp_login;
 mod mcp_serve;
+pub(crate) mod migrate;
 pub(crate) mod pr;
 mod pr_checkout;
 mod pull_words;

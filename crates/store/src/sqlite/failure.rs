@@ -1,57 +1,14 @@
 //! What SQLite says, in our words.
-//!
-//! Work on a connection ends in one of two ways that must not be mixed up. A refusal is ours: the
-//! statements ran, the connection is good, the transaction is rolled back. An error of the database
-//! leaves the connection in an unknown state, and it is not used again (`link.rs`).
-//!
-//! Only the outermost call turns a failure into a `StoreError`, because only it knows the directory
-//! that the message names.
 
 use std::path::Path;
 
-use sqlx::migrate::MigrateError;
+use crate::{StoreError, engine::failure::Failure};
 
-use crate::StoreError;
-
-/// Why a piece of work on the database did not happen.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// We would not: the database itself is well.
-    Refused(StoreError),
-    /// The database could not.
-    Sql(sqlx::Error),
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<sqlx::Error> for Failure {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<MigrateError> for Failure {
-    fn from(error: MigrateError) -> Self {
-        match error {
-            MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
-                Self::Sql(error)
-            }
-            other => Self::Refused(StoreError::Database(other.to_string())),
-        }
-    }
-}
-
-impl Failure {
-    /// For people: what happened to the database in `dir` and what to do.
-    pub(super) fn into_store_error(self, dir: &Path) -> StoreError {
-        match self {
-            Self::Refused(error) => error,
-            Self::Sql(error) => sql_error(&error, dir),
-        }
+/// For people: what happened to the database in `dir` and what to do.
+pub(crate) fn into_store_error(failure: Failure, dir: &Path) -> StoreError {
+    match failure {
+        Failure::Refused(error) => error,
+        Failure::Sql(error) => sql_error(&error, dir),
     }
 }
 

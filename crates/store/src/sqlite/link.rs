@@ -3,17 +3,20 @@
 //! One, because SQLite has one writer at a time: within the process callers queue fairly here
 //! instead of sleeping on each other's locks.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
-use tokio::sync::{Mutex, MutexGuard};
+use sqlx::{ConnectOptions, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::Mutex;
 
-use super::{failure::Failure, file_id::FileId};
-use crate::StoreError;
+use super::{failure::into_store_error, file_id::FileId};
+use crate::{
+    StoreError,
+    engine::{Access, Connection, Home, Link, Work, failure::Failure, query},
+};
 
 /// Makes a new connection when the last one was dropped, with the same options. The schema is not
 /// looked at again.
-pub(super) struct Link {
+pub(super) struct SharedConnection {
     dir: PathBuf,
     options: SqliteConnectOptions,
     /// The file that was opened.
@@ -21,22 +24,14 @@ pub(super) struct Link {
     slot: Mutex<ConnectionSlot>,
 }
 
-enum ConnectionSlot {
-    Open(SqliteConnection),
+pub(crate) enum ConnectionSlot {
+    Open(Link),
     /// Taken and not given back: its work failed or was cancelled. The next lease reopens.
     Empty,
     Closed,
 }
 
-/// The connection, for one piece of work. It goes back by `settle`; otherwise it is dropped,
-/// which undoes an unfinished transaction.
-pub(super) struct Lease<'a> {
-    pub(super) connection: SqliteConnection,
-    slot: MutexGuard<'a, ConnectionSlot>,
-    dir: &'a Path,
-}
-
-impl Link {
+impl SharedConnection {
     pub(super) fn new(
         dir: PathBuf,
         options: SqliteConnectOptions,
@@ -47,58 +42,56 @@ impl Link {
             dir,
             options,
             file,
-            slot: Mutex::new(ConnectionSlot::Open(connection)),
+            slot: Mutex::new(ConnectionSlot::Open(Link::Sqlite(connection))),
         }
     }
 
     /// Waits for its turn. Refused when the file is not there any more: SQLite would go on with
     /// the removed one, and all that is written would be lost at the end.
-    pub(super) async fn lease(&self) -> Result<Lease<'_>, StoreError> {
+    ///
+    /// A change is locked for writing from the start, so that what is read still holds when it is
+    /// acted on. It waits for writers of other processes as long as the busy timeout of the
+    /// connection; one that began as a reader could be refused when it wants to write, without a
+    /// wait. A look neither waits for writers nor delays those of other processes.
+    pub(super) async fn begin(&self, access: Access) -> Result<Work<'_>, StoreError> {
         let mut slot = self.slot.lock().await;
         self.file.check(&self.dir)?;
-        let connection = match std::mem::replace(&mut *slot, ConnectionSlot::Empty) {
-            ConnectionSlot::Open(connection) => connection,
-            ConnectionSlot::Empty => (self.options.connect().await)
-                .map_err(|error| Failure::Sql(error).into_store_error(&self.dir))?,
+        let link = match std::mem::replace(&mut *slot, ConnectionSlot::Empty) {
+            ConnectionSlot::Open(link) => link,
+            ConnectionSlot::Empty => Link::Sqlite(
+                (self.options.connect().await)
+                    .map_err(|error| into_store_error(Failure::Sql(error), &self.dir))?,
+            ),
             ConnectionSlot::Closed => {
                 *slot = ConnectionSlot::Closed;
                 return Err(StoreError::Database("the store was closed".to_owned()));
             }
         };
-        Ok(Lease {
-            connection,
-            slot,
-            dir: &self.dir,
-        })
+        // Taking tasks is a change like others where there is one writer.
+        let (access, statement) = match access {
+            Access::Single => (access, None),
+            Access::Look => (access, Some("BEGIN")),
+            Access::Change | Access::Claim => (Access::Change, Some("BEGIN IMMEDIATE")),
+        };
+        let mut connection = Connection { link, access };
+        if let Some(statement) = statement {
+            let begun = query(statement).execute(&mut connection).await;
+            begun.map_err(|error| into_store_error(Failure::Sql(error), &self.dir))?;
+        }
+        let dir = &self.dir;
+        Ok(Work::new(connection, Home::Sqlite { slot, dir }))
     }
 
     /// Waits for the work under way. SQLite checkpoints when the last connection to a file closes;
     /// if that fails, the log stays and the next process reads it.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let mut slot = self.slot.lock().await;
-        if let ConnectionSlot::Open(connection) =
+        if let ConnectionSlot::Open(Link::Sqlite(connection)) =
             std::mem::replace(&mut *slot, ConnectionSlot::Closed)
             && let Err(error) = connection.close().await
         {
             tracing::debug!(%error, "the database did not close cleanly");
         }
         self.file.check(&self.dir)
-    }
-}
-
-impl Lease<'_> {
-    /// Ends the work. After an error of the database its connection is not used again: SQLite
-    /// may have ended the transaction by itself (a full disk does that), and the driver's idea
-    /// of it would be wrong from then on.
-    pub(super) fn settle<T>(mut self, outcome: Result<T, Failure>) -> Result<T, StoreError> {
-        if !matches!(outcome, Err(Failure::Sql(_))) {
-            *self.slot = ConnectionSlot::Open(self.connection);
-        }
-        outcome.map_err(|failure| failure.into_store_error(self.dir))
-    }
-
-    /// Gives up: the connection is not used again.
-    pub(super) fn failed(self, failure: Failure) -> StoreError {
-        failure.into_store_error(self.dir)
     }
 }

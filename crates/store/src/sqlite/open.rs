@@ -22,10 +22,13 @@ use sqlx::{
     sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous},
 };
 
-use super::{SqliteStore, failure::Failure, file_id::FileId, link::Link, writes::WriteWatch};
-use crate::{StoreError, locks::Locks};
+use super::{
+    SqliteStore, failure::into_store_error, file_id::FileId, link::SharedConnection,
+    writes::WriteWatch,
+};
+use crate::{StoreError, engine::failure::Failure, locks::Locks};
 
-pub(super) const DATABASE: &str = "codespar.db";
+pub(crate) const DATABASE: &str = "codespar.db";
 
 /// The database while it is being made. One that is found was left by a process that was killed;
 /// nobody else can be at work on it under the lock.
@@ -102,7 +105,7 @@ impl SqliteStore {
         Ok(Self {
             locks: Locks::in_state_dir(&dir),
             watch: WriteWatch::new(&dir),
-            link: Link::new(dir.clone(), options, file, connection),
+            link: SharedConnection::new(dir.clone(), options, file, connection),
             dir,
         })
     }
@@ -161,10 +164,10 @@ async fn connect(
     }
     let mut connection = established(dir, options).await?;
     let outcome = is_current(&mut connection, &database).await;
-    if !outcome.map_err(|failure| failure.into_store_error(dir))? {
+    if !outcome.map_err(|failure| into_store_error(failure, dir))? {
         let _lock = lock_setup(dir).await?;
         let outcome = migrate(&mut connection, MIGRATIONS).await;
-        outcome.map_err(|failure| failure.into_store_error(dir))?;
+        outcome.map_err(|failure| into_store_error(failure, dir))?;
     }
     Ok(connection)
 }
@@ -227,7 +230,7 @@ async fn create(dir: &Path, database: &Path) -> Result<(), StoreError> {
     let closed = connection.close().await.map_err(Failure::Sql);
     outcome
         .and(closed)
-        .map_err(|failure| failure.into_store_error(dir))?;
+        .map_err(|failure| into_store_error(failure, dir))?;
     fs::rename(&draft, database).map_err(|error| StoreError::unusable(database, &error))
 }
 
@@ -243,7 +246,7 @@ async fn established(
     options: &SqliteConnectOptions,
 ) -> Result<SqliteConnection, StoreError> {
     let connected = options.connect().await;
-    connected.map_err(|error| Failure::Sql(error).into_store_error(dir))
+    connected.map_err(|error| into_store_error(Failure::Sql(error), dir))
 }
 
 /// Waits without limit, on the blocking pool. The lock ends when the file is dropped or its process

@@ -7,7 +7,7 @@
 ///
 /// Every statement asks again whether the session is where the caller thinks it is. Where it is
 /// not, none of them does anything and no row comes back.
-pub(super) struct AppendScript {
+pub(crate) struct AppendScript {
     text: String,
     arguments: usize,
     place: usize,
@@ -15,7 +15,7 @@ pub(super) struct AppendScript {
 
 impl AppendScript {
     /// The beginning of an append.
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         Self {
             // Locked for writing from the start: two transactions that both read and then want
             // to write would each wait for the other.
@@ -26,7 +26,7 @@ impl AppendScript {
 
     /// More of an append that has come to `place` entries, or all of one within a transaction of
     /// the caller.
-    pub(super) fn after(place: usize) -> Self {
+    pub(crate) fn after(place: usize) -> Self {
         Self {
             text: String::new(),
             arguments: 3,
@@ -35,7 +35,7 @@ impl AppendScript {
     }
 
     /// An entry; its arguments are its id and its body.
-    pub(super) fn entry(&mut self) {
+    pub(crate) fn entry(&mut self) {
         self.place += 1;
         let [id, body] = self.slots();
         let place = self.place;
@@ -48,7 +48,7 @@ impl AppendScript {
 
     /// The call of a model that the last entry tells of; its arguments are the model, the five
     /// counts of `Usage` in their order, and the cost.
-    pub(super) fn usage(&mut self) {
+    pub(crate) fn usage(&mut self) {
         let [model, input, output, creation, read, creation_1h, nanos] = self.slots();
         let place = self.place;
         self.text += &format!(
@@ -62,19 +62,19 @@ impl AppendScript {
 
     /// The time of the last use, where it is not the same second: two indexes follow it, which
     /// would be most of what an append writes.
-    pub(super) fn use_time(&mut self) {
+    pub(crate) fn use_time(&mut self) {
         self.text += "UPDATE sessions SET updated_at = $3 WHERE id = $1 AND last_seq = $2 \
                       AND updated_at NOT BETWEEN $3 - 999999 AND $3; ";
     }
 
     /// The exact time of the last use.
-    pub(super) fn exact_use_time(&mut self) {
+    pub(crate) fn exact_use_time(&mut self) {
         self.text += "UPDATE sessions SET updated_at = $3 WHERE id = $1 AND last_seq = $2; ";
     }
 
     /// The end; its arguments are the title, the five counts of `Usage`, the cost and whether
     /// that is unknown. A row comes back when the append took place.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         let [
             title,
             input,
@@ -102,12 +102,12 @@ impl AppendScript {
     }
 
     /// Ends the transaction that `begin` began.
-    pub(super) fn commit(&mut self) {
+    pub(crate) fn commit(&mut self) {
         self.text += "; COMMIT";
     }
 
     /// The script.
-    pub(super) fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         self.text
     }
 

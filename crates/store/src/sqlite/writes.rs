@@ -22,7 +22,8 @@ use parking_lot::Mutex;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::watch;
 
-use super::{SqliteStore, open::DATABASE};
+use super::open::DATABASE;
+use crate::engine::Writes;
 
 /// How often the log is looked at where nobody tells of writes.
 const LOOK: Duration = Duration::from_millis(200);
@@ -40,25 +41,6 @@ pub(super) struct WriteWatch {
 /// Of all writes so far; none while nobody listens.
 type SharedCount = Arc<Mutex<Option<watch::Receiver<u64>>>>;
 
-/// Hears of writes from the moment of its making.
-pub(super) struct Writes(watch::Receiver<u64>);
-
-impl Writes {
-    /// Returns when something was written since the last return, or since the making.
-    pub(super) async fn wait(&mut self) {
-        if self.0.changed().await.is_err() {
-            // Whoever watched is gone: its runtime ended.
-            tokio::time::sleep(LOOK).await;
-        }
-    }
-}
-
-impl SqliteStore {
-    pub(super) fn writes(&self) -> Writes {
-        self.watch.listen()
-    }
-}
-
 impl WriteWatch {
     pub(super) fn new(dir: &Path) -> Self {
         Self {
@@ -69,7 +51,7 @@ impl WriteWatch {
 
     /// Must be called within a runtime: where no watch runs, one is spawned there. If that runtime
     /// ends before the store, the next listener starts another.
-    fn listen(&self) -> Writes {
+    pub(super) fn listen(&self) -> Writes {
         let mut count = self.count.lock();
         // One whose task is gone is replaced.
         if let Some(known) = count.as_ref().filter(|known| known.has_changed().is_ok()) {

@@ -165,7 +165,10 @@ impl Scheduler {
             };
             match written {
                 Err(
-                    StoreError::Busy { .. } | StoreError::DiskFull { .. } | StoreError::Database(_),
+                    StoreError::Busy { .. }
+                    | StoreError::DiskFull { .. }
+                    | StoreError::Unreachable { .. }
+                    | StoreError::Database(_),
                 ) => self.clock.sleep(WRITE_PAUSE * attempt).await,
                 _ => return,
             }

@@ -7,7 +7,6 @@
     reason = "these are tests"
 )]
 
-#[allow(dead_code, reason = "each test program uses its own part")]
 #[path = "../common/mod.rs"]
 mod common;
 

@@ -99,13 +99,23 @@ async fn make_due(room: &Room, timer: &ChannelTimer, ago: SignedDuration) -> Tim
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_runs_once_for_each_time_with_the_rights_of_that_time() {
     let room = room().await;
-    let said = say(&room, "1", "ann", "schedule every day at 9:00 prs").await;
+    // Half a day away from now: fifty hours ago was before the last two of these times, at
+    // whatever time of the day this runs.
+    let time = (Timestamp::now() + SignedDuration::from_hours(12)).strftime("%-H:%M");
+    let line = format!("`prs` every day at {time}");
+    let said = say(
+        &room,
+        "1",
+        "ann",
+        &format!("schedule every day at {time} prs"),
+    )
+    .await;
     assert!(
-        said.contains("is scheduled: `prs` every day at 9:00 (UTC) for ann; next 2"),
+        said.contains(&format!("is scheduled: {line} (UTC) for ann; next 2")),
         "{said}"
     );
     let listed = say(&room, "2", "bob", "schedules").await;
-    assert!(listed.contains("`prs` every day at 9:00"), "{listed}");
+    assert!(listed.contains(&line), "{listed}");
 
     let timer = timers(&room, TimerKind::Schedule).await.pop().unwrap();
     let due = make_due(&room, &timer, SignedDuration::from_hours(50)).await;

@@ -6,7 +6,7 @@
 
 use std::{path::Path, process::Command};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::{
     conditional, dependencies, figures, fleet, in_memory, npm, pypi, redteam,
@@ -31,18 +31,15 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     let mut steps = Steps::only(&args.only);
     let plain = |args: &[&str]| run_command(cargo(root).args(args));
     steps.always("tools", tools::ensure)?;
-    steps.always("npm packages", || npm::ensure(root))?;
-    steps.always("PyPI packages", || pypi::ensure(root))?;
-    steps.step("format", || plain(&["fmt", "--all", "--check"]))?;
-    steps.step("clippy", || {
-        plain(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ])
+    // Packages are waited for and clippy computes: both at once. They are needed from the tests on.
+    std::thread::scope(|scope| {
+        let packages = scope.spawn(|| npm::ensure(root).and_then(|()| pypi::ensure(root)));
+        let checked = check_sources(&mut steps, root);
+        let installed = || {
+            let ended = packages.join();
+            ended.unwrap_or_else(|_| bail!("the installation of packages ended with a panic"))
+        };
+        checked.and(steps.always("packages", installed))
     })?;
     steps.step("tests", || run_command(&mut tests(root)))?;
     let mut skipped = Vec::new();
@@ -73,6 +70,20 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
     }
     println!("\n{}", steps.summary());
     Ok(())
+}
+
+fn check_sources(steps: &mut Steps, root: &Path) -> Result<()> {
+    let plain = |args: &[&str]| run_command(cargo(root).args(args));
+    steps.step("format", || plain(&["fmt", "--all", "--check"]))?;
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    steps.step("clippy", || plain(&clippy))
 }
 
 /// nextest runs tests of all crates at once; where it is absent cargo does. Both go on after a

@@ -33,7 +33,7 @@ use super::{
 };
 
 /// No attack takes longer, unless it hangs the program, which is a break.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// The key the program asks the model with; it must not turn up anywhere.
 const KEY: &str = "sk-ant-redteam-0123456789abcdefghijklmnop";
 

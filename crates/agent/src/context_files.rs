@@ -409,6 +409,12 @@ mod tests {
         (dir, root)
     }
 
+    /// What a project has for an agent that works at its root.
+    fn gathered(root: &Path) -> ContextFiles {
+        let all = ProjectInstructions::default();
+        ContextFiles::gather(root, root, &[], all, &Hidden::default())
+    }
+
     fn texts(found: &ContextFiles) -> Vec<&str> {
         found.files.iter().map(|file| file.text.as_str()).collect()
     }
@@ -443,13 +449,7 @@ mod tests {
                 &format!("file {n} @{}.md\n", n + 1),
             );
         }
-        let found = ContextFiles::gather(
-            &root,
-            &root,
-            &[],
-            ProjectInstructions::default(),
-            &Hidden::default(),
-        );
+        let found = gathered(&root);
         assert_eq!(
             texts(&found),
             ["see @1.md\nfile 1 @2.md\nfile 2 @3.md\nfile 3 @4.md\nfile 4 @5.md\n"]
@@ -470,13 +470,7 @@ mod tests {
             "AGENTS.md",
             "ask @anna or `@x.md`\n```\n@y.md\n```\n",
         );
-        let found = ContextFiles::gather(
-            &root,
-            &root,
-            &[],
-            ProjectInstructions::default(),
-            &Hidden::default(),
-        );
+        let found = gathered(&root);
         assert_eq!(found.problems, []);
         assert_eq!(found.files.len(), 1);
     }
@@ -491,13 +485,7 @@ mod tests {
             "@../secret.txt\n@missing.md\n@link.md\n",
         );
         std::os::unix::fs::symlink("../secret.txt", root.join("link.md")).unwrap();
-        let found = ContextFiles::gather(
-            &root,
-            &root,
-            &[],
-            ProjectInstructions::default(),
-            &Hidden::default(),
-        );
+        let found = gathered(&root);
         assert!(!texts(&found)[0].contains("key"));
         let lines: Vec<usize> = found.problems.iter().map(|problem| problem.line).collect();
         assert_eq!(lines, [1, 2, 3]);
@@ -526,13 +514,7 @@ mod tests {
             .arg(root.join("pipe.md"))
             .status();
         assert!(made.unwrap().success());
-        let found = ContextFiles::gather(
-            &root,
-            &root,
-            &[],
-            ProjectInstructions::default(),
-            &Hidden::default(),
-        );
+        let found = gathered(&root);
         assert_eq!(texts(&found), ["rules\n@pipe.md\n"]);
         assert!(found.problems[0].message.ends_with("is not a regular file"));
     }
@@ -542,13 +524,7 @@ mod tests {
         let (_dir, root) = project();
         write(&root, "AGENTS.md", "@b.md\n");
         write(&root, "b.md", "b @AGENTS.md\n");
-        let found = ContextFiles::gather(
-            &root,
-            &root,
-            &[],
-            ProjectInstructions::default(),
-            &Hidden::default(),
-        );
+        let found = gathered(&root);
         assert_eq!(texts(&found), ["@b.md\nb @AGENTS.md\n"]);
     }
 }

@@ -12,7 +12,7 @@ use codespar_testkit::{Gate, Script, Turn, mcp::program};
 use serde_json::{Value, json};
 
 use crate::{
-    acp_client::{edit, new_session, prompt, write},
+    acp_client::{answered_session, edit, new_session, prompt, write},
     common::{Bench, PATIENCE},
 };
 
@@ -216,17 +216,7 @@ async fn a_session_is_listed_and_loaded_by_another_process() {
         .turn(Turn::text("more"));
     let bench = Bench::new(script);
     let cwd = bench.work().canonicalize().unwrap();
-    let session = edit(
-        &bench,
-        &[],
-        |_| None,
-        async |connection, _| {
-            let session = new_session(&connection, &cwd).await?;
-            prompt(&connection, &session, "the question").await?;
-            Ok(session)
-        },
-    )
-    .await;
+    let session = answered_session(&bench, &cwd).await;
     edit(&bench, &[], |_| None, async |connection, seen| {
         let list = ListSessionsRequest::new().cwd(cwd.clone());
         let listed = connection.send_request(list).block_task().await?.sessions;

@@ -179,3 +179,18 @@ pub(crate) fn write(name: &str) -> Turn {
         &json!({"file_path": name, "content": "new text\n"}),
     )
 }
+
+/// A session with one prompt, "the question", that was answered before its process ended.
+pub(crate) async fn answered_session(bench: &Bench, cwd: &Path) -> SessionId {
+    edit(
+        bench,
+        &[],
+        |_| None,
+        async |connection, _| {
+            let session = new_session(&connection, cwd).await?;
+            prompt(&connection, &session, "the question").await?;
+            Ok(session)
+        },
+    )
+    .await
+}

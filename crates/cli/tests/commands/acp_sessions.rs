@@ -9,7 +9,7 @@ use codespar_testkit::{Gate, Script, Turn, mcp::program};
 use serde_json::json;
 
 use crate::{
-    acp_client::{Choice, edit, new_session, prompt, write},
+    acp_client::{Choice, answered_session, edit, new_session, prompt, write},
     common::Bench,
     mcp::http_server,
 };
@@ -21,17 +21,7 @@ async fn a_resumed_session_goes_on_without_being_told_again() {
         .turn(Turn::text("more"));
     let bench = Bench::new(script);
     let cwd = bench.work().canonicalize().unwrap();
-    let session = edit(
-        &bench,
-        &[],
-        |_| None,
-        async |connection, _| {
-            let session = new_session(&connection, &cwd).await?;
-            prompt(&connection, &session, "the question").await?;
-            Ok(session)
-        },
-    )
-    .await;
+    let session = answered_session(&bench, &cwd).await;
     edit(
         &bench,
         &[],

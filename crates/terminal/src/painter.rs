@@ -57,7 +57,7 @@ use self::{
     answers::{Answers, Way},
     committed::Prepared,
     pen::{Autowrap, Pen},
-    plan::{FirstRow, Goal, Plan},
+    plan::{Goal, Plan},
     region::Region,
 };
 use crate::wrap::OutputLine;
@@ -122,10 +122,6 @@ pub struct Painter<W: Write> {
     is_cursor_shown: bool,
     /// Off while there is a live region.
     autowrap: Autowrap,
-    /// Rows of committed lines that are known to be on the screen, directly above the region. After
-    /// a resize none is known. The first row of the region is deleted only if there is such a row:
-    /// some terminals move the first row of the screen into the scrollback.
-    above: usize,
     answers: Answers,
     bytes_written: u64,
 }
@@ -147,7 +143,6 @@ impl<W: Write> Painter<W> {
             cursor: (0, 0),
             is_cursor_shown: true,
             autowrap: Autowrap::On,
-            above: 0,
             answers: Answers::default(),
             bytes_written: 0,
         }
@@ -273,12 +268,11 @@ impl<W: Write> Painter<W> {
         let is_over = above + rows <= screen && self.paint_over(region, cursor, &first, pen);
         if !is_over {
             self.shrink(region.height(), pen);
-            above = self.write_committed(first.into_iter().chain(lines), pen)?;
+            self.write_committed(first.into_iter().chain(lines), pen)?;
             self.grow(region.height(), pen);
             region.paint(&self.region, pen);
             pen.go(cursor.0, cursor.1);
         }
-        self.above = (self.above + above).min(screen - rows.min(screen));
         Ok(match is_over {
             true => Way::PaintedOver,
             false => Way::Written,
@@ -306,11 +300,7 @@ impl<W: Write> Painter<W> {
                 .iter()
                 .map(|row| Goal::Cells(Cow::Borrowed(row))),
         );
-        let first_row = match self.above {
-            0 => FirstRow::Stays,
-            _ => FirstRow::MayGo,
-        };
-        let Some(plan) = Plan::of(&self.region.rows, &goals, first_row) else {
+        let Some(plan) = Plan::of(&self.region.rows, &goals) else {
             return false;
         };
         plan.paint(&self.region.rows, &goals, pen);
@@ -356,32 +346,30 @@ impl<W: Write> Painter<W> {
         self.region.truncate(height);
     }
 
-    /// In place of the region: the terminal scrolls as for any program. Returns how many rows.
+    /// In place of the region: the terminal scrolls as for any program.
     fn write_committed(
         &mut self,
         lines: impl Iterator<Item = Prepared>,
         pen: &mut Pen,
-    ) -> io::Result<usize> {
+    ) -> io::Result<()> {
         let mut lines = lines.peekable();
         if lines.peek().is_none() {
-            return Ok(0);
+            return Ok(());
         }
         pen.go(0, 0);
         if self.region.height() > 0 {
             pen.erase_from_here();
             self.region.truncate(0);
         }
-        let mut rows = 0;
         for line in lines {
             line.write(pen);
-            rows += line.height();
             if pen.bytes.len() >= LARGEST_WRITE {
                 self.write(&pen.bytes)?;
                 pen.bytes.clear();
             }
         }
         pen.is_at_origin();
-        Ok(rows)
+        Ok(())
     }
 
     /// Makes rows below the region until there are as many as the next frame has.

@@ -105,22 +105,18 @@ impl Pen {
         }
     }
 
-    /// A row of the live region that is on the screen. The shortest way that works from what is
-    /// known of the column; a column that is not known is left for the first one before the row
-    /// changes.
+    /// A row of the live region, by what is known of the column; one that is not known is left for
+    /// the first one before the row changes.
+    ///
+    /// Down by line feeds. If the row is on the screen nothing scrolls. It may not be, on a terminal
+    /// that is narrower by now and has wrapped what was written above: `CSI B` would end at the last
+    /// row of the screen, and the way back up would lead to a committed line.
     pub(super) fn go(&mut self, row: u16, column: u16) {
-        if self.row != row && self.column.is_none() {
-            self.home();
-        }
         let down = usize::from(row.saturating_sub(self.row));
-        if down > 0 && column == 0 {
+        if down > 0 || self.row != row && self.column.is_none() {
             self.home();
         }
-        match (down, self.column) {
-            // Shorter, and the row is there: nothing scrolls.
-            (1..4, Some(0)) => self.bytes.resize(self.bytes.len() + down, b'\n'),
-            _ => self.control(down, 'B'),
-        }
+        self.bytes.resize(self.bytes.len() + down, b'\n');
         self.control(usize::from(self.row.saturating_sub(row)), 'A');
         self.row = row;
         self.go_to_column(column);

@@ -25,15 +25,11 @@ pub(super) enum Goal<'a> {
     Rest,
 }
 
-/// Whether the first row may be taken away. Some terminals move it to their scrollback if it is
-/// the first of the screen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstRow {
-    MayGo,
-    Stays,
-}
-
 /// For each goal the row that it is painted over; `None` for a new row. In order, none twice.
+///
+/// The first row is never deleted: some terminals move a row that is deleted at the top of the
+/// screen to their scrollback (Alacritty), and a resize that is not known of yet may have put it
+/// there.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan(Vec<Option<usize>>);
 
@@ -53,21 +49,17 @@ impl Goal<'_> {
 impl Plan {
     /// The one that needs the fewest bytes. `None` if there is none within reason. Rows that are
     /// the same at both ends are taken first, so the table is small while an answer streams.
-    pub(super) fn of(old: &[Row], goals: &[Goal<'_>], first_row: FirstRow) -> Option<Self> {
+    pub(super) fn of(old: &[Row], goals: &[Goal<'_>]) -> Option<Self> {
         let pairs = || old.iter().zip(goals);
         let above = pairs().take_while(|(old, goal)| goal.is(old)).count();
-        let first_row = match above {
-            0 => first_row,
-            _ => FirstRow::MayGo,
-        };
-        let kept = above + usize::from(first_row == FirstRow::Stays);
-        let most = old.len().min(goals.len()).saturating_sub(kept);
+        // A goal is left for the first row.
+        let most = old.len().min(goals.len()).saturating_sub(above.max(1));
         let below = old.iter().rev().zip(goals.iter().rev()).take(most);
         let below = below.take_while(|(old, goal)| goal.is(old)).count();
         let middle = between(
             &old[above..old.len() - below],
             &goals[above..goals.len() - below],
-            first_row,
+            above,
         )?;
         let mut plan: Vec<Option<usize>> = (0..above).map(Some).collect();
         plan.extend(middle.into_iter().map(|row| row.map(|row| row + above)));
@@ -141,14 +133,14 @@ fn make_room(old: usize, new: usize, pen: &mut Pen) {
 }
 
 /// The cheapest way by the costs of all ways to the rows before: `costs[i][j]` is that of the
-/// first `i` old rows and the first `j` goals.
-fn between(old: &[Row], goals: &[Goal<'_>], first_row: FirstRow) -> Option<Vec<Option<usize>>> {
+/// first `i` old rows and the first `j` goals. There are `above` rows before the old ones.
+fn between(old: &[Row], goals: &[Goal<'_>], above: usize) -> Option<Vec<Option<usize>>> {
     if old.len() * goals.len() > MOST_PAIRS {
         return None;
     }
     const NEVER: usize = usize::MAX / 2;
-    let delete = |row: usize| match (row, first_row) {
-        (0, FirstRow::Stays) => NEVER,
+    let delete = |row: usize| match above + row {
+        0 => NEVER,
         _ => MOVED,
     };
     let over: Vec<Vec<usize>> = old
@@ -213,14 +205,14 @@ mod tests {
             .collect()
     }
 
-    fn painted(old: &[&str], new: &[&str], first_row: FirstRow) -> String {
+    fn painted(old: &[&str], new: &[&str]) -> String {
         let (old, new) = (rows(old), rows(new));
         let goals: Vec<Goal<'_>> = new
             .iter()
             .map(|row| Goal::Cells(Cow::Borrowed(row)))
             .collect();
         let mut pen = Pen::at(40, 0, 0, Autowrap::Off);
-        let plan = Plan::of(&old, &goals, first_row).unwrap();
+        let plan = Plan::of(&old, &goals).unwrap();
         plan.paint(&old, &goals, &mut pen);
         String::from_utf8(pen.bytes).unwrap().replace('\u{1b}', "^")
     }
@@ -229,32 +221,33 @@ mod tests {
     fn a_row_that_comes_in_between_moves_those_below_it() {
         let before = ["the first row", "spinner", "composer", "status"];
         let after = ["the first row", "and", "spinner", "composer", "status"];
-        assert_eq!(
-            painted(&before, &after, FirstRow::Stays),
-            "\n\n\n\n^[3A^[Land"
-        );
-        assert_eq!(painted(&before, &before, FirstRow::Stays), "");
+        assert_eq!(painted(&before, &after), "\n\n\n\n^[3A^[Land");
+        assert_eq!(painted(&before, &before), "");
     }
 
     #[test]
     fn a_row_that_goes_moves_those_below_it() {
-        let before = ["the first row", "the second row", "the third row", "status"];
+        let before = [
+            "title",
+            "the first row",
+            "the second row",
+            "the third row",
+            "status",
+        ];
         let after = [
+            "title",
             "the second row",
             "the third row",
             "the fourth row",
             "status",
         ];
-        assert_eq!(
-            painted(&before, &after, FirstRow::MayGo),
-            "^[M\n\n^[Lthe fourth row"
-        );
+        assert_eq!(painted(&before, &after), "\n^[M\n\n^[Lthe fourth row");
     }
 
     #[test]
-    fn the_first_row_of_the_screen_is_written_over() {
+    fn the_first_row_is_written_over_and_not_deleted() {
         let before = ["the first row", "the second row"];
-        let painted = painted(&before, &["the second row"], FirstRow::Stays);
+        let painted = painted(&before, &["the second row"]);
         assert_eq!(painted, "\n^[M^[A^[4Csecond row");
     }
 }

@@ -117,9 +117,6 @@ impl<W: Write> Painter<W> {
             // It was resized and has its size again.
             self.state = State::ResizedAgain;
         }
-        if self.state != State::Drawn {
-            self.above = 0;
-        }
         let mut up = usize::from(self.cursor.0);
         match self.state {
             State::Drawn | State::Suspended => return up,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "these are tests")]
 
 mod check;
+mod crossing;
 mod emulators;
 mod exactly_once;
 mod installed;

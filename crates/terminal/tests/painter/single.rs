@@ -4,7 +4,7 @@ use std::io;
 
 use codespar_terminal::{
     Buffer, Color, Position, Rect, Size, Span, Style,
-    painter::{Painter, Reflow, SizeQueries},
+    painter::{Painter, Reflow},
     wrap::{Mark, OutputLine},
 };
 
@@ -13,12 +13,12 @@ use crate::{
     script::{Event, Log, frame},
 };
 
-fn rows(texts: &[&str], columns: u16) -> Buffer {
+pub(crate) fn rows(texts: &[&str], columns: u16) -> Buffer {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     frame(&texts, columns)
 }
 
-fn numbered(numbers: std::ops::Range<usize>) -> Vec<OutputLine> {
+pub(crate) fn numbered(numbers: std::ops::Range<usize>) -> Vec<OutputLine> {
     numbers
         .map(|number| OutputLine::words(format!("line {number}")))
         .collect()
@@ -34,7 +34,7 @@ fn texts(screen: &Screen) -> Vec<String> {
 }
 
 /// Moves what was written since the last time to the terminal.
-fn feed(log: &Log, terminal: &mut dyn Emulator) {
+pub(crate) fn feed(log: &Log, terminal: &mut dyn Emulator) {
     for event in log.0.take() {
         if let Event::Write(bytes) = event {
             terminal.write(&bytes);
@@ -42,7 +42,7 @@ fn feed(log: &Log, terminal: &mut dyn Emulator) {
     }
 }
 
-fn show(log: &Log, terminal: &mut dyn Emulator) -> Vec<String> {
+pub(crate) fn show(log: &Log, terminal: &mut dyn Emulator) -> Vec<String> {
     feed(log, terminal);
     texts(&terminal.screen())
 }
@@ -406,57 +406,4 @@ fn a_region_at_the_top_of_the_screen_leaves_nothing_in_the_scrollback() {
         assert_eq!(show(&log, &mut *terminal), texts[1..]);
         assert_eq!(terminal.screen().history, 0);
     }
-}
-
-#[test]
-fn a_frame_that_crosses_a_resize_is_put_right_by_the_answer_to_it() {
-    let (wide, narrow) = (Size::new(60, 20), Size::new(20, 20));
-    let long = "L".repeat(55);
-    let cursor = Some(Position::new(0, 2));
-    let reflowing: Box<dyn Emulator> = Box::new(Alacritty::new(wide));
-    let cutting: Box<dyn Emulator> = Box::new(Vt100::new(wide));
-    for (reflow, mut terminal) in [(Reflow::Yes, reflowing), (Reflow::No, cutting)] {
-        let log = Log::default();
-        let mut painter = Painter::new(log.clone(), wide, reflow);
-        painter.set_size_queries(SizeQueries::On);
-        // A screen that is not full is moved to the scrollback by some terminals.
-        painter.commit(&numbered(0..30));
-        let before = rows(&["first", &long, "status"], 60);
-        painter.draw(&before, cursor).unwrap();
-        painter.answered(wide);
-        feed(&log, &mut *terminal);
-        terminal.resize(narrow);
-        painter.commit(&[OutputLine::words("first")]);
-        let crossing = rows(&["second", &long, "status"], 60);
-        painter.draw(&crossing, cursor).unwrap();
-        feed(&log, &mut *terminal);
-        painter.resize(narrow);
-        assert!(painter.is_in_doubt());
-        painter.answered(narrow);
-        assert!(!painter.is_in_doubt());
-        let after = rows(&["second", "short", "status"], 20);
-        painter.draw(&after, cursor).unwrap();
-        let shown = show(&log, &mut *terminal);
-        let above = (0..30).map(|number| format!("line {number}"));
-        let below = ["first", "second", "short", "status"].map(str::to_owned);
-        let expected: Vec<String> = above.chain(below).collect();
-        assert_eq!(shown, expected, "{reflow:?}");
-    }
-}
-
-#[test]
-fn an_answer_that_comes_too_late_changes_nothing() {
-    let (wide, narrow) = (Size::new(60, 20), Size::new(20, 20));
-    let mut painter = Painter::new(Vec::new(), wide, Reflow::Yes);
-    painter.set_size_queries(SizeQueries::On);
-    let frame = rows(&["one", "two"], 60);
-    painter.draw(&frame, None).unwrap();
-    assert!(painter.is_answer_due());
-    painter.stop_waiting();
-    assert!(!painter.is_in_doubt());
-    painter.answered(narrow);
-    assert!(!painter.is_answer_due());
-    let written = painter.bytes_written();
-    painter.draw(&frame, None).unwrap();
-    assert_eq!(painter.bytes_written(), written);
 }

@@ -18,5 +18,5 @@ mod error;
 pub mod fuzzing;
 pub mod verify;
 
-pub use codespar_git::{MissingSubmodule, Trust, is_branch_name};
+pub use codespar_git::{Checkout, MissingSubmodule, Trust, is_branch_name};
 pub use error::TreeError;

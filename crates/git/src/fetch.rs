@@ -1,7 +1,7 @@
 //! Fetching from one remote.
 //!
-//! Apart from the LFS filter of a trusted repository, this is the only call of git that reaches the
-//! network. It reads the user's own configuration, for example for a proxy or certificates, but
+//! Apart from the LFS filter of a trusted repository, these are the only calls of git that reach
+//! the network. They read the user's own configuration, for example for a proxy or certificates, but
 //! still not that of a repository.
 
 use std::{env, ffi::OsString, path::PathBuf, time::Duration};
@@ -61,10 +61,6 @@ impl Git {
     /// Fetches and removes what the remote has no more. A failure of git is in the output's code, not
     /// an error.
     pub fn fetch(&self, fetch: &Fetch) -> Result<Output, GitError> {
-        let scheme = match fetch.url.split_once("://") {
-            Some((scheme, _)) => scheme,
-            None => "file",
-        };
         // What is sent is kept as one file, so that a limit on files is one on all of it.
         let (time, before, depth) = match fetch.extent {
             FetchExtent::History => (Duration::from_secs(3600), &[][..], None),
@@ -78,26 +74,37 @@ impl Git {
         };
         let args = ["fetch", "--quiet", "--prune", "--no-tags"];
         let names = ["--end-of-options", fetch.url, fetch.refspec];
-        let mut call = self
-            .call(before.iter().copied().chain(args).chain(depth).chain(names))
-            .env("GIT_ALLOW_PROTOCOL", scheme)
-            .limits(limits);
-        call = call.with_person();
-        for name in NETWORK {
-            if let Some(value) = env::var_os(name) {
-                call = call.env(*name, value);
-            }
-        }
+        let args = before.iter().copied().chain(args).chain(depth).chain(names);
+        let mut call = reaching(self.call(args).limits(limits), fetch.url, fetch.header);
         if let FetchExtent::Files { bytes, .. } = fetch.extent {
             call = call.largest_file(bytes);
             if fetch.header.is_none() {
                 call = self.without_netrc(call);
             }
         }
-        if let Some(header) = fetch.header {
-            call = call.with_config(&for_this_address(fetch.url, header));
-        }
         call.run()
+    }
+
+    /// The branch that is checked out at the remote; `None` where no branch is. A failure of git
+    /// is an error.
+    pub fn default_branch_at(
+        &self,
+        url: &str,
+        header: Option<&str>,
+    ) -> Result<Option<String>, GitError> {
+        let args = ["ls-remote", "--symref", "--end-of-options", url, "HEAD"];
+        let limits = GitLimits {
+            bytes: 1 << 20,
+            time: Duration::from_secs(120),
+            ..GitLimits::default()
+        };
+        let call = reaching(self.call(args).limits(limits), url, header);
+        let text = call.run()?.checked()?.text();
+        let branch = text.lines().find_map(|line| {
+            let (name, what) = line.strip_prefix("ref: ")?.split_once('\t')?;
+            (what == "HEAD").then(|| name.strip_prefix("refs/heads/"))?
+        });
+        Ok(branch.map(str::to_owned))
     }
 
     /// The transport would look for a login in the home directory. The user's settings are read all
@@ -131,6 +138,21 @@ impl Git {
             self.run(["repack", "-d", "--quiet", "--geometric=2"])?;
         }
         Ok(())
+    }
+}
+
+/// Lets a call reach one address, by its protocol alone.
+fn reaching(call: GitCall, url: &str, header: Option<&str>) -> GitCall {
+    let scheme = url.split_once("://").map_or("file", |(scheme, _)| scheme);
+    let mut call = call.env("GIT_ALLOW_PROTOCOL", scheme).with_person();
+    for name in NETWORK {
+        if let Some(value) = env::var_os(name) {
+            call = call.env(*name, value);
+        }
+    }
+    match header {
+        Some(header) => call.with_config(&for_this_address(url, header)),
+        None => call,
     }
 }
 

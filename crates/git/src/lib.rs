@@ -21,6 +21,7 @@
 //! 4. [`GitCall`] adds arguments, input and [`GitLimits`], and starts the process (`call.rs`).
 //! 5. `pump.rs` reads its output and enforces the limits.
 
+mod cached_clone;
 mod call;
 mod checkout;
 mod credential;
@@ -39,10 +40,12 @@ mod merge;
 mod pump;
 mod quarantine;
 mod reference;
+mod remote_address;
 mod repository;
 mod settings;
 mod signing;
 mod small;
+mod snapshot;
 mod stream;
 mod submodule_address;
 mod submodule_fetch;
@@ -65,9 +68,11 @@ pub use location::Location;
 pub use merge::MergedTree;
 pub use quarantine::{KeptObjects, Quarantine};
 pub use reference::is_branch_name;
+pub use remote_address::RemoteAddress;
 pub use repository::{Repository, Trust};
 pub use settings::GitSettings;
 pub use signing::Signing;
+pub use snapshot::{Snapshot, SnapshotNames, SnapshotTaken};
 pub use stream::Stream;
 pub use submodule_fetch::{MissingSubmodule, SubmoduleSource};
 pub use switch::Switched;

@@ -22,7 +22,7 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::{Git, GitError, Location, view::scratch};
+use crate::{Git, GitError, Location, view::scratch_outside_of};
 
 /// How often a pack is tried to be brought in. There is no pause between two tries: the directory
 /// is made again at once.
@@ -50,7 +50,12 @@ pub struct KeptObjects {
 impl Quarantine {
     /// For a repository at this place.
     pub fn new(git: &Git, location: &Location) -> Result<Self, GitError> {
-        let dir = scratch(location)?;
+        Self::outside_of(git, location.root())
+    }
+
+    /// For a work tree at this place.
+    pub(crate) fn outside_of(git: &Git, root: &Path) -> Result<Self, GitError> {
+        let dir = scratch_outside_of(root)?;
         let inside = Git {
             objects: dir.path().to_owned(),
             alternate: Some(git.objects.clone()),

@@ -86,15 +86,20 @@ impl View {
 /// A new directory that is not in the work tree: commands that are confined to the work tree must
 /// not reach it.
 pub(crate) fn scratch(location: &Location) -> Result<TempDir, GitError> {
+    scratch_outside_of(location.root())
+}
+
+/// The same for a work tree at this place.
+pub(crate) fn scratch_outside_of(root: &Path) -> Result<TempDir, GitError> {
     let usual = env::temp_dir();
     let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
     let is_outside = |dir: &PathBuf| {
         let dir = dir.canonicalize();
-        dir.is_ok_and(|dir| !dir.starts_with(location.root()))
+        dir.is_ok_and(|dir| !dir.starts_with(root))
     };
     let base = [usual].into_iter().chain(others).find(is_outside);
     let base = base.ok_or_else(|| GitError::Unsupported {
-        path: location.common_dir.clone(),
+        path: root.to_owned(),
         reason: "every directory for temporary files is within it; set TMPDIR to one that is not"
             .to_owned(),
     })?;

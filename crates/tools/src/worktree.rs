@@ -12,7 +12,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use codespar_git::{Git, GitError, Repository, Trust, is_branch_name, zero_separated};
+pub use codespar_git::{Git, GitError, Snapshot, SnapshotNames, SnapshotTaken};
+use codespar_git::{Repository, Trust, is_branch_name, zero_separated};
 
 /// A worktree on a branch. Dropping it removes nothing.
 #[derive(Debug)]
@@ -38,7 +39,34 @@ impl Worktree {
     ) -> io::Result<Self> {
         let (repository, path) = (repository.to_owned(), path.to_owned());
         let branch = branch.to_owned();
-        blocking(move || make(&repository, path, branch, trust)).await?
+        blocking(move || make(&repository, path, branch, trust, None)).await?
+    }
+
+    /// The same for work that began at `base`, here or on another host.
+    pub async fn open_at(
+        repository: &Path,
+        path: &Path,
+        branch: &str,
+        trust: Trust,
+        base: &str,
+    ) -> io::Result<Self> {
+        let (repository, path) = (repository.to_owned(), path.to_owned());
+        let (branch, base) = (branch.to_owned(), base.to_owned());
+        blocking(move || make(&repository, path, branch, trust, Some(&base))).await?
+    }
+
+    /// Git on its files.
+    pub fn git(&self) -> Result<Git, GitError> {
+        self.tree.git_with_files()
+    }
+
+    /// The commit where its branch began.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub fn branch(&self) -> &str {
+        &self.branch
     }
 
     pub fn path(&self) -> &Path {
@@ -95,19 +123,34 @@ impl Worktree {
     }
 }
 
-fn make(dir: &Path, path: PathBuf, branch: String, trust: Trust) -> io::Result<Worktree> {
+fn make(
+    dir: &Path,
+    path: PathBuf,
+    branch: String,
+    trust: Trust,
+    began_at: Option<&str>,
+) -> io::Result<Worktree> {
     if !is_branch_name(&branch) {
         let reason = format!("`{branch}` cannot be the name of a branch");
         return Err(io::Error::other(reason));
     }
     let repository = Repository::find(dir, trust).map_err(io::Error::other)?;
     let git = repository.git().map_err(io::Error::other)?;
-    let head = git.commit_id("HEAD").map_err(io::Error::other)?;
+    let start = began_at.unwrap_or("HEAD");
+    let head = git.commit_id(start).map_err(io::Error::other)?;
     let head = head.ok_or_else(|| {
-        io::Error::other(format!("{} has no commit to start from", dir.display()))
+        io::Error::other(match began_at {
+            Some(commit) => format!(
+                "{} does not have commit {commit}, on which the work stands; fetch it there, or \
+                 push it from the host where the work began",
+                dir.display()
+            ),
+            None => format!("{} has no commit to start from", dir.display()),
+        })
     })?;
     let known = repository.work_tree_at(&path).map_err(io::Error::other)?;
     let (tree, base) = match known.filter(|_| path.join(".git").exists()) {
+        Some(tree) if began_at.is_some() => (tree, head),
         Some(tree) => {
             let base = begin_of(&tree, &head).map_err(io::Error::other)?;
             (tree, base)

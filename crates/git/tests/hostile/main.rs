@@ -7,4 +7,5 @@ mod lfs;
 mod limits;
 mod objects;
 mod scene;
+mod snapshots;
 mod trees;

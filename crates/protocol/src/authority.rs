@@ -28,6 +28,17 @@ pub struct Authority {
     /// The most that the whole tree may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_budget_usd: Option<Usd>,
+    /// The repository by a name that is the same on every host: `github.com/acme/api`. Limits and
+    /// turns go by it, or by the project root where it is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// Where that repository can be cloned from, without a login. A worker that does not have the
+    /// project root clones it with its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// Who asked for the task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
 }
 
 /// A permission rule as text.

@@ -11,6 +11,7 @@ mod dev_order;
 mod error_chain;
 mod event;
 mod ids;
+mod labels;
 mod message;
 mod notification;
 mod permission;
@@ -43,6 +44,7 @@ pub use event::{
     Event, NoticeLevel, Outcome, PermissionDenial, ReachedLimit, RunResult, retry_text,
 };
 pub use ids::{EntryId, ParseIdError, SessionId, ToolUseId};
+pub use labels::{LabelError, Labels};
 pub use message::{Message, Role, StopReason};
 pub use notification::{TaskEnd, TaskNotification, escape_xml};
 pub use permission::{Confinement, PermissionRequest, ProposedChange, ProposedHunk};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value};
 
 use crate::{
-    AgentSpec, Authority, Cost, SessionId, TaskSpec, Usage,
+    AgentSpec, Authority, Cost, Labels, SessionId, TaskSpec, Usage,
     short_id::{are_digits, fresh_digits},
 };
 
@@ -272,6 +272,9 @@ pub struct TaskRecord {
     /// The process that alone takes it while that process lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved_for: Option<String>,
+    /// What the process that runs it must offer.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
     /// What becomes of it when a task it waits for does not complete.
     #[serde(default)]
     pub on_dependency_failure: OnDependencyFailure,

@@ -9,6 +9,8 @@ use codespar_protocol::{
     QuestionId, QuestionStatus, SessionId, TaskId, TaskStatus, TaskType, TokenId,
 };
 
+use crate::LimitScope;
+
 /// A store operation that did not happen.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -23,6 +25,13 @@ pub enum StoreError {
     #[error("cannot use the database {place}: {message}")]
     Unreachable {
         /// Which, without its password.
+        place: String,
+        /// Why, and what to do.
+        message: String,
+    },
+    /// The object store cannot be reached, or cannot be used.
+    #[error("cannot use the object store {place}: {message}")]
+    Objects {
         place: String,
         /// Why, and what to do.
         message: String,
@@ -100,6 +109,12 @@ pub enum StoreError {
     /// Only runners write these.
     #[error("`{key}` in the metadata of {id} is what its runner reports; choose another name")]
     ResultKey { id: TaskId, key: &'static str },
+    #[error("there can be no such limit of scope {scope}: {message}")]
+    BadLimit {
+        scope: LimitScope,
+        /// Why, and what to do.
+        message: String,
+    },
     /// What a task runs cannot be written down.
     #[error("task {id} cannot be recorded: {message}")]
     NotRecordable { id: TaskId, message: String },
@@ -203,6 +218,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Nothing is wrong with what was asked for: the database was away, or somebody used it. It may
+    /// be asked for again later.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Unreachable { .. })
+    }
+
     /// What the file system said about a path of the state directory.
     pub(crate) fn unusable(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();

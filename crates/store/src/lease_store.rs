@@ -15,13 +15,18 @@ use std::{
 };
 
 use async_trait::async_trait;
-use codespar_protocol::{Cost, TaskId, TaskRecord, TaskStatus, TaskType, Usage};
+use codespar_protocol::{Cost, Labels, TaskId, TaskRecord, TaskStatus, TaskType, Usage};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::StoreError;
 
 /// How often in a row a task may be taken over from lost runners before it fails.
 pub const MAX_TAKE_OVERS: u32 = 10;
+
+/// [`RunnerAbout::engine`] of a process that looks for its tasks itself.
+pub const LEASES: &str = "leases";
 
 /// Names one process that runs tasks; fresh for each process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -53,6 +58,19 @@ pub struct Capacity {
     /// ago because their session is busy.
     pub skip: Vec<TaskId>,
     pub projects: Projects,
+    /// What the runner offers: it takes tasks that require nothing else.
+    pub labels: Labels,
+    pub scope: ClaimScope,
+}
+
+/// Which tasks a runner looks for itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClaimScope {
+    /// All that it may run, and what lost runners left.
+    #[default]
+    Everything,
+    /// Those that are reserved for it. An engine brings the others.
+    Reserved,
 }
 
 /// The projects whose tasks a runner takes.
@@ -94,6 +112,24 @@ pub struct RunnerSeen {
     pub beats: u64,
     /// Marked by an observer: what another can continue may be taken from it.
     pub is_silent: bool,
+}
+
+/// What a process says of itself, for people to see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunnerAbout {
+    pub host: String,
+    /// Of the program.
+    pub version: String,
+    /// What it offers.
+    #[serde(default, skip_serializing_if = "Labels::is_empty")]
+    pub labels: Labels,
+    pub started_at: Timestamp,
+    /// How many agents it runs at most.
+    pub agents: u32,
+    /// How many shell commands it runs at most.
+    pub shells: u32,
+    /// What brings it its tasks: [`LEASES`], or the name of an engine.
+    pub engine: String,
 }
 
 /// A task that a runner works on, as it tells the store with its heartbeat.
@@ -165,7 +201,12 @@ pub enum Afterwards {
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
     /// A sign of life: the runner is there, not silent, and its count goes up by one.
-    async fn beat(&self, runner: &RunnerId, held: &[HeldTask]) -> Result<Beat, StoreError>;
+    async fn beat(
+        &self,
+        runner: &RunnerId,
+        about: &RunnerAbout,
+        held: &[HeldTask],
+    ) -> Result<Beat, StoreError>;
 
     /// The runners that have neither withdrawn nor been removed.
     async fn runners(&self) -> Result<Vec<RunnerSeen>, StoreError>;
@@ -181,9 +222,11 @@ pub trait LeaseStore: Send + Sync {
     /// Says that this runner is gone.
     async fn withdraw_runner(&self, runner: &RunnerId) -> Result<(), StoreError>;
 
-    /// Takes tasks within capacity: first running ones whose runner is lost, then pending ones that
-    /// wait for nothing, each in order of creation; of the projects that `capacity` names, and
-    /// never one that this runner holds. A task that was taken over `MAX_TAKE_OVERS` times in a row
+    /// Takes tasks within capacity: first running ones whose runner is lost, in order of creation,
+    /// then pending ones that wait for nothing, within the limits (`LimitStore`); of the projects
+    /// that `capacity` names, with no labels but those it offers, and never one that this runner
+    /// holds. Pending ones of one repository are taken in order of creation. Repositories take
+    /// turns: the next is of the one that has least running. A task that was taken over `MAX_TAKE_OVERS` times in a row
     /// fails instead. Costs what it takes, not what there is.
     async fn claim_tasks(
         &self,

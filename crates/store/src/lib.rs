@@ -1,7 +1,9 @@
 //! What outlives a process: sessions with their transcripts and usage (`Store`), tasks
-//! (`TaskStore`) with their leases (`LeaseStore`), pull requests of local repositories
-//! (`PullStore`), chat channels (`ChannelStore`), tokens of the HTTP API (`TokenStore`); sums and
-//! pages of all of it (`ReportStore`); SQLite or PostgreSQL behind them all.
+//! (`TaskStore`) with their leases (`LeaseStore`), limits (`LimitStore`), working trees (`TreeStore`)
+//! and offers to an engine (`DispatchStore`), pull requests of local repositories (`PullStore`), chat
+//! channels (`ChannelStore`), tokens of the HTTP API (`TokenStore`); outputs of tasks for other hosts
+//! (`OutputStore`); sums and pages of all of it (`ReportStore`); SQLite or PostgreSQL behind them
+//! all.
 //!
 //! The traits are the contract that the rest of the workspace sees. `SqliteStore` and
 //! `PostgresStore` keep it, by the same statements and the same code (`shared/`), and the same tests
@@ -23,11 +25,19 @@ mod channel_records;
 mod channel_sql;
 mod channel_store;
 mod channel_timers;
+mod dispatch_sql;
+mod dispatch_store;
 mod engine;
 mod error;
 mod feed;
+mod fleet_report;
+mod fleet_sql;
 mod lease_store;
+mod limit_store;
 mod locks;
+mod objects;
+mod output_sql;
+mod output_store;
 mod postgres;
 mod pull_sql;
 mod pull_store;
@@ -44,6 +54,8 @@ mod task_store;
 mod title;
 mod token_store;
 mod transfer;
+mod tree_sql;
+mod tree_store;
 
 pub use changes::{ChangeCursor, ChangeKind, StoreChange};
 pub use channel_records::{
@@ -53,16 +65,23 @@ pub use channel_records::{
 };
 pub use channel_store::ChannelStore;
 pub use channel_timers::{ChannelTimer, TimerChange, TimerKind, TimerState};
+pub use dispatch_store::{Begun, DispatchStore, TaskClass, TaskOffer};
 pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeFollower};
+pub use fleet_report::{FleetReport, FleetRunner, FleetTask, LimitUse, QueueDepth};
 pub use lease_store::{
-    Afterwards, Beat, Capacity, Claimed, HeldTask, LeaseStore, MAX_TAKE_OVERS, Projects, RunnerId,
-    RunnerSeen, TaskEnding, WorkElsewhere,
+    Afterwards, Beat, Capacity, ClaimScope, Claimed, HeldTask, LEASES, LeaseStore, MAX_TAKE_OVERS,
+    Projects, RunnerAbout, RunnerId, RunnerSeen, TaskEnding, WorkElsewhere,
+};
+pub use limit_store::{Limit, LimitScope, LimitStore, ParseScopeError};
+pub use objects::{ObjectStore, check_object_store, open_object_store};
+pub use output_store::{
+    OutputPiece, OutputPlace, OutputRange, OutputRemainder, OutputState, OutputStore, PieceContent,
 };
 pub use postgres::PostgresStore;
 pub use pull_store::{NewPull, NewPullReview, PullChange, PullStore, RecordedCheck};
 pub use questions::{NewQuestion, QuestionFilter};
-pub use records::{NewSession, Removed, SessionFilter, SessionRecord};
+pub use records::{NewSession, Removed, SessionFilter, SessionRecord, TaskLease};
 pub use report_store::{DailyUsage, ReportStore, SessionPage, TaskCount};
 pub use sqlite::SqliteStore;
 pub use task_store::{
@@ -71,6 +90,7 @@ pub use task_store::{
 };
 pub use token_store::{AccessToken, NewBrowserSession, NewToken, SecretHash, TokenStore};
 pub use transfer::{TableCount, copy_to_postgres};
+pub use tree_store::{KeptTree, TreeContent, TreeStore};
 
 use std::fmt;
 
@@ -81,13 +101,29 @@ use jiff::Timestamp;
 /// Everything that one database keeps.
 #[async_trait]
 pub trait Database:
-    Store + TaskStore + PullStore + ChannelStore + TokenStore + ReportStore
+    Store
+    + TaskStore
+    + DispatchStore
+    + LimitStore
+    + OutputStore
+    + TreeStore
+    + PullStore
+    + ChannelStore
+    + TokenStore
+    + ReportStore
 {
     /// Lets go of the database in good order. Fails when what was recorded is lost.
     async fn close(&self) -> Result<(), StoreError>;
 
+    /// Processes on other hosts may use it too. What is only on this host is then not there for all
+    /// that read its records.
+    fn is_shared_by_hosts(&self) -> bool;
+
     /// Which database it is, for people; without a password.
     fn describe(&self) -> String;
+
+    /// Whether processes of other machines may use it, which do not have our files.
+    fn is_shared_between_hosts(&self) -> bool;
 }
 
 /// The contract every back end keeps. All methods are safe to call from several processes at
@@ -107,6 +143,15 @@ pub trait Store: Send + Sync {
     /// it too. Refused with `StoreError::SessionInUse` while another process has it. The process
     /// that asks may be the holder itself: a session is held once, not once per process.
     async fn hold_session(&self, id: SessionId) -> Result<SessionHold, StoreError>;
+
+    /// The same for the agent of a task. Where the session is still held under an earlier lease of
+    /// the same task, by a process on another host that is frozen or cut off, that hold is ended:
+    /// its process cannot append any more. A hold by anyone else is respected.
+    async fn hold_session_for(
+        &self,
+        id: SessionId,
+        lease: &TaskLease,
+    ) -> Result<SessionHold, StoreError>;
 
     /// Adds entries in order, in one transaction, and gives them ids, places and times. `after`
     /// is the last place the caller knows (0 for an empty session): when the session has moved

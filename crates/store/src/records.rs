@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use codespar_protocol::{Cost, SessionId, SessionMode, Usage};
+use codespar_protocol::{Cost, SessionId, SessionMode, TaskId, Usage};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -52,6 +52,13 @@ pub struct SessionFilter {
     pub cwd: Option<PathBuf>,
     /// At most this many.
     pub limit: Option<u32>,
+}
+
+/// A claim on a task: the number grows with every claim, so the newest one is the one that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskLease {
+    pub task: TaskId,
+    pub epoch: u64,
 }
 
 /// What a clean-up took away.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codespar_protocol::{Cost, Entry, SessionId, TaskId, TaskStatus, TaskType, Usage};
 use jiff::Timestamp;
 
-use crate::{SessionRecord, StoreError};
+use crate::{FleetReport, SessionRecord, StoreError};
 
 /// How many tasks of a type are in a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,9 @@ pub trait ReportStore: Send + Sync {
 
     /// When the task was made that has been ready to run for longest.
     async fn oldest_ready(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Who runs what, and what waits. Costs what runs and what is ready.
+    async fn fleet(&self) -> Result<FleetReport, StoreError>;
 
     /// By day, directory and model, within `from` and `until`.
     ///

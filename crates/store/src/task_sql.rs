@@ -6,11 +6,12 @@
 //! ```text
 //! seq             order of creation
 //! unmet           dependencies that still hold the task back; 0 and pending means ready
-//! queue           where runners look: `type[@runner]#project root`, or `team:NAME` for list items
+//! queue           where runners look (`shared/tasks/queue.rs`), or `team:NAME` for list items
 //! lease_owner     the runner that holds it; null also while it runs by hand
 //! lease_epoch     the fencing number, one more with every claim
 //! attempt_before  the attempt to go back to when a claim is undone
 //! take_overs      claims in a row from lost runners
+//! offer           the number of its offer, while an engine has it (`dispatch_store.rs`)
 //! stop_reason     a stop was asked for while a runner held it
 //! settled         (of a dependency) the blocker is over and was subtracted from `unmet`
 //! ```
@@ -22,8 +23,8 @@ macro_rules! select_task {
     ($which:literal) => {
         concat!(
             "SELECT id, task_type, status, subject, description, active_form, owner, \
-             metadata, spec, authority, reserved_for, run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, \
-             updated_at, started_at, ended_at, error, exit_code, attempt, input_tokens, \
+             metadata, spec, authority, reserved_for, labels, run_anyway, output_file, session_id, \
+             parent_task_id, notify, unmet, created_at, updated_at, started_at, ended_at, error, exit_code, attempt, input_tokens, \
              output_tokens, cache_creation_input_tokens, cache_read_input_tokens, \
              cache_creation_1h_input_tokens, cost_nanos, cost_unknown, lease_owner, lease_epoch, \
              stop_reason FROM tasks ",
@@ -68,10 +69,10 @@ pub(crate) const WAITS_FOR: &str =
 pub(crate) const INSERT_TASKS: &str = "INSERT INTO tasks (id, task_type, status, subject, \
      description, active_form, owner, metadata, spec, authority, tree, reserved_for, queue, \
      run_anyway, output_file, session_id, parent_task_id, notify, unmet, created_at, updated_at, \
-     started_at, attempt, lease_owner, lease_epoch) VALUES ";
+     started_at, attempt, lease_owner, lease_epoch, labels, repository, requested_by) VALUES ";
 
 /// The columns of `INSERT_TASKS`.
-pub(crate) const TASK_COLUMNS: usize = 25;
+pub(crate) const TASK_COLUMNS: usize = 28;
 
 /// As many rows as are wanted follow, by `rows`.
 pub(crate) const INSERT_DEPENDENCIES: &str =
@@ -101,20 +102,24 @@ pub(crate) const CHANGE_TASK: &str = "UPDATE tasks SET subject = $2, description
 /// By hand: no lease, and whoever had one before is fenced off.
 pub(crate) const BEGIN_BY_HAND: &str = "UPDATE tasks SET status = 'running', started_at = $2, \
      updated_at = $2, attempt_before = attempt, \
-     attempt = CASE WHEN attempt = 0 THEN 1 ELSE attempt END, lease_epoch = lease_epoch + 1 \
-     WHERE id = $1";
+     attempt = CASE WHEN attempt = 0 THEN 1 ELSE attempt END, lease_epoch = lease_epoch + 1, \
+     offer = NULL WHERE id = $1";
 
-/// The queues that have something ready, each found by one step down the index.
+/// The queues that have something ready, each found by one step down the index, with their first
+/// task; and whether there are limits, so that nobody has to ask where there are none.
 pub(crate) const READY_QUEUES: &str = "WITH RECURSIVE queues (queue) AS (\
-     SELECT MIN(queue) FROM tasks WHERE status = 'pending' AND unmet = 0 UNION ALL \
-     SELECT (SELECT MIN(t.queue) FROM tasks t \
-     WHERE t.status = 'pending' AND t.unmet = 0 AND t.queue > queues.queue) \
+     SELECT MIN(queue) FROM tasks WHERE status = 'pending' AND unmet = 0 AND offer IS NULL UNION ALL \
+     SELECT (SELECT MIN(t.queue) FROM tasks t WHERE t.status = 'pending' AND t.unmet = 0 \
+     AND t.offer IS NULL AND t.queue > queues.queue) \
      FROM queues WHERE queues.queue IS NOT NULL) \
-     SELECT queue FROM queues WHERE queue IS NOT NULL";
+     SELECT queue, (SELECT MIN(t.seq) FROM tasks t WHERE t.status = 'pending' AND t.unmet = 0 \
+     AND t.offer IS NULL AND t.queue = queues.queue) AS head, \
+     EXISTS (SELECT 1 FROM task_limits) AS is_limited \
+     FROM queues WHERE queue IS NOT NULL";
 
 /// `$3` is a JSON list of ids to leave out.
 pub(crate) const READY_IN_QUEUE: &str = "SELECT seq, id FROM tasks WHERE status = 'pending' \
-     AND unmet = 0 AND queue = $1 AND id NOT IN (SELECT value FROM json_each($3)) \
+     AND unmet = 0 AND offer IS NULL AND queue = $1 AND id NOT IN (SELECT value FROM json_each($3)) \
      ORDER BY seq LIMIT $2";
 
 /// The runners that hold something, each found by one step down the index.
@@ -145,7 +150,7 @@ pub(crate) const NEWS_OF: &str = "SELECT id, lease_epoch, stop_reason, \
 pub(crate) const FORGET_TAKE_OVERS: &str = "UPDATE tasks SET take_overs = 0 \
      WHERE id IN (SELECT value FROM json_each($1)) AND lease_owner = $2 AND take_overs > 0";
 
-/// Undoes a claim: the attempt is not used up.
+/// Undoes a claim: the attempt is not used up. An engine that has the task brings it to another.
 pub(crate) const RELEASE: &str = "UPDATE tasks SET status = 'pending', lease_owner = NULL, \
      started_at = NULL, attempt = attempt_before, updated_at = $2 \
      WHERE id = $1";
@@ -155,7 +160,7 @@ pub(crate) const ASK_TO_STOP: &str = "UPDATE tasks SET \
      stop_reason = COALESCE(stop_reason, $2), updated_at = $3 WHERE id = $1";
 
 pub(crate) const END_TASK: &str = "UPDATE tasks SET status = $2, error = $3, ended_at = $4, \
-     updated_at = $4, lease_owner = NULL, stop_reason = NULL WHERE id = $1";
+     updated_at = $4, lease_owner = NULL, stop_reason = NULL, offer = NULL WHERE id = $1";
 
 pub(crate) const SET_OUTCOME: &str = "UPDATE tasks SET exit_code = $2, input_tokens = $3, \
      output_tokens = $4, cache_creation_input_tokens = $5, cache_read_input_tokens = $6, \
@@ -266,6 +271,12 @@ pub(crate) const GIVE_BACK: &str = "UPDATE tasks SET status = 'pending', started
 pub(crate) const ANNOUNCE: &str = "INSERT INTO runners (id, beats, silent) \
      VALUES ($1, 1, FALSE) \
      ON CONFLICT (id) DO UPDATE SET beats = runners.beats + 1, silent = FALSE";
+
+/// The same with what the runner says of itself. One statement: a row is written whole in any case,
+/// so looking first whether `about` differs would cost more than it saves.
+pub(crate) const BEAT: &str = "INSERT INTO runners (id, beats, silent, about) \
+     VALUES ($1, 1, FALSE, $2) ON CONFLICT (id) \
+     DO UPDATE SET beats = runners.beats + 1, silent = FALSE, about = excluded.about";
 
 pub(crate) const RUNNERS: &str = "SELECT id, beats, silent FROM runners";
 

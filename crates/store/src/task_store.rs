@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use codespar_protocol::{
-    AttemptOptions, Authority, Entry, EntryBody, OnDependencyFailure, SessionId, TaskId,
+    AttemptOptions, Authority, Entry, EntryBody, Labels, OnDependencyFailure, SessionId, TaskId,
     TaskRecord, TaskSpec, TaskStatus, TaskType,
 };
 use jiff::Timestamp;
@@ -23,6 +23,9 @@ pub struct NewTask {
     pub authority: Authority,
     /// The runner that alone takes it while that runner lives.
     pub reserved_for: Option<RunnerId>,
+    /// What a runner must offer to take it. A task that another makes has its own: nothing is
+    /// inherited here.
+    pub labels: Labels,
     /// What becomes of it when a task it waits for does not complete.
     pub on_dependency_failure: OnDependencyFailure,
     /// One line.

@@ -42,6 +42,11 @@ const TABLES: &[&str] = &[
     "channel_outbox",
     "channel_audit",
     "channel_timers",
+    "task_limits",
+    "task_outputs",
+    "output_pieces",
+    "removed_outputs",
+    "task_trees",
 ];
 
 /// Tables whose places the server counts by itself from then on.
@@ -178,6 +183,7 @@ impl TableColumn {
         let name = self.name.as_str();
         Ok(match self.kind.as_str() {
             "TEXT" => row.try_get::<Option<String>>(name)?.into(),
+            "BLOB" => row.try_get::<Option<Vec<u8>>>(name)?.into(),
             "BOOLEAN" => row.try_get::<bool>(name)?.into(),
             _ => row.try_get::<Option<i64>>(name)?.into(),
         })

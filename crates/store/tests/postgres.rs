@@ -17,8 +17,8 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 use backends::Schema;
 use codespar_protocol::{TaskStatus, TaskType};
 use codespar_store::{
-    ChangeCursor, ChangeKind, ChannelStore, Database, LeaseStore, NewAudit, PostgresStore, Store,
-    StoreError, TaskStore, ThreadRef,
+    ChangeCursor, ChangeKind, ChannelStore, Database, LeaseStore, LimitScope, LimitStore, NewAudit,
+    PostgresStore, ReportStore, Store, StoreError, TaskLease, TaskStore, ThreadRef,
 };
 use sqlx::Executor;
 use tasks_common::{claimed, ending, made, room, runner, said, session, task};
@@ -159,6 +159,105 @@ async fn a_holder_whose_session_was_taken_after_its_connection_was_lost_cannot_a
 
 #[tokio::test]
 #[ignore = "needs a server: cargo xtask test --only fleet"]
+async fn a_later_lease_of_a_task_takes_the_session_from_a_frozen_process() {
+    let schema = Schema::make().await;
+    let (frozen, there) = (schema.open().await, schema.open().await);
+    let (id, bystander) = (session(&frozen).await, session(&frozen).await);
+    let task = made(&frozen, task(TaskType::LocalAgent)).await;
+    let lease = |epoch| TaskLease {
+        task: task.clone(),
+        epoch,
+    };
+    let hold = frozen.hold_session_for(id, &lease(3)).await.unwrap();
+    let _other = frozen.hold_session(bystander).await.unwrap();
+    frozen.append(id, 0, vec![said("one")]).await.unwrap();
+    // The same or an earlier lease has no right to it, nor has another task or a person.
+    for epoch in [2, 3] {
+        let refused = there.hold_session_for(id, &lease(epoch)).await;
+        assert!(matches!(refused, Err(StoreError::SessionInUse { .. })));
+    }
+    let other_task = TaskLease {
+        task: made(&frozen, tasks_common::task(TaskType::LocalAgent)).await,
+        epoch: 9,
+    };
+    let refused = there.hold_session_for(id, &other_task).await;
+    assert!(matches!(refused, Err(StoreError::SessionInUse { .. })));
+    let refused = there.hold_session(id).await;
+    assert!(matches!(refused, Err(StoreError::SessionInUse { .. })));
+
+    let taken = there.hold_session_for(id, &lease(4)).await.unwrap();
+    there.append(id, 1, vec![said("two")]).await.unwrap();
+    let late = frozen.append(id, 2, vec![said("stale")]).await;
+    assert!(matches!(late, Err(StoreError::HoldLost(_))), "{late:?}");
+    // What else the process held is still its own.
+    frozen
+        .append(bystander, 0, vec![said("mine")])
+        .await
+        .unwrap();
+    drop((hold, taken));
+}
+
+/// Whoever has the task now may not have come to its conversation yet, or have put the task back.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test --only fleet"]
+async fn an_agent_whose_task_was_claimed_cannot_append_before_its_session_is_taken() {
+    let schema = Schema::make().await;
+    let (frozen, there) = (schema.open().await, schema.open().await);
+    let id = session(&frozen).await;
+    let task = made(&frozen, task(TaskType::LocalAgent)).await;
+    assert_eq!(claimed(&frozen, "lost", 1).await[0].epoch, 1);
+    let lease = TaskLease {
+        task: task.clone(),
+        epoch: 1,
+    };
+    let hold = frozen.hold_session_for(id, &lease).await.unwrap();
+    frozen.append(id, 0, vec![said("one")]).await.unwrap();
+    frozen.withdraw_runner(&runner("lost")).await.unwrap();
+    assert_eq!(claimed(&there, "next", 1).await[0].epoch, 2);
+
+    let late = frozen.append(id, 1, vec![said("stale")]).await;
+
+    assert!(matches!(late, Err(StoreError::HoldLost(_))), "{late:?}");
+    there.release_task(&task, 2).await.unwrap();
+    let late = frozen.append(id, 1, vec![said("stale")]).await;
+    assert!(matches!(late, Err(StoreError::HoldLost(_))), "{late:?}");
+    drop(hold);
+    // Nor can it take the session again.
+    let late = frozen.hold_session_for(id, &lease).await;
+    assert!(
+        matches!(
+            late,
+            Err(StoreError::HoldLost(_) | StoreError::SessionInUse { .. })
+        ),
+        "{late:?}"
+    );
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test --only fleet"]
+async fn a_person_who_holds_the_session_of_a_task_keeps_it() {
+    let schema = Schema::make().await;
+    let (here, there) = (schema.open().await, schema.open().await);
+    let id = session(&here).await;
+    let task = made(&here, task(TaskType::LocalAgent)).await;
+    let lease = |epoch| TaskLease {
+        task: task.clone(),
+        epoch,
+    };
+    drop(here.hold_session_for(id, &lease(1)).await.unwrap());
+    let mut person = None;
+    until("the session is free", async || {
+        person = here.hold_session(id).await.ok();
+        person.is_some()
+    })
+    .await;
+    let refused = there.hold_session_for(id, &lease(2)).await;
+    assert!(matches!(refused, Err(StoreError::SessionInUse { .. })));
+    here.append(id, 0, vec![said("by hand")]).await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test --only fleet"]
 async fn a_hold_that_nobody_took_goes_on_after_the_connection_is_back() {
     let schema = Schema::make().await;
     let (here, there) = (schema.open().await, schema.open().await);
@@ -287,11 +386,11 @@ async fn stores_that_start_at_once_make_the_schema_once() {
         stores.push(in_time(opened).await.unwrap());
     }
     let mut connection = schema.connection().await;
-    let versions: Vec<i64> = sqlx::query_scalar("SELECT version FROM codespar_schema")
+    let versions: Vec<i64> = sqlx::query_scalar("SELECT version FROM codespar_schema ORDER BY 1")
         .fetch_all(&mut connection)
         .await
         .unwrap();
-    assert_eq!(versions, [1]);
+    assert_eq!(versions, [1, 2, 3, 4, 5, 6]);
     for store in stores {
         assert!(store.sessions(Default::default()).await.unwrap().is_empty());
         store.close().await.unwrap();
@@ -414,4 +513,87 @@ async fn a_change_given_up_half_way_is_undone_and_blocks_nobody() {
     made.unwrap();
     let all = store.tasks(Default::default()).await.unwrap();
     assert_eq!(all.len() % 20, 1, "each call is whole or undone");
+}
+
+/// A task as the first version of the schema has it.
+const OLD_TASK: &str = "INSERT INTO tasks (id, task_type, status, subject, metadata, queue, \
+     run_anyway, notify, unmet, created_at, updated_at, parent_task_id, authority, lease_owner) \
+     VALUES ($1, 'local_agent', $2, 's', '{}', 'local_agent#/p', FALSE, FALSE, 0, 1, 1, $3, \
+     '{\"tree\":\"018f2b7a-7c1e-7d3a-8b1a-000000000001\",\"project_root\":\"/p\",\"mode\":\"default\"}', \
+     CASE WHEN $2 = 'running' THEN 'old' END)";
+
+/// A process that is frozen or cut off while its changes wait would be given the lock for each.
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test --only fleet"]
+async fn only_one_change_of_a_process_waits_at_the_server() {
+    const TAKE: &str = "SELECT pg_advisory_lock(\
+         hashtextextended('codespar writer ' || current_schema(), 0))";
+    const FREE: &str = "SELECT pg_advisory_unlock(\
+         hashtextextended('codespar writer ' || current_schema(), 0))";
+    const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' \
+         AND NOT granted AND (classid::BIGINT << 32) | objid::BIGINT = \
+         hashtextextended('codespar writer ' || current_schema(), 0)";
+    let schema = Schema::make().await;
+    let store = Arc::new(schema.open().await);
+    let task = made(&*store, task(TaskType::LocalAgent)).await;
+    let mut other = schema.connection().await;
+    other.execute(TAKE).await.unwrap();
+    let change = |store: Arc<PostgresStore>| {
+        let task = task.clone();
+        tokio::spawn(async move { store.send_mail(&task, "me", "hello").await })
+    };
+    let changes: Vec<_> = (0..5).map(|_| change(store.clone())).collect();
+    let mut most = 0;
+    for _ in 0..20 {
+        let now: i64 = sqlx::query_scalar(WAITING)
+            .fetch_one(&mut other)
+            .await
+            .unwrap();
+        most = most.max(now);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(most, 1);
+    other.execute(FREE).await.unwrap();
+    for change in changes {
+        in_time(change).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs a server: cargo xtask test --only fleet"]
+async fn a_process_of_the_version_before_works_beside_the_new_schema() {
+    let schema = Schema::make().await;
+    let mut old = schema.connection().await;
+    let first = include_str!("../migrations/postgres/0001_schema.sql");
+    let version = "CREATE TABLE codespar_schema (version BIGINT PRIMARY KEY); \
+         INSERT INTO codespar_schema VALUES (1); INSERT INTO runners VALUES ('old', 1, FALSE)";
+    for text in [first, version] {
+        old.execute(sqlx::raw_sql(text)).await.unwrap();
+    }
+    let mut insert = async |id: &str, status: &str, parent: Option<&str>| {
+        let query = sqlx::query(OLD_TASK).bind(id.to_owned());
+        let query = query.bind(status.to_owned());
+        let query = query.bind(parent.map(str::to_owned));
+        query.execute(&mut old).await.unwrap();
+    };
+    insert("a-00000001", "running", None).await;
+    insert("a-00000002", "pending", None).await;
+    insert("a-00000003", "pending", Some("a-00000001")).await;
+    let store = in_time(schema.open()).await;
+    insert("a-00000004", "pending", None).await;
+
+    let fleet = store.fleet().await.unwrap();
+    assert_eq!(fleet.runners[0].running[0].repository, "/p");
+    let depths: Vec<_> = fleet.queues.iter().map(|one| one.ready).collect();
+    assert_eq!(depths, [3], "all of one repository");
+    store
+        .set_limit(LimitScope::Repository, "/p", Some(2))
+        .await
+        .unwrap();
+    let taken = claimed(&store, "new", 9).await;
+    let taken: Vec<_> = taken
+        .iter()
+        .map(|task| task.record.task_id.as_str())
+        .collect();
+    assert_eq!(taken, ["a-00000002", "a-00000003"]);
 }

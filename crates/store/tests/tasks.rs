@@ -9,18 +9,18 @@ mod tasks_common;
 use std::path::PathBuf;
 
 use codespar_protocol::{
-    AttemptOptions, Cost, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
-    TaskType, TeamItemSpec, Usage, Usd,
+    AttemptOptions, Cost, Labels, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec,
+    TaskStatus, TaskType, TeamItemSpec, Usage, Usd,
 };
 use codespar_store::{
-    Afterwards, Capacity, Claimed, HeldTask, MAX_TAKE_OVERS, NewTask, Notification, Notify,
-    Outstanding, OwnerRule, Projects, StoreError, TaskChange, TaskEnding, TaskFilter, Team,
+    Afterwards, Capacity, ClaimScope, Claimed, HeldTask, MAX_TAKE_OVERS, NewTask, Notification,
+    Notify, Outstanding, OwnerRule, Projects, StoreError, TaskChange, TaskEnding, TaskFilter, Team,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use tasks_common::{
-    Stores, a_moment, after, authority, claimed, ending, gone, holds, made, member, room, runner,
-    said, seen, session, spec, task, told,
+    Stores, a_moment, about, after, authority, claimed, ending, gone, holds, made, member, room,
+    runner, said, seen, session, spec, task, told,
 };
 
 use TaskStatus::{Completed, Failed, Killed, Pending, Running};
@@ -166,6 +166,7 @@ async fn a_new_task_reads_back_as_it_was_made(store: &dyn Stores) {
         spec: Some(new.spec),
         authority: Some(new.authority),
         reserved_for: None,
+        labels: new.labels.clone(),
         on_dependency_failure: OnDependencyFailure::Fail,
         metadata: new.metadata,
         blocks: Vec::new(),
@@ -667,7 +668,7 @@ async fn no_change_of_metadata_changes_what_runs_or_who_runs_it(store: &dyn Stor
     };
     assert_eq!(changed, expected);
     // It is still reserved, and still fails with what it waits for.
-    store.beat(&runner("ann"), &[]).await.unwrap();
+    store.beat(&runner("ann"), &about(), &[]).await.unwrap();
     let change = TaskChange {
         add_blocked_by: vec![failed],
         ..TaskChange::default()
@@ -778,6 +779,8 @@ async fn claims_keep_to_capacity_and_the_order_of_creation(store: &dyn Stores) {
         total,
         projects: Projects::All,
         skip: Vec::new(),
+        labels: Labels::default(),
+        scope: ClaimScope::Everything,
     };
     for (room, places) in [
         (capacity(&[], 9), vec![]),
@@ -829,7 +832,9 @@ async fn a_task_of_a_lost_runner_goes_to_another_and_the_first_is_fenced_off(sto
     for outcome in refused {
         assert_eq!(outcome.unwrap_err().to_string(), lost);
     }
-    let beat = store.beat(&runner("first"), &[holds(&id, 1)]).await;
+    let beat = store
+        .beat(&runner("first"), &about(), &[holds(&id, 1)])
+        .await;
     assert_eq!(beat.unwrap().lost, std::slice::from_ref(&id));
     assert_eq!(store.task(&id).await.unwrap(), second.record);
     store
@@ -846,7 +851,7 @@ async fn a_runner_that_comes_back_keeps_what_nobody_took(store: &dyn Stores) {
     claimed(store, "r", 9).await;
     store.reap_runner(&seen(store, "r").await).await.unwrap();
     let held = [holds(&a, 1), holds(&b, 1)];
-    let beat = store.beat(&runner("r"), &held).await.unwrap();
+    let beat = store.beat(&runner("r"), &about(), &held).await.unwrap();
     assert_eq!(beat.lost, []);
     assert_eq!(claimed(store, "other", 9).await.len(), 0);
     let own = store.finish_task(&a, 1, ending(Completed, None)).await;
@@ -866,7 +871,10 @@ async fn a_sign_of_life_undoes_what_an_observer_was_about_to_do(store: &dyn Stor
     let id = made(store, task(LocalAgent)).await;
     claimed(store, "r", 9).await;
     let old = seen(store, "r").await;
-    store.beat(&runner("r"), &[holds(&id, 1)]).await.unwrap();
+    store
+        .beat(&runner("r"), &about(), &[holds(&id, 1)])
+        .await
+        .unwrap();
     store.mark_silent(&old).await.unwrap();
     store.reap_runner(&old).await.unwrap();
     assert!(!seen(store, "r").await.is_silent);
@@ -881,7 +889,7 @@ async fn a_silent_runner_keeps_its_commands_and_loses_what_can_be_continued(stor
     let taken = claimed(store, "other", 9).await;
     assert_eq!(ids_of(&taken), std::slice::from_ref(&agent));
     let held = [holds(&agent, 1), holds(&command, 1)];
-    let beat = store.beat(&runner("r"), &held).await.unwrap();
+    let beat = store.beat(&runner("r"), &about(), &held).await.unwrap();
     assert_eq!(beat.lost, [agent]);
     let how = ending(Completed, None);
     store.finish_task(&command, 1, how).await.unwrap();
@@ -924,7 +932,7 @@ async fn a_task_that_ran_for_long_is_not_held_against(store: &dyn Stores) {
             is_stable: true,
             ..holds(&id, taken.epoch)
         };
-        store.beat(&runner(&who), &[held]).await.unwrap();
+        store.beat(&runner(&who), &about(), &[held]).await.unwrap();
         gone(store, &who).await;
     }
     assert_eq!(claimed(store, "last", 9).await.len(), 1);
@@ -937,7 +945,7 @@ async fn a_heartbeat_brings_news_and_what_was_forgotten(store: &dyn Stores) {
     ];
     claimed(store, "r", 9).await;
     let held = [holds(&a, 1), holds(&b, 1)];
-    let quiet = store.beat(&runner("r"), &held).await.unwrap();
+    let quiet = store.beat(&runner("r"), &about(), &held).await.unwrap();
     assert_eq!(
         (quiet.lost.len(), quiet.stop.len(), quiet.mail.len()),
         (0, 0, 0)
@@ -947,13 +955,16 @@ async fn a_heartbeat_brings_news_and_what_was_forgotten(store: &dyn Stores) {
     store.send_mail(&a, "me", "faster").await.unwrap();
     store.stop_task(&b, "enough").await.unwrap();
     store.stop_task(&b, "really").await.unwrap();
-    let news = store.beat(&runner("r"), &held).await.unwrap();
+    let news = store.beat(&runner("r"), &about(), &held).await.unwrap();
     assert_eq!((news.lost, news.mail), (vec![], vec![a.clone()]));
     assert_eq!(news.stop, [(b.clone(), "enough".to_owned())]);
     assert_eq!(news.others, [seen(store, "other").await]);
-    let forgotten = store.beat(&runner("r"), &held[..1]).await.unwrap();
+    let forgotten = store
+        .beat(&runner("r"), &about(), &held[..1])
+        .await
+        .unwrap();
     assert_eq!(forgotten.unknown, [(b, 1)]);
-    let other = store.beat(&runner("other"), &held).await;
+    let other = store.beat(&runner("other"), &about(), &held).await;
     assert_eq!(other.unwrap().lost.len(), 2);
 }
 
@@ -1003,7 +1014,7 @@ async fn a_task_of_one_runner_is_left_to_it_while_it_lives(store: &dyn Stores) {
         ..task(LocalAgent)
     };
     let ann = runner("ann");
-    store.beat(&ann, &[]).await.unwrap();
+    store.beat(&ann, &about(), &[]).await.unwrap();
     let (hers, free) = (
         made(store, only("ann")).await,
         made(store, only("nobody")).await,
@@ -1702,12 +1713,12 @@ async fn a_removed_session_takes_its_notifications_and_teams_along(store: &dyn S
 
 async fn runners_are_there_until_they_withdraw(store: &dyn Stores) {
     let (one, two) = (runner("one"), runner("two"));
-    assert_eq!(store.beat(&one, &[]).await.unwrap().others, []);
-    assert_eq!(store.beat(&one, &[]).await.unwrap().others, []);
-    let others = store.beat(&two, &[]).await.unwrap().others;
+    assert_eq!(store.beat(&one, &about(), &[]).await.unwrap().others, []);
+    assert_eq!(store.beat(&one, &about(), &[]).await.unwrap().others, []);
+    let others = store.beat(&two, &about(), &[]).await.unwrap().others;
     assert_eq!((&others[0].id, others[0].beats, others.len()), (&one, 2, 1));
     store.withdraw_runner(&one).await.unwrap();
-    assert_eq!(store.beat(&two, &[]).await.unwrap().others, []);
+    assert_eq!(store.beat(&two, &about(), &[]).await.unwrap().others, []);
 }
 
 async fn tasks_of_a_reaped_runner_are_free_at_once(store: &dyn Stores) {

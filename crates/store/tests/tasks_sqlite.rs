@@ -380,6 +380,11 @@ async fn a_database_of_sessions_only_gets_the_tables_of_tasks() {
         database.execute(drop).await.unwrap();
     }
     for table in [
+        "removed_outputs",
+        "task_trees",
+        "output_pieces",
+        "task_outputs",
+        "task_limits",
         "browser_sessions",
         "access_tokens",
         "channel_messages",

@@ -15,6 +15,7 @@ mod query;
 mod work;
 
 pub(crate) use query::{
-    Column, Connection, Link, PgLink, Query, Row, Value, query, query_scalar, script,
+    Column, Connection, Link, PgLink, Query, Row, Value, lock_admission, query, query_scalar,
+    script,
 };
 pub(crate) use work::{Access, Backend, Home, Work, Writes};

@@ -1,7 +1,7 @@
 //! One way to run a statement on either database.
 //!
 //! `query(text).bind(value).fetch_all(connection)` reads as it does with the driver itself. Values
-//! are texts, whole numbers and truth values, because nothing else is stored.
+//! are texts, whole numbers, truth values and bytes, because nothing else is stored.
 
 use std::{borrow::Cow, marker::PhantomData};
 
@@ -90,6 +90,7 @@ pub(crate) enum Value<'q> {
     Text(Option<Cow<'q, str>>),
     Int(Option<i64>),
     Bool(bool),
+    Bytes(Option<Cow<'q, [u8]>>),
 }
 
 macro_rules! value_from {
@@ -112,6 +113,8 @@ value_from!(
     Option<i64> => |value| Self::Int(value),
     Option<i32> => |value| Self::Int(value.map(Into::into)),
     bool => |value| Self::Bool(value),
+    Option<&'q [u8]> => |value| Self::Bytes(value.map(Into::into)),
+    Option<Vec<u8>> => |value| Self::Bytes(value.map(Into::into)),
 );
 
 /// A statement with its values.
@@ -166,6 +169,7 @@ macro_rules! run {
                         Value::Text(text) => call.bind(text),
                         Value::Int(number) => call.bind(number),
                         Value::Bool(flag) => call.bind(flag),
+                        Value::Bytes(bytes) => call.bind(bytes.map(Cow::into_owned)),
                     };
                 }
                 Answer::Sqlite(call.$call(connection).await?)
@@ -177,6 +181,7 @@ macro_rules! run {
                         Value::Text(text) => call.bind(text.map(without_nul)),
                         Value::Int(number) => call.bind(number),
                         Value::Bool(flag) => call.bind(flag),
+                        Value::Bytes(bytes) => call.bind(bytes.map(Cow::into_owned)),
                     };
                 }
                 Answer::Postgres(call.$call(&mut **link.connection()?).await?)
@@ -295,6 +300,17 @@ impl<'q, T: for<'r> Column<'r>> Scalar<'q, T> {
         let rows = self.0.fetch_all(connection).await?;
         rows.iter().map(Row::first).collect()
     }
+}
+
+/// Until the transaction ends, no other counts what runs in order to begin more. Taken before rows
+/// are locked. SQLite has one writer, so nothing is needed there.
+pub(crate) async fn lock_admission(connection: &mut Connection) -> Result<(), sqlx::Error> {
+    const LOCK: &str = "SELECT pg_advisory_xact_lock(\
+         hashtextextended('codespar admission ' || current_schema(), 0))";
+    if let Link::Postgres(_) = connection.link {
+        query(LOCK).execute(connection).await?;
+    }
+    Ok(())
 }
 
 /// How many arguments a statement takes; they are numbered from 1.

@@ -11,7 +11,7 @@ use codespar_protocol::SessionId;
 use tokio::sync::{MutexGuard, watch};
 
 use super::{Connection, Link, failure::Failure, query};
-use crate::{SessionHold, StoreError, postgres::Server, sqlite::ConnectionSlot};
+use crate::{SessionHold, StoreError, TaskLease, postgres::Server, sqlite::ConnectionSlot};
 
 /// What a piece of work may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,8 @@ pub(crate) enum Access {
     Look,
     /// What is read still holds when it is acted on: there is one change at a time.
     Change,
-    /// Takes ready tasks. With PostgreSQL several may do so at once, each skipping what another is
+    /// Takes ready tasks, or writes to one of them alone (its output, its tree). With PostgreSQL
+    /// several may do so at once, each locking the rows it needs or skipping those that another is
     /// about to take; with SQLite it is a change.
     Claim,
 }
@@ -32,8 +33,13 @@ pub(crate) enum Access {
 pub(crate) trait Backend: Send + Sync {
     async fn begin(&self, access: Access) -> Result<Work<'_>, StoreError>;
 
-    /// Takes a session, which need not exist.
-    async fn hold(&self, id: SessionId) -> Result<SessionHold, StoreError>;
+    /// Takes a session, which need not exist; under a lease, also from an earlier lease of the same
+    /// task whose process may only be cut off.
+    async fn hold(
+        &self,
+        id: SessionId,
+        lease: Option<&TaskLease>,
+    ) -> Result<SessionHold, StoreError>;
 
     /// The number under which this process holds a session: an append of a session that has
     /// another by now is refused. `None` where it holds none, or cannot lose one.
@@ -51,8 +57,14 @@ pub(crate) trait Backend: Send + Sync {
     /// Takes away what processes that are gone have left behind.
     fn sweep(&self);
 
+    /// Processes on other hosts may use it too.
+    fn is_shared(&self) -> bool;
+
     /// Which database it is, without a password.
     fn place(&self) -> String;
+
+    /// Whether it is on a server, which other machines reach too.
+    fn is_on_server(&self) -> bool;
 
     async fn close_database(&self) -> Result<(), StoreError>;
 
@@ -97,14 +109,18 @@ pub(crate) enum Home<'a> {
         slot: MutexGuard<'a, ConnectionSlot>,
         dir: &'a Path,
     },
-    Postgres(&'a Server),
+    Postgres {
+        server: &'a Server,
+        /// Of a change, until it is settled.
+        turn: Option<MutexGuard<'a, ()>>,
+    },
 }
 
 impl Home<'_> {
     pub(crate) fn error(&self, failure: Failure) -> StoreError {
         match self {
             Self::Sqlite { dir, .. } => crate::sqlite::into_store_error(failure, dir),
-            Self::Postgres(server) => server.error(failure),
+            Self::Postgres { server, .. } => server.error(failure),
         }
     }
 }
@@ -137,8 +153,11 @@ impl<'a> Work<'a> {
             (link @ Link::Sqlite(_), Home::Sqlite { mut slot, .. }) => {
                 *slot = ConnectionSlot::Open(link);
             }
-            (Link::Postgres(link), _) => link.give_back(),
-            (Link::Sqlite(_), Home::Postgres(_)) => {}
+            (Link::Postgres(link), Home::Postgres { turn, .. }) => {
+                link.give_back();
+                drop(turn);
+            }
+            _ => {}
         }
         outcome
     }

@@ -8,7 +8,8 @@ use crate::{
 };
 
 /// The session's row is changed first and decides about the rest: where it is not at the place that
-/// the caller knows, or was taken by another process, nothing is written and no row comes back.
+/// the caller knows, or was taken by another process, nothing is written and no row comes back. A
+/// session that is held for a task is lost with the lease, also before the next holder takes it.
 ///
 /// `$1` session, `$2` the last place the caller knows, `$3` time, `$4` the number of the hold.
 const APPEND: &str = "WITH moved AS (\
@@ -30,7 +31,9 @@ const APPEND: &str = "WITH moved AS (\
      cost_unknown = cost_unknown OR $13, \
      updated_at = CASE WHEN $14 OR updated_at NOT BETWEEN $3 - 999999 AND $3 \
          THEN $3 ELSE updated_at END \
-     WHERE id = $1 AND last_seq = $2 AND ($4 IS NULL OR hold_epoch = $4) RETURNING id), \
+     WHERE id = $1 AND last_seq = $2 AND ($4 IS NULL OR hold_epoch = $4 AND NOT EXISTS ( \
+         SELECT 1 FROM tasks t WHERE t.id = held_for_task AND t.lease_epoch > held_under_epoch)) \
+     RETURNING id), \
      added AS (INSERT INTO entries (session_id, seq, id, at, body) \
      SELECT m.id, $2 + e.place, e.id, $3, e.body FROM moved m \
      CROSS JOIN UNNEST($15, $16) WITH ORDINALITY AS e (id, body, place) ORDER BY e.place), \
@@ -41,6 +44,11 @@ const APPEND: &str = "WITH moved AS (\
      CROSS JOIN UNNEST($17, $18, $19, $20, $21, $22, $23, $24) \
      AS u (place, model, a, b, c, d, e, nanos)) \
      SELECT id FROM moved";
+
+/// Whether `$2` is still the number of the hold, and the lease it was made under the newest one.
+pub(crate) const IS_HELD: &str = "SELECT hold_epoch = $2 AND NOT EXISTS ( \
+         SELECT 1 FROM tasks t WHERE t.id = held_for_task AND t.lease_epoch > held_under_epoch) \
+     FROM sessions WHERE id = $1";
 
 /// The columns of the calls of models, each a list.
 #[derive(Default)]

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::server::Server;
 use crate::{
-    StoreError,
+    StoreError, TaskLease,
     engine::{Writes, failure::Failure},
 };
 
@@ -35,8 +35,23 @@ const FAREWELL: Duration = Duration::from_secs(2);
 
 const TAKE: &str = "SELECT pg_try_advisory_lock(hashtextextended($1, 0))";
 const LET_GO: &str = "SELECT pg_advisory_unlock(hashtextextended($1, 0))";
-const COUNT_HOLD: &str =
-    "UPDATE sessions SET hold_epoch = hold_epoch + 1 WHERE id = $1 RETURNING hold_epoch";
+const COUNT_HOLD: &str = "UPDATE sessions SET hold_epoch = hold_epoch + 1, held_for_task = $2, \
+     held_under_epoch = $3 WHERE id = $1 RETURNING hold_epoch";
+/// Whether there is a later lease of the task.
+const IS_SUPERSEDED: &str =
+    "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = $1 AND lease_epoch > $2)";
+/// Whoever holds a session under an earlier lease of the same task cannot append any more, nor take
+/// it back.
+const FENCE_EARLIER_HOLD: &str = "UPDATE sessions SET hold_epoch = hold_epoch + 1 \
+     WHERE id = $1 AND held_for_task = $2 AND held_under_epoch < $3";
+/// Ends the connection that holds a session under an earlier lease of the same task. The locks of
+/// a connection are known by the two halves of their key.
+const END_EARLIER_HOLD: &str = "SELECT pg_terminate_backend(l.pid, 5000) FROM sessions s \
+     JOIN pg_locks l ON l.locktype = 'advisory' AND l.granted AND l.objsubid = 1 \
+     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) \
+     AND (l.classid::BIGINT << 32 | l.objid::BIGINT) = hashtextextended($1, 0) \
+     AND l.pid <> pg_backend_pid() \
+     WHERE s.id = $2 AND s.held_for_task = $3 AND s.held_under_epoch < $4";
 const HOLD_EPOCH: &str = "SELECT hold_epoch FROM sessions WHERE id = $1";
 
 /// What this process holds, by the number of the hold.
@@ -49,7 +64,11 @@ pub(super) struct Keeper {
 }
 
 enum Order {
-    Hold(SessionId, oneshot::Sender<Result<HoldGuard, Failure>>),
+    Hold(
+        SessionId,
+        Option<TaskLease>,
+        oneshot::Sender<Result<HoldGuard, Failure>>,
+    ),
     LetGo(SessionId),
     Stop(oneshot::Sender<()>),
 }
@@ -100,9 +119,13 @@ impl Keeper {
         })
     }
 
-    pub(super) async fn hold(&self, id: SessionId) -> Result<HoldGuard, Failure> {
+    pub(super) async fn hold(
+        &self,
+        id: SessionId,
+        lease: Option<TaskLease>,
+    ) -> Result<HoldGuard, Failure> {
         let (sender, answer) = oneshot::channel();
-        let sent = self.orders.send(Order::Hold(id, sender));
+        let sent = self.orders.send(Order::Hold(id, lease, sender));
         sent.map_err(|_| sqlx::Error::PoolClosed)?;
         match tokio::time::timeout(PATIENCE, answer).await {
             Ok(Ok(outcome)) => outcome,
@@ -158,8 +181,8 @@ impl Kept {
         loop {
             tokio::select! {
                 order = inbox.recv() => match order {
-                    Some(Order::Hold(id, answer)) => {
-                        let outcome = self.hold(&mut listener, id).await;
+                    Some(Order::Hold(id, lease, answer)) => {
+                        let outcome = self.hold(&mut listener, id, lease.as_ref()).await;
                         // Nobody waits any more: the guard is dropped, which lets go.
                         let _ = answer.send(outcome);
                     }
@@ -234,15 +257,24 @@ impl Kept {
         &mut self,
         listener: &mut PgListener,
         id: SessionId,
+        lease: Option<&TaskLease>,
     ) -> Result<HoldGuard, Failure> {
         if self.held.lock().contains_key(&id) {
             let pid = Some(std::process::id());
             return Err(StoreError::SessionInUse { id, pid }.into());
         }
-        if !self.take(listener, id).await? {
+        if self.is_superseded(listener, lease).await? {
+            return Err(StoreError::HoldLost(id).into());
+        }
+        let is_taken = self.take(listener, id).await?
+            || self.end_earlier_hold(listener, id, lease).await? && self.take(listener, id).await?;
+        if !is_taken {
             return Err(StoreError::SessionInUse { id, pid: None }.into());
         }
-        let query = sqlx::query_scalar(COUNT_HOLD).bind(id.to_string());
+        let query = sqlx::query_scalar(COUNT_HOLD)
+            .bind(id.to_string())
+            .bind(lease.map(|lease| lease.task.as_str()))
+            .bind(lease.map(|lease| lease.epoch.cast_signed()));
         let counted: Result<Option<i64>, sqlx::Error> = query.fetch_optional(&mut *listener).await;
         let epoch = match counted {
             Ok(epoch) => epoch,
@@ -254,6 +286,51 @@ impl Kept {
         self.held.lock().insert(id, epoch.unwrap_or_default());
         let orders = self.orders.clone();
         Ok(HoldGuard { id, orders })
+    }
+
+    /// A process that stood still between its claim and this has nothing to do here any more.
+    async fn is_superseded(
+        &self,
+        listener: &mut PgListener,
+        lease: Option<&TaskLease>,
+    ) -> Result<bool, sqlx::Error> {
+        let Some(lease) = lease else {
+            return Ok(false);
+        };
+        let query = sqlx::query_scalar(IS_SUPERSEDED)
+            .bind(lease.task.as_str())
+            .bind(lease.epoch.cast_signed());
+        query.fetch_one(listener).await
+    }
+
+    /// Whether there was one. Whoever held it has lost its connection: it takes back its other
+    /// sessions, and finds this one counted up.
+    async fn end_earlier_hold(
+        &self,
+        listener: &mut PgListener,
+        id: SessionId,
+        lease: Option<&TaskLease>,
+    ) -> Result<bool, sqlx::Error> {
+        let Some(lease) = lease else {
+            return Ok(false);
+        };
+        // First, and committed: its process may be back, and quicker to take the session again.
+        let fenced = sqlx::query(FENCE_EARLIER_HOLD)
+            .bind(id.to_string())
+            .bind(lease.task.as_str())
+            .bind(lease.epoch.cast_signed())
+            .execute(&mut *listener)
+            .await?;
+        if fenced.rows_affected() == 0 {
+            return Ok(false);
+        }
+        let query = sqlx::query_scalar(END_EARLIER_HOLD)
+            .bind(self.lock_name(id))
+            .bind(id.to_string())
+            .bind(lease.task.as_str())
+            .bind(lease.epoch.cast_signed());
+        let ended: Vec<bool> = query.fetch_all(listener).await?;
+        Ok(ended.contains(&true))
     }
 
     async fn let_go(&mut self, listener: &mut PgListener, id: SessionId) {

@@ -12,10 +12,14 @@
 //! **One change at a time.** Work that looks before it writes takes a lock of the whole store first,
 //! as SQLite's writers do, so the code that both share needs no reasoning about rows that change
 //! under it. Appends and claims do without: an append is one statement on one session, a claim
-//! locks the tasks that it takes and skips those that others are taking.
+//! locks the tasks that it takes and skips those that others are taking. So do outputs of tasks: each
+//! locks its own row.
 //!
-//! **No circles.** Locks are taken in this order: that of changes, rows, that of the order of
-//! changes (`record_change` of the schema), which is only taken while a transaction commits.
+//! Where limits of what runs are set, claims take a lock of their own, one after the other: each
+//! counts what runs before it adds to it.
+//!
+//! **No circles.** Locks are taken in this order: that of changes, that of claims, rows, that of the
+//! order of changes (`record_change` of the schema), which is only taken while a transaction commits.
 
 mod append;
 mod failure;
@@ -27,12 +31,12 @@ use async_trait::async_trait;
 use codespar_protocol::SessionId;
 
 use crate::{
-    SessionHold, StoreError,
+    SessionHold, StoreError, TaskLease,
     engine::{Access, Backend, Work, Writes},
 };
 use keeper::Keeper;
 
-pub(crate) use append::append;
+pub(crate) use append::{IS_HELD, append};
 pub(crate) use server::Server;
 
 /// A schema of a PostgreSQL database. Opened once per process and shared.
@@ -63,8 +67,12 @@ impl Backend for PostgresStore {
         self.server.begin(access).await
     }
 
-    async fn hold(&self, id: SessionId) -> Result<SessionHold, StoreError> {
-        let guard = self.keeper.hold(id).await;
+    async fn hold(
+        &self,
+        id: SessionId,
+        lease: Option<&TaskLease>,
+    ) -> Result<SessionHold, StoreError> {
+        let guard = self.keeper.hold(id, lease.cloned()).await;
         Ok(SessionHold::new(
             guard.map_err(|failure| self.server.error(failure))?,
         ))
@@ -88,8 +96,16 @@ impl Backend for PostgresStore {
     /// A lost connection leaves nothing behind.
     fn sweep(&self) {}
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     fn place(&self) -> String {
         format!("{} (PostgreSQL)", self.server.place)
+    }
+
+    fn is_on_server(&self) -> bool {
+        true
     }
 
     async fn close_database(&self) -> Result<(), StoreError> {

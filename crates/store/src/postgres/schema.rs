@@ -5,8 +5,20 @@ use sqlx::{AssertSqlSafe, PgConnection};
 use crate::{StoreError, engine::failure::Failure};
 
 /// Version and text, in order. A published one never changes.
-const MIGRATIONS: &[(i64, &str)] =
-    &[(1, include_str!("../../migrations/postgres/0001_schema.sql"))];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("../../migrations/postgres/0001_schema.sql")),
+    (2, include_str!("../../migrations/postgres/0002_fleet.sql")),
+    (
+        3,
+        include_str!("../../migrations/postgres/0003_holds_of_tasks.sql"),
+    ),
+    (4, include_str!("../../migrations/postgres/0004_offers.sql")),
+    (
+        5,
+        include_str!("../../migrations/postgres/0005_outputs.sql"),
+    ),
+    (6, include_str!("../../migrations/postgres/0006_trees.sql")),
+];
 
 /// Processes that start at once wait for each other here, so it is made once. All of it is one
 /// transaction: a process that is killed leaves nothing.

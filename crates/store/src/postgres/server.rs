@@ -6,6 +6,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
+use tokio::sync::{Mutex, MutexGuard};
 
 use super::{failure, schema};
 use crate::{
@@ -22,11 +23,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A connection that was idle for longer is tried before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(2);
 
+/// How long a change waits for its turn among those of this process.
+const TURN: Duration = Duration::from_secs(60);
+
 /// Settings of every connection, so that nobody is kept waiting by a process that is frozen, or
-/// whose host is gone: its transaction ends, its locks are free.
+/// whose host is gone: its transaction ends, its locks are free. A transaction only waits for its
+/// process between two statements, so seconds are much; all others stand still meanwhile.
 const SETTINGS: &[(&str, &str)] = &[
     ("lock_timeout", "60s"),
-    ("idle_in_transaction_session_timeout", "20s"),
+    ("idle_in_transaction_session_timeout", "5s"),
     ("tcp_keepalives_idle", "10"),
     ("tcp_keepalives_interval", "5"),
     ("tcp_keepalives_count", "3"),
@@ -39,6 +44,10 @@ pub(crate) struct Server {
     /// Where it is, without the password; what messages name.
     pub(super) place: String,
     pub(super) names: Names,
+    /// Held by the change of this process whose turn it is. The others wait here and not at the
+    /// server: it would give the lock to each of them in turn, also while the process is frozen or
+    /// cut off, and everybody would wait for each to be given up.
+    turn: Mutex<()>,
 }
 
 /// What belongs to this schema and not to another of the same database.
@@ -80,6 +89,7 @@ impl Server {
             options,
             place,
             names,
+            turn: Mutex::default(),
         })
     }
 
@@ -87,8 +97,19 @@ impl Server {
         failure::into_store_error(failure, &self.place)
     }
 
+    async fn turn(&self) -> Result<MutexGuard<'_, ()>, StoreError> {
+        let waiting = tokio::time::timeout(TURN, self.turn.lock());
+        waiting.await.map_err(|_| StoreError::Busy {
+            path: self.place.clone().into(),
+        })
+    }
+
     /// A change waits here until it is its turn. What begins it is one trip.
     pub(super) async fn begin(&self, access: Access) -> Result<Work<'_>, StoreError> {
+        let turn = match access {
+            Access::Change => Some(self.turn().await?),
+            _ => None,
+        };
         let begun = async {
             let mut link = PgLink::new(self.pool.acquire().await?);
             let statements = match access {
@@ -113,7 +134,7 @@ impl Server {
             link: Link::Postgres(link),
             access,
         };
-        Ok(Work::new(connection, Home::Postgres(self)))
+        Ok(Work::new(connection, Home::Postgres { server: self, turn }))
     }
 }
 

@@ -142,9 +142,9 @@ async fn found_at(connection: &mut Connection, place: Place) -> Result<(), Failu
     let Place { id, after, .. } = place;
     let found = rows::session(connection, id).await?.last_seq;
     if let Some(epoch) = place.hold_epoch {
-        let query = engine::query_scalar("SELECT hold_epoch FROM sessions WHERE id = $1");
-        let newest: i64 = query.bind(id.to_string()).fetch_one(connection).await?;
-        if newest != epoch {
+        let query = engine::query_scalar(postgres::IS_HELD).bind(id.to_string());
+        let is_held: bool = query.bind(epoch).fetch_one(connection).await?;
+        if !is_held {
             return Err(StoreError::HoldLost(id).into());
         }
     }

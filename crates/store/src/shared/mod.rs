@@ -20,6 +20,7 @@
 pub(crate) mod append;
 mod changes;
 mod channels;
+mod outputs;
 mod pulls;
 mod questions;
 mod remove;
@@ -35,7 +36,7 @@ use jiff::Timestamp;
 
 use crate::{
     ChangeCursor, Database, NewQuestion, NewSession, QuestionFilter, Removed, SessionFilter,
-    SessionHold, SessionRecord, Store, StoreChange, StoreError,
+    SessionHold, SessionRecord, Store, StoreChange, StoreError, TaskLease,
     engine::{Backend, failure},
 };
 use append::Frame;
@@ -46,8 +47,16 @@ impl<B: Backend> Database for B {
         self.close_database().await
     }
 
+    fn is_shared_by_hosts(&self) -> bool {
+        self.is_shared()
+    }
+
     fn describe(&self) -> String {
         self.place()
+    }
+
+    fn is_shared_between_hosts(&self) -> bool {
+        self.is_on_server()
     }
 }
 
@@ -77,8 +86,18 @@ impl<B: Backend> Store for B {
     }
 
     async fn hold_session(&self, id: SessionId) -> Result<SessionHold, StoreError> {
-        let hold = self.hold(id).await?;
+        let hold = self.hold(id, None).await?;
         // Looked up with the hold in hand, so that no clean-up takes it away in between.
+        self.session(id).await?;
+        Ok(hold)
+    }
+
+    async fn hold_session_for(
+        &self,
+        id: SessionId,
+        lease: &TaskLease,
+    ) -> Result<SessionHold, StoreError> {
+        let hold = self.hold(id, Some(lease)).await?;
         self.session(id).await?;
         Ok(hold)
     }
@@ -152,7 +171,7 @@ impl<B: Backend> Store for B {
     }
 
     async fn remove_session(&self, id: SessionId) -> Result<(), StoreError> {
-        let _hold = self.hold(id).await?;
+        let _hold = self.hold(id, None).await?;
         let mut work = self.change().await?;
         let outcome = remove::session(work.connection(), id).await;
         work.settle(outcome).await?;

@@ -62,7 +62,7 @@ pub(super) async fn before(store: &impl Backend, before: Timestamp) -> Result<Re
     let mut sessions = Vec::new();
     // One transaction each: other processes get their turn in between.
     for id in work.settle(outcome).await? {
-        let hold = match store.hold(id).await {
+        let hold = match store.hold(id, None).await {
             Err(StoreError::SessionInUse { .. }) => continue,
             hold => hold?,
         };

@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use super::{
     failure::Failure,
     rows::{count, entry_of, field, int, message_of, path_text, session_of},
+    tasks::fleet,
 };
 use crate::engine::{self, Backend, Connection, Link, Row};
 use crate::{
-    DailyUsage, ReportStore, SessionPage, SessionRecord, Store, StoreError, TaskCount,
+    DailyUsage, FleetReport, ReportStore, SessionPage, SessionRecord, Store, StoreError, TaskCount,
     server_sql as sql,
 };
 use sqlx::AssertSqlSafe;
@@ -32,6 +33,12 @@ impl<B: Backend> ReportStore for B {
         let micros = work.settle(outcome.map_err(Failure::from)).await?;
         let moment = micros.map(Timestamp::from_microsecond).transpose();
         moment.map_err(damaged)
+    }
+
+    async fn fleet(&self) -> Result<FleetReport, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = fleet::report(work.connection()).await;
+        work.settle(outcome).await
     }
 
     async fn daily_usage(

@@ -22,7 +22,7 @@ use async_trait::async_trait;
 use codespar_protocol::SessionId;
 
 use crate::{
-    SessionHold, StoreError,
+    SessionHold, StoreError, TaskLease,
     engine::{Access, Backend, Work, Writes},
     locks::Locks,
 };
@@ -62,7 +62,13 @@ impl Backend for SqliteStore {
         self.link.begin(access).await
     }
 
-    async fn hold(&self, id: SessionId) -> Result<SessionHold, StoreError> {
+    /// The lock of a process that lives is respected, however long it is stopped: it is on this
+    /// machine, and may go on.
+    async fn hold(
+        &self,
+        id: SessionId,
+        _lease: Option<&TaskLease>,
+    ) -> Result<SessionHold, StoreError> {
         Ok(SessionHold::new(self.locks.take(id)?))
     }
 
@@ -87,8 +93,17 @@ impl Backend for SqliteStore {
         self.locks.sweep();
     }
 
+    /// File locks and the log do not work across hosts.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn place(&self) -> String {
         format!("{} (SQLite)", self.dir.display())
+    }
+
+    fn is_on_server(&self) -> bool {
+        false
     }
 
     async fn close_database(&self) -> Result<(), StoreError> {

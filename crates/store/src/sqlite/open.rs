@@ -90,6 +90,26 @@ pub(super) const MIGRATIONS: &[(i64, &str, &str)] = &[
         "timers",
         include_str!("../../migrations/sqlite/0009_timers.sql"),
     ),
+    (
+        10,
+        "fleet",
+        include_str!("../../migrations/sqlite/0010_fleet.sql"),
+    ),
+    (
+        11,
+        "offers",
+        include_str!("../../migrations/sqlite/0011_offers.sql"),
+    ),
+    (
+        12,
+        "outputs",
+        include_str!("../../migrations/sqlite/0012_outputs.sql"),
+    ),
+    (
+        13,
+        "trees",
+        include_str!("../../migrations/sqlite/0013_trees.sql"),
+    ),
 ];
 
 impl SqliteStore {

@@ -1,10 +1,13 @@
 //! Databases of earlier versions.
 
-use codespar_protocol::{TaskSpec, TaskStatus};
-use sqlx::{ConnectOptions, Connection, Executor, sqlite::SqliteConnectOptions};
+use codespar_protocol::{Labels, TaskSpec, TaskStatus};
+use sqlx::{ConnectOptions, Connection, Executor, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{SqliteStore, open};
-use crate::{Capacity, LeaseStore, Projects, RunnerId, TaskFilter, TaskStore};
+use crate::{
+    Capacity, ClaimScope, LeaseStore, LimitScope, LimitStore, Projects, ReportStore, RunnerId,
+    TaskFilter, TaskStore,
+};
 
 /// Tasks as the third version of the schema has them: id, type, queue, metadata.
 const OLD: &[(&str, &str, &str, &str)] = &[
@@ -63,7 +66,8 @@ const OLD: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-async fn old_database(dir: &std::path::Path) {
+/// A database of the version that had so many migrations.
+async fn made_by(dir: &std::path::Path, migrations: usize) -> SqliteConnection {
     let mut connection = SqliteConnectOptions::new()
         .filename(dir.join(open::DATABASE))
         .create_if_missing(true)
@@ -74,9 +78,14 @@ async fn old_database(dir: &std::path::Path) {
         .execute("PRAGMA journal_mode = WAL")
         .await
         .unwrap();
-    open::migrate(&mut connection, &open::MIGRATIONS[..3])
+    open::migrate(&mut connection, &open::MIGRATIONS[..migrations])
         .await
         .unwrap_or_else(|_| panic!("the old schema"));
+    connection
+}
+
+async fn old_database(dir: &std::path::Path) {
+    let mut connection = made_by(dir, 3).await;
     for (id, task_type, queue, metadata) in OLD {
         sqlx::query(
             "INSERT INTO tasks (id, task_type, status, subject, metadata, queue, run_anyway, \
@@ -144,6 +153,8 @@ async fn tasks_of_an_earlier_version_are_sealed_as_they_were() {
         total: 99,
         projects: Projects::Only([root.into()].into()),
         skip: Vec::new(),
+        labels: Labels::default(),
+        scope: ClaimScope::Everything,
     };
     let runner = RunnerId("r".into());
     let taken = store.claim_tasks(&runner, &capacity("/q")).await.unwrap();
@@ -159,5 +170,90 @@ async fn tasks_of_an_earlier_version_are_sealed_as_they_were() {
             .iter()
             .all(|task| task.record.status == TaskStatus::Running)
     );
+    store.close().await.unwrap();
+}
+
+/// Tasks as the ninth version has them: id, status, queue, parent, authority.
+const BEFORE_FLEETS: &[(&str, &str, &str, Option<&str>, &str)] = &[
+    ("a-00000001", "running", "local_agent#/p#1", None, AUTHORITY),
+    ("a-00000002", "pending", "local_agent#/p#1", None, AUTHORITY),
+    (
+        "a-00000003",
+        "pending",
+        "local_agent#/p#1",
+        Some("a-00000001"),
+        AUTHORITY,
+    ),
+    (
+        "a-00000004",
+        "completed",
+        "local_agent#/p#1",
+        None,
+        "nonsense",
+    ),
+    (
+        "t-00000005",
+        "pending",
+        "team:red#1",
+        Some("a-00000001"),
+        AUTHORITY,
+    ),
+];
+
+const AUTHORITY: &str = r#"{"session":null,"tree":"018f2b7a-7c1e-7d3a-8b1a-000000000001",
+    "project_root":"/p#1","mode":"default"}"#;
+
+#[tokio::test]
+async fn tasks_from_before_there_were_fleets_are_admitted_and_reported() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut old = made_by(dir.path(), 9).await;
+    for (id, status, queue, parent, authority) in BEFORE_FLEETS {
+        sqlx::query(
+            "INSERT INTO tasks (id, task_type, status, subject, metadata, queue, run_anyway, \
+             notify, unmet, created_at, updated_at, parent_task_id, authority, attempt, \
+             lease_owner) VALUES ($1, 'local_agent', $2, 's', '{}', $3, FALSE, FALSE, 0, 1, 1, \
+             $4, $5, 1, CASE WHEN $2 = 'running' THEN 'old' END)",
+        )
+        .bind(*id)
+        .bind(*status)
+        .bind(*queue)
+        .bind(*parent)
+        .bind(*authority)
+        .execute(&mut old)
+        .await
+        .unwrap();
+    }
+    old.execute("INSERT INTO runners VALUES ('old', 7, FALSE)")
+        .await
+        .unwrap();
+    old.close().await.unwrap();
+
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+
+    let tasks = store.tasks(TaskFilter::default()).await.unwrap();
+    assert_eq!(tasks.len(), BEFORE_FLEETS.len());
+    assert!(tasks.iter().all(|task| task.labels.is_empty()));
+    let fleet = store.fleet().await.unwrap();
+    assert_eq!(fleet.runners[0].about, None);
+    assert_eq!(fleet.runners[0].running[0].repository, "/p#1");
+    assert_eq!((fleet.queues.len(), fleet.queues[0].ready), (1, 2));
+    // The one that runs counts, and what it made is admitted with it.
+    store
+        .set_limit(LimitScope::Repository, "/p#1", Some(1))
+        .await
+        .unwrap();
+    let capacity = Capacity {
+        by_type: vec![(codespar_protocol::TaskType::LocalAgent, 9)],
+        total: 9,
+        projects: Projects::Only(["/p#1".into()].into()),
+        ..Capacity::default()
+    };
+    let runner = RunnerId("new".into());
+    let taken = store.claim_tasks(&runner, &capacity).await.unwrap();
+    let taken: Vec<&str> = taken
+        .iter()
+        .map(|task| task.record.task_id.as_str())
+        .collect();
+    assert_eq!(taken, ["a-00000003"]);
     store.close().await.unwrap();
 }

@@ -5,20 +5,37 @@
 use std::time::Duration;
 
 use codespar_protocol::{
-    AgentSpec, Authority, Cost, EntryBody, Message, MonitorSpec, OnDependencyFailure, SessionId,
-    SessionMode, ShellSpec, TaskId, TaskSpec, TaskStatus, TaskType, TeammateSpec, Usage, Usd,
-    Workflow, WorkflowSpec,
+    AgentSpec, Authority, Cost, EntryBody, Labels, Message, MonitorSpec, OnDependencyFailure,
+    SessionId, SessionMode, ShellSpec, TaskId, TaskSpec, TaskStatus, TaskType, TeammateSpec, Usage,
+    Usd, Workflow, WorkflowSpec,
 };
 use codespar_store::{
-    Afterwards, Capacity, Claimed, HeldTask, NewSession, NewTask, Notify, Projects, RunnerId,
-    RunnerSeen, Store, TaskEnding, TaskStore,
+    Afterwards, Capacity, ClaimScope, Claimed, DispatchStore, HeldTask, LimitStore, NewSession,
+    NewTask, Notify, Projects, ReportStore, RunnerAbout, RunnerId, RunnerSeen, Store, TaskEnding,
+    TaskStore,
 };
 use serde_json::Map;
 
 /// A back end, whole.
-pub(crate) trait Stores: Store + TaskStore {}
+pub(crate) trait Stores:
+    Store + TaskStore + DispatchStore + LimitStore + ReportStore
+{
+}
 
-impl<T: Store + TaskStore> Stores for T {}
+impl<T: Store + TaskStore + DispatchStore + LimitStore + ReportStore> Stores for T {}
+
+/// What a runner of the tests says of itself.
+pub(crate) fn about() -> RunnerAbout {
+    RunnerAbout {
+        host: "host".to_owned(),
+        version: "1.2.3".to_owned(),
+        labels: Labels::default(),
+        started_at: jiff::Timestamp::UNIX_EPOCH,
+        agents: 20,
+        shells: 8,
+        engine: "leases".to_owned(),
+    }
+}
 
 /// Times of records differ.
 pub(crate) async fn a_moment() {
@@ -118,6 +135,9 @@ pub(crate) fn authority(root: &str) -> Authority {
         rules: Vec::new(),
         extra_dirs: Vec::new(),
         max_budget_usd: None,
+        repository: None,
+        remote: None,
+        user: None,
     }
 }
 
@@ -127,6 +147,7 @@ pub(crate) fn task(kind: TaskType) -> NewTask {
         spec: spec(kind),
         authority: authority("/work"),
         reserved_for: None,
+        labels: Labels::default(),
         on_dependency_failure: OnDependencyFailure::Fail,
         subject: "try it".to_owned(),
         description: None,
@@ -178,6 +199,8 @@ pub(crate) fn room(total: u32) -> Capacity {
         total,
         projects: Projects::All,
         skip: Vec::new(),
+        labels: Labels::default(),
+        scope: ClaimScope::Everything,
     }
 }
 

@@ -9,12 +9,9 @@
 //!
 //! The cost depends on what is taken. Queues with something ready and runners that hold something
 //! are found by skipping through an index, and from each queue no more rows are read than there is
-//! room for.
+//! room for (`admission.rs`, which also keeps to the limits).
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::Path,
-};
+use std::{collections::HashSet, path::Path};
 
 use codespar_protocol::{TaskId, TaskStatus, TaskType};
 use jiff::Timestamp;
@@ -24,58 +21,23 @@ use super::{
         failure::Failure,
         rows::{count, field},
     },
-    ending, read,
+    admission::{self, ReadyQueues, Room},
+    ending,
+    queue::Queue,
+    read,
     row::{damaged, task_id},
     runners,
 };
 use crate::engine::{self, Access, Connection};
-use crate::{Capacity, Claimed, MAX_TAKE_OVERS, Projects, RunnerId, RunnerSeen, task_sql as sql};
+use crate::{Capacity, ClaimScope, Claimed, MAX_TAKE_OVERS, RunnerId, RunnerSeen, task_sql as sql};
 
 /// A task that may be taken. `taken_from` is the lost runner, or `None` for a task that was
 /// pending.
-struct Candidate {
-    seq: u64,
-    id: TaskId,
-    task_type: TaskType,
-    taken_from: Option<RunnerId>,
-}
-
-/// What a runner has room for, as it fills.
-struct Room {
-    by_type: HashMap<TaskType, u32>,
-    total: u32,
-}
-
-impl Room {
-    /// A type that is named twice has the room of both.
-    fn of(capacity: &Capacity) -> Self {
-        let mut by_type: HashMap<TaskType, u32> = HashMap::new();
-        for &(task_type, room) in &capacity.by_type {
-            *by_type.entry(task_type).or_default() += room;
-        }
-        Self {
-            by_type,
-            total: capacity.total,
-        }
-    }
-
-    /// How many of this type still fit; 0 for a type that the runner does not take.
-    fn left(&self, task_type: TaskType) -> u32 {
-        let left = self.by_type.get(&task_type).copied().unwrap_or_default();
-        left.min(self.total)
-    }
-
-    /// Whether there was room for one.
-    fn take(&mut self, task_type: TaskType) -> bool {
-        if self.left(task_type) == 0 {
-            return false;
-        }
-        self.total -= 1;
-        if let Some(left) = self.by_type.get_mut(&task_type) {
-            *left -= 1;
-        }
-        true
-    }
+pub(super) struct Candidate {
+    pub(super) seq: u64,
+    pub(super) id: TaskId,
+    pub(super) task_type: TaskType,
+    pub(super) taken_from: Option<RunnerId>,
 }
 
 /// A runner that has not announced itself, or is marked as silent, is announced first: once tasks
@@ -90,39 +52,25 @@ pub(super) async fn claim(
 ) -> Result<Option<Vec<Claimed>>, Failure> {
     let mut room = Room::of(capacity);
     // Before the runners: one that is reserved for a runner is then not older than its runner.
-    let queues: Vec<String> = engine::query_scalar(sql::READY_QUEUES)
-        .fetch_all(&mut *connection)
-        .await?;
-    let there = runners::seen(connection).await?;
-    // Others must not find it lost with what it takes now.
-    let is_there = |seen: &RunnerSeen| seen.id == *runner && !seen.is_silent;
-    if !there.iter().any(is_there) {
-        runners::announce(connection, runner).await?;
+    let ready = ReadyQueues::read(connection).await?;
+    if ready.is_limited {
+        // What runs is counted, and added to, by one claim at a time.
+        engine::lock_admission(connection).await?;
     }
+    let there = runners::seen_with(connection, runner).await?;
     let alive: HashSet<&str> = there
         .iter()
         .filter(|other| !other.is_silent)
         .map(|other| other.id.0.as_str())
         .collect();
-    let open = |queue: &str| open_to(queue, runner, &capacity.projects, &alive);
+    let open = |queue: &Queue| is_open_to(queue, runner, capacity, &alive);
     let Some(mut candidates) = lost(connection, runner, &there, at, open).await? else {
         return Ok(None);
     };
     candidates.retain(|task| !capacity.skip.contains(&task.id) && room.take(task.task_type));
-    let mut ready = ready(connection, queues, &room, &capacity.skip, open).await?;
-    ready.retain(|task| room.take(task.task_type));
-    candidates.extend(ready);
-    let mut epochs = Vec::with_capacity(candidates.len());
-    for task in &candidates {
-        let row = engine::query(sql::CLAIM)
-            .bind(task.id.as_str())
-            .bind(runner.0.as_str())
-            .bind(at.as_microsecond())
-            .fetch_one(&mut *connection)
-            .await?;
-        epochs.push(count(&row, "lease_epoch").map_err(damaged)?);
-    }
+    candidates.extend(admission::admit(connection, ready, room, &capacity.skip, open).await?);
     let ids: Vec<TaskId> = candidates.iter().map(|task| task.id.clone()).collect();
+    let epochs = take(connection, runner, &ids, at).await?;
     if ids.is_empty() {
         return Ok(Some(Vec::new()));
     }
@@ -136,29 +84,43 @@ pub(super) async fn claim(
     Ok(Some(claimed.collect()))
 }
 
-/// The type of a queue's tasks, if this runner may take them. A queue that is reserved for a runner
-/// opens to all when that runner is lost. Queues of team lists are named after no type and are open
-/// to nobody.
-fn open_to(
-    queue: &str,
+/// Puts them under leases of this runner; gives the epochs.
+pub(super) async fn take(
+    connection: &mut Connection,
     runner: &RunnerId,
-    projects: &Projects,
-    alive: &HashSet<&str>,
-) -> Option<TaskType> {
-    let (queue, project) = match queue.split_once('#') {
-        Some((queue, project)) => (queue, Some(project)),
-        // Of an earlier version, for nobody knows which project: whoever takes it says so.
-        None => (queue, None),
-    };
-    if project.is_some_and(|root| !projects.include(Path::new(root))) {
-        return None;
+    ids: &[TaskId],
+    at: Timestamp,
+) -> Result<Vec<u64>, Failure> {
+    let mut epochs = Vec::with_capacity(ids.len());
+    for id in ids {
+        let row = engine::query(sql::CLAIM)
+            .bind(id.as_str())
+            .bind(runner.0.as_str())
+            .bind(at.as_microsecond())
+            .fetch_one(&mut *connection)
+            .await?;
+        epochs.push(count(&row, "lease_epoch").map_err(damaged)?);
     }
-    let (task_type, only) = match queue.split_once('@') {
-        Some((task_type, only)) => (task_type, Some(only)),
-        None => (queue, None),
-    };
-    let reserved = only.is_some_and(|only| only != runner.0 && alive.contains(only));
-    (!reserved).then(|| task_type.parse().ok()).flatten()
+    Ok(epochs)
+}
+
+/// Whether this runner may take from a queue. One that is reserved for a runner opens to all when
+/// that runner is lost.
+fn is_open_to(
+    queue: &Queue,
+    runner: &RunnerId,
+    capacity: &Capacity,
+    alive: &HashSet<&str>,
+) -> bool {
+    let root = queue.root.as_deref();
+    let reserved = queue.reserved_for.as_deref();
+    if capacity.scope == ClaimScope::Reserved && reserved != Some(runner.0.as_str()) {
+        return false;
+    }
+    // Of an early version, for nobody knows which project: whoever takes it says so.
+    root.is_none_or(|root| capacity.projects.include(Path::new(root)))
+        && capacity.labels.include(&queue.labels)
+        && !reserved.is_some_and(|only| only != runner.0 && alive.contains(only))
 }
 
 /// Tasks of runners that are gone, and what another can continue of those that are silent, in order
@@ -169,13 +131,10 @@ async fn lost(
     runner: &RunnerId,
     there: &[RunnerSeen],
     at: Timestamp,
-    open: impl Fn(&str) -> Option<TaskType>,
+    open: impl Fn(&Queue) -> bool,
 ) -> Result<Option<Vec<Candidate>>, Failure> {
-    let holders: Vec<String> = engine::query_scalar(sql::HOLDERS)
-        .fetch_all(&mut *connection)
-        .await?;
     let mut lost = Vec::new();
-    for holder in holders {
+    for holder in holders(connection).await? {
         let seen = there.iter().find(|other| other.id.0 == holder);
         if holder == runner.0 || seen.is_some_and(|other| !other.is_silent) {
             continue;
@@ -189,9 +148,11 @@ async fn lost(
             continue;
         }
         for row in &rows {
-            let Some(task_type) = open(field(row, "queue").map_err(damaged)?) else {
+            let queue = Queue::parse(field(row, "queue").map_err(damaged)?);
+            let Some(queue) = queue.filter(|queue| open(queue)) else {
                 continue;
             };
+            let task_type = queue.task_type;
             // A command cannot be continued, only be called lost: not before its runner is gone.
             if seen.is_some() && task_type == TaskType::LocalBash {
                 continue;
@@ -216,6 +177,12 @@ async fn lost(
     Ok(Some(lost))
 }
 
+/// The runners that hold something.
+pub(super) async fn holders(connection: &mut Connection) -> Result<Vec<String>, Failure> {
+    let holders = engine::query_scalar(sql::HOLDERS).fetch_all(connection);
+    Ok(holders.await?)
+}
+
 /// Where several claim at once, a runner may have come, and have taken these tasks, since the runners
 /// were read. It is there before the first task that it takes, so once its tasks are locked here it
 /// can be seen.
@@ -233,7 +200,11 @@ async fn is_still_lost(
 }
 
 /// A task that so many runners were lost with may be what ends its processes.
-async fn give_up(connection: &mut Connection, id: &TaskId, at: Timestamp) -> Result<(), Failure> {
+pub(super) async fn give_up(
+    connection: &mut Connection,
+    id: &TaskId,
+    at: Timestamp,
+) -> Result<(), Failure> {
     let task = read::found(connection, id).await?;
     let error = format!(
         "given up: {MAX_TAKE_OVERS} processes in a row were lost within a minute of taking it \
@@ -241,40 +212,6 @@ async fn give_up(connection: &mut Connection, id: &TaskId, at: Timestamp) -> Res
     );
     ending::end_unheld(connection, &task, TaskStatus::Failed, Some(&error), at).await?;
     Ok(())
-}
-
-/// The first of each queue there is room for, together in order of creation. May give more than
-/// there is room for, since queues of one type share it; the caller cuts.
-async fn ready(
-    connection: &mut Connection,
-    queues: Vec<String>,
-    room: &Room,
-    skip: &[TaskId],
-    open: impl Fn(&str) -> Option<TaskType>,
-) -> Result<Vec<Candidate>, Failure> {
-    let mut ready = Vec::new();
-    for queue in queues {
-        let Some(task_type) = open(&queue).filter(|kind| room.left(*kind) > 0) else {
-            continue;
-        };
-        let rows = engine::query(sql::READY_IN_QUEUE)
-            .skip_locked()
-            .bind(queue)
-            .bind(i64::from(room.left(task_type)))
-            .bind(read::json(skip.iter()))
-            .fetch_all(&mut *connection)
-            .await?;
-        for row in &rows {
-            ready.push(Candidate {
-                seq: count(row, "seq").map_err(damaged)?,
-                id: task_id(row, "id").map_err(damaged)?,
-                task_type,
-                taken_from: None,
-            });
-        }
-    }
-    ready.sort_by_key(|task| task.seq);
-    Ok(ready)
 }
 
 /// Undoes a claim; the task can be claimed again at once. A stop that was asked for meanwhile takes

@@ -19,8 +19,8 @@ use super::{
     },
     change,
     ending::{self, Cause},
-    graph, read,
-    row::{as_text, damaged, list_of, status, task_id},
+    graph, queue, read,
+    row::{as_text, damaged, status, task_id},
     runners,
 };
 use crate::engine::{self, Connection};
@@ -28,6 +28,8 @@ use crate::{NewTask, Notify, StoreError, task_sql as sql};
 
 /// Rows that one statement inserts: a trip to the database for each would be most of the cost.
 const AT_ONCE: usize = 50;
+/// Of a repository or a user, in bytes.
+const LONGEST_NAME: usize = 255;
 
 /// What can be said of them without looking at others. Ids given twice, ids of the wrong letter,
 /// keys that only runners write, and cycles within the call.
@@ -40,6 +42,7 @@ pub(super) fn check(new: &[NewTask]) -> Result<(), StoreError> {
             return Err(StoreError::TaskExists(id));
         }
         change::refuse_result_keys(&task.id, &task.metadata)?;
+        refuse_long_names(task)?;
         if task.id.task_type() != Some(task.spec.task_type()) {
             let task_type = task.spec.task_type();
             return Err(StoreError::WrongLetter { id, task_type });
@@ -51,6 +54,22 @@ pub(super) fn check(new: &[NewTask]) -> Result<(), StoreError> {
         Some(cycle) => Err(StoreError::Cycle(cycle)),
         None => Ok(()),
     }
+}
+
+/// They are part of the name of its queue, which is the key of an index.
+fn refuse_long_names(task: &NewTask) -> Result<(), StoreError> {
+    let (repository, user) = (&task.authority.repository, &task.authority.user);
+    for (what, name) in [("repository", repository), ("user", user)] {
+        if name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME) {
+            return Err(StoreError::NotRecordable {
+                id: task.id.clone(),
+                message: format!(
+                    "the name of its {what} is longer than {LONGEST_NAME} bytes; shorten it"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// The records as they are in the end: one that waited for a failed task comes back as failed.
@@ -199,7 +218,7 @@ async fn insert(
             .bind(authority)
             .bind(task.authority.tree.to_string())
             .bind(task.reserved_for.as_ref().map(|runner| runner.0.as_str()))
-            .bind(queue_of(task)?)
+            .bind(queue::name_of(task)?)
             .bind(draft.run_anyway)
             .bind(output_file)
             .bind(task.session_id.map(|id| id.to_string()))
@@ -211,25 +230,20 @@ async fn insert(
             .bind(start.map(|_| at.as_microsecond()))
             .bind(begun)
             .bind(start.map(|runner| runner.0.as_str()))
-            .bind(begun);
+            .bind(begun)
+            .bind(task.labels.to_string())
+            .bind(repository_of(task)?)
+            .bind(task.authority.user.as_deref());
     }
     query.execute(connection).await?;
     Ok(())
 }
 
-/// Where runners look for it: `type[@runner]#project root`, or the list of a team.
-fn queue_of(task: &NewTask) -> Result<String, StoreError> {
-    if let Some(team) = task.spec.team_list() {
-        // No runner takes from a queue that is not called after a type.
-        return Ok(list_of(team));
+fn repository_of(task: &NewTask) -> Result<&str, StoreError> {
+    match &task.authority.repository {
+        Some(repository) => Ok(repository),
+        None => path_text(&task.authority.project_root),
     }
-    let task_type = task.spec.task_type();
-    let runner = match &task.reserved_for {
-        Some(runner) => format!("@{}", runner.0),
-        None => String::new(),
-    };
-    let project = path_text(&task.authority.project_root)?;
-    Ok(format!("{task_type}{runner}#{project}"))
 }
 
 /// One on a task that is over is settled from the start: it shows in the record and is not counted.

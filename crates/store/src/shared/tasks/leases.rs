@@ -10,14 +10,23 @@ use codespar_protocol::TaskId;
 use super::{super::now, claim, create, ending, items, runners};
 use crate::engine::{Access, Backend};
 use crate::{
-    Beat, Capacity, Claimed, HeldTask, LeaseStore, RunnerId, RunnerSeen, StoreError, TaskEnding,
+    Beat, Capacity, Claimed, HeldTask, LeaseStore, RunnerAbout, RunnerId, RunnerSeen, StoreError,
+    TaskEnding,
 };
 
 #[async_trait]
 impl<B: Backend> LeaseStore for B {
-    async fn beat(&self, runner: &RunnerId, held: &[HeldTask]) -> Result<Beat, StoreError> {
+    async fn beat(
+        &self,
+        runner: &RunnerId,
+        about: &RunnerAbout,
+        held: &[HeldTask],
+    ) -> Result<Beat, StoreError> {
+        let about = serde_json::to_string(about).map_err(|error| {
+            StoreError::Database(format!("cannot describe {runner:?}: {error}"))
+        })?;
         let mut work = self.change().await?;
-        let outcome = runners::beat(work.connection(), runner, held).await;
+        let outcome = runners::beat(work.connection(), runner, &about, held).await;
         work.settle(outcome).await
     }
 

@@ -7,29 +7,37 @@
 //! change   by hand, stops     runners  heartbeats, who is there   notify  ends told to sessions
 //! ending   ends, dependents   items    lists of teams             paths   claims on files
 //! read     records, lists     teams    teams and their members    steps   results of steps
+//! queue    names of queues    limits   how many run at once       admission  whose turn it is
+//! fleet    who runs what      dispatch  offers to an engine      trees  files that are not committed
 //! ```
 //!
-//! A status changes in five places only: `claim` (to running, and back), `ending` (to an end),
+//! A status changes in five places only: `claim` (to running, and back; `dispatch` takes by it), `ending` (to an end),
 //! `mail` (from an end to pending again), `items` (back to the list of a team) and `change`, by
 //! hand and within what `TaskStatus::may_become` allows. Whatever must hold together (the end of a
 //! task, its dependents, the notification, its claims on paths) is written by one transaction, so
 //! that a crash leaves either all of it or none.
 
+mod admission;
 mod change;
 mod claim;
 mod create;
+mod dispatch;
 mod ending;
+pub(super) mod fleet;
 mod graph;
 mod items;
 mod leases;
+mod limits;
 mod mail;
 mod notify;
 mod paths;
+mod queue;
 mod read;
 mod row;
 mod runners;
 mod steps;
 mod teams;
+mod trees;
 
 use std::path::PathBuf;
 

@@ -94,6 +94,7 @@ fn record(row: &Row) -> Result<TaskRecord, String> {
         spec: sealed(row, "spec")?,
         authority: sealed(row, "authority")?,
         reserved_for: field(row, "reserved_for")?,
+        labels: field::<&str>(row, "labels")?.parse().map_err(message_of)?,
         on_dependency_failure: match field(row, "run_anyway")? {
             true => OnDependencyFailure::Run,
             false => OnDependencyFailure::Fail,
@@ -153,7 +154,7 @@ fn cost(row: &Row) -> Result<Cost, String> {
     })
 }
 
-fn maybe_time(row: &Row, column: &str) -> Result<Option<Timestamp>, String> {
+pub(super) fn maybe_time(row: &Row, column: &str) -> Result<Option<Timestamp>, String> {
     let at: Option<i64> = field(row, column)?;
     at.map(Timestamp::from_microsecond)
         .transpose()

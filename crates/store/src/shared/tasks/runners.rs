@@ -1,6 +1,6 @@
 //! The processes that run tasks.
 //!
-//! A row is a name, a count of heartbeats and a mark. Rows are removed by their own process when it
+//! A row is a name, a count of heartbeats, a mark, and what the process says of itself. Rows are removed by their own process when it
 //! leaves, or by another that names the count it saw: a heartbeat in between makes the statement
 //! match nothing. That is the whole protection; no time is stored.
 
@@ -36,9 +36,14 @@ pub(super) async fn announce(
 pub(super) async fn beat(
     connection: &mut Connection,
     runner: &RunnerId,
+    about: &str,
     held: &[HeldTask],
 ) -> Result<Beat, Failure> {
-    announce(connection, runner).await?;
+    engine::query(sql::BEAT)
+        .bind(runner.0.as_str())
+        .bind(about)
+        .execute(&mut *connection)
+        .await?;
     forget_take_overs(connection, runner, held).await?;
     let rows = engine::query(sql::NEWS_OF)
         .bind(runner.0.as_str())
@@ -117,6 +122,20 @@ pub(super) async fn seen(connection: &mut Connection) -> Result<Vec<RunnerSeen>,
     };
     let seen: Result<_, String> = rows.iter().map(read).collect();
     Ok(seen.map_err(damaged)?)
+}
+
+/// The runners, this one among them before it takes anything: others must not find it lost with what
+/// it takes now.
+pub(super) async fn seen_with(
+    connection: &mut Connection,
+    runner: &RunnerId,
+) -> Result<Vec<RunnerSeen>, Failure> {
+    let there = seen(connection).await?;
+    let is_there = |seen: &RunnerSeen| seen.id == *runner && !seen.is_silent;
+    if !there.iter().any(is_there) {
+        announce(connection, runner).await?;
+    }
+    Ok(there)
 }
 
 pub(super) async fn mark_silent(

@@ -7,6 +7,7 @@
 use codespar_protocol::{EntryBody, Message, SessionId, SessionMode};
 
 mod channels;
+mod outputs;
 mod pulls;
 mod tasks;
 
@@ -181,6 +182,75 @@ async fn reports_and_tokens_are_found_by_their_indexes() {
         };
         assert_eq!(walked, expected, "{query}");
     }
+}
+
+#[tokio::test]
+async fn limits_and_the_fleet_are_found_by_what_runs_and_what_is_ready() {
+    use crate::fleet_sql as sql;
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+    let every = [
+        sql::LIMITS,
+        sql::SET_LIMIT,
+        sql::REMOVE_LIMIT,
+        sql::ADMITTED_BY_QUEUE,
+        sql::RUNNERS_ABOUT,
+        sql::RUNNING_TASKS,
+        sql::READY_BY_KIND,
+    ];
+    let written = include_str!("../../fleet_sql.rs")
+        .matches("pub(crate) const ")
+        .count();
+    assert_eq!(every.len(), written, "every query is looked at");
+    for query in every {
+        let steps = plan(&store, query).await;
+        let walks = |step: &&String| step.starts_with("SCAN") || step.contains("B-TREE");
+        let walked: Vec<&str> = steps.iter().filter(walks).map(String::as_str).collect();
+        let expected: &[&str] = match query {
+            sql::LIMITS => &["SCAN task_limits USING INDEX sqlite_autoindex_task_limits_1"],
+            sql::RUNNERS_ABOUT => &["SCAN runners USING INDEX sqlite_autoindex_runners_1"],
+            // Of what is ready, which a report may look at.
+            sql::READY_BY_KIND => &["USE TEMP B-TREE FOR GROUP BY"],
+            _ => &[],
+        };
+        assert_eq!(walked, expected, "{query}: {steps:#?}");
+    }
+}
+
+#[tokio::test]
+async fn offers_are_found_by_their_index() {
+    use crate::dispatch_sql as sql;
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(dir.path()).await.unwrap();
+    let every = [
+        sql::OFFERED_BY_QUEUE,
+        sql::OFFER,
+        sql::HELD_WITHOUT_OFFER,
+        sql::OFFERS,
+        sql::OFFERED_TASK,
+        sql::WITHDRAW_OFFERS,
+    ];
+    let written = include_str!("../../dispatch_sql.rs")
+        .matches("pub(crate) const ")
+        .count();
+    assert_eq!(every.len(), written, "every query is looked at");
+    for query in every {
+        let steps = plan(&store, query).await;
+        assert!(
+            !steps.iter().any(|step| step.starts_with("SCAN")),
+            "{query}: {steps:#?}"
+        );
+        let by_offer = steps[0].contains("tasks_by_offer");
+        let by_key = steps[0].contains("(id=?)") || steps[0].contains("tasks_by_lease");
+        assert!(by_offer || by_key, "{query}: {steps:#?}");
+    }
+}
+
+#[tokio::test]
+async fn working_trees_are_found_by_their_task() {
+    use crate::tree_sql as sql;
+    let every = [sql::KEEP_TREE, sql::KEPT_TREE, sql::FORGET_TREE];
+    assert_all_by_index(&every, include_str!("../../tree_sql.rs")).await;
 }
 
 #[tokio::test]

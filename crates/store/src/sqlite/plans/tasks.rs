@@ -60,6 +60,7 @@ const EVERY: &[&str] = &[
     sql::GIVE_BACK_ALL,
     sql::GIVE_BACK,
     sql::ANNOUNCE,
+    sql::BEAT,
     sql::RUNNERS,
     sql::IS_WORK_ELSEWHERE,
     sql::MARK_SILENT,
@@ -78,6 +79,8 @@ const TAKEN_ALONG: &[(&str, &str)] = &[
     ("notifications", "task_id"),
     ("notifications", "session_id"),
     ("path_claims", "task_id"),
+    ("task_outputs", "task_id"),
+    ("output_pieces", "task_id"),
     ("teams", "session_id"),
     ("team_members", "session_id"),
 ];
@@ -108,7 +111,11 @@ async fn no_query_of_tasks_walks_a_table_or_sorts_what_it_does_not_return() {
                 &["SCAN json_each VIRTUAL TABLE INDEX 1:"]
             }
             sql::ABOVE => &["SCAN a", "SCAN a"],
-            sql::READY_QUEUES => &["SCAN queues", "SCAN queues"],
+            sql::READY_QUEUES => &[
+                "SCAN queues",
+                "SCAN queues",
+                "SCAN task_limits USING COVERING INDEX sqlite_autoindex_task_limits_1",
+            ],
             sql::OUTSTANDING | sql::HAS_MAIL | sql::IS_MEMBER | sql::IS_WORK_ELSEWHERE => {
                 &["SCAN CONSTANT ROW"]
             }

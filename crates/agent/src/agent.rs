@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     AgentError, AgentHooks, Approver, Briefing, CompactTrigger, HandOver, Inbox, RunLimits,
-    SideCalls, Transcript, TreeShare, WriteGate, conclude::Ending, dispatch::Calls,
+    SideCalls, Transcript, TreeShare, WorkKeeper, WriteGate, conclude::Ending, dispatch::Calls,
     lines_for_tools, path_instructions::PathInstructions, permit::Permitted, stop::Stop,
     tally::Tally,
 };
@@ -99,8 +99,10 @@ pub struct Agent {
     pub(crate) specs: Arc<[ToolSpec]>,
     pub(crate) hand_over: HandOver,
     pub(crate) is_handed_over: bool,
+    pub(crate) is_without_record: bool,
     pub(crate) interrupted_note: &'static str,
     pub(crate) path_instructions: Arc<PathInstructions>,
+    pub(crate) keeper: Option<Arc<dyn WorkKeeper>>,
 }
 
 pub(crate) fn specs(tools: &Registry) -> Arc<[ToolSpec]> {
@@ -130,8 +132,10 @@ impl Agent {
             specs,
             hand_over: HandOver::default(),
             is_handed_over: false,
+            is_without_record: false,
             interrupted_note: INTERRUPTED,
             path_instructions,
+            keeper: None,
         };
         agent.refresh_briefing();
         agent.context_tokens = agent.estimate_context();
@@ -161,6 +165,11 @@ impl Agent {
         self.hand_over = hand_over;
     }
 
+    /// Has its files kept after each call that may have changed them.
+    pub fn set_keeper(&mut self, keeper: Arc<dyn WorkKeeper>) {
+        self.keeper = Some(keeper);
+    }
+
     /// Replaces the note that an interruption leaves in the conversation, for an agent that not
     /// only the user can stop.
     pub fn set_interrupted_note(&mut self, note: &'static str) {
@@ -170,6 +179,12 @@ impl Agent {
     /// The last run ended because another process goes on with it.
     pub fn is_handed_over(&self) -> bool {
         self.is_handed_over
+    }
+
+    /// The last run ended because its record could not be reached or was in use. Whoever opens the
+    /// conversation again can go on.
+    pub fn is_without_record(&self) -> bool {
+        self.is_without_record
     }
 
     /// Turns that other processes made in the same run count towards its limit.

@@ -34,6 +34,8 @@ impl Agent {
             other => other,
         };
         self.is_handed_over = matches!(ending, Ok(Ending::HandedOver));
+        self.is_without_record =
+            matches!(&ending, Err(AgentError::Store(error)) if error.is_passing());
         let ending = match (ending, stop.out_of_time()) {
             (Ok(Ending::Interrupted), Some(message)) => Ok(Ending::Limit(Reached {
                 limit: ReachedLimit::WallTime,

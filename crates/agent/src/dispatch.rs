@@ -31,7 +31,8 @@ use futures::FutureExt;
 use tokio::task::JoinSet;
 
 use crate::{
-    Agent, AgentError, permit::Permitted, stop::Stop, tally::Tally, user_answer::UserChanges,
+    Agent, AgentError, WorkKept, permit::Permitted, stop::Stop, tally::Tally,
+    user_answer::UserChanges,
 };
 
 /// The calls of one message.
@@ -168,6 +169,11 @@ impl Agent {
     async fn run_alone(&mut self, permitted: Permitted, stop: &Stop) -> Result<(), AgentError> {
         let todos_before = self.parts.context.todos();
         let ran = self.start(permitted, stop).await;
+        if let Some(keeper) = &self.keeper
+            && keeper.keep().await == WorkKept::HandedOver
+        {
+            return Err(AgentError::HandedOver);
+        }
         self.record_result(ran).await?;
         let todos = self.parts.context.todos();
         if todos != todos_before {

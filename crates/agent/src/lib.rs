@@ -10,7 +10,7 @@
 //! dispatch     tool calls to results           permit, approver, gate    whether a call is made
 //!                                              hooks, user_answer        as others changed it
 //! transcript   the record of all of it         inbox                     what comes from outside
-//! rewind       back to an earlier message
+//! rewind       back to an earlier message      work_keeper               files for other hosts
 //! ```
 //!
 //! `Briefing` with `ContextFiles` makes the system prompt; `AgentDefinitions` reads custom agents.
@@ -54,6 +54,7 @@ mod tally;
 mod transcript;
 mod tree;
 mod user_answer;
+mod work_keeper;
 
 pub use agent::{Agent, AgentParts, ModelChoice, Sink};
 pub use approver::{Approver, NobodyThere};
@@ -89,3 +90,4 @@ pub use steering::{SteeredInbox, Steering};
 pub use stop::Stop;
 pub use transcript::{Recovered, Transcript};
 pub use tree::{TreeBudget, TreeShare};
+pub use work_keeper::{WorkKeeper, WorkKept};

@@ -27,7 +27,7 @@ use codespar_protocol::{
     ContentBlock, Entry, EntryBody, EntryId, Message, Question, QuestionStatus, Role, SeenFile,
     SessionId, Todo, ToolUse, ToolUseId, conversation,
 };
-use codespar_store::{QuestionFilter, SessionHold, Store, StoreError};
+use codespar_store::{QuestionFilter, SessionHold, Store, StoreError, TaskLease};
 
 /// A session's conversation, held for this process. Whatever is appended is durable when the
 /// call returns.
@@ -74,6 +74,25 @@ impl Transcript {
         session: SessionId,
     ) -> Result<(Self, Recovered), StoreError> {
         let hold = store.hold_session(session).await?;
+        Self::read(store, session, hold).await
+    }
+
+    /// The same for the agent of a task: a process that is frozen or cut off, and holds the session
+    /// under an earlier lease, loses it.
+    pub async fn open_for(
+        store: Arc<dyn Store>,
+        session: SessionId,
+        lease: &TaskLease,
+    ) -> Result<(Self, Recovered), StoreError> {
+        let hold = store.hold_session_for(session, lease).await?;
+        Self::read(store, session, hold).await
+    }
+
+    async fn read(
+        store: Arc<dyn Store>,
+        session: SessionId,
+        hold: SessionHold,
+    ) -> Result<(Self, Recovered), StoreError> {
         let entries = store.entries(session, 0).await?;
         let mut transcript = Self {
             store,

@@ -21,6 +21,7 @@
 //! read. Whatever else is written, branches of a local repository included, goes through
 //! `Publisher`.
 
+mod agent_tree;
 mod ask;
 mod engine;
 mod failure;
@@ -35,6 +36,7 @@ mod run;
 mod setup;
 mod steps;
 
+pub use agent_tree::{AGENT_TREE, AgentTree, OpenedTree};
 pub use ask::{AskRequest, Reply, ask};
 pub use codespar_protocol::{
     Consent, DevLimits, DevOrder, DevPurpose, Engine, FollowOrder, ImageRef, OnFailure,

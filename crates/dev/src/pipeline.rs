@@ -76,6 +76,7 @@ impl DevRunner {
         match ended {
             Ok(report) => {
                 run.remove_files().await;
+                run.forget_agent_tree().await;
                 success(run, &report)
             }
             Err(Failure::Stopped) => stopped(run),

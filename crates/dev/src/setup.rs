@@ -7,7 +7,7 @@ use codespar_agent::{Catalogue, Model, Redactor};
 use codespar_change::{MissingSubmodule, Trust};
 use codespar_protocol::CommitId;
 use codespar_pulls::Publisher;
-use codespar_tasks::{ShellSetup, StepHook};
+use codespar_tasks::{ShellSetup, StepHook, TreeStore};
 
 use crate::RepositoryRef;
 
@@ -40,6 +40,9 @@ pub trait Linker: Send + Sync {
     /// Opens one; the words of an error are for the user. May take long: a clone of our own is made
     /// or brought up to date. Called again in the same run if the clone lacks a commit.
     async fn link(&self, repository: &RepositoryRef) -> Result<Link, String>;
+
+    /// Whether programs that its git configuration names may run.
+    fn trust(&self, repository: &RepositoryRef) -> Trust;
 
     /// Brings the submodules of a commit into a clone of our own; nothing is fetched into a
     /// repository of the user's. Names those that could not be had.
@@ -85,6 +88,8 @@ pub struct DevSetup {
     pub redactor: Arc<Redactor>,
     /// Indexes, test results and throw-away trees are kept in here.
     pub dir: PathBuf,
+    /// Where the trees of agents are kept for other hosts; none where there are none.
+    pub trees: Option<Arc<dyn TreeStore>>,
     /// Called after each recorded step.
     pub hook: Option<StepHook>,
 }

@@ -34,13 +34,13 @@ use tokio_util::sync::CancellationToken;
 use super::{Base, Located, Written, blocking};
 use crate::{
     Failure, VerifyChoice,
+    agent_tree::{AGENT_TREE, AgentTree, is_provided, mark_provided},
     run::{ANSWER, Run},
 };
 
 const PROMPT: &str = include_str!("../prompts/agent.md");
 const REPAIR: &str = include_str!("../prompts/repair_agent.md");
 const TAKE_OVER: &str = include_str!("../prompts/takeover_agent.md");
-const TREE: &str = "agent-tree";
 const TASK: &str = "agent_task";
 
 impl Run {
@@ -61,8 +61,11 @@ impl Run {
         };
         let (path, is_kept) = self.agent_tree();
         let task: TaskId = match known {
-            // Its tree is as it left it.
-            Some(task) => task,
+            // Its tree is as it left it, here or on another host.
+            Some(task) => {
+                self.have_agent_tree(base, &task, &path).await?;
+                task
+            }
             None => {
                 if !is_kept {
                     self.make_agent_tree(&path, base, ChangeSet::default())
@@ -173,6 +176,8 @@ impl Run {
                 record.error.unwrap_or_default()
             )));
         }
+        // It may have ended on another host.
+        self.bring_agent_tree(base, task, path).await?;
         let (tree, commit, trust) = (path.to_owned(), base.commit.clone(), self.link.trust);
         let changes = blocking(move || Ok(collect(&tree, &commit, trust)?)).await?;
         if changes.is_empty() {
@@ -193,10 +198,10 @@ impl Run {
     /// Where the agent works, and whether the tree of an earlier attempt is there. It stays until
     /// the run is over: the agent may have to go on in it.
     fn agent_tree(&self) -> (PathBuf, bool) {
-        let mut trees = self.dirs().map(|dir| dir.join(TREE));
+        let mut trees = self.dirs().map(|dir| dir.join(AGENT_TREE));
         match trees.find(|tree| tree.is_dir()) {
             Some(kept) if self.ledger.has(TASK) => (kept, true),
-            _ => (self.dir().join(TREE), false),
+            _ => (self.dir().join(AGENT_TREE), false),
         }
     }
 
@@ -222,6 +227,10 @@ impl Run {
             Ok(())
         })
         .await?;
+        self.provide_agent_tree(path, base).await
+    }
+
+    async fn provide_agent_tree(&self, path: &Path, base: &Base) -> Result<(), Failure> {
         let tests = match &self.order.verify {
             VerifyChoice::Command(command) => Some(command.clone()),
             VerifyChoice::Detect | VerifyChoice::Skip => detect(path),
@@ -229,6 +238,52 @@ impl Run {
         // What it does not get, it misses like anybody who works there.
         self.provide(path, base, tests.as_deref(), Need::Tests)
             .await?;
+        mark_provided(path).map_err(Failure::Broken)
+    }
+
+    /// Sees to it that the tree of an agent that was begun on another host is here, with what the
+    /// tests need.
+    async fn have_agent_tree(
+        &self,
+        base: &Base,
+        task: &TaskId,
+        path: &Path,
+    ) -> Result<(), Failure> {
+        if self.setup.trees.is_none() || is_provided(path) {
+            return Ok(());
+        }
+        self.bring_agent_tree(base, task, path).await?;
+        self.provide_agent_tree(path, base).await
+    }
+
+    /// The run has come to its good end: no host goes on with the tree.
+    pub(crate) async fn forget_agent_tree(&self) {
+        if let (Some(trees), Ok(Some(task))) = (&self.setup.trees, self.ledger.known(TASK)) {
+            // What stays goes with the record of the task.
+            let _ = trees.forget_tree(&task).await;
+        }
+    }
+
+    /// Makes the tree here what the agent left, wherever it worked last.
+    async fn bring_agent_tree(
+        &self,
+        base: &Base,
+        task: &TaskId,
+        path: &Path,
+    ) -> Result<(), Failure> {
+        let Some(trees) = &self.setup.trees else {
+            return Ok(());
+        };
+        let tree = AgentTree {
+            linker: &*self.setup.linker,
+            repository: &self.order.repository,
+            path,
+        };
+        let kept = trees.kept_tree(task).await?;
+        let opened = tree.open(&base.commit).await.map_err(Failure::Refused)?;
+        if let Some(kept) = kept {
+            opened.tree.bring(kept).await.map_err(Failure::Refused)?;
+        }
         Ok(())
     }
 

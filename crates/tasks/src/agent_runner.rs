@@ -61,9 +61,8 @@ impl From<String> for MakeError {
 impl From<StoreError> for MakeError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::SessionInUse { .. }
-            | StoreError::Busy { .. }
-            | StoreError::Unreachable { .. } => Self::Busy(error.to_string()),
+            StoreError::SessionInUse { .. } => Self::Busy(error.to_string()),
+            passing if passing.is_passing() => Self::Busy(passing.to_string()),
             other => Self::Refused(other.to_string()),
         }
     }
@@ -105,6 +104,14 @@ impl Runner for AgentRunner {
     }
 }
 
+/// Steps that cannot be read or recorded now are no reason to fail.
+fn or_later(error: LedgerError) -> MakeError {
+    match error {
+        LedgerError::Store(error) => error.into(),
+        damaged @ LedgerError::Damaged { .. } => MakeError::Refused(damaged.to_string()),
+    }
+}
+
 /// How an agent came to its end. A dream writes `text` to a file, so what is added for the reader
 /// of the result must not be in it.
 pub(crate) struct Attempt {
@@ -127,33 +134,37 @@ impl Attempt {
 impl AgentRunner {
     /// Runs the agent of a spec, or goes on with it.
     ///
-    /// Errors are texts that fail the task. A handed-over agent is put back without `after`, so
-    /// that its worktree and its temporary directory stay. Usage and cost are the difference
-    /// between what the conversation has cost in all and what earlier attempts have recorded: that
-    /// includes calls of a process that died before it could record them.
+    /// Errors are texts that fail the task. One whose record is out of reach is put back: the
+    /// database may be restarting, and whoever goes on reads what is on record.
     pub(crate) async fn attempt(
         &self,
         control: &Control,
         spec: AgentSpec,
     ) -> Result<Attempt, String> {
-        let ledger = StepLedger::open(control)
-            .await
-            .map_err(|error| error.to_string())?;
+        match self.attempt_now(control, spec).await {
+            Ok(attempt) => Ok(attempt),
+            Err(MakeError::Busy(reason)) => Ok(Attempt::put_back(reason)),
+            Err(MakeError::Refused(reason)) => Err(reason),
+        }
+    }
+
+    /// A handed-over agent is put back without `after`, so that its worktree and its temporary
+    /// directory stay. Usage and cost are the difference between what the conversation has cost in
+    /// all and what earlier attempts have recorded: that includes calls of a process that died
+    /// before it could record them.
+    async fn attempt_now(&self, control: &Control, spec: AgentSpec) -> Result<Attempt, MakeError> {
+        let ledger = StepLedger::open(control).await?;
         let options: Option<AttemptOptions> = ledger
             .known(&AttemptOptions::step(control.record.attempt))
-            .map_err(|error| error.to_string())?;
+            .map_err(or_later)?;
         let spec = spec.with(&options.unwrap_or_default());
         let log = TaskLog::open(&control.output, &control.redactor)?;
         let sink = self.sink(control, log);
-        let MadeAgent { mut agent, after } = match self.maker.make(&spec, control, sink).await {
-            Ok(made) => made,
-            Err(MakeError::Busy(reason)) => return Ok(Attempt::put_back(reason)),
-            Err(refusal) => return Err(refusal.to_string()),
-        };
+        let MadeAgent { mut agent, after } = self.maker.make(&spec, control, sink).await?;
         agent.set_hand_over(control.hand_over.clone());
         agent.set_interrupted_note(STOPPED);
         let turns = self.earlier_turns(control, &ledger, &agent, spec.agent_session);
-        agent.count_earlier_turns(turns.await.map_err(|error| error.to_string())?);
+        agent.count_earlier_turns(turns.await.map_err(or_later)?);
         let prompt = agent
             .transcript()
             .messages()
@@ -166,6 +177,9 @@ impl AgentRunner {
         if agent.is_handed_over() {
             // Whoever goes on needs its directories and its tree.
             return Ok(Attempt::put_back("handed over to another process"));
+        }
+        if agent.is_without_record() {
+            return Err(MakeError::Busy(result.result));
         }
         let found = agent.transcript().latest_texts(PARTIAL_CHARS);
         drop(agent);

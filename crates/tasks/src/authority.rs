@@ -86,6 +86,9 @@ mod tests {
             rules,
             extra_dirs: Vec::new(),
             max_budget_usd: None,
+            repository: None,
+            remote: None,
+            user: None,
         }
     }
 

@@ -8,7 +8,6 @@
 
 use std::{
     collections::HashMap,
-    io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -26,7 +25,9 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentKind, Questions, Scheduler, WorkflowGate, runner::TaskStopReason};
+use crate::{
+    AgentKind, OutputPart, OutputTail, Questions, Scheduler, WorkflowGate, runner::TaskStopReason,
+};
 
 /// How long a stop is waited for: TERM, then KILL after five seconds. The rest covers the heartbeat
 /// by which a runner in another process learns of the stop.
@@ -373,31 +374,23 @@ impl TaskHub {
         Ok(record)
     }
 
-    /// A piece of a task's output, from a byte on, and where the next begins.
-    ///
-    /// A task without output file, or one whose file cannot be read, gives an empty text and the
-    /// same offset. A piece may begin or end within a character; the broken bytes are shown as
-    /// replacement characters.
-    pub fn output(record: &TaskRecord, offset: u64, limit: usize) -> (String, u64) {
-        let read = || -> std::io::Result<(String, u64)> {
-            let path = record.output_file.as_deref().unwrap_or_default();
-            let mut file = std::fs::File::open(path)?;
-            file.seek(SeekFrom::Start(offset))?;
-            let mut bytes = vec![0; limit];
-            let mut length = 0;
-            loop {
-                match file.read(&mut bytes[length..])? {
-                    0 => break,
-                    more => length += more,
-                }
-            }
-            bytes.truncate(length);
-            Ok((
-                String::from_utf8_lossy(&bytes).into_owned(),
-                offset + length as u64,
-            ))
-        };
-        read().unwrap_or((String::new(), offset))
+    /// A part of a task's output, from a byte on, wherever it runs.
+    pub async fn output(
+        &self,
+        record: &TaskRecord,
+        offset: u64,
+        limit: usize,
+    ) -> Result<OutputPart, HubError> {
+        Ok(self.scheduler.outputs().read(record, offset, limit).await?)
+    }
+
+    /// The end of it.
+    pub async fn output_tail(
+        &self,
+        record: &TaskRecord,
+        limit: usize,
+    ) -> Result<OutputTail, HubError> {
+        Ok(self.scheduler.outputs().tail(record, limit).await?)
     }
 }
 

@@ -171,9 +171,11 @@ pub(crate) mod tests {
     use std::path::Path;
 
     use codespar_protocol::{
-        Authority, OnDependencyFailure, SessionId, ShellSpec, TaskSpec, TaskType,
+        Authority, Labels, OnDependencyFailure, SessionId, ShellSpec, TaskSpec, TaskType,
     };
-    use codespar_store::{Capacity, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore};
+    use codespar_store::{
+        Capacity, ClaimScope, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore,
+    };
 
     use super::*;
 
@@ -197,8 +199,12 @@ pub(crate) mod tests {
                 rules: Vec::new(),
                 extra_dirs: Vec::new(),
                 max_budget_usd: None,
+                repository: None,
+                remote: None,
+                user: None,
             },
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: "s".to_owned(),
             description: None,
@@ -216,12 +222,14 @@ pub(crate) mod tests {
         (store, id, epoch)
     }
 
-    async fn claim(store: &SqliteStore, runner: &str) -> u64 {
+    pub(crate) async fn claim(store: &SqliteStore, runner: &str) -> u64 {
         let capacity = Capacity {
             by_type: vec![(TaskType::LocalBash, 1)],
             total: 1,
             projects: Projects::All,
             skip: Vec::new(),
+            labels: Labels::default(),
+            scope: ClaimScope::Everything,
         };
         let runner = RunnerId(runner.to_owned());
         let claimed = store.claim_tasks(&runner, &capacity).await.unwrap();

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //! tool or command → TaskHub (making.rs)   records the task, never runs it
-//! Scheduler (scheduler/)                  claims it under a lease, starts an attempt
+//! TaskEngine (engine.rs)                  brings it to a process, where it is claimed under a lease
+//! Scheduler (scheduler/)                  starts an attempt, keeps the lease
 //! Runner (one per task type)              does the work, returns a TaskOutcome
 //! Scheduler                               records the end and the notification in one transaction
 //! TaskInbox (inbox.rs)                    puts the notification into the parent's conversation
@@ -17,7 +18,9 @@
 
 mod agent_runner;
 mod authority;
+mod dispatcher;
 mod dream;
+mod engine;
 mod finding;
 mod hub;
 mod inbox;
@@ -27,20 +30,26 @@ mod log;
 mod making;
 mod messages;
 mod monitor;
+mod outputs;
 mod questions;
 mod runner;
 mod scheduler;
 mod shell_runner;
 mod team;
 mod tools;
+mod trees;
 mod visibility;
 mod vital;
 mod workflow;
 
 pub use agent_runner::{AgentMaker, AgentRunner, DENIED, MadeAgent, MakeError};
 pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
-pub use codespar_store::{Afterwards, Notify, StoreError, TaskFilter, TaskStore};
+pub use codespar_store::{
+    Afterwards, KeptTree, Notify, StoreError, TaskFilter, TaskStore, TreeStore,
+};
+pub use dispatcher::{Brought, Dispatcher, OfferSink};
 pub use dream::{DreamRunner, dream_kind};
+pub use engine::{EngineWorker, LeaseEngine, TaskEngine};
 pub use finding::{agent_sessions, find_task, find_typed_task};
 pub use hub::{
     AgentLaunch, AgentLimits, AuthoritySource, Caller, HubError, ModelGate, TaskExtra, TaskHub,
@@ -54,17 +63,19 @@ pub use ledger::{LedgerError, StepHook, StepLedger};
 pub use log::TaskLog;
 pub use messages::Resumption;
 pub use monitor::{MonitorRunner, ServerSource, monitor_spec};
+pub use outputs::{OutputPart, OutputTail, SharedOutputs, TaskOutputs};
 pub use questions::{
     Attendance, QUESTION_TIME_LIMIT, QuestionSource, Questions, Respondent, ServerQuestions,
 };
 pub use runner::{Completeness, Control, Runner, TaskOutcome, TaskStopReason};
-pub use scheduler::{RunnerLimits, Scheduler, Workload};
+pub use scheduler::{AttemptEnd, RunnerLimits, Scheduler, SchedulerKind, SchedulerSetup, Workload};
 pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};
 pub use tools::{
     MakesTasks, TOOLS_FOR_MADE_TASKS, TeammateTools, coordinator_tools, shell_tool, subagent_tools,
     task_tools, team_tools, teammate_tools,
 };
+pub use trees::{OwnTree, TreeBrought, TreeKeeper};
 pub use vital::available_runners;
 pub use workflow::{
     MAX_WORKFLOW_BYTES, WorkflowGate, WorkflowProblem, WorkflowRunner, find_workflow,

@@ -11,8 +11,8 @@
 //! again.
 
 use codespar_protocol::{
-    AgentSpec, Event, MonitorSpec, SessionId, SessionMode, ShellSpec, TaskId, TaskRecord, TaskSpec,
-    TaskType, ToolUseId, WorkflowSpec,
+    AgentSpec, Event, Labels, MonitorSpec, SessionId, SessionMode, ShellSpec, TaskId, TaskRecord,
+    TaskSpec, TaskType, ToolUseId, WorkflowSpec,
 };
 use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
 
@@ -284,6 +284,7 @@ impl TaskHub {
             spec,
             authority,
             reserved_for: is_ours.then(|| self.scheduler.id().clone()),
+            labels: Labels::default(),
             on_dependency_failure: extra.on_dependency_failure,
             subject: subject.to_owned(),
             description: extra.description,

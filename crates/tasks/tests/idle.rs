@@ -10,7 +10,7 @@ use codespar_policy::Redactor;
 use codespar_protocol::{ShellSpec, TaskStatus};
 use codespar_store::{ChangeFeed, LeaseStore, SqliteStore};
 use codespar_tasks::{
-    Attendance, QUESTION_TIME_LIMIT, Questions, RunnerLimits, Scheduler, TaskExtra, TaskHub,
+    Attendance, QUESTION_TIME_LIMIT, Questions, Scheduler, SchedulerSetup, TaskExtra, TaskHub,
     builtin_kinds,
 };
 use codespar_testkit::Script;
@@ -73,8 +73,8 @@ async fn a_paused_scheduler_runs_what_another_process_makes() {
     let state = bench.root.parent().unwrap().join("state");
     let store = Arc::new(SqliteStore::open(&state).await.unwrap());
     let redactor = Arc::new(Redactor::by_shape());
-    let limits = RunnerLimits::default();
-    let scheduler = Scheduler::new(store.clone(), state.join("out"), limits, redactor);
+    let setup = SchedulerSetup::with_leases(store.clone(), state.join("out"), redactor);
+    let scheduler = Scheduler::new(setup);
     let feed = ChangeFeed::new(store.clone());
     let nobody = Attendance::Nobody;
     let questions = Questions::new(store.clone(), feed, QUESTION_TIME_LIMIT, nobody);

@@ -7,16 +7,16 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codespar_policy::Redactor;
 use codespar_protocol::{
-    Authority, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType,
-    WorkflowSpec,
+    Authority, Labels, OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
+    TaskType, WorkflowSpec,
 };
 use codespar_store::{
-    Capacity, ChangeFeed, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore, TaskFilter,
-    TaskStore,
+    Capacity, ChangeFeed, ClaimScope, LeaseStore, NewTask, Notify, Projects, RunnerId, SqliteStore,
+    TaskFilter, TaskStore,
 };
 use codespar_tasks::{
-    Attendance, Control, QUESTION_TIME_LIMIT, Questions, Runner, RunnerLimits, Scheduler, TaskHub,
-    TaskOutcome, WorkflowRunner, parse_workflow,
+    Attendance, Control, QUESTION_TIME_LIMIT, Questions, Runner, Scheduler, SchedulerSetup,
+    TaskHub, TaskOutcome, WorkflowRunner, parse_workflow,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -104,6 +104,9 @@ impl Bench {
             rules: Vec::new(),
             extra_dirs: Vec::new(),
             max_budget_usd: None,
+            repository: None,
+            remote: None,
+            user: None,
         };
         let id = TaskId::new(TaskType::LocalWorkflow);
         let new = NewTask {
@@ -111,6 +114,7 @@ impl Bench {
             spec,
             authority,
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: "w".into(),
             description: None,
@@ -131,6 +135,8 @@ impl Bench {
                 total: 1,
                 projects: Projects::All,
                 skip: Vec::new(),
+                labels: Labels::default(),
+                scope: ClaimScope::Everything,
             };
             let claimed = store.claim_tasks(&runner, &capacity).await.unwrap();
             let epoch = claimed[0].epoch;
@@ -146,7 +152,8 @@ impl Bench {
     fn process(&self, commands: impl Runner + 'static) -> Process {
         let store = self.store.clone();
         let output = self.dir.path().join("out");
-        let scheduler = Scheduler::new(store.clone(), output, RunnerLimits::default(), redactor());
+        let setup = SchedulerSetup::with_leases(store.clone(), output, redactor());
+        let scheduler = Scheduler::new(setup);
         scheduler.add_project(self.dir.path().to_path_buf());
         let changes = ChangeFeed::new(store.clone());
         let questions = Questions::new(

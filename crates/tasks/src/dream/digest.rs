@@ -107,8 +107,8 @@ mod tests {
 
     use codespar_protocol::TaskType;
     use codespar_protocol::{
-        Authority, Cost, Message, OnDependencyFailure, SessionId, SessionMode, StopReason, TaskId,
-        TaskSpec, Usage,
+        Authority, Cost, Labels, Message, OnDependencyFailure, SessionId, SessionMode, StopReason,
+        TaskId, TaskSpec, Usage,
     };
     use codespar_store::{NewSession, NewTask, Notify, SqliteStore};
 
@@ -175,8 +175,12 @@ mod tests {
                 rules: Vec::new(),
                 extra_dirs: Vec::new(),
                 max_budget_usd: None,
+                repository: None,
+                remote: None,
+                user: None,
             },
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: "s".into(),
             description: None,

@@ -52,7 +52,9 @@ fn directory(root: &Path) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use codespar_protocol::{Cost, OnDependencyFailure, TaskId, TaskStatus, TaskType, Usage};
+    use codespar_protocol::{
+        Cost, Labels, OnDependencyFailure, TaskId, TaskStatus, TaskType, Usage,
+    };
 
     use super::*;
 
@@ -69,6 +71,7 @@ mod tests {
             spec: None,
             authority: None,
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             metadata: serde_json::Map::new(),
             blocks: Vec::new(),

@@ -17,7 +17,6 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,10 +25,10 @@ use codespar_agent::HandOver;
 use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{Claimed, StoreError, TaskEnding};
 use futures::FutureExt;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Held, Scheduler, ending::ending};
+use super::{AttemptEnd, Held, Scheduler, ending::ending};
 use crate::runner::{Control, Runner, TaskOutcome, TaskStopReason};
 
 /// How often it is tried to write to a store that fails. The pauses add up to about 21 seconds.
@@ -42,7 +41,10 @@ impl Scheduler {
     /// Runs a claimed task on the runtime; hands it back if this process is leaving. Also called
     /// for tasks that were recorded as running under our lease (`NewTask::start_here`), which no
     /// claim brings.
-    pub fn start(self: &Arc<Self>, claimed: Claimed) {
+    ///
+    /// Gives what tells when the attempt is over here.
+    pub fn start(self: &Arc<Self>, claimed: Claimed) -> watch::Receiver<Option<AttemptEnd>> {
+        let (end, ended) = watch::channel(None);
         let runner = self.runners.read().get(&claimed.record.task_type).cloned();
         let control = self.control(claimed);
         let (id, epoch) = (control.record.task_id.clone(), control.epoch);
@@ -50,9 +52,11 @@ impl Scheduler {
         // Within the lock, so that whoever leaves either sees this task or is seen here.
         let mut held = self.held.lock();
         let Some(runner) = runner.filter(|_| !self.leaving.is_cancelled()) else {
-            self.tracker
-                .spawn(async move { scheduler.release(&id, epoch).await });
-            return;
+            self.tracker.spawn(async move {
+                scheduler.release(&id, epoch).await;
+                end.send_replace(Some(AttemptEnd::HandedBack));
+            });
+            return ended;
         };
         held.insert(
             id,
@@ -65,11 +69,13 @@ impl Scheduler {
                 hand_over: control.hand_over.clone(),
                 stop_reason: control.stop_reason.clone(),
                 mail: control.mail.clone(),
+                end,
             },
         );
         self.tell_workload(&held);
         self.tracker
             .spawn(async move { scheduler.attempt(&*runner, control).await });
+        ended
     }
 
     fn control(&self, claimed: Claimed) -> Control {
@@ -85,10 +91,7 @@ impl Scheduler {
             hand_over: HandOver::default(),
             stop_reason: Arc::default(),
             mail: Arc::new(Notify::new()),
-            output: record.output_file.as_ref().map_or_else(
-                || self.output_dir.join(format!("{}.txt", record.task_id)),
-                PathBuf::from,
-            ),
+            output: self.outputs.file(&record),
             redactor: self.redactor.clone(),
             store: self.store.clone(),
             record,
@@ -103,6 +106,7 @@ impl Scheduler {
         let stop_reason = control.stop_reason.clone();
         let (record, epoch) = (control.record.clone(), control.epoch);
         let id = record.task_id.clone();
+        let copying = self.outputs.follow(&control).await;
         let outcome = AssertUnwindSafe(runner.run(control))
             .catch_unwind()
             .await
@@ -110,22 +114,30 @@ impl Scheduler {
                 TaskOutcome::failed("the runner failed inside: this is a defect of CodeSpar")
             });
         let reason = stop_reason.lock().clone();
-        match what_to_do(record.task_type, reason.as_ref(), outcome) {
-            Next::Nothing => {}
-            Next::Release => self.release(&id, epoch).await,
+        if let Some(copying) = copying.filter(|_| reason != Some(TaskStopReason::LeaseLost)) {
+            copying.finish().await;
+        }
+        let end = match what_to_do(record.task_type, reason.as_ref(), outcome) {
+            Next::Nothing => AttemptEnd::Over,
+            Next::Release => {
+                self.release(&id, epoch).await;
+                AttemptEnd::HandedBack
+            }
             Next::TryLater => {
                 let pause = self.resting.lock().put_back(id.clone(), self.clock.now());
                 self.release(&id, epoch).await;
                 self.wake_after(pause);
+                AttemptEnd::Later(pause)
             }
             Next::Record(outcome) => {
                 self.resting.lock().forget(&id);
                 let took = self.clock.now().saturating_sub(began);
                 self.record(&record, epoch, *outcome, took).await;
                 self.events.forget_task(&id);
+                AttemptEnd::Over
             }
-        }
-        self.put_down(&id);
+        };
+        self.put_down(&id, end);
         if let Some(waiter) = self.waiters.lock().remove(&id) {
             waiter.notify_waiters();
         }
@@ -151,7 +163,8 @@ impl Scheduler {
 
     async fn record(&self, record: &TaskRecord, epoch: u64, outcome: TaskOutcome, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let ending = ending(record, outcome.redacted(&self.redactor), millis);
+        let outcome = outcome.redacted(&self.redactor);
+        let ending = ending(record, outcome, millis, &self.outputs.whereabouts(record));
         self.insist(&record.task_id, epoch, Some(ending)).await;
     }
 

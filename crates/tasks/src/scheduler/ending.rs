@@ -16,16 +16,19 @@ const RESULT_CHARS: usize = 2_000;
 
 /// `outcome` has no secrets any more. The status goes to the store as it is: only final ones come
 /// here. The notification is made for every task; the store leaves out those that nobody wants.
-pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> TaskEnding {
+/// `whole` is where all of a long result is.
+pub(super) fn ending(
+    record: &TaskRecord,
+    outcome: TaskOutcome,
+    millis: u64,
+    whole: &str,
+) -> TaskEnding {
     let end = TaskEnd {
         status: outcome.status,
         error: outcome.error.as_deref(),
         exit_code: outcome.exit_code,
     };
-    let result = outcome
-        .result
-        .as_deref()
-        .map(|text| shortened(text, &record.output_file));
+    let result = outcome.result.as_deref().map(|text| shortened(text, whole));
     let notice = TaskNotification {
         task_id: record.task_id.clone(),
         status: outcome.status,
@@ -65,12 +68,9 @@ pub(super) fn ending(record: &TaskRecord, outcome: TaskOutcome, millis: u64) -> 
 }
 
 /// The beginning of a long text, and where the rest is.
-fn shortened(text: &str, output_file: &Option<String>) -> String {
+fn shortened(text: &str, whole: &str) -> String {
     match text.char_indices().nth(RESULT_CHARS) {
         None => text.to_owned(),
-        Some((at, _)) => {
-            let rest = output_file.as_deref().unwrap_or("its output file");
-            format!("{}\n[… the whole is in {rest}]", &text[..at])
-        }
+        Some((at, _)) => format!("{}\n[… the whole is in {whole}]", &text[..at]),
     }
 }

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use codespar_protocol::TaskId;
-use codespar_store::{Beat, HeldTask, WorkElsewhere};
+use codespar_protocol::{TaskId, TaskStatus};
+use codespar_store::{Beat, ChangeKind, HeldTask, RunnerAbout, StoreChange, WorkElsewhere};
 
 use super::{
     Scheduler,
@@ -21,6 +21,10 @@ use crate::runner::TaskStopReason;
 
 /// How often.
 pub(super) const BEAT: Duration = Duration::from_secs(1);
+/// How long news are gathered before they are asked for: many may come at once.
+const SOON: Duration = Duration::from_millis(50);
+/// A change of a task that runs here for less than this is taken for our own.
+const OURS: Duration = Duration::from_millis(100);
 /// A task that ran through so many heartbeats did not end its process. Earlier take-overs then no
 /// longer count against it: a task that is taken over ten times in a row within a minute each fails
 /// instead of ending more processes.
@@ -67,20 +71,50 @@ impl Scheduler {
                     self.nudge();
                 }
             }
-            let next = async {
-                match idle >= IDLE {
-                    true => self.work_to_do.notified().await,
-                    false => self.clock.sleep(BEAT).await,
-                }
-            };
-            tokio::select! {
-                () = next => {}
-                () = self.over.cancelled() => {}
-            }
+            self.until_next(idle).await;
             if idle >= IDLE {
                 idle = 0;
                 self.is_pausing.store(false, Ordering::SeqCst);
             }
+        }
+    }
+
+    /// Until the next heartbeat is due. News of tasks that run here are asked for in between, so a
+    /// stop from another host need not wait for it.
+    async fn until_next(&self, idle: u32) {
+        let next = async {
+            match idle >= IDLE {
+                true => self.work_to_do.notified().await,
+                false => self.clock.sleep(BEAT).await,
+            }
+        };
+        tokio::pin!(next);
+        loop {
+            tokio::select! {
+                () = &mut next => return,
+                () = self.over.cancelled() => return,
+                () = self.news.notified() => {}
+            }
+            self.clock.sleep(SOON).await;
+            let held = self.held_now();
+            self.tell(&held).await;
+        }
+    }
+
+    /// Called for every change that is committed. What is done to a task in its first moments here
+    /// is mostly our own claim; anything else of those is heard of with the next heartbeat.
+    pub(super) fn hear(&self, change: &StoreChange) {
+        let may_be_told = match change.kind {
+            ChangeKind::Task { status } => status == TaskStatus::Running,
+            ChangeKind::Mail => true,
+            _ => false,
+        };
+        let Some(id) = change.task_id.as_ref().filter(|_| may_be_told) else {
+            return;
+        };
+        let held = self.held.lock();
+        if held.get(id).is_some_and(|task| task.since.elapsed() > OURS) {
+            self.news.notify_one();
         }
     }
 
@@ -101,7 +135,11 @@ impl Scheduler {
     /// again here since the list was made; the epoch tells the two apart.
     async fn beat(&self) -> Option<Beat> {
         let held = self.holdings();
-        let beat = self.leases.beat(&self.id, &held).await.ok()?;
+        self.tell(&held).await
+    }
+
+    async fn tell(&self, held: &[HeldTask]) -> Option<Beat> {
+        let beat = self.leases.beat(&self.id, &self.about(), held).await.ok()?;
         *self.last_beat.lock() = Some(self.clock.now());
         for id in &beat.lost {
             let known = held.iter().find(|task| task.id == *id);
@@ -119,6 +157,20 @@ impl Scheduler {
         Some(beat)
     }
 
+    /// This process, for people who look at all of them.
+    fn about(&self) -> RunnerAbout {
+        let host = rustix::system::uname();
+        RunnerAbout {
+            host: host.nodename().to_string_lossy().into_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            labels: self.labels.read().clone(),
+            started_at: self.started_at,
+            agents: self.limits.agents,
+            shells: self.limits.shells,
+            engine: self.engine.name().to_owned(),
+        }
+    }
+
     /// What runs here, as the heartbeat reports it. Counts one for each task, whether or not the
     /// store then records it.
     fn holdings(&self) -> Vec<HeldTask> {
@@ -132,6 +184,17 @@ impl Scheduler {
             }
         };
         held.iter_mut().map(tell).collect()
+    }
+
+    /// The same, and counts nothing.
+    fn held_now(&self) -> Vec<HeldTask> {
+        let held = self.held.lock();
+        let tell = |(id, task): (&TaskId, &super::Held)| HeldTask {
+            id: id.clone(),
+            epoch: task.epoch,
+            is_stable: false,
+        };
+        held.iter().map(tell).collect()
     }
 
     fn epoch_of(&self, id: &TaskId) -> Option<u64> {

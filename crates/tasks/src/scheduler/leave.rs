@@ -36,6 +36,13 @@ impl Scheduler {
                 self.tracker.wait().await;
             }
         }
+        if self.is_started.load(Ordering::SeqCst) {
+            // An engine that is out of reach finds out by itself.
+            tokio::select! {
+                () = self.served.cancelled() => {}
+                () = self.clock.sleep(GRACE) => {}
+            }
+        }
         self.over.cancel();
         if self.is_started.load(Ordering::SeqCst) {
             let _ = self.leases.withdraw_runner(&self.id).await;

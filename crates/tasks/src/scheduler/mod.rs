@@ -1,4 +1,4 @@
-//! Takes ready tasks, keeps their leases, tells them to stop, and records how they end.
+//! Runs what its engine brings: keeps leases, tells tasks to stop, and records how they end.
 //!
 //! A lease holds while this process shows signs of life (`heartbeat`) and nobody has found it lost
 //! (`watch`). A process never takes what it holds itself, and takes nothing when its own last sign
@@ -6,19 +6,21 @@
 //! at once, nothing more is written of it, and what it would write is refused by the store.
 
 mod attempt;
+mod brought;
 mod clock;
 mod ending;
 mod heartbeat;
 mod leave;
 mod resting;
+mod setup;
 #[cfg(test)]
 mod tests;
 mod watch;
 mod workload;
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    path::{Path, PathBuf},
+    collections::HashMap,
+    path::PathBuf,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -28,44 +30,31 @@ use std::{
 
 use codespar_agent::{EventBus, HandOver};
 use codespar_policy::Redactor;
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{Labels, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{
-    Capacity, ChangeFeed, ChangeKind, LeaseStore, Projects, RunnerId, StoreChange, TaskStore,
+    Capacity, ChangeFeed, ChangeKind, ClaimScope, LeaseStore, Projects, RunnerId, StoreChange,
+    TaskStore,
 };
+use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, broadcast};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    engine::TaskEngine,
+    outputs::TaskOutputs,
     runner::{Runner, TaskStopReason},
-    vital::{self, Presence},
+    vital::Presence,
 };
-use clock::{Clock, Monotonic};
+use clock::Clock;
 use resting::RestingTasks;
+pub use setup::{RunnerLimits, SchedulerKind, SchedulerSetup};
 pub use workload::Workload;
 
 /// Nothing is taken when our last sign of life is older.
 const RECENT: Duration = Duration::from_secs(5);
 /// A scheduler whose last sign of life is older is not at work: the database or the process hangs.
 const ALIVE: Duration = Duration::from_secs(15);
-
-/// How much runs at once in this process.
-#[derive(Debug, Clone, Copy)]
-pub struct RunnerLimits {
-    /// Agents of all kinds.
-    pub agents: u32,
-    /// Shell commands.
-    pub shells: u32,
-}
-
-impl Default for RunnerLimits {
-    fn default() -> Self {
-        Self {
-            agents: 20,
-            shells: 8,
-        }
-    }
-}
 
 /// An attempt that runs here: what is needed to signal it. Removed when its end is recorded.
 struct Held {
@@ -78,6 +67,19 @@ struct Held {
     hand_over: HandOver,
     stop_reason: Arc<Mutex<Option<TaskStopReason>>>,
     mail: Arc<Notify>,
+    /// Told once, when this attempt is over here.
+    end: tokio::sync::watch::Sender<Option<AttemptEnd>>,
+}
+
+/// What became of an attempt that ran here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttemptEnd {
+    /// Its end is on record, or somebody else has the task.
+    Over,
+    /// It goes on elsewhere, at once.
+    HandedBack,
+    /// It could not run yet and was put back; to be tried after this time.
+    Later(Duration),
 }
 
 /// Something can be claimed that could not before.
@@ -92,6 +94,7 @@ fn is_new_work(change: &StoreChange) -> bool {
 
 /// One per process.
 pub struct Scheduler {
+    engine: Arc<dyn TaskEngine>,
     store: Arc<dyn TaskStore>,
     leases: Arc<dyn LeaseStore>,
     clock: Arc<dyn Clock>,
@@ -99,9 +102,12 @@ pub struct Scheduler {
     presence: Box<dyn Fn(&RunnerId) -> Presence + Send + Sync>,
     id: RunnerId,
     limits: RunnerLimits,
+    /// What this process offers: tasks that require more are left to others.
+    labels: RwLock<Labels>,
+    started_at: Timestamp,
     /// Whose tasks are taken.
     projects: RwLock<Projects>,
-    output_dir: PathBuf,
+    outputs: TaskOutputs,
     /// For all that is written of a task: its output and its end.
     redactor: Arc<Redactor>,
     runners: RwLock<HashMap<TaskType, Arc<dyn Runner>>>,
@@ -124,6 +130,8 @@ pub struct Scheduler {
     is_pausing: AtomicBool,
     /// Ends the pause.
     work_to_do: Notify,
+    /// Something about a task that runs here was changed by somebody, who may be far away.
+    news: Notify,
     /// When our last sign of life was recorded.
     last_beat: Mutex<Option<Duration>>,
     /// Held while tasks are being claimed.
@@ -136,104 +144,27 @@ pub struct Scheduler {
     lease_losses: AtomicU64,
     /// Nothing new is taken.
     leaving: CancellationToken,
+    /// The engine brings nothing more, and knows what became of all it brought.
+    served: CancellationToken,
     /// All work is recorded or handed back.
     over: CancellationToken,
     tracker: TaskTracker,
 }
 
 impl Scheduler {
-    /// A scheduler for the tasks of the projects that are added to it; it runs nothing yet.
-    pub fn new(
-        store: Arc<dyn TaskStore>,
-        output_dir: PathBuf,
-        limits: RunnerLimits,
-        redactor: Arc<Redactor>,
-    ) -> Arc<Self> {
-        let id = RunnerId(vital::name());
-        let projects = Projects::Only(BTreeSet::new());
-        Self::named(id, store, output_dir, limits, projects, redactor)
-    }
-
-    /// The same for a `codespar worker`, which takes tasks of every project: others can tell that
-    /// remote agents are taken.
-    pub fn of_worker(
-        store: Arc<dyn TaskStore>,
-        output_dir: PathBuf,
-        limits: RunnerLimits,
-        redactor: Arc<Redactor>,
-    ) -> Arc<Self> {
-        let id = RunnerId::of_worker(vital::name());
-        Self::named(id, store, output_dir, limits, Projects::All, redactor)
-    }
-
-    fn named(
-        id: RunnerId,
-        store: Arc<dyn TaskStore>,
-        output_dir: PathBuf,
-        limits: RunnerLimits,
-        projects: Projects,
-        redactor: Arc<Redactor>,
-    ) -> Arc<Self> {
-        let clock = Arc::new(Monotonic::default());
-        Arc::new(Self {
-            projects: RwLock::new(projects),
-            redactor,
-            ..Self::over(id, store.clone(), clock, store, output_dir, limits)
-        })
-    }
-
-    fn over(
-        id: RunnerId,
-        leases: Arc<dyn LeaseStore>,
-        clock: Arc<dyn Clock>,
-        store: Arc<dyn TaskStore>,
-        output_dir: PathBuf,
-        limits: RunnerLimits,
-    ) -> Self {
-        Self {
-            store,
-            leases,
-            clock,
-            presence: Box::new(vital::presence),
-            id,
-            limits,
-            projects: RwLock::default(),
-            output_dir,
-            redactor: Arc::new(Redactor::by_shape()),
-            runners: RwLock::default(),
-            held: Mutex::default(),
-            workload: tokio::sync::watch::Sender::default(),
-            wake: Notify::new(),
-            lists_may_have_changed: AtomicBool::new(true),
-            ended: broadcast::channel(256).0,
-            waiters: Mutex::default(),
-            events: EventBus::default(),
-            resting: Mutex::default(),
-            is_told: AtomicBool::new(false),
-            is_pausing: AtomicBool::new(false),
-            work_to_do: Notify::new(),
-            last_beat: Mutex::default(),
-            taking: tokio::sync::Mutex::default(),
-            changes: OnceLock::new(),
-            is_started: AtomicBool::new(false),
-            abstains: AtomicBool::new(false),
-            lease_losses: AtomicU64::new(0),
-            leaving: CancellationToken::new(),
-            over: CancellationToken::new(),
-            tracker: TaskTracker::new(),
-        }
-    }
-
     /// Who we are.
     pub fn id(&self) -> &RunnerId {
         &self.id
     }
 
-    /// Where a task's output goes: agents may read the directory of their own tree.
+    /// Where a task's output goes.
     pub fn output_file(&self, tree: SessionId, id: &TaskId) -> PathBuf {
-        self.output_dir
-            .join(tree.to_string())
-            .join(format!("{id}.txt"))
+        self.outputs.new_file(tree, id)
+    }
+
+    /// What tasks write.
+    pub fn outputs(&self) -> &TaskOutputs {
+        &self.outputs
     }
 
     /// From now on tasks of this project are taken.
@@ -241,6 +172,12 @@ impl Scheduler {
         if let Projects::Only(roots) = &mut *self.projects.write() {
             roots.insert(root);
         }
+        self.wake.notify_one();
+    }
+
+    /// From now on tasks that require these labels are taken too.
+    pub fn offer_labels(&self, labels: Labels) {
+        *self.labels.write() = labels;
         self.wake.notify_one();
     }
 
@@ -331,11 +268,6 @@ impl Scheduler {
         self.lease_losses.load(Ordering::Relaxed)
     }
 
-    /// The directory of all outputs.
-    pub fn output_dir(&self) -> &Path {
-        &self.output_dir
-    }
-
     /// Whether it takes tasks. While it does not, this process has made none.
     pub fn is_running(&self) -> bool {
         self.is_started.load(Ordering::SeqCst)
@@ -346,11 +278,18 @@ impl Scheduler {
         let _ = self.changes.set(changes);
     }
 
-    /// Takes tasks until `leave` is called, and shows signs of life until that has come to its end.
-    /// Errors of the store are survived: what failed is tried again.
+    /// Runs what the engine brings until `leave` is called, and shows signs of life until that has
+    /// come to its end. Errors of the store are survived: what failed is tried again.
     pub async fn run(self: Arc<Self>) {
         self.is_started.store(true, Ordering::SeqCst);
         tokio::spawn(self.clone().keep_beating());
+        self.engine.serve(self.clone()).await;
+        self.served.cancel();
+    }
+
+    /// Claims tasks under leases of this process until it leaves. Every engine does this for what is
+    /// reserved for this process.
+    pub async fn claim_tasks(self: &Arc<Self>, scope: ClaimScope) {
         let mut changes = match self.changes.get() {
             // A feed that fails costs the time between two heartbeats.
             Some(feed) => feed.follow().await.ok(),
@@ -358,6 +297,7 @@ impl Scheduler {
         };
         self.is_told.store(changes.is_some(), Ordering::SeqCst);
         let matters = |change: &StoreChange| {
+            self.hear(change);
             let is_pausing = self.is_pausing.load(Ordering::SeqCst);
             is_new_work(change) || is_pausing && matches!(change.kind, ChangeKind::Task { .. })
         };
@@ -365,7 +305,7 @@ impl Scheduler {
             if self.is_pausing.load(Ordering::SeqCst) {
                 self.work_to_do.notify_one();
             }
-            self.take().await;
+            self.take(scope).await;
             let new_work = async {
                 match &mut changes {
                     Some(changes) => changes.until(matters).await,
@@ -405,13 +345,13 @@ impl Scheduler {
     /// Claims what there is room for and starts it. One call at a time, so that two do not fill the
     /// same room twice. Nothing is claimed without a recent heartbeat: others could find us lost
     /// before we have begun.
-    async fn take(self: &Arc<Self>) {
+    async fn take(self: &Arc<Self>, scope: ClaimScope) {
         let _taking = self.taking.lock().await;
         let is_recent = |beat: Duration| self.clock.now().saturating_sub(beat) < RECENT;
         if self.leaving.is_cancelled() || !self.last_beat.lock().is_some_and(is_recent) {
             return;
         }
-        let capacity = self.capacity();
+        let capacity = self.capacity(scope);
         if capacity.total == 0 {
             return;
         }
@@ -448,7 +388,7 @@ impl Scheduler {
 
     /// Workflows and monitors have no limit of their own: they only wait. The 16 beyond the two
     /// limits bound how many of them one claim brings.
-    fn capacity(&self) -> Capacity {
+    fn capacity(&self, scope: ClaimScope) -> Capacity {
         let (agents, shells) = self.room();
         let by_type: Vec<(TaskType, u32)> = self
             .runners
@@ -473,6 +413,8 @@ impl Scheduler {
             total,
             skip,
             projects: self.projects.read().clone(),
+            labels: self.labels.read().clone(),
+            scope,
         }
     }
 }

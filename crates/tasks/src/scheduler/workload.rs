@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Instant};
 use codespar_protocol::TaskId;
 use tokio::sync::watch;
 
-use super::{Held, Scheduler};
+use super::{AttemptEnd, Held, Scheduler};
 
 /// What runs in this process at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,9 +26,11 @@ impl Scheduler {
     }
 
     /// The end of this attempt is recorded, or it is another runner's.
-    pub(super) fn put_down(&self, id: &TaskId) {
+    pub(super) fn put_down(&self, id: &TaskId, end: AttemptEnd) {
         let mut held = self.held.lock();
-        held.remove(id);
+        if let Some(task) = held.remove(id) {
+            task.end.send_replace(Some(end));
+        }
         self.tell_workload(&held);
     }
 

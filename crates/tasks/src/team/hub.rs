@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use codespar_protocol::{
-    AgentSpec, Event, OnDependencyFailure, SessionId, SessionMode, TaskId, TaskRecord, TaskSpec,
-    TaskStatus, TaskType, TeammateSpec, ToolUseId,
+    AgentSpec, Event, Labels, OnDependencyFailure, SessionId, SessionMode, TaskId, TaskRecord,
+    TaskSpec, TaskStatus, TaskType, TeammateSpec, ToolUseId,
 };
 use codespar_store::{NewSession, NewTask, Notify, StoreError, Team};
 use serde_json::Map;
@@ -139,6 +139,7 @@ impl TaskHub {
             spec: TaskSpec::Teammate(teammate),
             authority,
             reserved_for: Some(self.scheduler.id().clone()),
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             description: None,
             active_form: None,

@@ -9,7 +9,7 @@
 //! ```
 
 use codespar_protocol::{
-    SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, TeamItemSpec,
+    Labels, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType, TeamItemSpec,
 };
 use codespar_store::{NewTask, Notify, OwnerRule, StoreError, TaskChange, TaskFilter};
 
@@ -40,6 +40,7 @@ impl TaskHub {
             spec: TaskSpec::TeamItem(TeamItemSpec { team }),
             authority: (caller.authority)(),
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: extra.on_dependency_failure,
             subject: subject.to_owned(),
             description: extra.description,

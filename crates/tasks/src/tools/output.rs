@@ -13,14 +13,14 @@ use async_trait::async_trait;
 use codespar_policy::Access;
 use codespar_protocol::{TaskId, TaskRecord};
 use codespar_tools::{Call, Context, Effect, Intent, Tool, ToolError, ToolOutput, input};
-use parking_lot::Mutex;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
+use tokio::sync::Mutex;
 
 use super::{Answer, TaskToolContext, answered};
-use crate::{HubError, TaskHub};
+use crate::{HubError, OutputPart};
 
 /// In bytes, as the one below.
 const DEFAULT_LIMIT: usize = 20_000;
@@ -132,11 +132,12 @@ impl TaskOutput {
         Ok(ToolOutput::text(match wanted {
             Wanted::Part(input) => {
                 let limit = input.limit.unwrap_or(DEFAULT_LIMIT).min(MOST);
-                let (text, next) = TaskHub::output(&record, input.offset.unwrap_or(0), limit);
+                let offset = input.offset.unwrap_or(0);
+                let OutputPart { text, next } = hub.output(&record, offset, limit).await?;
                 format!("{head}; next offset {next}\n{text}")
             }
             Wanted::New { filter, .. } => {
-                let text = self.new_lines(&record);
+                let text = self.new_lines(&record).await?;
                 let kept = |line: &&str| filter.as_ref().is_none_or(|filter| filter.is_match(line));
                 let lines: Vec<&str> = text.lines().filter(kept).collect();
                 match lines.as_slice() {
@@ -149,10 +150,11 @@ impl TaskOutput {
 
     /// What was written after the last call, in whole lines while the task goes on: the rest of a
     /// line comes with the next call. Two calls at once return nothing twice.
-    fn new_lines(&self, record: &TaskRecord) -> String {
-        let mut returned = self.returned.lock();
+    async fn new_lines(&self, record: &TaskRecord) -> Result<String, HubError> {
+        let mut returned = self.returned.lock().await;
         let offset = returned.get(&record.task_id).copied().unwrap_or(0);
-        let (mut text, mut next) = TaskHub::output(record, offset, MOST);
+        let part = self.context.hub.output(record, offset, MOST).await?;
+        let OutputPart { mut text, mut next } = part;
         let is_full = next - offset == MOST as u64;
         let goes_on = is_full || !record.status.is_final();
         // Bytes that are not text were replaced, and can no longer be counted.
@@ -167,7 +169,7 @@ impl TaskOutput {
             (text, next) = (String::new(), offset);
         }
         returned.insert(record.task_id.clone(), next);
-        text
+        Ok(text)
     }
 }
 

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use codespar_protocol::{
-    AgentSpec, OnDependencyFailure, SessionMode, ShellSpec, StepWork, TaskId, TaskRecord, TaskSpec,
-    TaskStatus, WorkflowSpec, WorkflowStep,
+    AgentSpec, Labels, OnDependencyFailure, SessionMode, ShellSpec, StepWork, TaskId, TaskRecord,
+    TaskSpec, TaskStatus, WorkflowSpec, WorkflowStep,
 };
 use codespar_store::{NewSession, NewTask, Notify, RunnerId, StoreError};
 use serde_json::{Map, Value, json};
@@ -112,6 +112,7 @@ impl<'a> View<'a> {
             spec,
             authority,
             reserved_for: workflow.reserved_for.clone().map(RunnerId),
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: format!("{}: {}", self.spec.workflow.name, step.id),
             description: None,

@@ -16,7 +16,7 @@ use codespar_protocol::{
 use codespar_store::{ChangeFeed, NewSession, SqliteStore, Store, TaskFilter, TaskStore};
 use codespar_tasks::{
     AgentLaunch, AgentRunner, Attendance, Caller, Notify, QUESTION_TIME_LIMIT, Questions,
-    RunnerLimits, Scheduler, ShellRunner, ShellSetup, TaskExtra, TaskHub, Waited, builtin_kinds,
+    Scheduler, SchedulerSetup, ShellRunner, ShellSetup, TaskExtra, TaskHub, Waited, builtin_kinds,
     coordinator_tools, rule_texts, subagent_tools,
 };
 use codespar_testkit::{CapturedRequest, Script, ScriptedModel};
@@ -69,12 +69,9 @@ impl Bench {
         let session = store.create_session(new).await.unwrap().id;
         let server = ScriptedModel::start(script).await.unwrap();
         let redactor = Arc::new(Redactor::new([("TOKEN", SECRET)]));
-        let scheduler = Scheduler::new(
-            store.clone(),
-            base.join("out"),
-            RunnerLimits::default(),
-            redactor.clone(),
-        );
+        let out = base.join("out");
+        let setup = SchedulerSetup::with_leases(store.clone(), out, redactor.clone());
+        let scheduler = Scheduler::new(setup);
         scheduler.add_project(root.clone());
         let questions = Questions::new(
             store.clone(),
@@ -135,6 +132,9 @@ impl Bench {
             rules: rule_texts(&rules()),
             extra_dirs: Vec::new(),
             max_budget_usd: None,
+            repository: None,
+            remote: None,
+            user: None,
         };
         Caller {
             session: self.session,

@@ -8,12 +8,13 @@ use std::{
 };
 
 use async_trait::async_trait;
+use codespar_policy::Redactor;
 use codespar_protocol::{
-    Cost, OnDependencyFailure, TaskId, TaskRecord, TaskStatus, TaskType, Usage,
+    Cost, Labels, OnDependencyFailure, TaskId, TaskRecord, TaskStatus, TaskType, Usage,
 };
 use codespar_store::{
-    Beat, Capacity, Claimed, HeldTask, LeaseStore, RunnerId, RunnerSeen, SqliteStore, StoreError,
-    TaskEnding, TaskStore,
+    Beat, Capacity, ClaimScope, Claimed, HeldTask, LEASES, LeaseStore, RunnerAbout, RunnerId,
+    RunnerSeen, SqliteStore, StoreError, TaskEnding,
 };
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -21,10 +22,11 @@ use serde_json::Map;
 use tokio::sync::Notify;
 
 use super::{
-    super::{RunnerLimits, Scheduler, clock::Clock as _},
+    super::{Scheduler, SchedulerSetup, clock::Clock as _},
     clock::TestClock,
 };
 use crate::{
+    engine::TaskEngine,
     runner::{Control, Runner, TaskOutcome, TaskStopReason},
     vital::Presence,
 };
@@ -85,6 +87,7 @@ impl FakeLeases {
             spec: None,
             authority: None,
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::default(),
             description: String::new(),
             active_form: None,
@@ -145,7 +148,12 @@ fn held_under<'a>(
 
 #[async_trait]
 impl LeaseStore for FakeLeases {
-    async fn beat(&self, runner: &RunnerId, held: &[HeldTask]) -> Result<Beat, StoreError> {
+    async fn beat(
+        &self,
+        runner: &RunnerId,
+        _about: &RunnerAbout,
+        held: &[HeldTask],
+    ) -> Result<Beat, StoreError> {
         let mut state = self.open()?;
         state.beats += 1;
         let works = !held.is_empty();
@@ -356,6 +364,20 @@ impl Runner for FakeRunner {
     }
 }
 
+/// Leases without a look at the real database, which would take real time.
+struct ClaimsAlone;
+
+#[async_trait]
+impl TaskEngine for ClaimsAlone {
+    fn name(&self) -> &'static str {
+        LEASES
+    }
+
+    async fn serve(&self, scheduler: Arc<Scheduler>) {
+        scheduler.claim_tasks(ClaimScope::Everything).await;
+    }
+}
+
 /// A scheduler over the fake, with the clock of the test.
 pub(super) struct Bench {
     pub(super) leases: Arc<FakeLeases>,
@@ -369,16 +391,18 @@ impl Bench {
     /// Agents and commands behave as `work` says; other runners are as `presence` says.
     pub(super) async fn new(work: Work, presence: Presence) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store: Arc<dyn TaskStore> = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
+        let store = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
         let leases = Arc::new(FakeLeases::default());
         let clock = Arc::new(TestClock::default());
+        let redactor = Arc::new(Redactor::by_shape());
         let scheduler = Scheduler::over(
             RunnerId(US.to_owned()),
             leases.clone(),
             clock.clone(),
-            store,
-            dir.path().to_path_buf(),
-            RunnerLimits::default(),
+            SchedulerSetup {
+                engine: Arc::new(ClaimsAlone),
+                ..SchedulerSetup::with_leases(store, dir.path().to_path_buf(), redactor)
+            },
         );
         let scheduler = Arc::new(Scheduler {
             presence: Box::new(move |_| presence),

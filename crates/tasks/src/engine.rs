@@ -1,0 +1,58 @@
+//! What brings ready tasks to the processes that run them.
+//!
+//! Whatever the engine, a task runs under a lease in the database, whose fencing number every write
+//! must show. Engines differ in who finds out that a task is ready and that a process is lost:
+//!
+//! - [`LeaseEngine`]: each process looks for tasks itself, and watches the others. Nothing but the
+//!   database is needed.
+//! - An engine that delivers, such as Temporal: a [`Dispatcher`](crate::Dispatcher) admits ready
+//!   tasks and offers them to it, and begins what it brings.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use codespar_store::{ClaimScope, DispatchStore, LEASES};
+
+use crate::Scheduler;
+
+/// Brings tasks to one process.
+#[async_trait]
+pub trait TaskEngine: Send + Sync {
+    /// For people: `leases`, `temporal`.
+    fn name(&self) -> &'static str;
+
+    /// Brings tasks to this process until it leaves ([`Scheduler::leaving`]). Called once. Returns
+    /// when nothing more is brought and the engine knows what became of everything it brought.
+    async fn serve(&self, scheduler: Arc<Scheduler>);
+
+    /// Whoever else takes tasks from the engine, as the engine knows them. Engines that keep no such
+    /// list have none.
+    async fn workers(&self) -> Result<Vec<EngineWorker>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// A process that takes tasks from an engine, in the words of the engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineWorker {
+    /// The queue of the engine that it takes from.
+    pub queue: String,
+    /// What it calls itself: the name of a runner.
+    pub identity: String,
+}
+
+/// Leases alone: each process claims what it may run, and what lost processes left.
+pub struct LeaseEngine(pub Arc<dyn DispatchStore>);
+
+#[async_trait]
+impl TaskEngine for LeaseEngine {
+    fn name(&self) -> &'static str {
+        LEASES
+    }
+
+    /// What was offered to an engine that nobody uses any more would wait for ever.
+    async fn serve(&self, scheduler: Arc<Scheduler>) {
+        let _ = self.0.withdraw_offers().await;
+        scheduler.claim_tasks(ClaimScope::Everything).await;
+    }
+}

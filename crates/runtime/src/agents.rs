@@ -13,16 +13,17 @@ use std::{
 
 use async_trait::async_trait;
 use codespar_agent::{
-    Inbox, ModelChoice, RunLimits, Sink, Transcript, TreeShare, WriteGate, lines_for_tools,
+    Inbox, ModelChoice, RunLimits, Sink, Transcript, TreeShare, WorkKeeper, WriteGate,
+    lines_for_tools,
 };
 use codespar_policy::Lifetime;
-use codespar_protocol::{AgentSpec, Isolation, SessionMode, TaskId, Usd};
-use codespar_store::Store;
+use codespar_protocol::{AgentSpec, SessionMode, TaskId, Usd};
+use codespar_store::{Store, TaskLease};
 use codespar_tasks::{
     AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, MakeError, TaskHub, TaskInbox,
     TeamInbox, TeamMember, ToolSet, subagent_tools, task_tools, teammate_tools,
 };
-use codespar_tools::{Registry, standard_tools, worktree::Worktree};
+use codespar_tools::{Registry, standard_tools};
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -30,6 +31,7 @@ use crate::{
     agent_setup::AgentSetup,
     authority::AgentPermissions,
     dev,
+    place::Place,
     session_dirs::SessionDirs,
     tools::{add_all, with_aliases, with_shell},
 };
@@ -77,19 +79,12 @@ struct Make<'a> {
     sink: Sink,
 }
 
-/// Where an agent works. Its own worktree, or the tree of its parent.
-struct Place {
-    root: PathBuf,
-    cwd: PathBuf,
-    worktree: Option<Worktree>,
-}
-
 impl Make<'_> {
-    /// `after` removes the temporary files and settles the worktree, which is kept with its branch
+    /// `after` keeps the files for other hosts, removes the temporary ones and settles the worktree, which is kept with its branch
     /// if there are changes in it. It must not run when another process goes on with the agent.
     async fn run(self) -> Result<MadeAgent, MakeError> {
         let (project, spec) = (self.project, self.spec);
-        let place = self.place().await?;
+        let place = Place::find(project, spec, self.control).await?;
         let session = self.session().await?;
         let caller = self.caller(&place.root);
         let scratchpad = self.scratchpad();
@@ -111,8 +106,8 @@ impl Make<'_> {
             limits,
             lifetime: lifetime(project, &place),
             gate: gate(project, &place, &self.control.record.task_id),
-            root: place.root,
-            cwd: place.cwd,
+            root: place.root.clone(),
+            cwd: place.cwd.clone(),
             workspace_dirs: self.permissions.authority.extra_dirs,
             free_dirs: scratchpad.into_iter().collect(),
             inbox,
@@ -125,48 +120,36 @@ impl Make<'_> {
                 steering: None,
             },
         };
-        let agent = project
+        let mut agent = project
             .agent(session, setup)
             .map_err(|error| error.to_string())?;
+        if let Some(keeper) = &place.keeper {
+            agent.set_keeper(keeper.clone());
+        }
         let dirs = SessionDirs::of(project.dir.state(), spec.agent_session);
-        let worktree = place.worktree;
+        let Place {
+            worktree, keeper, ..
+        } = place;
         let after = Box::pin(async move {
             dirs.clean();
+            if let Some(keeper) = keeper {
+                // What commands in the background left; whoever collects it may be elsewhere.
+                keeper.keep().await;
+            }
             worktree?.settle().await
         });
         Ok(MadeAgent { agent, after })
     }
 
-    /// Path and branch are named after the task, so a resumed agent finds its worktree again. If
-    /// none can be made the agent is not started: it must not write to the user's tree instead.
-    async fn place(&self) -> Result<Place, String> {
-        let spec = self.spec;
-        let Some(Isolation::Worktree) = spec.isolation else {
-            return Ok(Place {
-                root: spec.root.clone(),
-                cwd: spec.cwd.clone(),
-                worktree: None,
-            });
-        };
-        let task = &self.control.record.task_id;
-        let path = self.project.dir.state().join("worktrees");
-        let path = path.join(task.as_str());
-        let branch = format!("codespar/{task}");
-        let trust = self.project.dir.trust_of(&spec.root).git();
-        let worktree = Worktree::open(&spec.root, &path, &branch, trust)
-            .await
-            .map_err(|error| format!("no worktree could be made: {error}"))?;
-        Ok(Place {
-            root: worktree.path().to_path_buf(),
-            cwd: worktree.matching(&spec.root, &spec.cwd),
-            worktree: Some(worktree),
-        })
-    }
-
     /// Calls that a crash left open are closed here, before the agent runs.
     async fn session(&self) -> Result<Session, MakeError> {
         let store: Arc<dyn Store> = self.project.store.clone();
-        let (transcript, recovered) = Transcript::open(store, self.spec.agent_session).await?;
+        let lease = TaskLease {
+            task: self.control.record.task_id.clone(),
+            epoch: self.control.epoch,
+        };
+        let session = self.spec.agent_session;
+        let (transcript, recovered) = Transcript::open_for(store, session, &lease).await?;
         Ok(Session {
             transcript,
             recovered,
@@ -224,7 +207,8 @@ impl Make<'_> {
         Ok((Arc::new(inbox), Some((member, note))))
     }
 
-    /// In this order: the prompt of the kind, the scratchpad, a note about LFS files that are only
+    /// In this order: the prompt of the kind, the scratchpad, a note about a move from another host
+    /// and one about LFS files that are only
     /// pointers, its skills, its team. A skill that does not exist is an error, not left out in
     /// silence.
     async fn role(
@@ -238,6 +222,7 @@ impl Make<'_> {
         let prompt = lines_for_tools(&kind.prompt, |tool| tools.offers(tool));
         let mut parts = vec![prompt];
         parts.extend(scratchpad.map(|pad| format!("Scratchpad: {}", pad.display())));
+        parts.extend(place.note_of_move());
         if let Some(worktree) = &place.worktree {
             parts.extend(codespar_change::verify::lfs_note(
                 &worktree.lfs_pointers().await,

@@ -104,8 +104,8 @@ async fn spent(tree: SessionId, store: &dyn Database) -> Result<Usd, StoreError>
 #[cfg(test)]
 mod tests {
     use codespar_protocol::{
-        AgentSpec, Cost, EntryBody, Message, OnDependencyFailure, SessionMode, StopReason, TaskId,
-        TaskSpec, TaskType, Usage,
+        AgentSpec, Cost, EntryBody, Labels, Message, OnDependencyFailure, SessionMode, StopReason,
+        TaskId, TaskSpec, TaskType, Usage,
     };
     use codespar_store::{NewSession, NewTask, Notify, SqliteStore, Store, TaskStore};
 
@@ -148,6 +148,9 @@ mod tests {
             rules: Vec::new(),
             extra_dirs: Vec::new(),
             max_budget_usd: Usd::from_dollars(0.5),
+            repository: None,
+            remote: None,
+            user: None,
         };
         let agent = AgentSpec {
             prompt: "go".into(),
@@ -169,6 +172,7 @@ mod tests {
             spec: TaskSpec::Agent(agent),
             authority: authority.clone(),
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: "s".into(),
             description: None,

@@ -8,7 +8,10 @@ use std::{
 };
 
 use codespar_policy::Redactor;
-use codespar_store::{Database, PostgresStore, SqliteStore, StoreError};
+use codespar_store::{
+    Database, ObjectStore, PostgresStore, SqliteStore, StoreError, open_object_store,
+};
+use codespar_tasks::{SharedOutputs, TaskOutputs};
 
 use crate::trust::UserDirs;
 
@@ -76,6 +79,45 @@ impl Environment {
             Some(url) => Arc::new(PostgresStore::open(url).await?),
             None => Arc::new(SqliteStore::open(&self.state).await?),
         })
+    }
+
+    /// Where outputs go that are too large for the database, if one is named. Its provider is told
+    /// who we are by the variables that its own tools read.
+    pub fn object_store(&self) -> Result<Option<Arc<dyn ObjectStore>>, StoreError> {
+        let Some(url) = self.var("CODESPAR_OBJECT_STORE") else {
+            return Ok(None);
+        };
+        let texts = |(name, value): &(OsString, OsString)| {
+            Some((name.to_str()?.to_owned(), value.to_str()?.to_owned()))
+        };
+        let variables: Vec<_> = self.vars.iter().filter_map(texts).collect();
+        Ok(Some(open_object_store(url, &variables)?))
+    }
+
+    /// What all hosts can read of outputs; `None` where the records are for this host alone.
+    pub fn shared_outputs(
+        &self,
+        store: &Arc<dyn Database>,
+    ) -> Result<Option<SharedOutputs>, StoreError> {
+        if !store.is_shared_by_hosts() {
+            return Ok(None);
+        }
+        let objects = self.object_store()?;
+        Ok(Some(SharedOutputs::new(store.clone(), objects)))
+    }
+
+    /// The directory of the outputs of tasks.
+    pub fn output_dir(&self) -> PathBuf {
+        self.state.join("task-output")
+    }
+
+    /// Outputs of tasks, for a process that runs none.
+    pub fn task_outputs(&self, store: &Arc<dyn Database>) -> Result<TaskOutputs, StoreError> {
+        let outputs = TaskOutputs::new(self.output_dir());
+        if let Some(shared) = self.shared_outputs(store)? {
+            outputs.share(shared);
+        }
+        Ok(outputs)
     }
 
     /// The directories of the user, which are no project's.

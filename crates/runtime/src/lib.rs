@@ -27,6 +27,7 @@ mod command_files;
 mod configuration;
 mod crash;
 mod dev;
+mod engine;
 mod environment;
 mod error;
 mod fingerprint;
@@ -39,10 +40,12 @@ mod network;
 mod operations;
 mod options;
 mod output_style;
+mod place;
 mod plugin;
 mod project;
 mod project_dir;
 mod provider;
+mod repositories;
 mod runners;
 mod runtime;
 mod session;
@@ -68,6 +71,7 @@ pub use dev::{
     github_api, github_origin, github_proxy, github_server, one_call, requester, simulated_call,
     which,
 };
+pub use engine::engine_workers;
 pub use environment::Environment;
 pub use error::RuntimeError;
 pub use network::{NetworkReport, report as network_report};
@@ -81,6 +85,7 @@ pub use plugin::Plugin;
 pub use project::{ClientSide, Project, ProjectConfig};
 pub use project_dir::ProjectDir;
 pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_model};
+pub use repositories::shared_repository;
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};

@@ -7,14 +7,15 @@
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use codespar_agent::{AgentDefinitions, HookRunner};
+use codespar_git::RemoteAddress;
 use codespar_mcp::{ClientChannel, McpServers};
 use codespar_policy::{Mode, Redactor, RuleSet, SharedMode};
 use codespar_protocol::{Authority, SessionId, SessionMode};
-use codespar_store::Database;
+use codespar_store::{Database, TreeStore};
 use codespar_tasks::{
     AuthoritySource, QuestionSource, RunnerLimits, ServerQuestions, ShellSetup, TaskHub, rule_texts,
 };
@@ -30,6 +31,7 @@ use crate::{
     fingerprint::Fingerprint,
     mcp::{ServerList, ServerReach},
     provider::{self, Provider},
+    repositories::shared_repository,
     runners::{self, Runners},
     settings::{Settings, TerminalSettings},
 };
@@ -224,6 +226,7 @@ pub struct Project {
     /// Named by the caller, or installed by the user.
     pub plugins: Vec<Plugin>,
     pub(crate) client_hooks: Option<Arc<dyn HookRunner>>,
+    address: OnceLock<Option<RemoteAddress>>,
 }
 
 impl Project {
@@ -318,6 +321,7 @@ impl Project {
                 output_style: config.output_style,
                 plugins: config.plugins,
                 client_hooks: config.client_hooks,
+                address: OnceLock::new(),
             };
             project.runners = runners::of_project(&project, weak, role);
             project
@@ -346,6 +350,12 @@ impl Project {
         self.rules.clone()
     }
 
+    /// Where working trees are kept for other hosts; none where all processes are on this one.
+    pub(crate) fn trees(&self) -> Option<Arc<dyn TreeStore>> {
+        let is_shared = self.store.is_shared_between_hosts();
+        is_shared.then(|| self.store.clone() as Arc<dyn TreeStore>)
+    }
+
     /// Directories of the workspace besides the root.
     pub fn workspace_dirs(&self) -> Result<Vec<PathBuf>, RuntimeError> {
         extra_dirs(&self.settings, &self.options)
@@ -355,16 +365,28 @@ impl Project {
     /// gets those in force when it is made.
     pub fn authority(self: &Arc<Self>, session: SessionId) -> AuthoritySource {
         let project = self.clone();
-        Arc::new(move || Authority {
-            session: Some(session),
-            tree: session,
-            project_root: project.dir.root.clone(),
-            mode: project.mode.get().to_string(),
-            rules: rule_texts(&project.rules.read()),
-            // Without them it is the narrower.
-            extra_dirs: project.workspace_dirs().unwrap_or_default(),
-            max_budget_usd: project.options.max_budget_usd,
+        Arc::new(move || {
+            let address = project.address();
+            Authority {
+                session: Some(session),
+                tree: session,
+                project_root: project.dir.root.clone(),
+                mode: project.mode.get().to_string(),
+                rules: rule_texts(&project.rules.read()),
+                // Without them it is the narrower.
+                extra_dirs: project.workspace_dirs().unwrap_or_default(),
+                max_budget_usd: project.options.max_budget_usd,
+                repository: address.map(|address| address.name().to_owned()),
+                remote: address.map(|address| address.url().to_owned()),
+                user: None,
+            }
         })
+    }
+
+    /// Where other hosts can have its repository from. Looked for once.
+    fn address(&self) -> Option<&RemoteAddress> {
+        let address = self.address.get_or_init(|| shared_repository(&self.dir));
+        address.as_ref()
     }
 
     /// How a new session works.

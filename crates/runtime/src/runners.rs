@@ -18,7 +18,13 @@ use codespar_tasks::{
     TeammateRunner, WorkflowRunner,
 };
 
-use crate::{ProcessRole, Project, Runtime, agents::ProjectAgents, dev, mcp::ProjectServers};
+use crate::{
+    ProcessRole, Project, Runtime,
+    agents::ProjectAgents,
+    dev,
+    mcp::ProjectServers,
+    repositories::{LocalTask, not_here},
+};
 
 /// The runners of one project by type of task.
 pub(crate) type Runners = HashMap<TaskType, Arc<dyn Runner>>;
@@ -78,9 +84,11 @@ pub(crate) struct ByProject {
 impl ByProject {
     /// Errors fail the task; they are those of a project that cannot be opened or of a type that
     /// its mode excludes.
-    fn find(&self, control: &Control) -> Result<(Arc<Project>, Arc<dyn Runner>), String> {
-        let runtime = self.runtime.upgrade();
-        let runtime = runtime.ok_or_else(|| "the process is leaving".to_owned())?;
+    fn find(
+        &self,
+        runtime: &Arc<Runtime>,
+        control: &Control,
+    ) -> Result<(Arc<Project>, Arc<dyn Runner>), String> {
         let authority = control.authority()?;
         let project = runtime.project_of(authority).map_err(|error| {
             let root = authority.project_root.display();
@@ -100,9 +108,19 @@ impl ByProject {
 #[async_trait]
 impl Runner for ByProject {
     async fn run(&self, control: Control) -> TaskOutcome {
-        match self.find(&control) {
-            // The project stays for as long as the task runs.
-            Ok((_project, runner)) => runner.run(control).await,
+        let Some(runtime) = self.runtime.upgrade() else {
+            return TaskOutcome::failed("the process is leaving");
+        };
+        let local = match LocalTask::find(runtime.environment(), control).await {
+            Ok(local) => local,
+            Err((control, reason)) => return not_here(&runtime, &control, reason).await,
+        };
+        let found = self.find(&runtime, &local.control);
+        // The process may close it while the task runs.
+        drop(runtime);
+        match found {
+            // The project and the files stay for as long as the task runs.
+            Ok((_project, runner)) => runner.run(local.control.clone()).await,
             Err(error) => TaskOutcome::failed(error),
         }
     }

@@ -11,16 +11,19 @@ use std::{
 
 use codespar_agent::EventBus;
 use codespar_policy::Redactor;
-use codespar_protocol::{Authority, SessionId};
+use codespar_protocol::{Authority, Labels, SessionId};
 use codespar_store::{ChangeFeed, Database, Store, TaskStore};
-use codespar_tasks::{Attendance, Questions, RunnerLimits, Scheduler, TaskHub, Workload};
+use codespar_tasks::{
+    Attendance, Questions, RunnerLimits, Scheduler, SchedulerKind, SchedulerSetup, TaskHub,
+    TaskOutputs, Workload,
+};
 use codespar_tools::sandbox::Sandbox;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::{
     Environment, Project, ProjectConfig, ProjectDir, ProjectOptions, RuntimeError, Settings,
-    environment::means_yes, fingerprint::Fingerprint, runners::ByProject, tools::kinds,
+    engine, environment::means_yes, fingerprint::Fingerprint, runners::ByProject, tools::kinds,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +60,8 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens the database. A worker starts to run tasks; a session does when it makes one, or is
-    /// told to. `options` count for projects that are opened for tasks alone.
+    /// Opens the database. Tasks run here when this process makes one or [`Runtime::start_tasks`] is
+    /// called. `options` count for projects that are opened for tasks alone.
     pub async fn open(
         environment: Arc<Environment>,
         role: ProcessRole,
@@ -67,20 +70,29 @@ impl Runtime {
     ) -> Result<Arc<Self>, RuntimeError> {
         let store = environment.open_database().await?;
         let tasks: Arc<dyn TaskStore> = store.clone();
-        let outputs = environment.state.join("task-output");
+        let outputs = environment.output_dir();
+        let shared = environment.shared_outputs(&store)?;
         let redactor = Arc::new(environment.redactor());
-        let scheduler = match role {
-            ProcessRole::Session => Scheduler::new(tasks, outputs, limits, redactor.clone()),
-            ProcessRole::Worker => Scheduler::of_worker(tasks, outputs, limits, redactor.clone()),
-            ProcessRole::Client => {
-                let scheduler = Scheduler::new(tasks, outputs, limits, redactor.clone());
-                scheduler.abstain();
-                scheduler
-            }
-        };
+        let scheduler = Scheduler::new(SchedulerSetup {
+            kind: match role {
+                ProcessRole::Worker => SchedulerKind::Worker,
+                ProcessRole::Session | ProcessRole::Client => SchedulerKind::Session,
+            },
+            engine: engine::of(&environment, &store)?,
+            store: tasks,
+            output_dir: outputs,
+            limits,
+            redactor: redactor.clone(),
+        });
+        if role == ProcessRole::Client {
+            scheduler.abstain();
+        }
+        if let Some(shared) = shared {
+            scheduler.outputs().share(shared);
+        }
         let sessions: Arc<dyn Store> = store.clone();
         let changes = ChangeFeed::new(sessions);
-        let runtime = Arc::new(Self {
+        Ok(Arc::new(Self {
             environment,
             changes,
             store,
@@ -92,11 +104,7 @@ impl Runtime {
             of_sessions: Mutex::default(),
             replaced: Mutex::default(),
             replacing: Mutex::default(),
-        });
-        if role == ProcessRole::Worker {
-            runtime.start_tasks();
-        }
-        Ok(runtime)
+        }))
     }
 
     /// A runtime with its first project.
@@ -194,6 +202,15 @@ impl Runtime {
         }
     }
 
+    pub(crate) fn environment(&self) -> &Arc<Environment> {
+        &self.environment
+    }
+
+    /// How other processes know this one.
+    pub(crate) fn runner_id(&self) -> String {
+        self.scheduler.id().0.clone()
+    }
+
     /// The roots of the projects that are open.
     pub fn project_roots(&self) -> Vec<PathBuf> {
         self.projects.lock().keys().cloned().collect()
@@ -233,6 +250,12 @@ impl Runtime {
         self.scheduler.ensure_running();
     }
 
+    /// Tasks that require these labels are taken, too. Before [`Runtime::start_tasks`], so that the
+    /// first sign of life of this process names them.
+    pub fn offer_labels(&self, labels: Labels) {
+        self.scheduler.offer_labels(labels);
+    }
+
     /// What the agents and tasks of this process do.
     pub fn events(&self) -> &EventBus {
         self.scheduler.events()
@@ -258,9 +281,9 @@ impl Runtime {
         self.scheduler.lease_losses()
     }
 
-    /// Where the outputs of tasks are.
-    pub fn output_dir(&self) -> &Path {
-        self.scheduler.output_dir()
+    /// What tasks write.
+    pub fn outputs(&self) -> &TaskOutputs {
+        self.scheduler.outputs()
     }
 
     /// How many tasks run in this process, as it changes.

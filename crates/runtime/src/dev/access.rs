@@ -5,9 +5,10 @@
 
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_forge::{GitHubAccess, GitHubApp, github_client};
 use parking_lot::Mutex;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use super::{github_server, sign_in::signed_in};
@@ -29,6 +30,23 @@ pub fn github_access(project_dir: &ProjectDir) -> Result<Option<GitHubAccess>, R
         (None, Some(_)) => Err(half(KEY_FILE, APP_ID)),
         (None, None) => Ok(token(project_dir).map(GitHubAccess::Token)),
     }
+}
+
+/// The token for one repository, in the form of a header for one call of git; none where nobody is
+/// signed in.
+pub(crate) async fn github_header(
+    project_dir: &ProjectDir,
+    owner: &str,
+    name: &str,
+) -> Result<Option<String>, String> {
+    let access = github_access(project_dir).map_err(|error| error.to_string())?;
+    let Some(access) = access else {
+        return Ok(None);
+    };
+    let token = access.token_for(owner, name).await;
+    let token = token.map_err(|error| error.to_string())?;
+    let login = BASE64_STANDARD.encode(format!("x-access-token:{}", token.expose_secret()));
+    Ok(Some(format!("Authorization: Basic {login}")))
 }
 
 /// Whether there is anything to reach GitHub with. Half a setup counts: its use is an error then,

@@ -20,7 +20,6 @@ use std::{
 };
 
 use async_trait::async_trait;
-use base64::{Engine, prelude::BASE64_STANDARD};
 use codespar_dev::{Link, Linker, RepositoryRef};
 use codespar_forge::{
     Forge, GitHubAccess, GitHubForge, GitHubSetup, LocalForge, Patience, github_client,
@@ -36,7 +35,7 @@ use codespar_store::Database;
 use secrecy::ExposeSecret;
 
 use super::{
-    access::{github_access, github_api, github_proxy},
+    access::{github_access, github_api, github_header, github_proxy},
     repository::{github_server, is_clone_of},
 };
 use crate::{Project, ProjectDir};
@@ -104,13 +103,17 @@ impl Linker for RepositoryLinker {
             hooks_of: checkout.clone().filter(is_trusted),
             checkout,
             clone: clone.ok(),
-            trust: match repository {
-                RepositoryRef::Local { path } => self.project_dir.trust_of(path).git(),
-                // What is on record is about directories of the user's.
-                RepositoryRef::GitHub { .. } => Trust::Untrusted,
-            },
+            trust: self.trust(repository),
             key,
         })
+    }
+
+    fn trust(&self, repository: &RepositoryRef) -> Trust {
+        match repository {
+            RepositoryRef::Local { path } => self.project_dir.trust_of(path).git(),
+            // What is on record is about directories of the user's.
+            RepositoryRef::GitHub { .. } => Trust::Untrusted,
+        }
     }
 
     async fn fetch_submodules(
@@ -169,11 +172,7 @@ impl RepositoryLinker {
 
     fn access(&self) -> Result<GitHubAccess, String> {
         let access = github_access(&self.project_dir).map_err(|error| error.to_string())?;
-        access.ok_or_else(|| {
-            "GITHUB_TOKEN is not set, and neither `gh auth token` nor git's credential helper has a \
-             token"
-                .to_owned()
-        })
+        access.ok_or_else(no_token)
     }
 
     fn github(&self, owner: &str, name: &str) -> Result<GitHubForge, String> {
@@ -199,10 +198,8 @@ impl RepositoryLinker {
 
     /// The token for git, in the form of a header for one call.
     pub(super) async fn header(&self, owner: &str, name: &str) -> Result<String, String> {
-        let token = self.access()?.token_for(owner, name).await;
-        let token = token.map_err(|error| error.to_string())?;
-        let login = BASE64_STANDARD.encode(format!("x-access-token:{}", token.expose_secret()));
-        Ok(format!("Authorization: Basic {login}"))
+        let header = github_header(&self.project_dir, owner, name).await?;
+        header.ok_or_else(no_token)
     }
 
     /// A bare clone, brought up to date. Runs on a thread for blocking work, since fetching takes
@@ -218,6 +215,11 @@ impl RepositoryLinker {
             .await
             .map_err(|error| error.to_string())?
     }
+}
+
+fn no_token() -> String {
+    "GITHUB_TOKEN is not set, and neither `gh auth token` nor git's credential helper has a token"
+        .to_owned()
 }
 
 /// One process at a time: two that fetch at once would be in each other's way, and the one that

@@ -12,20 +12,23 @@ mod settings;
 mod sign_in;
 mod subscriptions;
 
+pub(crate) use access::github_header;
 pub use access::{github_access, github_api, github_proxy};
 pub use checkout::CheckedOut;
 pub use link::RepositoryLinker;
+pub(crate) use repository::github_name;
 pub use repository::{github_origin, github_server, requester, which};
 pub use settings::{DevSettings, ForgeName, VerifySettings};
+pub(crate) use sign_in::signed_in;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::Duration,
 };
 
 use codespar_agent::Stop;
-use codespar_dev::{DevSetup, RepositoryRef, WithoutModel};
+use codespar_dev::{AGENT_TREE, DevSetup, RepositoryRef, WithoutModel};
 use codespar_policy::Redactor;
 use codespar_tasks::Caller;
 use codespar_tools::{Tool, sandbox::Network};
@@ -76,6 +79,7 @@ pub(crate) fn setup(project: &Project, weak: &Weak<Project>) -> DevSetup {
         installer: project.shell_setup(installer),
         redactor: project.redactor.clone(),
         dir: project.dir.state().join("dev"),
+        trees: project.trees(),
         hook: hook(&project.dir),
     }
 }
@@ -105,6 +109,15 @@ pub(crate) fn is_throw_away(project_dir: &ProjectDir, root: &Path) -> bool {
         .into_iter()
         .flatten()
         .any(|runs| root != runs && root.starts_with(runs))
+}
+
+/// Where the tree of a dev run is on this host that was made at `root`, here or on another one: the
+/// state directory may be elsewhere there.
+pub(crate) fn tree_here(project_dir: &ProjectDir, root: &Path) -> Option<PathBuf> {
+    let run = root.parent()?.file_name()?;
+    let is_tree = root.ends_with(Path::new("dev/runs").join(run).join(AGENT_TREE));
+    let runs = project_dir.state().join("dev").join("runs");
+    is_tree.then(|| runs.join(run).join(AGENT_TREE))
 }
 
 /// What a command that asks once works with. No database, no scheduler, no session.

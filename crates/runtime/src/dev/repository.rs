@@ -122,7 +122,7 @@ fn origin(dir: &Path) -> Option<String> {
 }
 
 /// Owner and name, if the address is at this server: `https://host/o/n.git`, `git@host:o/n.git`.
-fn github_name(url: &str, server: &str) -> Option<(String, String)> {
+pub(crate) fn github_name(url: &str, server: &str) -> Option<(String, String)> {
     let host = server.split_once("://").map_or(server, |(_, host)| host);
     let path = url
         .strip_prefix(&format!("git@{host}:"))

@@ -26,7 +26,7 @@ static TOKENS: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
 
 /// The token for a server such as `https://github.com`. Nothing within `outside_of` is run. Never an
 /// error: who is not signed in has no token, and why is in the log.
-pub(super) fn signed_in(server: &str, outside_of: &Path) -> Option<SecretString> {
+pub(crate) fn signed_in(server: &str, outside_of: &Path) -> Option<SecretString> {
     // Held while it is asked for, so that it is asked for once.
     let mut tokens = TOKENS.lock();
     if let Some((at, token)) = tokens.get(server) {

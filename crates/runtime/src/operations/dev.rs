@@ -6,13 +6,13 @@ use codespar_dev::{
     Consent, DevOrder, DevPurpose, Engine, Linker, OnFailure, RepositoryRef, VerifyChoice,
     keep_images,
 };
-use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, Usd};
+use codespar_protocol::{Authority, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, Usd};
 use codespar_pulls::headline;
 use codespar_store::{Notify, StoreError};
-use codespar_tasks::{Caller, TaskExtra};
+use codespar_tasks::{AuthoritySource, Caller, TaskExtra};
 
 use super::check_simulation;
-use crate::{Project, RepositoryLinker, RuntimeError, requester};
+use crate::{Project, RepositoryLinker, RuntimeError, repositories::address_of_order, requester};
 
 /// What is asked of the dev agent. What is absent is decided by the environment and the settings.
 #[derive(Debug, Clone)]
@@ -174,7 +174,7 @@ impl Project {
             depth: 0,
             sink: Arc::new(|_| {}),
             root: self.dir.root.clone(),
-            authority: self.authority(session),
+            authority: self.authority_for(session, order),
         };
         let subject = format!("dev: {}", headline(order));
         self.hub
@@ -191,6 +191,19 @@ impl Project {
             )
             .await
             .map_err(|error| RuntimeError::Failed(error.to_string()))
+    }
+
+    /// A run names its repository, of which the project need not be a clone.
+    fn authority_for(self: &Arc<Self>, session: SessionId, order: &DevOrder) -> AuthoritySource {
+        let usual = self.authority(session);
+        let Some(address) = address_of_order(&self.dir, &order.repository) else {
+            return usual;
+        };
+        Arc::new(move || Authority {
+            repository: Some(address.name().to_owned()),
+            remote: Some(address.url().to_owned()),
+            ..usual()
+        })
     }
 
     /// Starts a run under an id that the caller has on record: called again with it, as after a

@@ -298,6 +298,7 @@ pub(crate) enum Command {
     Session(commands::session::SessionCommand),
     Task(commands::task::TaskCommand),
     Worker(commands::worker::WorkerArgs),
+    Fleet(commands::fleet::FleetCommand),
     Serve(commands::serve::ServeArgs),
     Token(commands::token::TokenCommand),
     Agents(commands::agents::AgentsCommand),

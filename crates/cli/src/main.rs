@@ -142,6 +142,7 @@ fn trust_of_project(cli: &Cli, project_dir: &ProjectDir) -> Result<ProjectTrust,
             | Command::Gc(_)
             | Command::Migrate(_)
             | Command::Token(_)
+            | Command::Fleet(_)
             | Command::Demo(_)
             | Command::Audit(_)
             | Command::Channels(_)
@@ -185,6 +186,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
             commands::worker::run(&args, &cli.session, project_dir).await
         }
         Some(Command::Serve(args)) => commands::serve::run(args, project_dir).await,
+        Some(Command::Fleet(args)) => commands::fleet::run(args, &project_dir).await,
         Some(Command::Token(args)) => commands::token::run(args, &project_dir).await,
         Some(Command::Agents(args)) => commands::agents::run(&args, &project_dir),
         Some(Command::Hooks(args)) => commands::hooks::run(&args, &project_dir),

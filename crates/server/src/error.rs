@@ -172,6 +172,9 @@ impl From<StoreError> for ApiError {
             StoreError::Unreachable { .. } => {
                 Self::unavailable("the database cannot be reached; try again")
             }
+            StoreError::Objects { .. } => {
+                Self::unavailable("the object store cannot be reached; try again")
+            }
             other => Self::internal(other),
         }
     }

@@ -8,6 +8,7 @@ use axum::{
     response::IntoResponse,
 };
 use codespar_protocol::{Event, Usage, Usd};
+use codespar_store::FleetRunner;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
@@ -141,6 +142,7 @@ async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
         "Age of the task that has been ready to run for longest; 0 without one",
         age,
     );
+    of_fleet(state, page).await?;
     page.one(
         "codespar_running_tasks",
         "gauge",
@@ -153,6 +155,37 @@ async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
         "Tasks that another process took over from this one",
         state.runtime.lease_losses() as f64,
     );
+    Ok(())
+}
+
+/// What a cluster scales by: how many processes there are, and how long what is for which of them
+/// waits.
+async fn of_fleet(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
+    let fleet = state.store().fleet().await?;
+    let is_there = |runner: &&FleetRunner| runner.beats > 0 && !runner.is_silent;
+    page.one(
+        "codespar_runners",
+        "gauge",
+        "Processes that run tasks and show signs of life",
+        fleet.runners.iter().filter(is_there).count() as f64,
+    );
+    let mut depth: BTreeMap<String, (u64, f64)> = BTreeMap::new();
+    for queue in &fleet.queues {
+        let age = Timestamp::now().duration_since(queue.oldest_ready_at);
+        let (ready, oldest) = depth.entry(queue.labels.to_string()).or_default();
+        *ready += queue.ready;
+        *oldest = oldest.max(age.as_secs_f64());
+    }
+    let name = "codespar_ready_tasks";
+    page.head(name, "gauge", "Tasks that wait for a process, by labels");
+    for (labels, (ready, _)) in &depth {
+        page.value(name, &[("labels", labels)], *ready as f64);
+    }
+    let name = "codespar_ready_task_age_seconds";
+    page.head(name, "gauge", "Age of the oldest of them, by labels");
+    for (labels, (_, age)) in &depth {
+        page.value(name, &[("labels", labels)], *age);
+    }
     Ok(())
 }
 

@@ -28,6 +28,7 @@ async fn main() -> Result<()> {
         port: args.port,
         capture: RequestCapture::Off,
         log: Some(Box::new(|line| println!("{line}"))),
+        ..Setup::default()
     };
     let server = ScriptedModel::start_with(script, setup)
         .await

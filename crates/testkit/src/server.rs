@@ -31,7 +31,7 @@ use crate::{
 /// How long the waiting functions wait; far beyond anything a healthy test needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A model that answers by script, over HTTP on the loopback address. Dropping it stops it.
+/// A model that answers by script, over HTTP, on the loopback address unless told otherwise. Dropping it stops it.
 ///
 /// Stopping closes every connection. The blocking form waits until its thread has ended.
 pub struct ScriptedModel {
@@ -44,6 +44,8 @@ pub struct ScriptedModel {
 /// Settings of a server that tests rarely change.
 #[derive(Default)]
 pub struct Setup {
+    /// The address; the loopback one where none is given.
+    pub address: Option<Ipv4Addr>,
     /// The port; 0, the default, takes a free one. Fails to start if the port is taken.
     pub port: u16,
     /// Which requests are kept. Long runs and benchmarks keep few or none, since each request holds
@@ -51,6 +53,12 @@ pub struct Setup {
     pub capture: RequestCapture,
     /// Takes one line for each request.
     pub log: Option<Log>,
+}
+
+impl Setup {
+    fn place(&self) -> (Ipv4Addr, u16) {
+        (self.address.unwrap_or(Ipv4Addr::LOCALHOST), self.port)
+    }
 }
 
 /// What was waited for did not happen in time.
@@ -72,7 +80,7 @@ impl ScriptedModel {
     ///
     /// It ends with that runtime, also while the value lives.
     pub async fn start_with(script: Script, setup: Setup) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, setup.port)).await?;
+        let listener = TcpListener::bind(setup.place()).await?;
         let address = listener.local_addr()?;
         let room = Arc::new(Room::new(script, setup.capture, setup.log));
         let (stop, stopped) = oneshot::channel();
@@ -95,9 +103,9 @@ impl ScriptedModel {
     pub fn start_blocking_with(script: Script, setup: Setup) -> io::Result<Self> {
         let (stop, stopped) = oneshot::channel();
         let (ready, started) = mpsc::channel();
+        let place = setup.place();
         let room = Arc::new(Room::new(script, setup.capture, setup.log));
         let served = Arc::clone(&room);
-        let port = setup.port;
         let thread = thread::Builder::new()
             .name("scripted-model".to_owned())
             .spawn(move || {
@@ -105,7 +113,7 @@ impl ScriptedModel {
                     let runtime = runtime::Builder::new_current_thread()
                         .enable_all()
                         .build()?;
-                    let bind = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+                    let bind = TcpListener::bind(place);
                     let listener = runtime.block_on(bind)?;
                     let address = listener.local_addr()?;
                     Ok::<_, io::Error>((runtime, listener, address))

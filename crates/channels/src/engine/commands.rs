@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use codespar_protocol::{TaskId, TaskRecord, TaskStatus, Usd};
 use codespar_runtime::{AskOnce, RuntimeError, ask_once};
 use codespar_store::{MessageChange, StoreError, TaskFilter};
-use codespar_tasks::{TaskHub, find_typed_task};
+use codespar_tasks::find_typed_task;
 
 use super::{
     ChannelCore,
@@ -85,7 +85,7 @@ impl ChannelCore {
             }
             ChatCommand::Logs { id } => {
                 let record = self.task_here(turn, id).await?;
-                Ok(output_of(&record))
+                self.output_of(&record).await
             }
             ChatCommand::Cost { id: Some(id) } => {
                 let record = self.task_here(turn, id).await?;
@@ -290,6 +290,22 @@ impl ChannelCore {
         })
     }
 
+    /// The end of it: what happened last is what is looked for. More of it is in the file.
+    async fn output_of(&self, record: &TaskRecord) -> Result<Said, RuntimeError> {
+        let outputs = self.setup.runtime.outputs();
+        let tail = outputs.tail(record, OUTPUT).await?;
+        Ok(match tail.text.trim() {
+            "" => Said::text(format!("{} has no output yet", record.task_id)),
+            text => Said {
+                file: match tail.length > OUTPUT as u64 {
+                    true => Some(outputs.tail(record, OUTPUT_FILE).await?.text),
+                    false => None,
+                },
+                ..Said::text(text)
+            },
+        })
+    }
+
     async fn unlink(&self, turn: &Turn) -> Result<Said, RuntimeError> {
         let at = &turn.message.at;
         let unlinked = self
@@ -329,23 +345,6 @@ fn status_line(record: &TaskRecord) -> String {
         line.push_str(&format!(" ({error})"));
     }
     line
-}
-
-/// The end of it: what happened last is what is looked for. More of it is in the file.
-fn output_of(record: &TaskRecord) -> Said {
-    let path = record.output_file.as_deref().unwrap_or_default();
-    let length = std::fs::metadata(path).map_or(0, |found| found.len());
-    let last = |most: usize| {
-        let from = length.saturating_sub(most as u64);
-        TaskHub::output(record, from, most).0
-    };
-    match last(OUTPUT).trim() {
-        "" => Said::text(format!("{} has no output yet", record.task_id)),
-        text => Said {
-            file: (length > OUTPUT as u64).then(|| last(OUTPUT_FILE)),
-            ..Said::text(text)
-        },
-    }
 }
 
 /// With the page at which a person links an account of the forge, where there is one.

@@ -13,16 +13,16 @@
 //! Nothing is changed but for the database, which is created if there is none. `findings` of
 //! `--json` are the same lines.
 
-use std::{process::ExitCode, time::Duration};
+use std::{collections::BTreeSet, process::ExitCode, time::Duration};
 
 use clap::Args;
 use codespar_model::RetryPolicy;
-use codespar_store::SessionFilter;
+use codespar_store::{SessionFilter, check_object_store};
 use serde::Serialize;
 
 use crate::{args::SessionArgs, error::CommandError, printer::plain, style};
 use codespar_runtime::{
-    ProjectDir, Provider, Settings, choose_with_retry,
+    ProjectDir, Provider, Settings, choose_with_retry, engine_workers,
     mcp::{ServerList, ServerReach},
     trust::TrustFilter,
 };
@@ -91,6 +91,8 @@ pub(crate) async fn run(
         },
         state(project_dir).await,
     ];
+    findings.extend(objects(project_dir).await);
+    findings.extend(dispatch(project_dir).await);
     findings.extend(trust(project_dir));
     match Settings::load(project_dir) {
         Ok(settings) => {
@@ -160,6 +162,55 @@ async fn state(project_dir: &ProjectDir) -> Finding {
             says: error.to_string(),
         },
     }
+}
+
+/// The object store, if one is named: an object is written to it, read and removed.
+async fn objects(project_dir: &ProjectDir) -> Option<Finding> {
+    let environment = &project_dir.environment;
+    let tried = match environment.object_store() {
+        Ok(None) => return None,
+        Ok(Some(objects)) => {
+            let checked = check_object_store(&*objects).await;
+            checked.map(|()| objects.describe())
+        }
+        Err(error) => Err(error),
+    };
+    let (health, says) = match tried {
+        Err(error) => (Health::Error, error.to_string()),
+        Ok(place) if environment.database_url().is_none() => (
+            Health::Warning,
+            format!("{place}, not used: records are not shared (CODESPAR_DATABASE_URL)"),
+        ),
+        Ok(place) => (Health::Ok, format!("{place}, can be written")),
+    };
+    Some(Finding {
+        name: "objects",
+        health,
+        says,
+    })
+}
+
+/// What dispatches tasks besides the database, if it is set up: it is asked who takes tasks from it.
+async fn dispatch(project_dir: &ProjectDir) -> Option<Finding> {
+    let (health, says) = match engine_workers(&project_dir.environment).await? {
+        Err(error) => (Health::Error, error.to_string()),
+        Ok(workers) => {
+            let names: BTreeSet<&str> = workers.iter().map(|one| one.identity.as_str()).collect();
+            match names.len() {
+                0 => (
+                    Health::Warning,
+                    "Temporal answers, and no worker takes tasks from it: codespar worker"
+                        .to_owned(),
+                ),
+                workers => (Health::Ok, format!("Temporal answers; {workers} workers")),
+            }
+        }
+    };
+    Some(Finding {
+        name: "dispatch",
+        health,
+        says,
+    })
 }
 
 /// Whether the project's files count, where there are any that grant something. `None` where no

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! sessions, tasks            in the database, by their last use
+//! objects                    of tasks that are gone
 //! outputs, tmp, scratchpads,
 //! checkpoints                of sessions that are gone
 //! tmp, dev/runs              of tasks that are over, or that a kill left behind
@@ -18,6 +19,7 @@ use std::{
     collections::HashSet,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
@@ -72,7 +74,7 @@ pub(crate) async fn run(args: &GcArgs, project_dir: &ProjectDir) -> Result<ExitC
         true => Progress::nowhere(),
         false => Progress::beside_result().until_signal(),
     };
-    let collected = collect(&*store, project_dir, days, &progress).await;
+    let collected = collect(&store, project_dir, days, &progress).await;
     progress.rest();
     let (sessions, bytes) = collected?;
     store.close().await?;
@@ -93,7 +95,7 @@ fn limit(days: u32) -> Timestamp {
 /// The database comes first. If the process is killed in between, directories without session are
 /// found by the next run.
 async fn collect(
-    store: &dyn Database,
+    store: &Arc<dyn Database>,
     project_dir: &ProjectDir,
     days: u32,
     progress: &Progress,
@@ -105,7 +107,12 @@ async fn collect(
     progress.doing("Removing old tasks");
     let tasks = store.remove_tasks_before(before).await?;
     progress.doing("Removing outputs");
-    bytes += remove_outputs(&project_dir.state().join("task-output"), &tasks);
+    bytes += remove_outputs(&project_dir.environment.output_dir(), &tasks);
+    if let Some(shared) = project_dir.environment.shared_outputs(store)?
+        && let Err(error) = shared.remove_objects().await
+    {
+        tracing::warn!(%error, "objects of removed tasks are left for the next time");
+    }
     // Listed before the sessions are: a directory of a session that begins now is not taken for
     // one whose session is gone.
     let dirs: Vec<PathBuf> = ["outputs", "tmp", "scratchpads", "checkpoints"]
@@ -120,12 +127,13 @@ async fn collect(
         .collect();
     bytes += remove_strays(&dirs, &known);
     progress.doing("Removing temporary files");
-    bytes += remove_dead_temps(project_dir, store, &known).await;
+    bytes += remove_dead_temps(project_dir, &**store, &known).await;
     let is_over = |status: TaskStatus| status.is_final();
-    bytes += remove_task_temps(&project_dir.state().join("tmp"), store, is_over).await;
+    bytes += remove_task_temps(&project_dir.state().join("tmp"), &**store, is_over).await;
     // One that failed can be resumed as long as it is on record.
     let is_completed = |status: TaskStatus| status == TaskStatus::Completed;
-    bytes += remove_task_temps(&project_dir.state().join("dev/runs"), store, is_completed).await;
+    let runs = project_dir.state().join("dev/runs");
+    bytes += remove_task_temps(&runs, &**store, is_completed).await;
     progress.doing("Removing caches");
     for name in ["dev/before", "dev/deps", "dev/index", "clones"] {
         bytes += remove_older(&project_dir.state().join(name), days);

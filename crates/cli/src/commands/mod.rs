@@ -15,6 +15,7 @@ pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod doctor;
 mod doctor_online;
+pub(crate) mod fleet;
 pub(crate) mod gc;
 pub(crate) mod hooks;
 pub(crate) mod locate;

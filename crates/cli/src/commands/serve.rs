@@ -145,6 +145,9 @@ pub(crate) async fn run(
         false => ProcessRole::Worker,
     };
     let (runtime, roots) = open(dirs, role).await?;
+    if role == ProcessRole::Worker {
+        runtime.start_tasks();
+    }
     let home = runtime.project_at(&roots[0])?;
     let sign_in = sign_in::find(&home.settings.server, &home.dir, &mut plan)?;
     let channels = channels::serve(channels, &runtime, home, &roots, &cancel);

@@ -1,12 +1,12 @@
 //! `codespar task`.
 
-use std::{path::PathBuf, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use clap::{Args, Subcommand};
 use codespar_policy::Mode;
-use codespar_protocol::{OnDependencyFailure, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{Labels, OnDependencyFailure, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{Database, NewTask, Notify, OwnerRule, TaskChange, TaskFilter};
-use codespar_tasks::{HubError, TaskHub, find_typed_task};
+use codespar_tasks::{HubError, OutputPart, TaskOutputs, find_typed_task};
 use serde_json::{Value, json};
 
 use super::{
@@ -134,6 +134,10 @@ pub(super) struct CreateArgs {
     /// a monitor_mcp task watches.
     #[arg(long, value_name = "K=V", num_args = 1.., value_parser = key_value)]
     pub(super) metadata: Vec<(String, Value)>,
+    /// Run it only where this label is offered (`codespar worker --label`). May be repeated: all of
+    /// them must be.
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
     /// Print the record as JSON, with the fields of `task get`.
     #[arg(long)]
     json: bool,
@@ -197,6 +201,7 @@ pub(crate) async fn run(
     project_dir: ProjectDir,
 ) -> Result<ExitCode, CommandError> {
     let store = project_dir.environment.open_database().await?;
+    let outputs = || project_dir.environment.task_outputs(&store);
     let code = match args.verb {
         Verb::Create(args) => create(args, &project_dir, &*store).await?,
         Verb::Get { id, json } => show(&store.task(&find(&*store, &id).await?).await?, json)?,
@@ -222,10 +227,13 @@ pub(crate) async fn run(
             )
             .await?
         }
-        Verb::Output(args) => output(&args, &project_dir, &*store).await?,
+        Verb::Output(args) => output(&args, &outputs()?, &project_dir, &*store).await?,
         Verb::Questions(args) => task_questions::list(&args, &*store).await?,
         Verb::Answer(args) => task_questions::answer(&args, &project_dir, &*store).await?,
-        Verb::Watch { id } => watch(&find(&*store, &id).await?, &project_dir, &*store).await?,
+        Verb::Watch { id } => {
+            let id = find(&*store, &id).await?;
+            watch(&id, &outputs()?, &project_dir, &*store).await?
+        }
     };
     store.close().await?;
     Ok(code)
@@ -262,15 +270,19 @@ async fn create(
     if let Some(reason) = tasks_disabled(project_dir, &settings) {
         return Err(CommandError::Failed(reason));
     }
+    let labels = Labels::new(args.labels.iter().cloned())
+        .map_err(|error| CommandError::Usage(format!("--label: {error}")))?;
     let id = TaskId::new(args.task_type);
+    let outputs = TaskOutputs::new(project_dir.environment.output_dir());
     let spec = task_spec::of(&args, project_dir, store).await?;
     let authority = task_spec::authority(&args, &settings, project_dir)?;
     let new = NewTask {
-        output_file: Some(output_file(project_dir, authority.tree, &id)),
+        output_file: Some(outputs.new_file(authority.tree, &id)),
         id,
         spec,
         authority,
         reserved_for: None,
+        labels,
         on_dependency_failure: args.on_dependency_failure,
         subject: args.subject,
         description: args.description,
@@ -285,9 +297,8 @@ async fn create(
     let records = store.create_tasks(vec![new]).await?;
     start_runner_if_none(project_dir, store).await?;
     let Some(record) = records.into_iter().next() else {
-        return Err(CommandError::Failed(
-            "the store gave no record back".to_owned(),
-        ));
+        let message = "the store gave no record back";
+        return Err(CommandError::Failed(message.to_owned()));
     };
     if args.json {
         super::print_json(&record.view())?;
@@ -299,14 +310,6 @@ async fn create(
         super::print(format_args!("{}\n{}\n", line(&record), style::faint(hint)))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn output_file(project_dir: &ProjectDir, tree: SessionId, id: &TaskId) -> PathBuf {
-    let dir = project_dir
-        .state()
-        .join("task-output")
-        .join(tree.to_string());
-    dir.join(format!("{id}.txt"))
 }
 
 /// An owner is claimed only if there is none; an empty one gives the task back.
@@ -352,6 +355,7 @@ async fn stop(
 
 async fn output(
     args: &OutputArgs,
+    outputs: &TaskOutputs,
     project_dir: &ProjectDir,
     store: &dyn Database,
 ) -> Result<ExitCode, CommandError> {
@@ -365,7 +369,7 @@ async fn output(
         vigil.wait(WaitFor::Record).await?;
         record = store.task(&id).await?;
     }
-    let (text, next) = TaskHub::output(&record, args.offset, args.limit);
+    let OutputPart { text, next } = outputs.read(&record, args.offset, args.limit).await?;
     if args.json {
         super::print_json(
             &json!({ "task_id": id, "status": record.status, "output": text, "next_offset": next }),
@@ -379,6 +383,7 @@ async fn output(
 /// Everything that was written before is shown first. Ctrl-C ends the watching, not the task.
 async fn watch(
     id: &TaskId,
+    outputs: &TaskOutputs,
     project_dir: &ProjectDir,
     store: &dyn Database,
 ) -> Result<ExitCode, CommandError> {
@@ -392,7 +397,7 @@ async fn watch(
             shown = Some(record.status);
         }
         loop {
-            let (text, next) = TaskHub::output(&record, offset, OUTPUT_LIMIT);
+            let OutputPart { text, next } = outputs.read(&record, offset, OUTPUT_LIMIT).await?;
             if next == offset {
                 break;
             }

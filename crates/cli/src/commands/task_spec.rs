@@ -20,7 +20,7 @@ use crate::error::CommandError;
 use codespar_runtime::{
     ProjectDir, ProjectOptions, Settings, definitions, extra_dirs,
     mcp::{ServerList, ServerReach, unknown},
-    rules,
+    rules, shared_repository,
     trust::TrustFilter,
 };
 
@@ -215,6 +215,7 @@ pub(super) fn authority(
         ..ProjectOptions::default()
     };
     let (rules, mode) = rules(settings, &options)?;
+    let address = shared_repository(project_dir);
     Ok(Authority {
         session: None,
         tree: SessionId::new(),
@@ -223,5 +224,8 @@ pub(super) fn authority(
         rules: rule_texts(&rules),
         extra_dirs: extra_dirs(settings, &options)?,
         max_budget_usd: options.max_budget_usd,
+        repository: address.as_ref().map(|address| address.name().to_owned()),
+        remote: address.map(|address| address.url().to_owned()),
+        user: None,
     })
 }

@@ -7,6 +7,7 @@
 use std::{convert::Infallible, process::ExitCode, time::Duration};
 
 use clap::Args;
+use codespar_protocol::Labels;
 use codespar_store::{ChangeKind, StoreChange};
 use codespar_tasks::{Attendance, Workload};
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,10 @@ pub(crate) struct WorkerArgs {
     /// Exit when no task is left to run.
     #[arg(long)]
     until_idle: bool,
+    /// Also take tasks that require this label (`codespar task create --label`), such as `gpu` or
+    /// `repo:acme/api`. May be repeated. Tasks without labels are taken by every worker.
+    #[arg(long = "label", value_name = "LABEL")]
+    labels: Vec<String>,
 }
 
 pub(crate) async fn run(
@@ -39,11 +44,15 @@ pub(crate) async fn run(
     session: &SessionArgs,
     project_dir: ProjectDir,
 ) -> Result<ExitCode, CommandError> {
+    let labels = Labels::new(args.labels.iter().cloned())
+        .map_err(|error| CommandError::Usage(format!("--label: {error}")))?;
     let cancel = CancellationToken::new();
     let signals = Signals::watch(cancel.clone())?;
     let config = ProjectConfig::load(project_dir, session.project_options()?)?;
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Elsewhere, ProcessRole::Worker).await?;
+    runtime.offer_labels(labels);
+    runtime.start_tasks();
     crate::printer::err(format_args!(
         "codespar: taking tasks of {}",
         project.dir.state().display()

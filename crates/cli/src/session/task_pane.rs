@@ -1,11 +1,7 @@
 //! The list of tasks that the surface shows: its rows, kept up to date while it is open, and what
 //! the user does there.
 
-use std::{
-    io::{Read, Seek, SeekFrom},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use codespar_protocol::{EntryBody, Message, Role, SessionId, TaskId, TaskRecord, TaskSpec};
 use codespar_runtime::Project;
@@ -14,10 +10,10 @@ use codespar_tui::{TaskRow, UserAction};
 use tokio::task::JoinHandle;
 
 use super::{SessionDriver, tasks, view::SessionView};
-use crate::{error::CommandError, slash::Which, style};
+use crate::{error::CommandError, slash::Which};
 
 /// Of a task's output, in bytes.
-const TAIL: u64 = 4_000;
+const TAIL: usize = 4_000;
 /// Rows are read again at most so often.
 const PAUSE: Duration = Duration::from_millis(250);
 /// Output of tasks grows without a change in the store.
@@ -42,10 +38,10 @@ impl SessionDriver {
             self.say(&text);
             return Ok(());
         }
-        self.view
-            .show_tasks(rows(&self.project, session, which).await?);
-        let (view, project) = (self.view.clone(), self.project.clone());
-        let follow = tokio::spawn(async move { update(&*view, &project, session, which).await });
+        let mut list = TaskRows::new(self.project.clone(), session, which);
+        self.view.show_tasks(list.read().await?);
+        let view = self.view.clone();
+        let follow = tokio::spawn(async move { update(&*view, list).await });
         self.task_list = Some(TaskFollower(follow));
         Ok(())
     }
@@ -105,13 +101,9 @@ async fn conversation(
 
 /// While no task runs, nothing is read until one changes. Ends with the `TaskFollower` that holds
 /// it. Output is looked at once a second, since it is no change in the store.
-async fn update(
-    view: &dyn SessionView,
-    project: &Arc<Project>,
-    session: Option<SessionId>,
-    which: Which,
-) {
-    let Ok(mut changes) = project.hub.changes().follow().await else {
+async fn update(view: &dyn SessionView, mut list: TaskRows) {
+    let hub = list.project.hub.clone();
+    let Ok(mut changes) = hub.changes().follow().await else {
         return;
     };
     let mut is_running = true;
@@ -123,27 +115,59 @@ async fn update(
         }
         tokio::time::sleep(PAUSE).await;
         // A store that fails is read again with the next change.
-        if let Ok(rows) = rows(project, session, which).await {
+        if let Ok(rows) = list.read().await {
             is_running = rows.iter().any(|row| !row.state.is_final());
             view.update_tasks(rows);
         }
     }
 }
 
-/// Files are read on the pool of blocking threads.
-async fn rows(
-    project: &Arc<Project>,
+/// The rows of the list. What an attempt that is over wrote is read once.
+struct TaskRows {
+    project: Arc<Project>,
     session: Option<SessionId>,
     which: Which,
-) -> Result<Vec<TaskRow>, CommandError> {
-    let tasks = tasks::chosen(project, session, which).await?;
-    let read = move || tasks.iter().map(row).collect();
-    tokio::task::spawn_blocking(read)
-        .await
-        .map_err(|error| CommandError::Failed(style::error(error)))
+    /// The end of what such attempts wrote.
+    written: HashMap<(TaskId, u32), Vec<String>>,
 }
 
-fn row(task: &TaskRecord) -> TaskRow {
+impl TaskRows {
+    fn new(project: Arc<Project>, session: Option<SessionId>, which: Which) -> Self {
+        Self {
+            project,
+            session,
+            which,
+            written: HashMap::new(),
+        }
+    }
+
+    async fn read(&mut self) -> Result<Vec<TaskRow>, CommandError> {
+        let tasks = tasks::chosen(&self.project, self.session, self.which).await?;
+        let mut rows = Vec::with_capacity(tasks.len());
+        for task in &tasks {
+            rows.push(row(task, self.tail(task).await));
+        }
+        Ok(rows)
+    }
+
+    /// The last lines of its output; the first of them may be cut. None if they cannot be read.
+    async fn tail(&mut self, task: &TaskRecord) -> Vec<String> {
+        let key = (task.task_id.clone(), task.attempt);
+        if let Some(known) = self.written.get(&key) {
+            return known.clone();
+        }
+        let Ok(tail) = self.project.hub.output_tail(task, TAIL).await else {
+            return Vec::new();
+        };
+        let lines: Vec<String> = tail.text.lines().map(str::to_owned).collect();
+        if task.status.is_final() {
+            self.written.insert(key, lines.clone());
+        }
+        lines
+    }
+}
+
+fn row(task: &TaskRecord, output: Vec<String>) -> TaskRow {
     let end = task.ended_at.unwrap_or_else(jiff::Timestamp::now);
     let elapsed = task
         .started_at
@@ -158,7 +182,7 @@ fn row(task: &TaskRecord) -> TaskRow {
         elapsed: elapsed.unwrap_or_default(),
         tokens: task.usage.total_tokens(),
         cost: task.cost_usd,
-        output: tail(task),
+        output,
         accepts_messages: task.runs_agent(),
     }
 }
@@ -169,20 +193,4 @@ fn kind(task: &TaskRecord) -> String {
         (Some(TaskSpec::Shell(_)), None) => "shell".to_owned(),
         _ => task.task_type.to_string(),
     }
-}
-
-/// The last lines of its output; the first of them may be cut.
-fn tail(task: &TaskRecord) -> Vec<String> {
-    let read = |path: &str| -> std::io::Result<Vec<u8>> {
-        let mut file = std::fs::File::open(path)?;
-        let size = file.metadata()?.len();
-        file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
-        let mut bytes = Vec::new();
-        file.take(TAIL).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = task.output_file.as_deref().map(read);
-    let bytes = bytes.and_then(Result::ok).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    text.lines().map(str::to_owned).collect()
 }

@@ -7,7 +7,6 @@ use std::{sync::Arc, time::Duration};
 
 use codespar_protocol::{SessionId, TaskRecord};
 use codespar_store::{ChangeKind, StoreChange, TaskFilter};
-use codespar_tasks::TaskHub;
 
 use crate::{commands::task, error::CommandError, slash::Which, style};
 use codespar_runtime::Project;
@@ -66,12 +65,10 @@ pub(super) async fn status(project: &Arc<Project>, id: &str) -> Result<String, C
         .task(&task::find(&*project.store, id).await?)
         .await?;
     let mut text = task::details(&record);
-    let size = record
-        .output_file
-        .as_deref()
-        .and_then(|path| std::fs::metadata(path).ok())
-        .map_or(0, |m| m.len());
-    let (tail, _) = TaskHub::output(&record, size.saturating_sub(TAIL as u64), TAIL);
+    let tail = project.hub.output_tail(&record, TAIL).await;
+    let tail = tail
+        .map_err(|error| CommandError::Failed(error.to_string()))?
+        .text;
     if !tail.trim().is_empty() {
         text.push('\n');
         text.push_str(&style::faint(tail.trim_end()));

@@ -383,11 +383,29 @@ fn too_few_threads_end_the_program_with_the_reason() {
     }
 }
 
+/// How much of the address space the program takes once it is loaded: the end of its last segment,
+/// by the headers of an ELF file of 64 bits.
+fn loaded_size() -> u64 {
+    let program = fs::read(PROGRAM).unwrap();
+    let number = |at: usize, length: usize| {
+        let bytes = program[at..at + length].iter().rev();
+        bytes.fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    let (first, size, count) = (number(0x20, 8), number(0x36, 2), number(0x38, 2));
+    let ends = (0..count).filter_map(|place| {
+        let at = usize::try_from(first + place * size).unwrap();
+        let is_loaded = number(at, 4) == 1;
+        is_loaded.then(|| number(at + 0x10, 8) + number(at + 0x28, 8))
+    });
+    ends.max().unwrap()
+}
+
 #[test]
 fn too_little_memory_ends_the_program_with_the_reason() {
     let bench = Bench::new(Script::new());
-    // Enough for the program to be loaded (90 MB in a development build), and too little to run.
-    let finished = limited(&bench, "--as=117440512");
+    // Enough for the program to be loaded, and too little to run.
+    let limit = loaded_size() + 22 * 1024 * 1024;
+    let finished = limited(&bench, &format!("--as={limit}"));
     assert_eq!(finished.status.code(), Some(1), "{}", finished.stderr);
     assert!(
         finished.stderr.contains("not enough memory") && finished.stderr.contains("ulimit -v"),

@@ -35,6 +35,7 @@ mod editor_bridge;
 mod edits;
 mod egress;
 mod familiar_tools;
+mod fleet;
 mod headless;
 mod hooks;
 mod json_output;

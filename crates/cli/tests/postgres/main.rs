@@ -9,11 +9,13 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod outputs;
+mod travelling;
 
 use std::process::Command;
 
 use codespar_testkit::{
-    AfterLast, Conversation, Matcher, Script, Turn,
+    AfterLast, Conversation, Gate, Matcher, Script, Turn,
     process::{Finished, spawn},
 };
 use common::{Bench, PATIENCE, parsed, wait_for};
@@ -27,13 +29,17 @@ struct Fleet {
     schema: String,
 }
 
-/// Runs on a thread of its own, because tests here have no runtime.
-fn on_server(server: &str, statement: String) {
+/// Tests here have no runtime.
+fn on_runtime(work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async {
+    runtime.block_on(work);
+}
+
+fn on_server(server: &str, statement: String) {
+    on_runtime(async {
         let mut connection = PgConnection::connect(server).await.unwrap();
         let statement = sqlx::raw_sql(AssertSqlSafe(statement));
         statement.execute(&mut connection).await.unwrap();
@@ -150,6 +156,65 @@ fn an_agent_of_a_killed_process_is_resumed_by_another_through_the_server() {
     assert_eq!(task["status"], "completed", "{task:#}");
     let ran = std::fs::read_to_string(work.join("ran.txt")).unwrap();
     assert_eq!(ran, "once\n", "what was done is not done again");
+}
+
+/// Waits until an append waits for a row that this connection has locked, ends the connection that
+/// makes it, and lets go of the row.
+async fn cut_an_append(url: &str, release: impl FnOnce()) {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    let statement = "BEGIN; SELECT 1 FROM sessions FOR UPDATE";
+    sqlx::raw_sql(statement)
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    release();
+    // A connection of its own: within a transaction the activity of others does not change.
+    let mut watcher = PgConnection::connect(url).await.unwrap();
+    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+         WHERE cardinality(pg_blocking_pids(pid)) > 0 AND query LIKE 'WITH moved%'";
+    let began = std::time::Instant::now();
+    loop {
+        let query = sqlx::query_scalar(ended);
+        let count: i64 = query.fetch_one(&mut watcher).await.unwrap();
+        if count > 0 {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "nothing is appended");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    connection.close().await.unwrap();
+    watcher.close().await.unwrap();
+}
+
+#[test]
+#[ignore = "needs a server: cargo xtask test --only fleet"]
+fn an_agent_goes_on_when_the_server_ends_the_connection_of_an_append() {
+    let gate = Gate::closed();
+    let child = Conversation::new("child", Matcher::first_user_contains("child works"))
+        .turn(Turn::tool("Read", &json!({"file_path": "a.txt"})).held_by(&gate))
+        .turn(Turn::text("the child is done"));
+    let fleet = Fleet::new(Script::new().conversation(child));
+    fleet.bench.file("a.txt", "a");
+    let worker = spawn(&mut fleet.command(&["worker"])).unwrap();
+    let create = ["task", "create", "--type", "remote_agent", "--subject", "s"];
+    let made = fleet.run(&[&create[..], &["--prompt", "child works"]].concat());
+    assert_eq!(made.status.code(), Some(0), "{}", made.stderr);
+    wait_for("the model is asked", || {
+        fleet.bench.server.request_count() > 0
+    });
+
+    on_runtime(cut_an_append(&fleet.url(), || gate.open()));
+
+    wait_for("the task is over", || {
+        !matches!(
+            fleet.tasks()[0]["status"].as_str(),
+            Some("pending" | "running")
+        )
+    });
+    let task = &fleet.tasks()[0];
+    assert_eq!(task["status"], "completed", "{task:#}");
+    worker.terminate().unwrap();
+    worker.wait(PATIENCE).unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use axum::{Json, extract::State};
 use codespar_protocol::{TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
 use codespar_store::TaskFilter;
-use codespar_tasks::TaskHub;
+use codespar_tasks::OutputPart;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -288,20 +288,21 @@ pub(super) async fn output(
         return Err(ApiError::bad_request("`offset` is too large"));
     }
     let task = state.scope.task(&id).await?;
-    let (output, next_offset) = match has_own_output(&state, &task) {
+    let part = match has_own_output(&state, &task) {
         true => {
-            let task = task.clone();
-            let read = move || TaskHub::output(&task, offset, limit as usize);
-            let read = tokio::task::spawn_blocking(read).await;
-            read.map_err(ApiError::internal)?
+            let outputs = state.runtime.outputs();
+            outputs.read(&task, offset, limit as usize).await?
         }
-        false => (String::new(), offset),
+        false => OutputPart {
+            text: String::new(),
+            next: offset,
+        },
     };
     Ok(Json(TaskOutput {
         task_id: task.task_id.to_string(),
         status: task.status,
-        output,
-        next_offset,
+        output: part.text,
+        next_offset: part.next,
     }))
 }
 
@@ -309,26 +310,20 @@ pub(super) async fn output(
 pub(crate) async fn output_tail(
     state: &Shared,
     task: &TaskRecord,
-    limit: u64,
+    limit: usize,
 ) -> Result<(String, bool), ApiError> {
     if !has_own_output(state, task) {
         return Ok((String::new(), false));
     }
-    let task = task.clone();
-    let read = move || {
-        let file = task.output_file.as_deref().unwrap_or_default();
-        let length = std::fs::metadata(file).map_or(0, |file| file.len());
-        let offset = length.saturating_sub(limit);
-        (TaskHub::output(&task, offset, limit as usize).0, offset > 0)
-    };
-    let read = tokio::task::spawn_blocking(read).await;
-    read.map_err(ApiError::internal)
+    let tail = state.runtime.outputs().tail(task, limit).await?;
+    Ok((tail.text, tail.length > limit as u64))
 }
 
-/// Only outputs of tasks are read, whatever a record says.
+/// Only outputs of tasks are read, whatever a record says. Where hosts share them, the file is not
+/// the one that the record names.
 fn has_own_output(state: &Shared, task: &TaskRecord) -> bool {
-    let file = task.output_file.as_deref().map(std::path::Path::new);
-    file.is_some_and(|file| is_inside(file, state.runtime.output_dir()))
+    let outputs = state.runtime.outputs();
+    outputs.is_shared() || is_inside(&outputs.file(task), outputs.dir())
 }
 
 fn is_inside(file: &std::path::Path, dir: &std::path::Path) -> bool {

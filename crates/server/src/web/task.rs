@@ -25,7 +25,7 @@ use crate::{
     state::Shared,
 };
 
-const OUTPUT: u64 = 16 * 1024;
+const OUTPUT: usize = 16 * 1024;
 
 pub(crate) async fn show(
     State(state): State<Shared>,

@@ -12,7 +12,7 @@ use std::{
 
 use codespar_channels::{ChannelCore, ChannelSetup, PageProject, StoredChannel, Unlinked, WEB};
 use codespar_protocol::{
-    AccessRole, AgentSpec, Authority, EntryBody, Message, OnDependencyFailure, SessionId,
+    AccessRole, AgentSpec, Authority, EntryBody, Labels, Message, OnDependencyFailure, SessionId,
     SessionMode, ShellSpec, TaskId, TaskRecord, TaskSpec, TaskType,
 };
 use codespar_runtime::{
@@ -239,7 +239,7 @@ impl Stage {
     async fn record(&self, project: &str, subject: &str, spec: TaskSpec) -> TaskRecord {
         let id = TaskId::new(spec.task_type());
         let tree = SessionId::new();
-        let dir = self.runtime.output_dir().join(tree.to_string());
+        let dir = self.runtime.outputs().dir().join(tree.to_string());
         fs::create_dir_all(&dir).unwrap();
         let new = NewTask {
             output_file: Some(dir.join(format!("{id}.txt"))),
@@ -253,8 +253,12 @@ impl Stage {
                 rules: Vec::new(),
                 extra_dirs: Vec::new(),
                 max_budget_usd: None,
+                repository: None,
+                remote: None,
+                user: None,
             },
             reserved_for: None,
+            labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: subject.to_owned(),
             description: None,

@@ -77,7 +77,7 @@ fn start(project_dir: ProjectDir, days: u32) -> JoinHandle<()> {
         let done = runtime.block_on(async {
             let store = project_dir.environment.open_database().await?;
             let (sessions, bytes) =
-                collect(&*store, &project_dir, days, &Progress::nowhere()).await?;
+                collect(&store, &project_dir, days, &Progress::nowhere()).await?;
             store.close().await?;
             Ok::<_, CommandError>((sessions.len(), bytes))
         });

@@ -1,0 +1,257 @@
+//! `codespar fleet`.
+
+use std::{fmt::Write as _, process::ExitCode};
+
+use clap::{Args, Subcommand};
+use codespar_runtime::ProjectDir;
+use codespar_store::{
+    ChangeFeed, ChangeKind, Database, FleetReport, FleetRunner, LEASES, Limit, LimitScope,
+    LimitUse, QueueDepth, Store,
+};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::{error::CommandError, printer::plain, style};
+
+/// Show all processes that run tasks, what waits for them, and the limits of what runs at once.
+///
+/// All processes on the same database belong to the fleet: those of this machine by default, those
+/// of any number of machines with CODESPAR_DATABASE_URL.
+///
+/// Example: codespar fleet status --watch
+#[derive(Args)]
+pub(crate) struct FleetCommand {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Show who runs what, and what waits for how long.
+    Status {
+        /// Print it again whenever a task begins or ends, until interrupted.
+        #[arg(long)]
+        watch: bool,
+        /// Print JSON: `runners` with what each runs, `queues` with depth and age, `limits` with
+        /// what runs under each. With --watch, one object for each change.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the limits of what runs at once.
+    Limits {
+        /// Print JSON: `limits`, each with `scope`, `name` and `limit`.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set a limit of what runs at once, in all processes together.
+    ///
+    /// A limit counts the tasks that somebody asked for; what such a task starts itself is part of
+    /// it. What runs already is not stopped by a lower limit.
+    ///
+    /// Examples: codespar fleet limit all 200; codespar fleet limit repository 20; codespar fleet
+    /// limit user 5 --name alice; codespar fleet limit labels none --name gpu
+    Limit {
+        /// all, repository, user or labels.
+        scope: LimitScope,
+        /// How many may run at once, or `none` to remove the limit.
+        #[arg(value_parser = number_or_none)]
+        limit: NumberOrNone,
+        /// Which repository, user or set of labels (`gpu,linux`). Without it the limit is for each
+        /// repository or user that has none of its own.
+        #[arg(long, default_value = "")]
+        name: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy)]
+struct NumberOrNone(Option<u32>);
+
+fn number_or_none(text: &str) -> Result<NumberOrNone, String> {
+    match text {
+        "none" => Ok(NumberOrNone(None)),
+        text => match text.parse() {
+            Ok(number) => Ok(NumberOrNone(Some(number))),
+            Err(_) => Err("give a number, or `none`".to_owned()),
+        },
+    }
+}
+
+pub(crate) async fn run(
+    command: FleetCommand,
+    project_dir: &ProjectDir,
+) -> Result<ExitCode, CommandError> {
+    let store = project_dir.environment.open_database().await?;
+    match command.verb {
+        Verb::Status { watch: false, json } => show(&store.fleet().await?, json)?,
+        Verb::Status { watch: true, json } => {
+            let sessions: std::sync::Arc<dyn Store> = store.clone();
+            watch(&*store, &ChangeFeed::new(sessions), json).await?;
+        }
+        Verb::Limits { json } => list(&store.limits().await?, json)?,
+        Verb::Limit { scope, limit, name } => {
+            check_name(scope, &name)?;
+            store.set_limit(scope, &name, limit.0).await?;
+            list(&store.limits().await?, false)?;
+        }
+    }
+    store.close().await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check_name(scope: LimitScope, name: &str) -> Result<(), CommandError> {
+    match scope {
+        LimitScope::All if !name.is_empty() => Err(CommandError::Usage(
+            "the limit of all tasks has no --name".to_owned(),
+        )),
+        LimitScope::Labels if name.is_empty() => Err(CommandError::Usage(
+            "a limit of labels needs --name: the labels, such as `gpu,linux`".to_owned(),
+        )),
+        LimitScope::All | LimitScope::Labels | LimitScope::Repository | LimitScope::User => Ok(()),
+    }
+}
+
+/// Until the process is interrupted or its reader is gone.
+async fn watch(store: &dyn Database, feed: &ChangeFeed, json: bool) -> Result<(), CommandError> {
+    let mut changes = feed.follow().await?;
+    loop {
+        show(&store.fleet().await?, json)?;
+        if !json {
+            super::print(format_args!("\n"))?;
+        }
+        let is_task =
+            |change: &codespar_store::StoreChange| matches!(change.kind, ChangeKind::Task { .. });
+        changes.until(is_task).await;
+    }
+}
+
+fn show(fleet: &FleetReport, json: bool) -> Result<(), CommandError> {
+    match json {
+        true => super::print_json(fleet),
+        false => super::print(format_args!("{}", text(fleet, Timestamp::now()))),
+    }
+}
+
+fn text(fleet: &FleetReport, now: Timestamp) -> String {
+    let mut text = String::new();
+    if fleet.runners.is_empty() {
+        text.push_str("no process runs tasks; `codespar worker` starts one\n");
+    }
+    for runner in &fleet.runners {
+        describe(runner, now, &mut text);
+    }
+    for queue in &fleet.queues {
+        let _ = writeln!(text, "{}", waiting(queue, now));
+    }
+    for limit in &fleet.limits {
+        let _ = writeln!(text, "{}", used(limit));
+    }
+    text
+}
+
+fn describe(runner: &FleetRunner, now: Timestamp, text: &mut String) {
+    let short: String = runner.id.chars().take(20).collect();
+    let state = match (runner.beats, runner.is_silent) {
+        (0, _) => style::error("gone".to_owned()),
+        (_, true) => style::error("silent".to_owned()),
+        (_, false) => style::good("alive".to_owned()),
+    };
+    let about = runner.about.as_ref().map_or_else(String::new, |about| {
+        let labels = match about.labels.is_empty() {
+            true => String::new(),
+            false => format!("  labels {}", about.labels),
+        };
+        let engine = match about.engine.as_str() {
+            LEASES => String::new(),
+            engine => format!("  {}", plain(engine)),
+        };
+        format!(
+            "  {}  version {}  up {}{labels}{engine}",
+            plain(&about.host),
+            plain(&about.version),
+            age(about.started_at, now)
+        )
+    });
+    let _ = writeln!(text, "{short}  {state}{about}");
+    for task in &runner.running {
+        let since = task.started_at.map_or_else(String::new, |at| age(at, now));
+        let _ = writeln!(
+            text,
+            "  {}  {}  {}",
+            task.task_id,
+            plain(&task.subject),
+            style::faint(format!("{} for {since}", plain(&task.repository)))
+        );
+    }
+}
+
+fn waiting(queue: &QueueDepth, now: Timestamp) -> String {
+    let labels = match queue.labels.is_empty() {
+        true => String::new(),
+        false => format!(" with labels {}", queue.labels),
+    };
+    format!(
+        "{} {} of {}{labels}: {} ready, the oldest for {}",
+        style::faint("waiting".to_owned()),
+        queue.task_type,
+        plain(&queue.repository),
+        queue.ready,
+        age(queue.oldest_ready_at, now)
+    )
+}
+
+fn used(limit: &LimitUse) -> String {
+    format!(
+        "{} {}: {} of {} run",
+        style::faint("limit".to_owned()),
+        named(&limit.limit),
+        limit.running,
+        limit.limit.limit
+    )
+}
+
+fn named(limit: &Limit) -> String {
+    match (limit.scope, limit.name.as_str()) {
+        (LimitScope::All, _) => "all".to_owned(),
+        (scope, "") => format!("each {scope}"),
+        (scope, name) => format!("{scope} {}", plain(name)),
+    }
+}
+
+fn list(limits: &[Limit], json: bool) -> Result<(), CommandError> {
+    if json {
+        return super::print_json(&json!({ "limits": limits }));
+    }
+    if limits.is_empty() {
+        return super::print(format_args!("no limits\n"));
+    }
+    for limit in limits {
+        super::print(format_args!("{}: {}\n", named(limit), limit.limit))?;
+    }
+    Ok(())
+}
+
+/// In the largest unit that says something.
+fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = now.duration_since(since).as_secs().max(0);
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_has_the_largest_unit_that_says_something() {
+        let now = Timestamp::now();
+        let of = |seconds: i64| age(now - jiff::SignedDuration::from_secs(seconds), now);
+        assert_eq!(
+            [of(-5), of(59), of(61), of(7_200), of(200_000)],
+            ["0 s", "59 s", "1 min", "2 h", "2 d"]
+        );
+    }
+}

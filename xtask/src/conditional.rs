@@ -205,10 +205,14 @@ pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
     if on_path("cargo-nextest") {
         let filter: Vec<String> = names.iter().map(|name| format!("test({name})")).collect();
         command.args(["nextest", "run", "--workspace", "--run-ignored", "only"]);
+        command.args(steps::SHIPPED);
         command.args(["--no-fail-fast", "-E", &filter.join(" + ")]);
     } else {
-        command.args(["test", "--workspace", "--tests", "--no-fail-fast", "--"]);
-        command.arg("--ignored").args(&names);
+        command.args(["test", "--workspace", "--tests", "--no-fail-fast"]);
+        command
+            .args(steps::SHIPPED)
+            .args(["--", "--ignored"])
+            .args(&names);
     }
     if let Some(program) = pypi::schemathesis(root) {
         command.env("CODESPAR_SCHEMATHESIS", program);

@@ -23,6 +23,18 @@ const ACCEPTED: &[&str] = &[
     "Zlib",
 ];
 
+/// Crates that have a file with their licence and do not name it; the file was read.
+const BY_FILE: &[(&str, &str)] = &[
+    ("temporalio-client", "MIT"),
+    ("temporalio-common", "MIT"),
+    ("temporalio-common-wasm", "MIT"),
+    ("temporalio-macros", "MIT"),
+    ("temporalio-protos", "MIT"),
+    ("temporalio-sdk", "MIT"),
+    ("temporalio-sdk-core", "MIT"),
+    ("temporalio-workflow", "MIT"),
+];
+
 /// Of all packages, those of the workspace included.
 pub(crate) fn problems(packages: &[Package]) -> Vec<String> {
     packages.iter().filter_map(problem).collect()
@@ -30,7 +42,9 @@ pub(crate) fn problems(packages: &[Package]) -> Vec<String> {
 
 fn problem(package: &Package) -> Option<String> {
     let Package { name, version, .. } = package;
-    match package.license.as_deref() {
+    let by_file = BY_FILE.iter().find(|(known, _)| known == name);
+    let by_file = by_file.map(|(_, licence)| *licence);
+    match package.license.as_deref().or(by_file) {
         None => Some(format!("{name} {version} names no licence")),
         Some(licence) if !is_accepted(licence) => Some(format!(
             "{name} {version} has the licence `{licence}`, which is not on our list"

@@ -5,6 +5,7 @@
 //! dependencies   licences, unwanted and unused crates, layers
 //! bench          times and memory of the built binary against the bars
 //! eval           quality of locating files, showing them and applying edits, on data
+//! fleet-trial    workers on several hosts, of which one is always in trouble
 //! figures        sizes, names and documentation of the sources
 //! redteam        attacks on the program
 //! screenshots    pictures of the session at a terminal, for the documentation
@@ -56,6 +57,7 @@ enum Command {
     Dependencies(dependencies::Args),
     Bench(bench::Args),
     Eval(eval::Args),
+    FleetTrial(fleet::TrialArgs),
     Figures(figures::Args),
     Redteam(redteam::Args),
     Screenshots(screenshots::Args),
@@ -80,6 +82,7 @@ fn run() -> Result<()> {
         Command::Dependencies(args) => dependencies::run(&args, &root),
         Command::Bench(args) => bench::run(&args, &root),
         Command::Eval(args) => eval::run(&args, &root),
+        Command::FleetTrial(args) => fleet::run_trial(&args, &root),
         Command::Figures(args) => figures::run(&args, &root),
         Command::Redteam(args) => redteam::run(&args, &root),
         Command::Screenshots(args) => screenshots::run(&args, &root),

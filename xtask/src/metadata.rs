@@ -41,7 +41,7 @@ pub(crate) struct Dependency {
 impl Metadata {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let output = cargo(root)
-            .args(["metadata", "--format-version", "1"])
+            .args(["metadata", "--format-version", "1", "--all-features"])
             .output()
             .context("cannot start `cargo metadata`")?;
         if !output.status.success() {

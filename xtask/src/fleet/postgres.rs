@@ -1,11 +1,12 @@
-//! Tests that need a database server: PostgreSQL is started on a temporary directory, used, stopped.
+//! A PostgreSQL server on a temporary directory, started, used and stopped.
 //!
 //! The server refuses to run as root, so it runs as the user that its package made where this is
 //! root. It ends with this process, however that ends.
 
 use std::{
-    fs,
-    net::TcpListener,
+    fs::{self, OpenOptions},
+    io::Write,
+    net::{Ipv4Addr, TcpListener},
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -20,50 +21,8 @@ use crate::{steps, tools::on_path};
 const VERSIONS: &str = "/usr/lib/postgresql";
 /// The user of Debian's package.
 const USER: &str = "postgres";
-/// The test programs that have tests of a database server.
-const PROGRAMS: &[&str] = &[
-    "changes", "channels", "contract", "postgres", "pulls", "tasks", "tokens", "transfer",
-];
 /// How long the server may take to start, and to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Runs them; returns what was skipped, and why.
-pub(crate) fn run(root: &Path) -> Result<Vec<String>> {
-    let (Some(initdb), Some(postgres)) = (program("initdb"), program("postgres")) else {
-        let why = "needs PostgreSQL: apt-get install postgresql";
-        return Ok(vec![format!("tests of the store on PostgreSQL ({why})")]);
-    };
-    let server = Server::start(&initdb, &postgres)?;
-    for mut command in commands(root) {
-        steps::run(command.env("CODESPAR_TEST_POSTGRES", server.url()))?;
-    }
-    Ok(Vec::new())
-}
-
-/// Those of their tests that are called after the database: by their module, or by their program.
-fn commands(root: &Path) -> Vec<Command> {
-    let programs: Vec<&str> = PROGRAMS.iter().flat_map(|name| ["--test", name]).collect();
-    let command = |args: &[&[&str]]| {
-        let mut command = steps::cargo(root);
-        command.args(args.concat());
-        command
-    };
-    if on_path("cargo-nextest") {
-        let run = ["nextest", "run", "--workspace", "--no-fail-fast"];
-        let which = [
-            "--run-ignored",
-            "only",
-            "-E",
-            "test(/^postgres::/) + binary(postgres)",
-        ];
-        return vec![command(&[&run, &programs, &which])];
-    }
-    let run = ["test", "--workspace", "--no-fail-fast"];
-    vec![
-        command(&[&run, &programs, &["--", "--ignored", "postgres::"]]),
-        command(&[&run, &["--test", "postgres", "--", "--ignored"]]),
-    ]
-}
 
 /// A program of PostgreSQL: the newest version of the package, or the one on the path.
 pub(crate) fn program(name: &str) -> Option<PathBuf> {
@@ -80,68 +39,66 @@ pub(crate) fn program(name: &str) -> Option<PathBuf> {
 }
 
 /// A server of its own, stopped and removed when it is dropped.
-struct Server {
+pub(crate) struct PostgresServer {
     child: Child,
     dir: PathBuf,
+    address: Ipv4Addr,
     port: u16,
 }
 
-impl Server {
-    fn start(initdb: &Path, postgres: &Path) -> Result<Self> {
+impl PostgresServer {
+    pub(crate) fn is_installed() -> bool {
+        program("initdb").is_some() && program("postgres").is_some()
+    }
+
+    /// On the loopback address.
+    pub(crate) fn start() -> Result<Self> {
+        Self::start_at(Ipv4Addr::LOCALHOST)
+    }
+
+    /// Anybody who reaches the address may use it.
+    pub(crate) fn start_at(address: Ipv4Addr) -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("codespar-postgres-{}", std::process::id()));
         fs::create_dir(&dir)?;
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
-        let started = Self::start_in(&dir, initdb, postgres);
+        let started = make_cluster(&dir).and_then(|()| {
+            let port = TcpListener::bind((address, 0))?.local_addr()?.port();
+            let child = launch(&dir, address, port)?;
+            let server = Self {
+                child,
+                dir: dir.clone(),
+                address,
+                port,
+            };
+            server.wait_until_ready()?;
+            Ok(server)
+        });
         if started.is_err() {
             fs::remove_dir_all(&dir).ok();
         }
         started
     }
 
-    fn start_in(dir: &Path, initdb: &Path, postgres: &Path) -> Result<Self> {
-        if rustix::process::geteuid().is_root() {
-            let (user, group) = ids_of(USER)?;
-            chown(dir, Some(user), Some(group))?;
-        }
-        let data = dir.join("data");
-        let mut command = as_user(initdb);
-        command.arg("-D").arg(&data);
-        command.args(["-A", "trust", "-U", "codespar", "--no-sync", "-E", "UTF8"]);
-        steps::run(command.stdout(Stdio::null()).current_dir("/"))?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let log = fs::File::create(dir.join("log"))?;
-        let mut command = as_user(postgres);
-        command.arg("-D").arg(&data).arg("-k").arg(dir);
-        command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-        // What a test writes need not survive the machine.
-        command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
-        let child = command
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("postgres cannot be started")?;
-        let server = Self {
-            child,
-            dir: dir.to_owned(),
-            port,
-        };
-        server.wait_until_ready()?;
-        Ok(server)
+    /// The database that every server has from the start.
+    pub(crate) fn url(&self) -> String {
+        let Self { address, port, .. } = self;
+        format!("postgres://codespar@{address}:{port}/postgres")
     }
 
-    /// The database that every server has from the start.
-    fn url(&self) -> String {
-        format!("postgres://codespar@127.0.0.1:{}/postgres", self.port)
+    /// All connections end; what was committed is there afterwards.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        self.stop();
+        self.child = launch(&self.dir, self.address, self.port)?;
+        self.wait_until_ready()
     }
 
     fn wait_until_ready(&self) -> Result<()> {
         let ready = program("pg_isready").context("pg_isready is missing")?;
+        let (address, port) = (self.address.to_string(), self.port.to_string());
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut command = Command::new(&ready);
-            command.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
+            command.args(["-q", "-h", &address, "-p", &port]);
             if command.status()?.success() {
                 return Ok(());
             }
@@ -152,11 +109,9 @@ impl Server {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
-}
 
-impl Drop for Server {
     /// An interrupt ends all connections and stops it in good order.
-    fn drop(&mut self) {
+    fn stop(&mut self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).ok();
         let deadline = Instant::now() + PATIENCE;
@@ -165,8 +120,51 @@ impl Drop for Server {
         }
         self.child.kill().ok();
         self.child.wait().ok();
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        self.stop();
         fs::remove_dir_all(&self.dir).ok();
     }
+}
+
+fn make_cluster(dir: &Path) -> Result<()> {
+    if rustix::process::geteuid().is_root() {
+        let (user, group) = ids_of(USER)?;
+        chown(dir, Some(user), Some(group))?;
+    }
+    let data = dir.join("data");
+    let initdb = program("initdb").context("initdb is missing")?;
+    let mut command = as_user(&initdb);
+    command.arg("-D").arg(&data);
+    command.args(["-A", "trust", "-U", "codespar", "--no-sync", "-E", "UTF8"]);
+    steps::run(command.stdout(Stdio::null()).current_dir("/"))?;
+    let access = data.join("pg_hba.conf");
+    let mut access = OpenOptions::new().append(true).open(access)?;
+    writeln!(access, "host all all samenet trust")?;
+    Ok(())
+}
+
+fn launch(dir: &Path, address: Ipv4Addr, port: u16) -> Result<Child> {
+    let postgres = program("postgres").context("postgres is missing")?;
+    let log = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join("log"))?;
+    let mut command = as_user(&postgres);
+    command.arg("-D").arg(dir.join("data")).arg("-k").arg(dir);
+    command.args(["-h", &address.to_string(), "-p", &port.to_string()]);
+    // What a test writes need not survive the machine.
+    command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
+    command
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("postgres cannot be started")
 }
 
 /// A program under the user of the package where this is root; it gets an interrupt when this

@@ -36,7 +36,8 @@ pub struct Authority {
     /// project root clones it with its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// Who asked for the task.
+    /// Who asked for the task: the requester of a dev run, else the account of the user on the
+    /// machine where it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
 }

@@ -49,6 +49,12 @@ impl Environment {
         self.var(name).is_some_and(means_yes)
     }
 
+    /// The account of the user on this machine.
+    pub fn account(&self) -> Option<&str> {
+        let names = ["USER", "LOGNAME", "USERNAME"];
+        names.into_iter().find_map(|name| self.var(name))
+    }
+
     /// Redacts the secrets among the variables, by name and value. A variable counts as a secret by
     /// its name; texts that look like a secret are redacted besides.
     pub fn redactor(&self) -> Redactor {

@@ -378,7 +378,7 @@ impl Project {
                 max_budget_usd: project.options.max_budget_usd,
                 repository: address.map(|address| address.name().to_owned()),
                 remote: address.map(|address| address.url().to_owned()),
-                user: None,
+                user: project.dir.environment.account().map(str::to_owned),
             }
         })
     }

@@ -226,6 +226,6 @@ pub(super) fn authority(
         max_budget_usd: options.max_budget_usd,
         repository: address.as_ref().map(|address| address.name().to_owned()),
         remote: address.map(|address| address.url().to_owned()),
-        user: None,
+        user: project_dir.environment.account().map(str::to_owned),
     })
 }

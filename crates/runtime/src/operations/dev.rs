@@ -6,7 +6,7 @@ use codespar_dev::{
     Consent, DevOrder, DevPurpose, Engine, Linker, OnFailure, RepositoryRef, VerifyChoice,
     keep_images,
 };
-use codespar_protocol::{Authority, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, Usd};
+use codespar_protocol::{SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus, Usd};
 use codespar_pulls::headline;
 use codespar_store::{Notify, StoreError};
 use codespar_tasks::{AuthoritySource, Caller, TaskExtra};
@@ -193,16 +193,20 @@ impl Project {
             .map_err(|error| RuntimeError::Failed(error.to_string()))
     }
 
-    /// A run names its repository, of which the project need not be a clone.
+    /// A run names its repository, of which the project need not be a clone, and who asked for it,
+    /// who need not be the user of this process.
     fn authority_for(self: &Arc<Self>, session: SessionId, order: &DevOrder) -> AuthoritySource {
         let usual = self.authority(session);
-        let Some(address) = address_of_order(&self.dir, &order.repository) else {
-            return usual;
-        };
-        Arc::new(move || Authority {
-            repository: Some(address.name().to_owned()),
-            remote: Some(address.url().to_owned()),
-            ..usual()
+        let address = address_of_order(&self.dir, &order.repository);
+        let user = order.requested_by.clone();
+        Arc::new(move || {
+            let mut authority = usual();
+            if let Some(address) = &address {
+                authority.repository = Some(address.name().to_owned());
+                authority.remote = Some(address.url().to_owned());
+            }
+            authority.user = Some(user.clone());
+            authority
         })
     }
 

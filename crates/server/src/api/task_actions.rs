@@ -62,6 +62,7 @@ pub(super) async fn create(
     let project = project_of(&state, &new)?;
     let repository = which(&project.dir, &project.settings, None)?;
     let mut request = DevRequest::new(new.instruction, repository);
+    request.requested_by = Some(client.token.name.clone());
     if let Some(base) = new.base {
         checked_branch(&base)?;
         request.base = Some(base);

@@ -2,13 +2,18 @@
 
 use std::sync::Arc;
 
+use codespar_protocol::TaskId;
 use codespar_store::{Database, DispatchStore};
 use codespar_tasks::{EngineWorker, LeaseEngine, TaskEngine};
+use url::Url;
 
 use crate::{Environment, RuntimeError};
 
 /// Names the Temporal server; the other variables of the SDK count only with it.
 const ADDRESS: &str = "TEMPORAL_ADDRESS";
+const NAMESPACE: &str = "TEMPORAL_NAMESPACE";
+/// Where people find Temporal's web pages, which are at another address than the server.
+const PAGES: &str = "CODESPAR_TEMPORAL_UI";
 
 /// Temporal where its address is given, else leases. Nothing is connected yet.
 pub(crate) fn of(
@@ -22,8 +27,41 @@ pub(crate) fn of(
             "{ADDRESS} is set, but CODESPAR_DATABASE_URL is not: Temporal dispatches tasks that are \
              in a PostgreSQL database; set both, or neither"
         ))),
-        Some(address) => temporal(address, environment, dispatch),
+        Some(address) => {
+            pages(environment)?;
+            temporal(address, environment, dispatch)
+        }
     }
+}
+
+/// The page on which the engine shows the offers of a task, if the address of its pages is known.
+/// It lists them by their ids: an offer may be delivered more than once, and the page of one
+/// delivery has a name that only the engine knows.
+pub fn engine_page(environment: &Environment, task: &TaskId) -> Option<String> {
+    environment.var(ADDRESS)?;
+    let mut page = pages(environment).ok()??;
+    let namespace = environment.var(NAMESPACE).unwrap_or("default");
+    page.path_segments_mut()
+        .ok()?
+        .pop_if_empty()
+        .extend(["namespaces", namespace, "activities"]);
+    let query = format!("`ActivityId` STARTS_WITH \"{task}.\"");
+    page.query_pairs_mut().append_pair("query", &query);
+    Some(page.into())
+}
+
+fn pages(environment: &Environment) -> Result<Option<Url>, RuntimeError> {
+    let Some(text) = environment.var(PAGES) else {
+        return Ok(None);
+    };
+    let url = Url::parse(text).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.map(Some).ok_or_else(|| {
+        RuntimeError::Usage(format!(
+            "{PAGES} is `{text}`; give the address of Temporal's web pages, such as \
+             https://temporal.example:8080"
+        ))
+    })
 }
 
 /// What dispatches tasks besides the database, if anything does, and who takes tasks from it. The error
@@ -65,4 +103,50 @@ fn temporal(
         "{ADDRESS} is {address}, but this program was built without Temporal; use a release, build \
          with `--features temporal`, or unset {ADDRESS} to dispatch by leases"
     )))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "these are tests")]
+mod tests {
+    use super::*;
+
+    fn environment(vars: &[(&str, &str)]) -> Environment {
+        Environment {
+            home: None,
+            state: "/state".into(),
+            vars: vars
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            program: "/bin/codespar".into(),
+        }
+    }
+
+    #[test]
+    fn a_task_is_found_on_the_pages_of_the_engine() {
+        let task: TaskId = "r-0a1b2c3d".parse().unwrap();
+        let address = (ADDRESS, "temporal:7233");
+        let page = |vars: &[(&str, &str)]| engine_page(&environment(vars), &task);
+        let query = "?query=%60ActivityId%60+STARTS_WITH+%22r-0a1b2c3d.%22";
+        assert_eq!(
+            page(&[address, (PAGES, "https://ui.example/temporal/")]),
+            Some(format!(
+                "https://ui.example/temporal/namespaces/default/activities{query}"
+            ))
+        );
+        assert_eq!(
+            page(&[address, (PAGES, "http://ui:8080"), (NAMESPACE, "a b")]),
+            Some(format!("http://ui:8080/namespaces/a%20b/activities{query}"))
+        );
+        assert_eq!(page(&[address]), None);
+        assert_eq!(page(&[(PAGES, "http://ui:8080")]), None, "leases dispatch");
+    }
+
+    #[test]
+    fn an_address_of_pages_that_cannot_be_one_is_refused_by_its_variable() {
+        for text in ["ui.example:8080", "ftp://ui", "not an address"] {
+            let error = pages(&environment(&[(PAGES, text)])).unwrap_err();
+            assert!(error.to_string().contains(PAGES), "{error}");
+        }
+    }
 }

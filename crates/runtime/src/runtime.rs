@@ -11,7 +11,7 @@ use std::{
 
 use codespar_agent::EventBus;
 use codespar_policy::Redactor;
-use codespar_protocol::{Authority, Labels, SessionId};
+use codespar_protocol::{Authority, Labels, SessionId, TaskId};
 use codespar_store::{ChangeFeed, Database, Store, TaskStore};
 use codespar_tasks::{
     Attendance, Questions, RunnerLimits, Scheduler, SchedulerKind, SchedulerSetup, TaskHub,
@@ -204,6 +204,11 @@ impl Runtime {
 
     pub(crate) fn environment(&self) -> &Arc<Environment> {
         &self.environment
+    }
+
+    /// The page on which the engine shows a task, see [`engine_page`].
+    pub fn engine_page(&self, task: &TaskId) -> Option<String> {
+        engine::engine_page(&self.environment, task)
     }
 
     /// How other processes know this one.

@@ -15,7 +15,7 @@ use super::{
     task_spec,
 };
 use crate::{args::mode, error::CommandError, style};
-use codespar_runtime::{ProjectDir, Settings, tasks_disabled};
+use codespar_runtime::{ProjectDir, Settings, engine_page, tasks_disabled};
 
 /// A runner out of sight counts as silent after ten heartbeats, about ten seconds; only then
 /// another one acts on the stop.
@@ -204,7 +204,11 @@ pub(crate) async fn run(
     let outputs = || project_dir.environment.task_outputs(&store);
     let code = match args.verb {
         Verb::Create(args) => create(args, &project_dir, &*store).await?,
-        Verb::Get { id, json } => show(&store.task(&find(&*store, &id).await?).await?, json)?,
+        Verb::Get { id, json } => {
+            let record = store.task(&find(&*store, &id).await?).await?;
+            let page = engine_page(&project_dir.environment, &record.task_id);
+            get(&record, page, json)?
+        }
         Verb::List {
             status,
             limit,
@@ -432,6 +436,25 @@ fn list(tasks: &[TaskRecord], json: bool) -> Result<ExitCode, CommandError> {
         for task in tasks {
             super::print(format_args!("{}\n", line(task)))?;
         }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// With the page on which an engine shows it, if there is one.
+fn get(record: &TaskRecord, page: Option<String>, json: bool) -> Result<ExitCode, CommandError> {
+    let Some(page) = page else {
+        return show(record, json);
+    };
+    if json {
+        let mut view = json!(record.view());
+        view["engine_url"] = page.into();
+        super::print_json(&view)?;
+    } else {
+        super::print(format_args!(
+            "{}\n  {:<10} {page}\n",
+            details(record),
+            "engine"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -61,6 +61,9 @@ pub(crate) struct ApiTask {
     parent_task_id: Option<String>,
     /// What callers keep with it, and what its runner told of its end.
     metadata: Map<String, Value>,
+    /// The page on which Temporal shows it, if that dispatches tasks and its pages are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine_url: Option<String>,
 }
 
 impl ApiTask {
@@ -98,6 +101,7 @@ impl ApiTask {
             agent_session,
             parent_task_id: task.parent_task_id.map(|id| id.to_string()),
             metadata: task.metadata,
+            engine_url: None,
         }
     }
 }
@@ -106,7 +110,11 @@ impl ApiTask {
     /// Without secrets: the instruction and what callers keep with a task are on record as they
     /// were given.
     pub(super) fn shown(task: TaskRecord, state: &Shared) -> Self {
-        let mut shown = Self::of(task);
+        let engine_url = state.runtime.engine_page(&task.task_id);
+        let mut shown = Self {
+            engine_url,
+            ..Self::of(task)
+        };
         let redactor = state.runtime.redactor();
         let texts = [&mut shown.subject, &mut shown.description];
         let maybe = [&mut shown.instruction, &mut shown.error];

@@ -154,6 +154,9 @@ fn head(state: &Shared, client: &Client, task: &TaskRecord, facts: &Markup) -> M
                     @if task.attempt > 1 { span { "attempt " (task.attempt) } }
                     @if let Some(code) = task.exit_code { span { "exit code " (code) } }
                     span { "created " (text::ago(task.created_at)) }
+                    @if let Some(page) = state.runtime.engine_page(&task.task_id) {
+                        a href=(page) rel="noreferrer" { "in Temporal" }
+                    }
                 }
                 @if let Some(error) = &task.error { p.problem { (text::clean(state, error)) } }
             }

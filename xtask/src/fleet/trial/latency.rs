@@ -1,7 +1,8 @@
 //! How long a stop and an answer take to reach an agent on another host.
 //!
 //! The agents run on the workers' hosts; whoever stops or answers sits at another one. Both are
-//! measured from the start of the command, and from the moment at which the database had it.
+//! measured from the start of the command or the request, and from the moment at which the database
+//! had it.
 
 use std::{
     path::Path,
@@ -16,10 +17,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
-    TrialArgs,
+    TrialArgs, TrialSurface,
     disturbances::now,
     evidence::LogEvent,
     numbers::Spread,
+    served::ServedApi,
     workload::{self, PlannedTask},
     world::World,
 };
@@ -36,26 +38,65 @@ const ASK: &str = "ask-me-";
 /// Seconds, by what was done and from where they are counted.
 #[derive(Debug, Serialize)]
 struct LatencyReport {
-    stop_from_command: Spread,
+    #[serde(skip)]
+    through: TrialSurface,
+    stop_from_act: Spread,
     stop_from_record: Spread,
-    answer_from_command: Spread,
+    answer_from_act: Spread,
     answer_from_record: Spread,
 }
 
 /// One that was stopped or answered, in seconds.
 struct Measured {
-    from_command: f64,
+    from_act: f64,
     from_record: f64,
+}
+
+/// Where somebody stops and answers.
+enum Desk<'a> {
+    Commands(&'a World),
+    Server(ServedApi),
+}
+
+impl<'a> Desk<'a> {
+    fn open(surface: TrialSurface, world: &'a World) -> Result<Self> {
+        Ok(match surface {
+            TrialSurface::Commands => Self::Commands(world),
+            TrialSurface::Server => Self::Server(ServedApi::start(world)?),
+        })
+    }
+
+    fn stop(&self, task: &TaskId) -> Result<()> {
+        match self {
+            Self::Commands(world) => run(world, &["task", "stop", task.as_str()]),
+            Self::Server(api) => api.post(&format!("/api/v1/tasks/{task}/stop"), &json!({})),
+        }
+    }
+
+    fn allow(&self, question: &str) -> Result<()> {
+        match self {
+            Self::Commands(world) => run(world, &["task", "answer", question, "yes"]),
+            Self::Server(api) => api.post(
+                &format!("/api/v1/questions/{question}/answer"),
+                &json!({ "answer": "yes" }),
+            ),
+        }
+    }
+}
+
+fn run(world: &World, args: &[&str]) -> Result<()> {
+    world.environment.run(&world.desk, args).map(drop)
 }
 
 pub(super) fn measure(args: &TrialArgs, root: &Path, dir: &Path, times: usize) -> Result<()> {
     let world = World::make(args, root, dir, |_| script())?;
     let workers = world.start_workers()?;
+    let desk = Desk::open(args.through, &world)?;
     let (mut stops, mut answers) = (Vec::new(), Vec::new());
     let outcome = (0..times.div_ceil(BATCH)).try_for_each(|batch| {
         let count = BATCH.min(times - batch * BATCH);
-        stops.extend(stop(&world, count)?);
-        answers.extend(answer(&world, count)?);
+        stops.extend(stop(&world, &desk, count)?);
+        answers.extend(answer(&world, &desk, count)?);
         anyhow::Ok(())
     });
     if let Some(file) = &args.dump {
@@ -68,12 +109,13 @@ pub(super) fn measure(args: &TrialArgs, root: &Path, dir: &Path, times: usize) -
             .collect::<String>()
     };
     outcome.with_context(|| format!("workers said:\n{}", logs()))?;
-    let command = |all: &[Measured]| Spread::of(all.iter().map(|one| one.from_command).collect());
+    let act = |all: &[Measured]| Spread::of(all.iter().map(|one| one.from_act).collect());
     let record = |all: &[Measured]| Spread::of(all.iter().map(|one| one.from_record).collect());
     let report = LatencyReport {
-        stop_from_command: command(&stops),
+        through: args.through,
+        stop_from_act: act(&stops),
         stop_from_record: record(&stops),
-        answer_from_command: command(&answers),
+        answer_from_act: act(&answers),
         answer_from_record: record(&answers),
     };
     match args.json {
@@ -84,7 +126,7 @@ pub(super) fn measure(args: &TrialArgs, root: &Path, dir: &Path, times: usize) -
 }
 
 impl LatencyReport {
-    /// The bar is one second at the 99th percentile, from the start of the command.
+    /// The bar is one second at the 99th percentile, from the act.
     fn print(&self) {
         println!(
             "\n| what | counted from | times | median (s) | p99 (s) | max (s) |\n|---|---|--:|--:|--:|--:|"
@@ -93,18 +135,14 @@ impl LatencyReport {
             "stop, until the end is recorded",
             "answer, until the next model call",
         );
+        let act = match self.through {
+            TrialSurface::Commands => "the start of the command",
+            TrialSurface::Server => "the request to the server",
+        };
         for (what, from, spread) in [
-            (
-                stop,
-                "start of `codespar task stop`",
-                &self.stop_from_command,
-            ),
+            (stop, act, &self.stop_from_act),
             (stop, "its record", &self.stop_from_record),
-            (
-                answer,
-                "start of `codespar task answer`",
-                &self.answer_from_command,
-            ),
+            (answer, act, &self.answer_from_act),
             (answer, "its record", &self.answer_from_record),
         ] {
             println!(
@@ -132,7 +170,7 @@ fn script() -> Script {
 }
 
 /// Agents that wait in a long command are stopped, one after the other.
-fn stop(world: &World, count: usize) -> Result<Vec<Measured>> {
+fn stop(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>> {
     let tasks = make(world, count, STOP, &["Bash"])?;
     for task in &tasks {
         let query = format!(
@@ -143,9 +181,10 @@ fn stop(world: &World, count: usize) -> Result<Vec<Measured>> {
     }
     std::thread::sleep(STARTING);
     let stopped = tasks.iter().map(|task| {
-        let began = now()?;
-        let id = task.id.to_string();
-        world.environment.run(&world.desk, &["task", "stop", &id])?;
+        let (id, began) = (&task.id, now()?);
+        desk.stop(id)?;
+        let ended = format!("SELECT count(*) FROM tasks WHERE id = '{id}' AND status = 'killed'");
+        wait_for(world, "the end of a task that was stopped", &ended)?;
         let (mut asked, mut ended) = (None, None);
         for line in world.database.log()? {
             match &line.event {
@@ -160,7 +199,7 @@ fn stop(world: &World, count: usize) -> Result<Vec<Measured>> {
         }
         let ended = ended.with_context(|| format!("{id} was stopped and did not end"))?;
         Ok(Measured {
-            from_command: seconds(began, ended),
+            from_act: seconds(began, ended),
             from_record: seconds(asked.unwrap_or(began), ended),
         })
     });
@@ -168,7 +207,7 @@ fn stop(world: &World, count: usize) -> Result<Vec<Measured>> {
 }
 
 /// Agents that wait for a permission get it, one after the other.
-fn answer(world: &World, count: usize) -> Result<Vec<Measured>> {
+fn answer(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>> {
     let tasks = make(world, count, ASK, &[])?;
     for task in &tasks {
         let open = format!(
@@ -182,14 +221,13 @@ fn answer(world: &World, count: usize) -> Result<Vec<Measured>> {
         let question = world.database.texts(&format!("SELECT id {of_task}"))?;
         let question = question.first().context("the question is gone")?;
         let began = now()?;
-        let args = ["task", "answer", question, "yes"];
-        world.environment.run(&world.desk, &args)?;
+        desk.allow(question)?;
         let recorded = world
             .database
             .count(&format!("SELECT answered_at {of_task}"))?;
         let asked = next_call(world, task)?;
         Ok(Measured {
-            from_command: seconds(began, asked),
+            from_act: seconds(began, asked),
             from_record: seconds(recorded, asked),
         })
     });

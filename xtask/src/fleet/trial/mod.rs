@@ -12,6 +12,7 @@ mod isolation;
 mod latency;
 mod numbers;
 mod report;
+mod served;
 mod take_overs;
 mod temporal;
 mod workers;
@@ -85,6 +86,9 @@ pub(crate) struct TrialArgs {
     /// Instead: measure so often how long a stop and an answer take to arrive.
     #[arg(long, value_name = "TIMES")]
     latency: Option<usize>,
+    /// With `--latency`: by what people stop and answer.
+    #[arg(long, value_enum, default_value_t = TrialSurface::Commands, requires = "latency")]
+    through: TrialSurface,
     /// Write tasks, conversations and what the database server saw to this file, a JSON object a line.
     #[arg(long, value_name = "FILE")]
     dump: Option<PathBuf>,
@@ -97,6 +101,15 @@ pub(crate) struct TrialArgs {
 enum TrialEngine {
     Leases,
     Temporal,
+}
+
+/// What people have in front of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum TrialSurface {
+    /// `codespar task stop` and `task answer`
+    Commands,
+    /// The HTTP API of `codespar serve`
+    Server,
 }
 
 impl TrialEngine {

@@ -3,6 +3,7 @@
 //! ```text
 //! test           all checks, as CI runs them
 //! dependencies   licences, unwanted and unused crates, layers
+//! dist           the binary as it is shipped
 //! bench          times and memory of the built binary against the bars
 //! eval           quality of locating files, showing them and applying edits, on data
 //! fleet-trial    workers on several hosts, of which one is always in trouble
@@ -17,6 +18,7 @@
 mod bench;
 mod conditional;
 mod dependencies;
+mod dist;
 mod eval;
 mod eval_edits;
 mod figures;
@@ -55,6 +57,7 @@ struct Args {
 enum Command {
     Test(test::Args),
     Dependencies(dependencies::Args),
+    Dist(dist::DistArgs),
     Bench(bench::Args),
     Eval(eval::Args),
     FleetTrial(fleet::TrialArgs),
@@ -80,6 +83,7 @@ fn run() -> Result<()> {
     match Args::parse().command {
         Command::Test(args) => test::run(&args, &root),
         Command::Dependencies(args) => dependencies::run(&args, &root),
+        Command::Dist(args) => dist::run(&args, &root),
         Command::Bench(args) => bench::run(&args, &root),
         Command::Eval(args) => eval::run(&args, &root),
         Command::FleetTrial(args) => fleet::run_trial(&args, &root),

@@ -13,16 +13,23 @@ use clap::ValueEnum;
 
 use super::{Args, Profile};
 use crate::{
+    dist,
     metadata::Metadata,
     steps::{self, cargo},
 };
 
 /// Builds the programs of the workspace; returns their directory.
+///
+/// What is shipped is measured as it is shipped, with all features.
 pub(super) fn programs(profile: Profile, root: &Path) -> Result<PathBuf> {
+    let which = ["--workspace", "--bins"];
+    if profile == Profile::Dist {
+        return dist::build(root, None, &which);
+    }
     let name = profile.name();
-    let args = ["build", "--workspace", "--bins", "--profile", name];
+    let args = [&["build", "--profile", name], &which[..]].concat();
     let mut command = cargo(root);
-    let done = command.args(args).status()?;
+    let done = command.args(&args).status()?;
     anyhow::ensure!(
         done.success(),
         "`cargo {}` ended with {done}",

@@ -470,7 +470,7 @@ async fn an_error_names_the_place_and_never_the_password() {
     for (url, wanted) in [
         (
             format!("postgres://me:{secret}@127.0.0.1:1/db"),
-            "postgres://me@127.0.0.1:1/db",
+            "database me@127.0.0.1:1/db",
         ),
         (format!("mysql://me:{secret}@host/db"), "postgres://"),
         (format!("postgres://me:{secret}@[::1/db"), "cannot be read"),

@@ -255,7 +255,7 @@ fn a_server_that_is_not_there_is_said_without_the_password() {
     for (url, wanted) in [
         (
             "postgres://me:hunter2-secret@127.0.0.1:1/db",
-            "cannot use the database postgres://me@127.0.0.1:1/db",
+            "cannot use the database me@127.0.0.1:1/db",
         ),
         (
             "mysql://me:hunter2-secret@host/db",

@@ -174,6 +174,8 @@ fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
         .disable_statement_logging())
 }
 
+/// Without the scheme of a URL: where the address has no password, the whole of it would be the value of
+/// a secret variable and be redacted.
 fn place_of(options: &PgConnectOptions) -> String {
     let host = match options.get_socket() {
         Some(socket) => socket.display().to_string(),
@@ -183,7 +185,7 @@ fn place_of(options: &PgConnectOptions) -> String {
         .get_database()
         .unwrap_or_else(|| options.get_username());
     format!(
-        "postgres://{}@{host}:{}/{database}",
+        "{}@{host}:{}/{database}",
         options.get_username(),
         options.get_port()
     )

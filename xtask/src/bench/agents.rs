@@ -21,7 +21,7 @@ const TURNS: usize = 5;
 const FEW: usize = 10;
 const MANY: usize = 1_000;
 /// Kilobytes a live agent may take. A bar.
-const PER_AGENT: f64 = 300.0;
+const PER_AGENT: f64 = 100.0;
 /// Long enough for all agents to be started before the first goes on. The scripted model holds back
 /// the first answer to each agent for so long.
 const GATHER: Duration = Duration::from_secs(15);

@@ -52,6 +52,9 @@ pub(super) fn run_again(args: &Args, programs: &Path, root: &Path) -> Result<()>
         command.arg("--only");
         command.args(value.as_ref().map(|value| value.get_name()));
     }
+    if let Some(other) = &args.against {
+        command.arg("--against").arg(other);
+    }
     if args.profile != Profile::default() {
         command.args(["--profile", args.profile.name()]);
     }

@@ -17,8 +17,8 @@ use super::{
 };
 
 /// Bars, in milliseconds. For the whole process, its start included.
-const COLD: f64 = 1_000.0;
-const WARM: f64 = 50.0;
+const COLD: f64 = 500.0;
+const WARM: f64 = 30.0;
 
 const FILES: usize = 5_000;
 /// Of words that occur in the tree, so that ranking has something to do.

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: what start-up, turns, commands and searches cost, held against the bars.
 
+mod against;
 mod agents;
 mod build;
 mod cold_build;
@@ -46,6 +47,9 @@ pub(crate) struct Args {
     /// Also put the figures into docs/benchmarks.md
     #[arg(long, conflicts_with_all = ["only", "profile"])]
     write: bool,
+    /// Measure start and turns of this `codespar`, too, in turns with the one that is built
+    #[arg(long, value_name = "PROGRAM")]
+    against: Option<PathBuf>,
     /// How the programs are built
     #[arg(long, value_enum, default_value_t)]
     profile: Profile,
@@ -129,6 +133,10 @@ pub(crate) fn run(args: &Args, root: &Path) -> Result<()> {
         if is_usual || args.only.contains(subject) {
             sections.push(measure(*subject, &bench, root)?);
         }
+    }
+    if let Some(other) = &args.against {
+        eprintln!("measuring: against {}", other.display());
+        sections.push(against::measure(&bench, other)?);
     }
     let report = Report {
         machine,

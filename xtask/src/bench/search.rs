@@ -25,7 +25,7 @@ use crate::tools::on_path;
 
 /// As many times as long as `rg` we may take. A search also carries a turn of the agent, which `rg`
 /// does not have.
-const RATIO: f64 = 1.2;
+const RATIO: f64 = 1.0;
 
 /// One search, as each side is asked for it. `input` is that of the tool, `args` those of `rg`.
 struct Search {

@@ -15,8 +15,8 @@ use super::{
 };
 
 /// Bars, in milliseconds, megabytes and kilobytes.
-const VERSION: f64 = 10.0;
-pub(super) const PEAK: f64 = 40.0;
+const VERSION: f64 = 5.0;
+pub(super) const PEAK: f64 = 25.0;
 const FIRST_REQUEST: f64 = 10.0;
 
 /// Programs that end at once vary most, so they are started more often. For each run of a turn, so

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Milliseconds of our own that a turn may take.
-pub(super) const OWN: f64 = 3.0;
+pub(super) const OWN: f64 = 1.0;
 const TURNS: usize = 50;
 
 /// The times of the turns of one run.

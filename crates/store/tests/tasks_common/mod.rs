@@ -138,6 +138,7 @@ pub(crate) fn authority(root: &str) -> Authority {
         repository: None,
         remote: None,
         user: None,
+        trace: None,
     }
 }
 

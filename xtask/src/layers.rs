@@ -21,6 +21,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("agent", &["model", "policy", "store", "tools"]),
     ("tasks", &["agent", "mcp"]),
     ("fleet", &["tasks"]),
+    ("traces", &["protocol"]),
     ("forge", &["protocol", "store", "git"]),
     ("change", &["tasks"]),
     ("pulls", &["change", "forge", "outline"]),
@@ -30,7 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("server", &["channels"]),
     ("terminal", &["policy"]),
     ("tui", &["protocol", "terminal"]),
-    ("cli", &["server", "tui"]),
+    ("cli", &["server", "traces", "tui"]),
     (TESTKIT, &["protocol", "store"]),
     ("xtask", &["locate", TESTKIT]),
 ];

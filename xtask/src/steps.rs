@@ -13,7 +13,10 @@ use anyhow::{Context, Result, bail};
 
 /// What is tested is what is shipped: a build with everything that is off by default. The same for all
 /// commands, because another choice compiles most of it again.
-pub(crate) const SHIPPED: [&str; 2] = ["--features", "codespar/temporal,codespar/object-store"];
+pub(crate) const SHIPPED: [&str; 2] = [
+    "--features",
+    "codespar/temporal,codespar/object-store,codespar/otlp",
+];
 
 /// The steps done so far. Only those that passed; there is no list of failures.
 #[derive(Debug, Default)]

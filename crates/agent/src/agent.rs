@@ -14,11 +14,12 @@ use codespar_tools::{Context, Registry, Tool};
 use futures::future::BoxFuture;
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::{
     AgentError, AgentHooks, Approver, Briefing, CompactTrigger, HandOver, Inbox, RunLimits,
     SideCalls, Transcript, TreeShare, WorkKeeper, WriteGate, conclude::Ending, dispatch::Calls,
-    lines_for_tools, path_instructions::PathInstructions, permit::Permitted, stop::Stop,
+    lines_for_tools, path_instructions::PathInstructions, permit::Permitted, spans, stop::Stop,
     tally::Tally,
 };
 
@@ -218,7 +219,9 @@ impl Agent {
                 denied_before: tree.map_or(0, |tree| tree.denied()),
                 ..Tally::default()
             };
-            let ending = self.converse(prompt, &mut tally, &stop).await;
+            let span = spans::run(self.transcript.session());
+            let ending = self.converse(prompt, &mut tally, &stop);
+            let ending = ending.instrument(span).await;
             let result = self.conclude(ending, tally, started, &stop).await;
             self.emit(Event::Finished(Box::new(result.clone())));
             result

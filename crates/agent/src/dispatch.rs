@@ -29,9 +29,10 @@ use codespar_protocol::{
 use codespar_tools::{Call, Context, Effect, ToolOutput, bound};
 use futures::FutureExt;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::{
-    Agent, AgentError, WorkKept, permit::Permitted, stop::Stop, tally::Tally,
+    Agent, AgentError, WorkKept, permit::Permitted, spans, stop::Stop, tally::Tally,
     user_answer::UserChanges,
 };
 
@@ -209,7 +210,9 @@ impl Agent {
         let after = self.after_call(&call, &*tool);
         let instructions = self.path_instructions.clone();
         let paths = touched(&access);
-        async move {
+        let span = spans::tool(&call);
+        let running_in = span.clone();
+        let run = async move {
             let note = changes.take_note();
             let hooked = after.map(|after| (after, input.get().to_owned()));
             let made = Call {
@@ -248,13 +251,15 @@ impl Agent {
                 Some((after, input)) => after.run(&call, &input, output, took, &cancel).await,
                 None => output,
             };
+            spans::tell_output(&span, &output);
             Ran {
                 call,
                 output,
                 files,
                 took: Some(took),
             }
-        }
+        };
+        run.instrument(running_in)
     }
 
     /// A hand-over makes it an error before anything is written: the next process finds the call as

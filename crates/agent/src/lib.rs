@@ -48,6 +48,7 @@ mod permit;
 mod prompt_lines;
 mod rewind;
 mod side_call;
+mod spans;
 mod steering;
 mod stop;
 mod tally;

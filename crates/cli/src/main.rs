@@ -33,18 +33,17 @@ mod slash;
 mod status_command;
 mod stdin;
 mod style;
+mod telemetry;
 mod trust_question;
 
-use std::{
-    fs::File, io::IsTerminal, os::unix::fs::OpenOptionsExt, path::Path, process::ExitCode,
-    sync::Arc,
-};
+use std::{io::IsTerminal, process::ExitCode, sync::Arc};
 
 use clap::Parser;
 
 use crate::{
-    args::{Cli, ClientArgs, Command},
+    args::{Cli, Command},
     error::CommandError,
+    telemetry::Telemetry,
 };
 use codespar_runtime::{ProjectDir, trust::ProjectTrust};
 
@@ -103,7 +102,7 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     // Where the system refuses it, commands are still confined; only a debugger-like read of our
     // memory by the same user stays possible.
     let _ = codespar_tools::sandbox::harden_self();
-    start_log(&cli.session.client)?;
+    let telemetry = Telemetry::start(&cli.session.client)?;
     resources::check()?;
     resources::end_when_no_thread_starts();
     let mut project_dir = environment::project_dir(cli.session.cwd.as_deref())?;
@@ -116,6 +115,7 @@ fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     let outcome = runtime.block_on(dispatch(cli, project_dir));
     // A thread may still wait on standard input; the process does not wait for it.
     runtime.shutdown_background();
+    telemetry.finish();
     outcome
 }
 
@@ -206,43 +206,4 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
         None if cli.is_headless() => headless::run(cli, project_dir).await,
         None => session::run(cli, project_dir).await,
     }
-}
-
-/// `CODESPAR_LOG=debug` (or a filter such as `codespar_model=trace`) or `--debug` writes a log to
-/// stderr, `--debug-file` to a file. Lines go through the printer, so that they have no secrets and
-/// no control characters.
-fn start_log(args: &ClientArgs) -> Result<(), CommandError> {
-    let by_option = || args.debug_file.is_some().then(|| "debug".to_owned());
-    let wanted = args
-        .debug
-        .clone()
-        .or_else(|| std::env::var("CODESPAR_LOG").ok());
-    let Some(filter) = wanted.or_else(by_option) else {
-        return Ok(());
-    };
-    let log = match &args.debug_file {
-        Some(path) => printer::Log::File(Arc::new(open_log(path)?)),
-        None => printer::Log::Stderr,
-    };
-    let filter = tracing_subscriber::EnvFilter::try_new(&filter).unwrap_or_else(|error| {
-        printer::err(format_args!(
-            "codespar: CODESPAR_LOG={filter}: {error}; using `info`"
-        ));
-        tracing_subscriber::EnvFilter::new("info")
-    });
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_ansi(false)
-        .with_writer(move || log.clone())
-        .init();
-    Ok(())
-}
-
-/// For the user alone: a log has paths and prompts.
-fn open_log(path: &Path) -> Result<File, CommandError> {
-    let mut options = File::options();
-    options.create(true).append(true).mode(0o600);
-    options
-        .open(path)
-        .map_err(|error| CommandError::Usage(format!("--debug-file {}: {error}", path.display())))
 }

@@ -15,9 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use codespar_protocol::{Cost, Usage};
+use codespar_protocol::{Cost, TRACE_TARGET, Usage};
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span, field::Empty};
 
 use crate::{
     Budget, Catalogue, Model, ModelError, ModelEvent, Request, Response,
@@ -91,6 +92,19 @@ impl Asker<'_> {
     /// Cancelling the token ends the wait as well as the call. Dropping the future is safe: what
     /// was sent is booked.
     pub async fn ask(
+        &self,
+        request: Request,
+        input_tokens: u64,
+        watch: impl FnMut(ModelEvent) + Send,
+    ) -> Exchange {
+        let span = self.span(&request);
+        let exchange = self.exchange(request, input_tokens, watch);
+        let exchange = exchange.instrument(span.clone()).await;
+        tell_span(&span, &exchange);
+        exchange
+    }
+
+    async fn exchange(
         &self,
         request: Request,
         input_tokens: u64,
@@ -203,11 +217,45 @@ impl Asker<'_> {
         }
     }
 
+    /// The call in a trace, in the terms of OpenTelemetry's conventions for generative AI.
+    fn span(&self, request: &Request) -> Span {
+        tracing::info_span!(
+            target: TRACE_TARGET,
+            "chat",
+            otel.name = format!("chat {}", request.model),
+            otel.kind = "client",
+            otel.status_code = Empty,
+            gen_ai.operation.name = "chat",
+            gen_ai.provider.name = self.model.provider(),
+            gen_ai.request.model = request.model,
+            gen_ai.response.model = Empty,
+            gen_ai.usage.input_tokens = Empty,
+            gen_ai.usage.output_tokens = Empty,
+            codespar.lost_calls = Empty,
+        )
+    }
+
     /// By the name that the provider gives the model, or else by the one that was asked for.
     fn cost(&self, named: &str, asked: &str, usage: &Usage) -> Cost {
         match self.catalogue.cost(named, usage) {
             Cost::Unknown(_) => self.catalogue.cost(asked, usage),
             known => known,
+        }
+    }
+}
+
+fn tell_span(span: &Span, exchange: &Exchange) {
+    span.record("codespar.lost_calls", exchange.lost.len());
+    match &exchange.result {
+        Ok(answered) => {
+            let usage = &answered.response.usage;
+            span.record("gen_ai.response.model", answered.response.model.as_str());
+            span.record("gen_ai.usage.input_tokens", usage.context_tokens());
+            span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+        }
+        Err(ModelError::Cancelled) => {}
+        Err(_) => {
+            span.record("otel.status_code", "ERROR");
         }
     }
 }

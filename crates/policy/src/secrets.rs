@@ -62,7 +62,13 @@ const KEYS: &[&str] = &[
 ];
 
 /// Names that hold secrets although no word of theirs says so.
-const NAMES: &[&str] = &["SSH_AUTH_SOCK", "SSH_AGENT_PID", "BW_SESSION"];
+const NAMES: &[&str] = &[
+    "SSH_AUTH_SOCK",
+    "SSH_AGENT_PID",
+    "BW_SESSION",
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
+];
 
 /// Beginnings of such names: sessions of password managers, one for each account.
 const NAME_PREFIXES: &[&str] = &["OP_SESSION", "BW_SESSION_"];

@@ -40,6 +40,10 @@ pub struct Authority {
     /// machine where it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
+    /// The span that made it, as `traceparent` of W3C's Trace Context, where traces are collected.
+    /// Those of the task are below it, whichever process runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 /// A permission rule as text.

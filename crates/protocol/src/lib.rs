@@ -22,6 +22,7 @@ mod short_id;
 mod task;
 mod task_spec;
 mod todo;
+mod trace;
 mod transcript;
 mod usage;
 mod workflow;
@@ -66,6 +67,7 @@ pub use task_spec::{
     TeammateSpec,
 };
 pub use todo::{Todo, TodoStatus};
+pub use trace::TRACE_TARGET;
 pub use transcript::{Entry, EntryBody, SeenFile, SeenLines, SessionMode, conversation};
 pub use usage::Usage;
 pub use workflow::{StepWork, Workflow, WorkflowSpec, WorkflowStep};

@@ -151,6 +151,7 @@ mod tests {
             repository: None,
             remote: None,
             user: None,
+            trace: None,
         };
         let agent = AgentSpec {
             prompt: "go".into(),

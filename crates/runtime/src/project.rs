@@ -379,6 +379,7 @@ impl Project {
                 repository: address.map(|address| address.name().to_owned()),
                 remote: address.map(|address| address.url().to_owned()),
                 user: project.dir.environment.account().map(str::to_owned),
+                trace: None,
             }
         })
     }

@@ -33,6 +33,7 @@ mod providers;
 mod routes;
 mod scope;
 mod shield;
+mod spans;
 mod stall;
 mod state;
 mod tls;

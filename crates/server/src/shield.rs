@@ -11,12 +11,13 @@ use axum::{
     response::Response,
 };
 use futures::StreamExt;
+use tracing::Instrument;
 
 use crate::{
     api::{COMMANDS, MOST_COMMAND_BYTES},
     config::ServerLimits,
     error::ApiError,
-    hooks,
+    hooks, spans,
     state::Shared,
 };
 
@@ -31,7 +32,12 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
 
 pub(crate) async fn guard(State(state): State<Shared>, request: Request, next: Next) -> Response {
     let response = match checked(&state, request).await {
-        Ok(request) => next.run(request).await,
+        Ok(request) => {
+            let span = spans::of(&request);
+            let response = next.run(request).instrument(span.clone()).await;
+            spans::tell_status(&span, response.status());
+            response
+        }
         Err(error) => axum::response::IntoResponse::into_response(error),
     };
     state.metrics.count_response(response.status());

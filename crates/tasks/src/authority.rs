@@ -89,6 +89,7 @@ mod tests {
             repository: None,
             remote: None,
             user: None,
+            trace: None,
         }
     }
 

@@ -12,11 +12,12 @@ use std::{
     sync::Arc,
 };
 
-use codespar_protocol::TaskId;
+use codespar_protocol::{TRACE_TARGET, TaskId};
 use codespar_store::{StoreError, TaskStore};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tracing::Instrument;
 
 use crate::runner::Control;
 
@@ -128,7 +129,13 @@ impl StepLedger {
         if let Some(known) = self.known(step)? {
             return Ok(known);
         }
-        let result = work().await?;
+        let span = tracing::info_span!(
+            target: TRACE_TARGET,
+            "step",
+            otel.name = format!("step {step}"),
+            codespar.task.id = %self.task,
+        );
+        let result = work().instrument(span).await?;
         self.record(step, &result).await?;
         Ok(result)
     }
@@ -202,6 +209,7 @@ pub(crate) mod tests {
                 repository: None,
                 remote: None,
                 user: None,
+                trace: None,
             },
             reserved_for: None,
             labels: Labels::default(),

@@ -37,6 +37,7 @@ mod scheduler;
 mod shell_runner;
 mod team;
 mod tools;
+mod trace;
 mod trees;
 mod visibility;
 mod vital;
@@ -75,6 +76,7 @@ pub use tools::{
     MakesTasks, TOOLS_FOR_MADE_TASKS, TeammateTools, coordinator_tools, shell_tool, subagent_tools,
     task_tools, team_tools, teammate_tools,
 };
+pub use trace::{TraceLinks, continue_trace, current_trace};
 pub use trees::{OwnTree, TreeBrought, TreeKeeper};
 pub use vital::available_runners;
 pub use workflow::{

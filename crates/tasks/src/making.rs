@@ -11,14 +11,14 @@
 //! again.
 
 use codespar_protocol::{
-    AgentSpec, Event, Labels, MonitorSpec, SessionId, SessionMode, ShellSpec, TaskId, TaskRecord,
-    TaskSpec, TaskType, ToolUseId, WorkflowSpec,
+    AgentSpec, Authority, Event, Labels, MonitorSpec, SessionId, SessionMode, ShellSpec, TaskId,
+    TaskRecord, TaskSpec, TaskType, ToolUseId, WorkflowSpec,
 };
 use codespar_store::{Claimed, NewSession, NewTask, Notify, TaskFilter};
 
 use crate::{
     AgentKind, AgentLaunch, Caller, HubError, TaskExtra, TaskHub, dream::dream_kind,
-    kinds::dev_kind,
+    kinds::dev_kind, trace::current_trace,
 };
 
 impl TaskHub {
@@ -276,7 +276,10 @@ impl TaskHub {
         let start_here = (is_ours && caller.depth > 0 && extra.blocked_by.is_empty())
             .then(|| self.scheduler.id().clone());
         let starts_at_once = start_here.is_some();
-        let authority = (caller.authority)();
+        let authority = Authority {
+            trace: current_trace(),
+            ..(caller.authority)()
+        };
         self.scheduler.ensure_running();
         let new = NewTask {
             output_file: Some(self.scheduler.output_file(authority.tree, &id)),

@@ -321,6 +321,7 @@ fn agent() -> NewTask {
             repository: None,
             remote: None,
             user: None,
+            trace: None,
         },
         reserved_for: None,
         labels: Labels::default(),

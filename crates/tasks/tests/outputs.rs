@@ -175,6 +175,7 @@ fn task(root: &Path) -> NewTask {
         repository: None,
         remote: None,
         user: None,
+        trace: None,
     };
     NewTask {
         id: TaskId::new(TaskType::LocalAgent),

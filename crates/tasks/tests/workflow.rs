@@ -107,6 +107,7 @@ impl Bench {
             repository: None,
             remote: None,
             user: None,
+            trace: None,
         };
         let id = TaskId::new(TaskType::LocalWorkflow);
         let new = NewTask {

@@ -114,6 +114,7 @@ mod anthropic_rules;
 mod asked;
 mod capture;
 pub mod chat;
+mod collector;
 pub mod discord;
 mod discord_gateway;
 mod fault;
@@ -141,6 +142,7 @@ pub mod whatsapp;
 
 pub use asked::tool_use_id;
 pub use capture::{CapturedRequest, RequestCapture, SeenToolResult};
+pub use collector::{CollectedSpan, TraceCollector};
 pub use fault::{Fault, Garbage, StatusFault};
 pub use gate::Gate;
 pub use parse::ScriptError;

@@ -227,5 +227,6 @@ pub(super) fn authority(
         repository: address.as_ref().map(|address| address.name().to_owned()),
         remote: address.map(|address| address.url().to_owned()),
         user: project_dir.environment.account().map(str::to_owned),
+        trace: None,
     })
 }

@@ -79,7 +79,19 @@ impl Api {
     }
 
     pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let request = self.client.post(format!("{}{path}", self.base));
+        self.post_with(&[], path, body)
+    }
+
+    pub(crate) fn post_with(
+        &self,
+        headers: &[(&str, &str)],
+        path: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        let mut request = self.client.post(format!("{}{path}", self.base));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
         let request = request.header("content-type", "application/json");
         self.send(request.body(body.to_string()))
     }

@@ -256,6 +256,7 @@ impl Stage {
                 repository: None,
                 remote: None,
                 user: None,
+                trace: None,
             },
             reserved_for: None,
             labels: Labels::default(),

@@ -178,6 +178,7 @@ mod tests {
                 repository: None,
                 remote: None,
                 user: None,
+                trace: None,
             },
             reserved_for: None,
             labels: Labels::default(),

@@ -22,14 +22,18 @@ use std::{
 };
 
 use codespar_agent::HandOver;
-use codespar_protocol::{TaskId, TaskRecord, TaskStatus, TaskType};
+use codespar_protocol::{TRACE_TARGET, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{Claimed, StoreError, TaskEnding};
 use futures::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument, Span, field::Empty};
 
 use super::{AttemptEnd, Held, Scheduler, ending::ending};
-use crate::runner::{Control, Runner, TaskOutcome, TaskStopReason};
+use crate::{
+    runner::{Control, Runner, TaskOutcome, TaskStopReason},
+    trace::continue_trace,
+};
 
 /// How often it is tried to write to a store that fails. The pauses add up to about 21 seconds.
 /// After that the task is nobody's, and the heartbeat hands it back (`hand_back_forgotten`).
@@ -48,6 +52,7 @@ impl Scheduler {
         let runner = self.runners.read().get(&claimed.record.task_type).cloned();
         let control = self.control(claimed);
         let (id, epoch) = (control.record.task_id.clone(), control.epoch);
+        let span = span(&control.record, epoch);
         let scheduler = self.clone();
         // Within the lock, so that whoever leaves either sees this task or is seen here.
         let mut held = self.held.lock();
@@ -74,7 +79,7 @@ impl Scheduler {
         );
         self.tell_workload(&held);
         self.tracker
-            .spawn(async move { scheduler.attempt(&*runner, control).await });
+            .spawn(async move { scheduler.attempt(&*runner, control).await }.instrument(span));
         ended
     }
 
@@ -114,6 +119,7 @@ impl Scheduler {
                 TaskOutcome::failed("the runner failed inside: this is a defect of CodeSpar")
             });
         let reason = stop_reason.lock().clone();
+        tell_span(&outcome, reason.as_ref());
         if let Some(copying) = copying.filter(|_| reason != Some(TaskStopReason::LeaseLost)) {
             copying.finish().await;
         }
@@ -186,6 +192,37 @@ impl Scheduler {
                 _ => return,
             }
         }
+    }
+}
+
+/// One attempt in a trace, below what made the task.
+fn span(record: &TaskRecord, epoch: u64) -> Span {
+    let span = tracing::info_span!(
+        target: TRACE_TARGET,
+        "task",
+        otel.name = format!("task {}", record.task_type),
+        otel.status_code = Empty,
+        codespar.task.id = %record.task_id,
+        codespar.task.type = %record.task_type,
+        codespar.task.epoch = epoch,
+        codespar.task.status = Empty,
+    );
+    let authority = record.authority.as_ref();
+    continue_trace(
+        span,
+        authority.and_then(|authority| authority.trace.as_deref()),
+    )
+}
+
+/// The end of the attempt in its span.
+fn tell_span(outcome: &TaskOutcome, reason: Option<&TaskStopReason>) {
+    let span = Span::current();
+    match reason {
+        Some(TaskStopReason::LeaseLost) => span.record("codespar.task.status", "handed_over"),
+        _ => span.record("codespar.task.status", outcome.status.as_str()),
+    };
+    if outcome.status == TaskStatus::Failed {
+        span.record("otel.status_code", "ERROR");
     }
 }
 

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use codespar_protocol::{
-    AgentSpec, Labels, OnDependencyFailure, SessionMode, ShellSpec, StepWork, TaskId, TaskRecord,
-    TaskSpec, TaskStatus, WorkflowSpec, WorkflowStep,
+    AgentSpec, Authority, Labels, OnDependencyFailure, SessionMode, ShellSpec, StepWork, TaskId,
+    TaskRecord, TaskSpec, TaskStatus, WorkflowSpec, WorkflowStep,
 };
 use codespar_store::{NewSession, NewTask, Notify, RunnerId, StoreError};
 use serde_json::{Map, Value, json};
@@ -17,6 +17,7 @@ use super::{progress::Progress, template};
 use crate::{
     TaskHub,
     runner::{Control, PROCESS_ENDED},
+    trace::current_trace,
 };
 
 /// The tasks of a workflow as the store has them.
@@ -110,7 +111,10 @@ impl<'a> View<'a> {
             output_file: Some(scheduler.output_file(authority.tree, &made.task_id)),
             id: made.task_id,
             spec,
-            authority,
+            authority: Authority {
+                trace: current_trace().or(authority.trace),
+                ..authority
+            },
             reserved_for: workflow.reserved_for.clone().map(RunnerId),
             labels: Labels::default(),
             on_dependency_failure: OnDependencyFailure::Fail,

@@ -135,6 +135,7 @@ impl Bench {
             repository: None,
             remote: None,
             user: None,
+            trace: None,
         };
         Caller {
             session: self.session,

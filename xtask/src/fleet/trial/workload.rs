@@ -162,6 +162,7 @@ pub(super) fn new_task(
             repository: None,
             remote: None,
             user: None,
+            trace: None,
         },
         reserved_for: None,
         labels: Labels::default(),

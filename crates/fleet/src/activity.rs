@@ -27,6 +27,8 @@ use temporalio_sdk::activities::{
 
 /// Between two heartbeats. A cancellation is heard of with the next.
 const HEARTBEAT: Duration = Duration::from_secs(2);
+/// Between two questions whether an activity was cancelled for good.
+const ASK_AGAIN: Duration = Duration::from_secs(10);
 /// Temporal takes no delay for "as its policy says".
 const AT_ONCE: Duration = Duration::from_millis(1);
 
@@ -123,42 +125,62 @@ impl ActivityHost {
         attempt: impl Future<Output = Brought>,
     ) -> Brought {
         let mut beat = tokio::time::interval(HEARTBEAT);
-        let mut is_cancelled = false;
-        tokio::pin!(attempt);
+        let (mut is_passed_on, passing_on) = (false, self.pass_on(context, task));
+        tokio::pin!(attempt, passing_on);
         loop {
             tokio::select! {
                 brought = &mut attempt => return brought,
                 _ = beat.tick() => drop(context.record_heartbeat(()).await),
-                _ = context.cancelled(), if !is_cancelled => {
-                    is_cancelled = true;
-                    self.pass_on(context, task).await;
-                }
+                () = &mut passing_on, if !is_passed_on => is_passed_on = true,
             }
         }
     }
 
     /// An activity is cancelled when an operator says so, but also when its worker leaves and when the
-    /// server was out of reach for too long. Only the first is meant for the task.
+    /// server was out of reach for too long. Only the first is meant for the task. The SDK tells once,
+    /// so after a cancellation of another kind, or while it is not known which, Temporal is asked again
+    /// and again. Returns when the task was told.
     async fn pass_on(&self, context: &ActivityContext, task: &TaskId) {
-        if self.scheduler.leaving().is_cancelled() {
-            return;
-        }
-        let id = context.info().activity_id.clone();
-        let handle = self.client.get_untyped_activity_handle(id, None::<String>);
-        let options = ActivityDescribeOptions::builder().build();
-        let Ok(activity) = handle.describe(options).await else {
-            return;
-        };
-        let reason = match (activity.canceled_reason(), activity.status()) {
-            (Some(reason), _) => reason.to_owned(),
-            (None, ActivityExecutionStatus::Terminated | ActivityExecutionStatus::Canceled) => {
-                "its activity was ended".to_owned()
+        context.cancelled().await;
+        loop {
+            if !self.scheduler.leaving().is_cancelled() {
+                let asked = cancellation(&self.client, &context.info().activity_id).await;
+                if let Ok(Asked::Cancelled(reason)) = asked
+                    && self.scheduler.ask_to_stop(task, &reason).await.is_ok()
+                {
+                    return;
+                }
             }
-            _ => return,
-        };
-        let reason = format!("cancelled in Temporal: {reason}");
-        self.scheduler.ask_to_stop(task, &reason).await;
+            tokio::time::sleep(ASK_AGAIN).await;
+        }
     }
+}
+
+/// How Temporal has an activity.
+pub(crate) enum Asked {
+    /// It waits, or a worker has it.
+    Open,
+    /// It is over and was not cancelled.
+    Over,
+    /// An operator cancelled it, or ended it by force.
+    Cancelled(String),
+}
+
+/// Asks Temporal for the latest activity of this id.
+pub(crate) async fn cancellation(client: &Client, id: &str) -> Result<Asked, String> {
+    let handle = client.get_untyped_activity_handle(id.to_owned(), None::<String>);
+    let options = ActivityDescribeOptions::builder().build();
+    let described = handle.describe(options).await;
+    let activity = described.map_err(|error| error.to_string())?;
+    let reason = match (activity.canceled_reason(), activity.status()) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, ActivityExecutionStatus::Terminated | ActivityExecutionStatus::Canceled) => {
+            "its activity was ended".to_owned()
+        }
+        (None, ActivityExecutionStatus::Running) => return Ok(Asked::Open),
+        _ => return Ok(Asked::Over),
+    };
+    Ok(Asked::Cancelled(format!("cancelled in Temporal: {reason}")))
 }
 
 /// To be brought again, here or elsewhere. Attempts of the activity are not counted; those of the task

@@ -15,8 +15,8 @@ use std::{
 
 use async_trait::async_trait;
 use codespar_protocol::Backoff;
-use codespar_store::{ClaimScope, DispatchStore, TaskClass, TaskOffer};
-use codespar_tasks::{Dispatcher, EngineWorker, OfferSink, Scheduler, TaskEngine};
+use codespar_store::{ClaimScope, DispatchStore, EngineState, TaskClass, TaskOffer};
+use codespar_tasks::{Dispatcher, EngineWorker, OfferSink, Renewed, Scheduler, TaskEngine};
 use temporalio_client::{
     ActivityIdConflictPolicy, ActivityIdReusePolicy, ActivityStartOptions, Client,
     NamespacedClient as _, tonic::IntoRequest,
@@ -36,11 +36,12 @@ use temporalio_sdk::{
         worker_tuner::{FixedSizeSlotSupplier, TunerHolder},
     },
 };
+use tokio::sync::oneshot;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     TemporalOptions,
-    activity::{ActivityHost, OfferInput, RunTask, SharedHost},
+    activity::{ActivityHost, Asked, OfferInput, RunTask, SharedHost, cancellation},
     connection::connect,
     queues::{TaskQueue, taken_by},
 };
@@ -77,9 +78,13 @@ impl TemporalEngine {
     /// Tries until it is connected or the process leaves. Attempts that are under way need no server.
     async fn connect(&self, scheduler: &Scheduler) -> Option<Client> {
         let mut failures = 0;
+        scheduler.set_engine_state(EngineState::Unreachable);
         loop {
             match connect(&self.options, &scheduler.id().0).await {
-                Ok(client) => return Some(client),
+                Ok(client) => {
+                    scheduler.set_engine_state(EngineState::Connected);
+                    return Some(client);
+                }
                 Err(error) => {
                     failures += 1;
                     tracing::warn!("{error}; trying again");
@@ -120,7 +125,10 @@ impl TemporalEngine {
         let leaving = host.scheduler.leaving().clone();
         let (tracker, mut taken) = (TaskTracker::new(), BTreeSet::new());
         while !leaving.is_cancelled() {
-            let in_use = self.store.label_sets().await.unwrap_or_default();
+            let in_use = self.store.label_sets().await.unwrap_or_else(|error| {
+                tracing::warn!("labels of waiting tasks are not known: {error}; trying again");
+                Vec::new()
+            });
             for queue in taken_by(&host.scheduler.labels(), in_use) {
                 if taken.insert(queue.clone()) {
                     tracker.spawn(keep_taking(queue, runtime.clone(), host.clone()));
@@ -212,7 +220,8 @@ async fn keep_taking(queue: TaskQueue, runtime: Arc<Runtime>, host: Arc<Activity
     }
 }
 
-/// The future of an SDK worker stays on one thread, so it has one of its own.
+/// The future of an SDK worker stays on one thread, so it has one of its own: threads for blocking work
+/// are for what ends soon.
 async fn take_once(
     queue: &TaskQueue,
     runtime: &Runtime,
@@ -224,19 +233,21 @@ async fn take_once(
     let mut worker = worker.map_err(|error| error.to_string())?;
     let shut_down = worker.shutdown_handle();
     let handle = tokio::runtime::Handle::current();
-    let run = tokio::task::spawn_blocking(move || {
+    let (tell, mut told) = oneshot::channel();
+    let run = move || {
         let ended = handle.block_on(worker.run());
-        ended.map_err(|error| error.to_string())
-    });
-    tokio::pin!(run);
-    let joined = tokio::select! {
-        joined = &mut run => joined,
+        let _ = tell.send(ended.map_err(|error| error.to_string()));
+    };
+    let thread = std::thread::Builder::new().name("temporal".to_owned());
+    thread.spawn(run).map_err(|error| error.to_string())?;
+    let ended = tokio::select! {
+        ended = &mut told => ended,
         () = leaving.cancelled() => {
             shut_down();
-            run.await
+            told.await
         }
     };
-    joined.map_err(|error| error.to_string())?
+    ended.map_err(|_| "its worker ended without a word".to_owned())?
 }
 
 fn worker_options(queue: &TaskQueue, host: &Arc<ActivityHost>) -> WorkerOptions {
@@ -293,5 +304,16 @@ impl OfferSink for TemporalSink {
         let input = OfferInput::from(offer);
         let started = self.client.start_activity(RunTask, input, options).await;
         started.map(drop).map_err(|error| error.to_string())
+    }
+
+    /// No worker hears of the cancellation of an activity that none has: it waits, or is to be tried
+    /// again later.
+    async fn renew(&self, offer: &TaskOffer) -> Result<Renewed, String> {
+        match cancellation(&self.client, &offer.to_string()).await {
+            Ok(Asked::Cancelled(reason)) => Ok(Renewed::Cancelled(reason)),
+            Ok(Asked::Open) => Ok(Renewed::Offered),
+            // Temporal does not know it, or cannot be asked, which the offer shows.
+            Ok(Asked::Over) | Err(_) => self.offer(offer).await.map(|()| Renewed::Offered),
+        }
     }
 }

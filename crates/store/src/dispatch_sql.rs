@@ -20,5 +20,10 @@ pub(crate) const OFFERS: &str = "SELECT seq, id, task_type, labels, offer, lease
 pub(crate) const OFFERED_TASK: &str = "SELECT id, task_type, status, offer, lease_owner, take_overs \
      FROM tasks WHERE id = $1";
 
+/// By type, because that decides about the places that tasks take. Tasks that run by hand have no
+/// owner of their lease.
+pub(crate) const RUNNING_BY_RUNNER: &str = "SELECT lease_owner, task_type, COUNT(*) AS tasks \
+     FROM tasks WHERE status = 'running' AND lease_owner > '' GROUP BY lease_owner, task_type";
+
 pub(crate) const WITHDRAW_OFFERS: &str =
     "UPDATE tasks SET offer = NULL WHERE offer IS NOT NULL AND status = 'pending'";

@@ -84,7 +84,9 @@ pub enum Begun {
 #[async_trait]
 pub trait DispatchStore: Send + Sync {
     /// Admits ready tasks of these types: in turns between repositories and within the limits, and
-    /// until `window` tasks of each class and set of labels are offered and not begun. Those that are
+    /// until `window` tasks of each class and set of labels are offered and not begun. Where there are
+    /// limits, no more than the workers that are there can begin at once, because a limit counts what
+    /// is offered. Those that are
     /// reserved for a process that lives are left to it. What lies behind the window stays here, so
     /// that it can still take turns.
     async fn admit_tasks(
@@ -97,7 +99,8 @@ pub trait DispatchStore: Send + Sync {
     /// is harmless, and mends whatever was lost on the way.
     async fn open_offers(&self) -> Result<Vec<TaskOffer>, StoreError>;
 
-    /// The sets of labels of tasks that are ready or offered; each is a queue of the engine.
+    /// The sets of labels of tasks that are ready or offered, and of those that a lost runner had;
+    /// each is a queue of the engine.
     async fn label_sets(&self) -> Result<Vec<Labels>, StoreError>;
 
     /// Takes an offered task under a lease: one that waits, or one whose runner is lost. A task that
@@ -109,7 +112,11 @@ pub trait DispatchStore: Send + Sync {
         number: u64,
     ) -> Result<Begun, StoreError>;
 
-    /// Takes offers that were not begun back, if no process that shows signs of life uses an engine:
+    /// The workers that show signs of life and reach this engine, in an order that is the same for
+    /// all.
+    async fn dispatchers(&self, engine: &str) -> Result<Vec<RunnerId>, StoreError>;
+
+    /// Takes offers that were not begun back, if no worker that shows signs of life uses an engine:
     /// runners look for these tasks themselves again. Gives how many.
     async fn withdraw_offers(&self) -> Result<u64, StoreError>;
 }

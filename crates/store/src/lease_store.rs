@@ -130,6 +130,24 @@ pub struct RunnerAbout {
     pub shells: u32,
     /// What brings it its tasks: [`LEASES`], or the name of an engine.
     pub engine: String,
+    /// Whether it reaches that.
+    #[serde(default, skip_serializing_if = "EngineState::is_connected")]
+    pub engine_state: EngineState,
+}
+
+/// Whether a process reaches its engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EngineState {
+    #[default]
+    Connected,
+    Unreachable,
+}
+
+impl EngineState {
+    fn is_connected(&self) -> bool {
+        *self == Self::Connected
+    }
 }
 
 /// A task that a runner works on, as it tells the store with its heartbeat.

@@ -70,8 +70,8 @@ pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeFollower};
 pub use fleet_report::{FleetReport, FleetRunner, FleetTask, LimitUse, QueueDepth};
 pub use lease_store::{
-    Afterwards, Beat, Capacity, ClaimScope, Claimed, HeldTask, LEASES, LeaseStore, MAX_TAKE_OVERS,
-    Projects, RunnerAbout, RunnerId, RunnerSeen, TaskEnding, WorkElsewhere,
+    Afterwards, Beat, Capacity, ClaimScope, Claimed, EngineState, HeldTask, LEASES, LeaseStore,
+    MAX_TAKE_OVERS, Projects, RunnerAbout, RunnerId, RunnerSeen, TaskEnding, WorkElsewhere,
 };
 pub use limit_store::{Limit, LimitScope, LimitStore, ParseScopeError};
 pub use objects::{ObjectStore, check_object_store, open_object_store};

@@ -28,9 +28,9 @@ use codespar_protocol::{
 use codespar_store::{
     Begun, Capacity,
     LimitScope::{All, Labels, Repository, User},
-    NewTask, TaskFilter,
+    NewTask, RunnerAbout, RunnerId, TaskFilter,
 };
-use tasks_common::{Stores, authority, ending, room, runner, task};
+use tasks_common::{Stores, about, authority, ending, room, runner, task};
 use tokio::task::JoinSet;
 
 on_two_stores!(
@@ -138,7 +138,13 @@ async fn admit<S: Stores>(store: Arc<S>, ended: Arc<AtomicUsize>) {
 
 /// Begins and ends what is offered, as an engine would bring it to several runners.
 async fn begin<S: Stores>(store: Arc<S>, who: String, ended: Arc<AtomicUsize>) -> u64 {
-    let (who, mut busiest) = (runner(&who), 0);
+    let (who, mut busiest) = (RunnerId::of_worker(who), 0);
+    let on_engine = RunnerAbout {
+        labels: "gpu".parse().unwrap(),
+        engine: "temporal".to_owned(),
+        ..about()
+    };
+    store.beat(&who, &on_engine, &[]).await.unwrap();
     while ended.load(Ordering::SeqCst) < TASKS {
         for offer in store.open_offers().await.unwrap() {
             let begun = store.begin_task(&who, &offer.task, offer.number);

@@ -17,8 +17,8 @@ use codespar_protocol::{
     TaskType::{self, LocalAgent, LocalBash, LocalWorkflow, RemoteAgent},
 };
 use codespar_store::{
-    Begun, Capacity, ClaimScope, Claimed, LimitScope, MAX_TAKE_OVERS, NewTask, RunnerAbout,
-    StoreError, TaskOffer,
+    Begun, Capacity, ClaimScope, Claimed, EngineState, LimitScope, MAX_TAKE_OVERS, NewTask,
+    RunnerAbout, RunnerId, StoreError, TaskOffer,
 };
 use tasks_common::{
     Stores, about, after, authority, claimed, ending, gone, holds, made, room, runner, seen, task,
@@ -38,6 +38,8 @@ on_every_store!(
     no_more_than_the_window_is_offered,
     labels_and_classes_have_windows_of_their_own,
     limits_count_what_is_offered,
+    a_limit_is_not_used_up_by_what_nobody_can_begin,
+    a_limit_is_not_used_up_by_what_waits_for_a_busy_worker,
     repositories_take_turns_at_admission,
     what_is_reserved_for_a_live_process_is_left_to_it,
     what_was_born_running_is_offered_when_its_runner_is_lost,
@@ -45,6 +47,8 @@ on_every_store!(
     only_the_types_that_are_asked_for_are_offered,
     open_offers_are_those_that_nobody_works_on,
     offers_that_are_withdrawn_can_be_claimed,
+    labels_of_a_task_whose_runner_is_lost_have_a_queue,
+    workers_that_reach_an_engine_dispatch_for_it,
     what_waits_for_another_is_not_offered,
 );
 
@@ -274,7 +278,109 @@ async fn labels_and_classes_have_windows_of_their_own(store: &dyn Stores) {
     assert_eq!(store.label_sets().await.unwrap(), [Labels::default(), gpu]);
 }
 
+/// A worker that takes tasks from an engine.
+async fn on_engine(store: &dyn Stores, who: &str, about: RunnerAbout) -> RunnerId {
+    let id = RunnerId::of_worker(who);
+    let about = RunnerAbout {
+        engine: "temporal".to_owned(),
+        ..about
+    };
+    store.beat(&id, &about, &[]).await.unwrap();
+    id
+}
+
+async fn a_limit_is_not_used_up_by_what_nobody_can_begin(store: &dyn Stores) {
+    on_engine(store, "a", about()).await;
+    store.set_limit(LimitScope::All, "", Some(2)).await.unwrap();
+    for _ in 0..3 {
+        let labels = "windows".parse().unwrap();
+        made(
+            store,
+            NewTask {
+                labels,
+                ..task(RemoteAgent)
+            },
+        )
+        .await;
+    }
+    let anywhere = made(store, task(RemoteAgent)).await;
+    let offers = admitted(store, WIDE).await;
+    let offers: Vec<TaskId> = offers.into_iter().map(|offer| offer.task).collect();
+    assert_eq!(offers, [anywhere]);
+    // As soon as there is somebody.
+    let labels = "windows".parse().unwrap();
+    on_engine(store, "b", RunnerAbout { labels, ..about() }).await;
+    assert_eq!(admitted(store, WIDE).await.len(), 1, "one place is left");
+}
+
+async fn a_limit_is_not_used_up_by_what_waits_for_a_busy_worker(store: &dyn Stores) {
+    let gpu: Labels = "gpu".parse().unwrap();
+    let small = RunnerAbout {
+        labels: gpu.clone(),
+        agents: 2,
+        ..about()
+    };
+    let worker = on_engine(store, "a", small).await;
+    store.set_limit(LimitScope::All, "", Some(5)).await.unwrap();
+    for _ in 0..9 {
+        let labels = gpu.clone();
+        made(
+            store,
+            NewTask {
+                labels,
+                ..task(RemoteAgent)
+            },
+        )
+        .await;
+    }
+    let offers = admitted(store, WIDE).await;
+    assert_eq!(offers.len(), 2, "it has two places");
+    let mine = began(store, &worker.0, &offers[0]).await;
+    assert_eq!(admitted(store, WIDE).await, [], "one runs, one is offered");
+    let done = ending(Completed, None);
+    store
+        .finish_task(&offers[0].task, mine.epoch, done)
+        .await
+        .unwrap();
+    assert_eq!(admitted(store, WIDE).await.len(), 1);
+}
+
+async fn labels_of_a_task_whose_runner_is_lost_have_a_queue(store: &dyn Stores) {
+    let gpu: Labels = "gpu".parse().unwrap();
+    let labels = gpu.clone();
+    let offer = offered(
+        store,
+        NewTask {
+            labels,
+            ..task(RemoteAgent)
+        },
+    )
+    .await;
+    began(store, "a", &offer).await;
+    gone(store, "a").await;
+    assert_eq!(admitted(store, WIDE).await.len(), 1, "it is offered anew");
+    assert_eq!(store.label_sets().await.unwrap(), [gpu]);
+}
+
+async fn workers_that_reach_an_engine_dispatch_for_it(store: &dyn Stores) {
+    let unreachable = RunnerAbout {
+        engine_state: EngineState::Unreachable,
+        ..about()
+    };
+    on_engine(store, "a", unreachable).await;
+    let b = on_engine(store, "b", about()).await;
+    let c = on_engine(store, "c", about()).await;
+    let by_lease = RunnerId::of_worker("0");
+    store.beat(&by_lease, &about(), &[]).await.unwrap();
+    let dispatchers = async || store.dispatchers("temporal").await.unwrap();
+    assert_eq!(dispatchers().await, [b.clone(), c.clone()]);
+    store.mark_silent(&seen(store, &b.0).await).await.unwrap();
+    assert_eq!(dispatchers().await, [c]);
+    assert_eq!(store.dispatchers("other").await.unwrap(), []);
+}
+
 async fn limits_count_what_is_offered(store: &dyn Stores) {
+    on_engine(store, "a", about()).await;
     store.set_limit(LimitScope::All, "", Some(2)).await.unwrap();
     for _ in 0..4 {
         made(store, task(RemoteAgent)).await;
@@ -394,12 +500,9 @@ async fn offers_that_are_withdrawn_can_be_claimed(store: &dyn Stores) {
     let waits = offered(store, task(RemoteAgent)).await;
     let runs = offered(store, task(RemoteAgent)).await;
     began(store, "a", &runs).await;
-    let with_engine = RunnerAbout {
-        engine: "temporal".to_owned(),
-        ..about()
-    };
-    store.beat(&runner("a"), &with_engine, &[]).await.unwrap();
-    assert_eq!(store.withdraw_offers().await.unwrap(), 0, "`a` uses them");
+    let worker = on_engine(store, "w", about()).await;
+    assert_eq!(store.withdraw_offers().await.unwrap(), 0, "`w` uses them");
+    gone(store, &worker.0).await;
     gone(store, "a").await;
     assert_eq!(store.withdraw_offers().await.unwrap(), 1);
     assert_nothing(store, &waits).await;

@@ -13,7 +13,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use codespar_protocol::{Backoff, TaskId, TaskType};
-use codespar_store::{Begun, ChangeFollower, ChangeKind, DispatchStore, TaskClass, TaskOffer};
+use codespar_store::{
+    Begun, ChangeFollower, ChangeKind, DispatchStore, EngineState, RunnerId, TaskClass, TaskOffer,
+};
 
 use crate::{Scheduler, scheduler::AttemptEnd};
 
@@ -24,8 +26,9 @@ const WINDOW: u32 = 64;
 const SWEEP: Duration = Duration::from_secs(5);
 /// How long changes are gathered before ready tasks are looked for.
 const GATHER: Duration = Duration::from_millis(20);
-/// How long an offer rests that another process has.
-const HELD_ELSEWHERE: Duration = Duration::from_secs(2);
+/// How long an offer rests that another process has. A task whose process is lost gets an offer of its
+/// own, so nobody waits for this.
+const HELD_ELSEWHERE: Duration = Duration::from_secs(15);
 /// How long an offer rests that finds no room here.
 const NO_ROOM: Duration = Duration::from_secs(1);
 /// Between tries while the database or the engine is out of reach.
@@ -39,6 +42,21 @@ const RETRY: Backoff = Backoff {
 pub trait OfferSink: Send + Sync {
     /// Hands an offer over to the engine. One that it has already is left as it is.
     async fn offer(&self, offer: &TaskOffer) -> Result<(), String>;
+
+    /// The same for an offer that nobody works on, and that the engine should have by now. Somebody
+    /// may have cancelled it there meanwhile.
+    async fn renew(&self, offer: &TaskOffer) -> Result<Renewed, String> {
+        self.offer(offer).await.map(|()| Renewed::Offered)
+    }
+}
+
+/// What became of an offer that an engine should have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Renewed {
+    /// The engine has it.
+    Offered,
+    /// It was cancelled by way of the engine, for this reason.
+    Cancelled(String),
 }
 
 /// What an engine is to do with an offer that it brought.
@@ -48,6 +66,37 @@ pub enum Brought {
     Over,
     /// Bring it again after this time, here or elsewhere.
     Again(Duration),
+}
+
+/// How offers were taken by the engine, one after the other.
+#[derive(Debug, Default)]
+struct Tries {
+    succeeded: u32,
+    failed: u32,
+    failed_in_a_row: u32,
+}
+
+impl Tries {
+    /// So many failures one after the other are not about the offers.
+    const OUT_OF_REACH: u32 = 3;
+
+    fn count<T>(&mut self, tried: &Result<T, String>) {
+        match tried {
+            Ok(_) => {
+                self.succeeded += 1;
+                self.failed_in_a_row = 0;
+            }
+            Err(error) => {
+                tracing::warn!("an offer is not made: {error}");
+                self.failed += 1;
+                self.failed_in_a_row += 1;
+            }
+        }
+    }
+
+    fn is_out_of_reach(&self) -> bool {
+        self.failed_in_a_row >= Self::OUT_OF_REACH
+    }
 }
 
 /// One for each process that uses such an engine.
@@ -70,6 +119,9 @@ impl Dispatcher {
         let mut sweep = tokio::time::interval(SWEEP);
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !leaving.is_cancelled() {
+            if changes.is_none() {
+                changes = self.follow().await;
+            }
             let wait = match self.offer_ready(sink).await {
                 Ok(()) => {
                     failures = 0;
@@ -105,21 +157,48 @@ impl Dispatcher {
     async fn offer_ready(&self, sink: &dyn OfferSink) -> Result<(), ()> {
         let types = self.scheduler.served_types();
         let offers = self.store.admit_tasks(&types, WINDOW).await;
+        let mut tries = Tries::default();
         for offer in offers.map_err(drop)? {
-            sink.offer(&offer).await.map_err(drop)?;
+            tries.count(&sink.offer(&offer).await);
+            if tries.is_out_of_reach() {
+                break;
+            }
         }
-        Ok(())
+        self.tell(&tries);
+        match tries.failed {
+            0 => Ok(()),
+            _ => Err(()),
+        }
     }
 
-    /// By one worker: the others would make the same offers again.
+    /// By one of the workers that reach the engine: the others would make the same offers again.
     async fn sweep(&self, sink: &dyn OfferSink) {
-        if !self.scheduler.is_first_worker().await {
+        let dispatchers = self.store.dispatchers(self.scheduler.engine_name()).await;
+        let is_first = |all: Vec<RunnerId>| all.first() == Some(self.scheduler.id());
+        if !dispatchers.is_ok_and(is_first) {
             return;
         }
+        let mut tries = Tries::default();
         for offer in self.store.open_offers().await.unwrap_or_default() {
-            if sink.offer(&offer).await.is_err() {
-                return;
+            let renewed = sink.renew(&offer).await;
+            tries.count(&renewed);
+            if let Ok(Renewed::Cancelled(reason)) = renewed {
+                // Asked for again by the next sweep if it fails.
+                let _ = self.scheduler.ask_to_stop(&offer.task, &reason).await;
             }
+            if tries.is_out_of_reach() {
+                break;
+            }
+        }
+        self.tell(&tries);
+    }
+
+    /// Others see from it whether this process can dispatch.
+    fn tell(&self, tries: &Tries) {
+        if tries.is_out_of_reach() {
+            self.scheduler.set_engine_state(EngineState::Unreachable);
+        } else if tries.succeeded > 0 {
+            self.scheduler.set_engine_state(EngineState::Connected);
         }
     }
 
@@ -132,14 +211,17 @@ impl Dispatcher {
         if let Some(attempt) = self.scheduler.attempt_here(task) {
             return over(attempt).await;
         }
-        if !self.scheduler.has_room(TaskClass::of(task_type)) {
+        // Held until the task counts itself: several queues may bring at the same time.
+        let Some(place) = self.scheduler.reserve(TaskClass::of(task_type)) else {
             return Brought::Again(NO_ROOM);
-        }
-        match self.begin(task, number).await {
-            Begun::Claimed(claimed) => over(self.scheduler.start(*claimed)).await,
-            Begun::Nothing => Brought::Over,
-            Begun::Held(_) => Brought::Again(HELD_ELSEWHERE),
-        }
+        };
+        let attempt = match self.begin(task, number).await {
+            Begun::Claimed(claimed) => self.scheduler.start(*claimed),
+            Begun::Nothing => return Brought::Over,
+            Begun::Held(_) => return Brought::Again(HELD_ELSEWHERE),
+        };
+        drop(place);
+        over(attempt).await
     }
 
     /// Waits for a database that is out of reach: the engine has no better place to try.

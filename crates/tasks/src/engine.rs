@@ -8,12 +8,19 @@
 //! - An engine that delivers, such as Temporal: a [`Dispatcher`](crate::Dispatcher) admits ready
 //!   tasks and offers them to it, and begins what it brings.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use codespar_protocol::Backoff;
 use codespar_store::{ClaimScope, DispatchStore, LEASES};
 
 use crate::Scheduler;
+
+/// Between tries while the database is out of reach.
+const RETRY: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_secs(30),
+};
 
 /// Brings tasks to one process.
 #[async_trait]
@@ -50,9 +57,33 @@ impl TaskEngine for LeaseEngine {
         LEASES
     }
 
-    /// What was offered to an engine that nobody uses any more would wait for ever.
     async fn serve(&self, scheduler: Arc<Scheduler>) {
-        let _ = self.0.withdraw_offers().await;
-        scheduler.claim_tasks(ClaimScope::Everything).await;
+        tokio::select! {
+            () = scheduler.claim_tasks(ClaimScope::Everything) => {}
+            never = self.withdraw_offers(&scheduler) => match never {},
+        }
+    }
+}
+
+impl LeaseEngine {
+    /// What was offered to an engine that nobody uses any more would wait for ever. The last who uses
+    /// it may end long after this process began.
+    async fn withdraw_offers(&self, scheduler: &Scheduler) -> Infallible {
+        let mut failures = 0;
+        loop {
+            match self.0.withdraw_offers().await {
+                Ok(withdrawn) => {
+                    failures = 0;
+                    if withdrawn > 0 {
+                        scheduler.nudge();
+                    }
+                    scheduler.runner_left().await;
+                }
+                Err(_) => {
+                    failures += 1;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
+                }
+            }
+        }
     }
 }

@@ -48,7 +48,7 @@ pub use authority::{narrowed_mode, narrowed_rules, rule_texts};
 pub use codespar_store::{
     Afterwards, KeptTree, Notify, StoreError, TaskFilter, TaskStore, TreeStore,
 };
-pub use dispatcher::{Brought, Dispatcher, OfferSink};
+pub use dispatcher::{Brought, Dispatcher, OfferSink, Renewed};
 pub use dream::{DreamRunner, dream_kind};
 pub use engine::{EngineWorker, LeaseEngine, TaskEngine};
 pub use finding::{agent_sessions, find_task, find_typed_task};
@@ -69,7 +69,9 @@ pub use questions::{
     Attendance, QUESTION_TIME_LIMIT, QuestionSource, Questions, Respondent, ServerQuestions,
 };
 pub use runner::{Completeness, Control, Runner, TaskOutcome, TaskStopReason};
-pub use scheduler::{AttemptEnd, RunnerLimits, Scheduler, SchedulerKind, SchedulerSetup, Workload};
+pub use scheduler::{
+    AttemptEnd, Place, RunnerLimits, Scheduler, SchedulerKind, SchedulerSetup, Workload,
+};
 pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};
 pub use tools::{

@@ -6,9 +6,10 @@ use codespar_tasks::{Control, StepLedger, TaskOutcome};
 
 use crate::Runtime;
 
-/// How often one process finds that it cannot have the repository, with longer and longer pauses,
-/// before it believes that nobody can.
-const MOST_MISSES: u32 = 12;
+/// How often one process finds that it cannot have the repository before it believes that nobody
+/// can, although there are workers that have not tried: for about an hour, with pauses of five
+/// seconds. They may be full, and tasks take long.
+const MOST_MISSES: u32 = 720;
 
 /// Puts the task back for a worker that has not tried yet. Fails it where there is none.
 pub(crate) async fn not_here(runtime: &Runtime, control: &Control, reason: String) -> TaskOutcome {

@@ -10,9 +10,9 @@ use codespar_protocol::{
     Usd, Workflow, WorkflowSpec,
 };
 use codespar_store::{
-    Afterwards, Capacity, ClaimScope, Claimed, DispatchStore, HeldTask, LimitStore, NewSession,
-    NewTask, Notify, Projects, ReportStore, RunnerAbout, RunnerId, RunnerSeen, Store, TaskEnding,
-    TaskStore,
+    Afterwards, Capacity, ClaimScope, Claimed, DispatchStore, EngineState, HeldTask, LimitStore,
+    NewSession, NewTask, Notify, Projects, ReportStore, RunnerAbout, RunnerId, RunnerSeen, Store,
+    TaskEnding, TaskStore,
 };
 use serde_json::Map;
 
@@ -34,6 +34,7 @@ pub(crate) fn about() -> RunnerAbout {
         agents: 20,
         shells: 8,
         engine: "leases".to_owned(),
+        engine_state: EngineState::Connected,
     }
 }
 

@@ -1,7 +1,9 @@
 //! What an engine needs to know of the process that it brings tasks to.
 
+use std::sync::Arc;
+
 use codespar_protocol::{Labels, TaskId, TaskType};
-use codespar_store::{ChangeFeed, TaskClass};
+use codespar_store::{ChangeFeed, EngineState, StoreError, TaskClass};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -27,14 +29,40 @@ impl Scheduler {
         self.runners.read().keys().copied().collect()
     }
 
-    /// Whether one more fits. Agents that agents here have started count, too.
-    pub fn has_room(&self, class: TaskClass) -> bool {
-        let (agents, commands) = self.room();
-        match class {
+    /// Room for one more, which is kept until the place is dropped. Agents that agents here have
+    /// started count, too.
+    pub fn reserve(self: &Arc<Self>, class: TaskClass) -> Option<Place> {
+        // Looked at and taken in one go: the lock is that of the places.
+        let mut reserved = self.reserved.lock();
+        let (agents, commands) = self.room_beside(&reserved);
+        let has_room = match class {
             TaskClass::Agents => agents > 0,
             TaskClass::Commands => commands > 0,
             TaskClass::Waiting => true,
-        }
+        };
+        has_room.then(|| {
+            *reserved.entry(class).or_default() += 1;
+            Place {
+                scheduler: self.clone(),
+                class,
+            }
+        })
+    }
+
+    /// The name of what brings tasks here.
+    pub fn engine_name(&self) -> &'static str {
+        self.engine.name()
+    }
+
+    /// Told to others with the next heartbeat.
+    pub fn set_engine_state(&self, state: EngineState) {
+        *self.engine_state.lock() = state;
+    }
+
+    /// Returns when a process that was there is gone, or has shown no sign of life for long. Remembered
+    /// for one who waits later.
+    pub async fn runner_left(&self) {
+        self.runner_left.notified().await;
     }
 
     /// The attempt at a task that runs here.
@@ -44,24 +72,35 @@ impl Scheduler {
     }
 
     /// Somebody asked for the end of a task by way of the engine. What is over by now stays as it is.
-    pub async fn ask_to_stop(&self, id: &TaskId, reason: &str) {
-        let _ = self.store.stop_task(id, reason).await;
-    }
-
-    /// Whether this is the first of the workers that show signs of life, by their names: for what one
-    /// of them has to do. There may be none for the time that a lost one takes to be noticed, and two
-    /// for a moment.
-    pub async fn is_first_worker(&self) -> bool {
-        let there = self.leases.runners().await.unwrap_or_default();
-        let workers = there
-            .iter()
-            .filter(|one| one.id.is_worker() && !one.is_silent);
-        let first = workers.map(|one| one.id.0.as_str()).min();
-        first == Some(self.id.0.as_str())
+    /// An error of the store says that it must be asked for again.
+    pub async fn ask_to_stop(&self, id: &TaskId, reason: &str) -> Result<(), StoreError> {
+        match self.store.stop_task(id, reason).await {
+            Err(
+                error @ (StoreError::Busy { .. }
+                | StoreError::DiskFull { .. }
+                | StoreError::Unreachable { .. }
+                | StoreError::Database(_)),
+            ) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// What is committed to the database, if it is followed.
     pub fn change_feed(&self) -> Option<&ChangeFeed> {
         self.changes.get()
+    }
+}
+
+/// Room for one task that is about to begin.
+pub struct Place {
+    scheduler: Arc<Scheduler>,
+    class: TaskClass,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(reserved) = self.scheduler.reserved.lock().get_mut(&self.class) {
+            *reserved = reserved.saturating_sub(1);
+        }
     }
 }

@@ -11,7 +11,9 @@ use std::{
 };
 
 use codespar_protocol::{TaskId, TaskStatus};
-use codespar_store::{Beat, ChangeKind, HeldTask, RunnerAbout, StoreChange, WorkElsewhere};
+use codespar_store::{
+    Beat, ChangeKind, HeldTask, RunnerAbout, RunnerId, StoreChange, WorkElsewhere,
+};
 
 use super::{
     Scheduler,
@@ -51,11 +53,13 @@ impl Scheduler {
         let (mut watch, mut forgotten) = (Watch::default(), Forgotten::new());
         let (mut beats, mut ended) = (0_u32, HashSet::new());
         let mut idle = 0_u32;
+        let mut there = HashSet::new();
         while !self.over.is_cancelled() {
             // A store that fails is tried again with the next; until then nothing is taken, and
             // nobody's silence is counted.
             if let Some(beat) = self.beat().await {
                 self.look_after_others(&mut watch, &beat).await;
+                there = self.tell_who_left(&there, &beat);
                 idle = match self.is_idle(&beat) {
                     true => idle + 1,
                     false => 0,
@@ -168,6 +172,7 @@ impl Scheduler {
             agents: self.limits.agents,
             shells: self.limits.shells,
             engine: self.engine.name().to_owned(),
+            engine_state: *self.engine_state.lock(),
         }
     }
 
@@ -209,6 +214,16 @@ impl Scheduler {
                 Verdict::Lost(runner) => self.leases.reap_runner(runner).await,
             };
         }
+    }
+
+    /// Gives those that are there now.
+    fn tell_who_left(&self, before: &HashSet<RunnerId>, beat: &Beat) -> HashSet<RunnerId> {
+        let alive = beat.others.iter().filter(|other| !other.is_silent);
+        let there: HashSet<RunnerId> = alive.map(|other| other.id.clone()).collect();
+        if !before.is_subset(&there) {
+            self.runner_left.notify_one();
+        }
+        there
     }
 
     /// Lets go of whoever follows a task that another process has brought to its end; one that ends

@@ -32,8 +32,8 @@ use codespar_agent::{EventBus, HandOver};
 use codespar_policy::Redactor;
 use codespar_protocol::{Labels, SessionId, TaskId, TaskRecord, TaskStatus, TaskType};
 use codespar_store::{
-    Capacity, ChangeFeed, ChangeKind, ClaimScope, LeaseStore, Projects, RunnerId, StoreChange,
-    TaskStore,
+    Capacity, ChangeFeed, ChangeKind, ClaimScope, EngineState, LeaseStore, Projects, RunnerId,
+    StoreChange, TaskClass, TaskStore,
 };
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock};
@@ -46,6 +46,7 @@ use crate::{
     runner::{Runner, TaskStopReason},
     vital::Presence,
 };
+pub use brought::Place;
 use clock::Clock;
 use resting::RestingTasks;
 pub use setup::{RunnerLimits, SchedulerKind, SchedulerSetup};
@@ -122,6 +123,12 @@ pub struct Scheduler {
     waiters: Mutex<HashMap<TaskId, Arc<Notify>>>,
     /// Who hears what tasks do, until they are over.
     pub(crate) events: EventBus,
+    /// Places of tasks that are about to begin.
+    reserved: Mutex<HashMap<TaskClass, u32>>,
+    /// Whether the engine is reached.
+    engine_state: Mutex<EngineState>,
+    /// A process that was there is not any more.
+    runner_left: Notify,
     /// Tasks that were put back and are left alone for a while.
     resting: Mutex<RestingTasks>,
     /// Changes of other processes are followed.
@@ -369,6 +376,11 @@ impl Scheduler {
 
     /// How many more agents and how many more commands may run here.
     fn room(&self) -> (u32, u32) {
+        self.room_beside(&self.reserved.lock())
+    }
+
+    fn room_beside(&self, reserved: &HashMap<TaskClass, u32>) -> (u32, u32) {
+        let about_to_begin = |class| reserved.get(&class).copied().unwrap_or_default();
         let held = self.held.lock();
         let shells = held
             .values()
@@ -381,8 +393,8 @@ impl Scheduler {
         let left =
             |limit: u32, used: usize| limit.saturating_sub(u32::try_from(used).unwrap_or(u32::MAX));
         (
-            left(self.limits.agents, agents),
-            left(self.limits.shells, shells),
+            left(self.limits.agents, agents).saturating_sub(about_to_begin(TaskClass::Agents)),
+            left(self.limits.shells, shells).saturating_sub(about_to_begin(TaskClass::Commands)),
         )
     }
 

@@ -10,6 +10,9 @@ const PAUSES: Backoff = Backoff {
     longest: Duration::from_secs(5),
 };
 
+/// After the end of its pause; a task that still waits is tried long before.
+const FORGOTTEN: Duration = Duration::from_secs(600);
+
 /// By this process's own clock; other processes try for themselves.
 #[derive(Debug, Default)]
 pub(super) struct RestingTasks(HashMap<TaskId, Rest>);
@@ -30,6 +33,8 @@ impl RestingTasks {
             .map_or(1, |rest| rest.times.saturating_add(1));
         let pause = PAUSES.delay(times);
         let until = now + pause;
+        // What was put back long ago has ended elsewhere.
+        self.0.retain(|_, rest| rest.until + FORGOTTEN > now);
         self.0.insert(id, Rest { times, until });
         pause
     }

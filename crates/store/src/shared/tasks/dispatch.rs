@@ -27,6 +27,7 @@ use super::{
     },
     admission::{self, ReadyQueues, Room},
     claim, fleet,
+    places::Places,
     queue::Queue,
     read,
     row::{damaged, task_id},
@@ -34,8 +35,8 @@ use super::{
 };
 use crate::engine::{self, Access, Backend, Connection, Row};
 use crate::{
-    Begun, Capacity, Claimed, DispatchStore, FleetRunner, LEASES, MAX_TAKE_OVERS, RunnerId,
-    RunnerSeen, StoreError, TaskClass, TaskOffer, dispatch_sql as sql,
+    Begun, Capacity, Claimed, DispatchStore, EngineState, FleetRunner, MAX_TAKE_OVERS, RunnerAbout,
+    RunnerId, RunnerSeen, StoreError, TaskClass, TaskOffer, dispatch_sql as sql,
 };
 
 #[async_trait]
@@ -78,6 +79,12 @@ impl<B: Backend> DispatchStore for B {
         Ok(Begun::Nothing)
     }
 
+    async fn dispatchers(&self, engine: &str) -> Result<Vec<RunnerId>, StoreError> {
+        let mut work = self.look().await?;
+        let outcome = dispatchers(work.connection(), engine).await;
+        work.settle(outcome).await
+    }
+
     async fn withdraw_offers(&self) -> Result<u64, StoreError> {
         let mut work = self.look().await?;
         let outcome = is_abandoned(work.connection()).await;
@@ -94,21 +101,32 @@ impl<B: Backend> DispatchStore for B {
     }
 }
 
+async fn dispatchers(connection: &mut Connection, engine: &str) -> Result<Vec<RunnerId>, Failure> {
+    let mut there = fleet::runners_about(connection).await?;
+    there.retain(|runner| {
+        let about = runner.about.as_ref();
+        let reaches = |about: &RunnerAbout| {
+            about.engine == engine && about.engine_state == EngineState::Connected
+        };
+        runner.takes_offers() && about.is_some_and(reaches)
+    });
+    Ok(there
+        .into_iter()
+        .map(|runner| RunnerId(runner.id))
+        .collect())
+}
+
 /// Whether there are offers, and nobody who would offer or begin them.
 async fn is_abandoned(connection: &mut Connection) -> Result<bool, Failure> {
     if waiting(connection).await?.is_empty() {
         return Ok(false);
     }
     let runners = fleet::runners_about(connection).await?;
-    let uses_engine = |runner: &FleetRunner| {
-        let about = runner.about.as_ref();
-        !runner.is_silent && about.is_some_and(|about| about.engine != LEASES)
-    };
-    Ok(!runners.iter().any(uses_engine))
+    Ok(!runners.iter().any(FleetRunner::takes_offers))
 }
 
 /// What may wait in the hands of an engine together: a queue of the engine.
-type Window = (Labels, TaskClass);
+pub(super) type Window = (Labels, TaskClass);
 
 async fn admit(
     connection: &mut Connection,
@@ -137,12 +155,26 @@ async fn admit(
         .map(|queue| window_of(&queue))
         .collect();
     let waiting = waiting(connection).await?;
-    for place in windows {
+    let mut places = match ready.is_limited {
+        true => Some(Places::read(connection, &waiting).await?),
+        false => None,
+    };
+    // Those with most labels first: few workers can take them.
+    for place in windows.into_iter().rev() {
         let waits = waiting.get(&place).copied().unwrap_or_default();
-        let left = window.saturating_sub(waits);
+        let free = places
+            .as_ref()
+            .map_or(u32::MAX, |places| places.left(&place));
+        let left = window.saturating_sub(waits).min(free);
+        if left == 0 {
+            continue;
+        }
         let room = room_of(types, place.1, left);
         let is_open = |queue: &Queue| is_free(queue) && window_of(queue) == place;
         let admitted = admission::admit(connection, ready.clone(), room, &[], is_open).await?;
+        if let Some(places) = &mut places {
+            places.take(&place, u32::try_from(admitted.len()).unwrap_or(u32::MAX));
+        }
         for task in admitted {
             offers.push(offer(connection, task.id, task.task_type, &place.0).await?);
         }
@@ -272,6 +304,13 @@ async fn label_sets(connection: &mut Connection) -> Result<Vec<Labels>, Failure>
     let mut sets: BTreeSet<Labels> = ready.queues().map(|queue| queue.labels).collect();
     let waiting = waiting(connection).await?;
     sets.extend(waiting.into_keys().map(|(labels, _)| labels));
+    // What a lost runner had waits for another, and is neither ready nor pending.
+    sets.extend(
+        open(connection)
+            .await?
+            .into_iter()
+            .map(|offer| offer.labels),
+    );
     Ok(sets.into_iter().collect())
 }
 

@@ -31,6 +31,7 @@ mod limits;
 mod mail;
 mod notify;
 mod paths;
+mod places;
 mod queue;
 mod read;
 mod row;

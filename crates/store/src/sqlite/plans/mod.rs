@@ -229,6 +229,7 @@ async fn offers_are_found_by_their_index() {
         sql::HELD_WITHOUT_OFFER,
         sql::OFFERS,
         sql::OFFERED_TASK,
+        sql::RUNNING_BY_RUNNER,
         sql::WITHDRAW_OFFERS,
     ];
     let written = include_str!("../../dispatch_sql.rs")

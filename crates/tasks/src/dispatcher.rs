@@ -9,12 +9,18 @@
 //! The engine is never trusted with more than delivery. A task that it loses is offered again, one
 //! that it brings twice is begun once, and whom it takes for lost is asked in the database.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use codespar_protocol::{Backoff, TaskId, TaskType};
 use codespar_store::{
-    Begun, ChangeFollower, ChangeKind, DispatchStore, EngineState, RunnerId, TaskClass, TaskOffer,
+    Begun, ChangeFollower, ChangeKind, DispatchStore, EngineState, StoreError, TaskClass, TaskOffer,
 };
 
 use crate::{Scheduler, scheduler::AttemptEnd};
@@ -103,11 +109,17 @@ impl Tries {
 pub struct Dispatcher {
     store: Arc<dyn DispatchStore>,
     scheduler: Arc<Scheduler>,
+    /// Which offer is tried while the engine is out of reach.
+    turn: AtomicUsize,
 }
 
 impl Dispatcher {
     pub fn new(store: Arc<dyn DispatchStore>, scheduler: Arc<Scheduler>) -> Self {
-        Self { store, scheduler }
+        Self {
+            store,
+            scheduler,
+            turn: AtomicUsize::new(0),
+        }
     }
 
     /// Admits ready tasks and offers them until the process leaves. An offer that fails is made again
@@ -173,13 +185,8 @@ impl Dispatcher {
 
     /// By one of the workers that reach the engine: the others would make the same offers again.
     async fn sweep(&self, sink: &dyn OfferSink) {
-        let dispatchers = self.store.dispatchers(self.scheduler.engine_name()).await;
-        let is_first = |all: Vec<RunnerId>| all.first() == Some(self.scheduler.id());
-        if !dispatchers.is_ok_and(is_first) {
-            return;
-        }
         let mut tries = Tries::default();
-        for offer in self.store.open_offers().await.unwrap_or_default() {
+        for offer in self.to_renew().await.unwrap_or_default() {
             let renewed = sink.renew(&offer).await;
             tries.count(&renewed);
             if let Ok(Renewed::Cancelled(reason)) = renewed {
@@ -193,12 +200,32 @@ impl Dispatcher {
         self.tell(&tries);
     }
 
+    /// A worker that does not reach the engine tries one offer, which tells whether it is back; each time
+    /// another, because the failure may be about the offer.
+    async fn to_renew(&self) -> Result<Vec<TaskOffer>, StoreError> {
+        if self.scheduler.engine_state() == EngineState::Unreachable {
+            let mut offers = self.store.open_offers().await?;
+            let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+            let place = turn.checked_rem(offers.len());
+            return Ok(place
+                .map(|place| offers.swap_remove(place))
+                .into_iter()
+                .collect());
+        }
+        let engine = self.scheduler.engine_name();
+        let dispatchers = self.store.dispatchers(engine).await?;
+        match dispatchers.first() == Some(self.scheduler.id()) {
+            true => self.store.open_offers().await,
+            false => Ok(Vec::new()),
+        }
+    }
+
     /// Others see from it whether this process can dispatch.
     fn tell(&self, tries: &Tries) {
-        if tries.is_out_of_reach() {
-            self.scheduler.set_engine_state(EngineState::Unreachable);
-        } else if tries.succeeded > 0 {
-            self.scheduler.set_engine_state(EngineState::Connected);
+        match (tries.succeeded, tries.failed) {
+            (0, 0) => {}
+            (0, _) => self.scheduler.set_engine_state(EngineState::Unreachable),
+            _ => self.scheduler.set_engine_state(EngineState::Connected),
         }
     }
 

@@ -12,7 +12,7 @@ use std::{
     path::Path,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -24,11 +24,12 @@ use codespar_protocol::{
     TaskType,
 };
 use codespar_store::{
-    ChangeFeed, ClaimScope, NewTask, Notify, SqliteStore, TaskOffer, TaskStore as _,
+    ChangeFeed, ClaimScope, DispatchStore as _, NewTask, Notify, SqliteStore, TaskOffer,
+    TaskStore as _,
 };
 use codespar_tasks::{
-    Brought, Control, Dispatcher, OfferSink, Runner, Scheduler, SchedulerKind, SchedulerSetup,
-    TaskEngine, TaskOutcome,
+    Brought, Control, Dispatcher, LeaseEngine, OfferSink, Renewed, Runner, Scheduler,
+    SchedulerKind, SchedulerSetup, TaskEngine, TaskOutcome,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Notify as Wake, watch};
@@ -45,6 +46,10 @@ enum Delivery {
     ToAll,
     /// The first offer of each task is lost.
     Late,
+    /// All are lost.
+    Never,
+    /// It is cancelled by way of the engine before anybody gets it.
+    Cancelled,
 }
 
 /// The part of the engine that all processes share.
@@ -97,16 +102,42 @@ impl OfferSink for Post {
             *times += 1;
             *times
         };
-        if self.delivery != Delivery::Late || times > 1 {
-            self.deliver(offer);
+        match self.delivery {
+            Delivery::Once | Delivery::ToAll => self.deliver(offer),
+            Delivery::Late if times > 1 => self.deliver(offer),
+            Delivery::Late | Delivery::Never | Delivery::Cancelled => {}
         }
         Ok(())
+    }
+}
+
+/// The way of one process to the engine.
+struct PostSink {
+    post: Arc<Post>,
+    is_down: AtomicBool,
+}
+
+#[async_trait]
+impl OfferSink for PostSink {
+    async fn offer(&self, offer: &TaskOffer) -> Result<(), String> {
+        match self.is_down.load(Ordering::SeqCst) {
+            true => Err("out of reach".to_owned()),
+            false => self.post.offer(offer).await,
+        }
+    }
+
+    async fn renew(&self, offer: &TaskOffer) -> Result<Renewed, String> {
+        match self.post.delivery {
+            Delivery::Cancelled => Ok(Renewed::Cancelled("not wanted".to_owned())),
+            _ => self.offer(offer).await.map(|()| Renewed::Offered),
+        }
     }
 }
 
 /// The engine in one process.
 struct PostEngine {
     post: Arc<Post>,
+    sink: Arc<PostSink>,
     place: usize,
     store: Arc<SqliteStore>,
 }
@@ -121,7 +152,7 @@ impl TaskEngine for PostEngine {
         let dispatcher = Arc::new(Dispatcher::new(self.store.clone(), scheduler.clone()));
         let claims = scheduler.claim_tasks(ClaimScope::Reserved);
         let take = self.take(&scheduler, &dispatcher);
-        tokio::join!(claims, dispatcher.pump(&*self.post), take);
+        tokio::join!(claims, dispatcher.pump(&*self.sink), take);
     }
 }
 
@@ -197,9 +228,10 @@ impl Runner for WorkRunner {
 struct Bench {
     store: Arc<SqliteStore>,
     processes: Vec<Arc<Scheduler>>,
+    sinks: Vec<Arc<PostSink>>,
     work: Arc<Work>,
     post: Arc<Post>,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Bench {
@@ -213,17 +245,23 @@ impl Bench {
             }),
         );
         post.boxes.lock().resize(2, Vec::new());
-        let mut processes = Vec::new();
+        let (mut processes, mut sinks) = (Vec::new(), Vec::new());
         for place in 0..2 {
-            processes.push(process(dir.path(), place, &post, &work).await);
+            let sink = Arc::new(PostSink {
+                post: post.clone(),
+                is_down: AtomicBool::new(false),
+            });
+            processes.push(process(dir.path(), place, &sink, &work).await);
+            sinks.push(sink);
         }
         let store = Arc::new(SqliteStore::open(dir.path()).await.unwrap());
         Self {
             store,
             processes,
+            sinks,
             work,
             post,
-            _dir: dir,
+            dir,
         }
     }
 
@@ -238,10 +276,14 @@ impl Bench {
     }
 
     async fn completed(&self, ids: &[TaskId]) {
+        self.are(TaskStatus::Completed, ids).await;
+    }
+
+    async fn are(&self, status: TaskStatus, ids: &[TaskId]) {
         for id in ids {
             let deadline = Instant::now() + PATIENCE;
-            while self.status(id).await != TaskStatus::Completed {
-                assert!(Instant::now() < deadline, "{id} does not complete");
+            while self.status(id).await != status {
+                assert!(Instant::now() < deadline, "{id} is not {status}");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
@@ -268,17 +310,33 @@ impl Bench {
     }
 }
 
-async fn process(dir: &Path, place: usize, post: &Arc<Post>, work: &Arc<Work>) -> Arc<Scheduler> {
+async fn process(
+    dir: &Path,
+    place: usize,
+    sink: &Arc<PostSink>,
+    work: &Arc<Work>,
+) -> Arc<Scheduler> {
     let store = Arc::new(SqliteStore::open(dir).await.unwrap());
     let engine = PostEngine {
-        post: post.clone(),
+        post: sink.post.clone(),
+        sink: sink.clone(),
         place,
         store: store.clone(),
     };
+    start(dir, store, Arc::new(engine), work)
+}
+
+/// A worker.
+fn start(
+    dir: &Path,
+    store: Arc<SqliteStore>,
+    engine: Arc<dyn TaskEngine>,
+    work: &Arc<Work>,
+) -> Arc<Scheduler> {
     let redactor = Arc::new(Redactor::by_shape());
     let scheduler = Scheduler::new(SchedulerSetup {
         kind: SchedulerKind::Worker,
-        engine: Arc::new(engine),
+        engine,
         ..SchedulerSetup::with_leases(store.clone(), dir.join("out"), redactor)
     });
     let runner = WorkRunner {
@@ -395,4 +453,54 @@ async fn what_a_leaving_process_hands_back_goes_on_in_the_other() {
     assert!(all[4..].iter().all(|run| run.0 == *other), "{all:?}");
     bench.open_gate();
     bench.completed(&ids).await;
+}
+
+/// Only one looks after what the engine lost; it must be one that reaches the engine.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_cannot_reach_the_engine_keeps_no_other_from_mending_it() {
+    let bench = Bench::new(Delivery::Late).await;
+    bench.open_gate();
+    let names = bench.processes.iter().map(|one| one.id().0.clone());
+    let first = names.enumerate().min_by_key(|(_, name)| name.clone());
+    let first = first.unwrap().0;
+    bench.sinks[first].is_down.store(true, Ordering::SeqCst);
+    let ids = bench.make(5).await;
+    bench.completed(&ids).await;
+    // And takes its turn again when it reaches it.
+    bench.sinks[first].is_down.store(false, Ordering::SeqCst);
+    bench.sinks[1 - first].is_down.store(true, Ordering::SeqCst);
+    let ids = bench.make(5).await;
+    bench.completed(&ids).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cancelled_in_the_engine_before_anybody_has_it_is_stopped() {
+    let bench = Bench::new(Delivery::Cancelled).await;
+    let ids = bench.make(2).await;
+    bench.are(TaskStatus::Killed, &ids).await;
+    let record = bench.store.task(&ids[0]).await.unwrap();
+    assert_eq!(record.error.as_deref(), Some("not wanted"));
+    assert_eq!(bench.started(0).await.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn offers_are_taken_back_when_the_last_who_uses_the_engine_leaves() {
+    let bench = Bench::new(Delivery::Never).await;
+    bench.open_gate();
+    let dir = bench.dir.path();
+    let store = Arc::new(SqliteStore::open(dir).await.unwrap());
+    let by_leases = Arc::new(LeaseEngine(store.clone()));
+    let other = start(dir, store, by_leases, &bench.work);
+    let ids = bench.make(3).await;
+    let deadline = Instant::now() + PATIENCE;
+    while bench.store.open_offers().await.unwrap().len() < 3 {
+        assert!(Instant::now() < deadline, "they are not offered");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for process in &bench.processes {
+        process.leave().await;
+    }
+    bench.completed(&ids).await;
+    let ran = bench.started(3).await;
+    assert!(ran.iter().all(|run| run.0 == other.id().0), "{ran:?}");
 }

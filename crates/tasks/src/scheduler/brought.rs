@@ -54,6 +54,10 @@ impl Scheduler {
         self.engine.name()
     }
 
+    pub fn engine_state(&self) -> EngineState {
+        *self.engine_state.lock()
+    }
+
     /// Told to others with the next heartbeat.
     pub fn set_engine_state(&self, state: EngineState) {
         *self.engine_state.lock() = state;

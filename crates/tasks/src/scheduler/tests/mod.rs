@@ -8,7 +8,7 @@ mod fake;
 use std::sync::Arc;
 
 use codespar_protocol::{TaskStatus, TaskType};
-use codespar_store::RunnerId;
+use codespar_store::{RunnerId, TaskClass};
 use tokio::sync::Notify;
 
 use super::watch::{LOST, SILENT};
@@ -38,6 +38,21 @@ async fn work_whose_lease_is_lost_ends_quietly_and_writes_nothing() {
     assert_eq!(row.owner, Some(RunnerId(THEM.to_owned())));
     assert_eq!(bench.leases.state.lock().refused, Vec::<String>::new());
     assert_eq!(bench.started(), 1, "it is theirs");
+}
+
+#[tokio::test]
+async fn a_place_that_is_kept_for_a_task_is_no_room_for_another() {
+    let bench = Bench::new(Work::UntilStopped, Presence::Unknown).await;
+    let limits = bench.scheduler.limits();
+    let reserve = || bench.scheduler.reserve(TaskClass::Agents);
+    let mut places: Vec<_> = (0..limits.agents).map(|_| reserve().unwrap()).collect();
+    assert!(reserve().is_none());
+    assert!(bench.scheduler.reserve(TaskClass::Commands).is_some());
+    places.pop();
+    places.push(reserve().unwrap());
+    assert!(reserve().is_none());
+    drop(places);
+    assert!(reserve().is_some());
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 //! eval           quality of locating files, showing them and applying edits, on data
 //! fleet-trial    workers on several hosts, of which one is always in trouble
 //! figures        sizes, names and documentation of the sources
+//! image          the root file system of the container image, with the program in it
 //! redteam        attacks on the program
 //! screenshots    pictures of the session at a terminal, for the documentation
 //! ```
@@ -23,6 +24,7 @@ mod eval;
 mod eval_edits;
 mod figures;
 mod fleet;
+mod image;
 mod in_memory;
 mod layers;
 mod licences;
@@ -62,6 +64,7 @@ enum Command {
     Eval(eval::Args),
     FleetTrial(fleet::TrialArgs),
     Figures(figures::Args),
+    Image(image::Args),
     Redteam(redteam::Args),
     Screenshots(screenshots::Args),
     #[command(hide = true)]
@@ -88,6 +91,7 @@ fn run() -> Result<()> {
         Command::Eval(args) => eval::run(&args, &root),
         Command::FleetTrial(args) => fleet::run_trial(&args, &root),
         Command::Figures(args) => figures::run(&args, &root),
+        Command::Image(args) => image::run(&args, &root),
         Command::Redteam(args) => redteam::run(&args, &root),
         Command::Screenshots(args) => screenshots::run(&args, &root),
         Command::Measure(args) => bench::cost::run(&args),

@@ -70,7 +70,7 @@ pub use questions::{
 };
 pub use runner::{Completeness, Control, Runner, TaskOutcome, TaskStopReason};
 pub use scheduler::{
-    AttemptEnd, Place, RunnerLimits, Scheduler, SchedulerKind, SchedulerSetup, Workload,
+    AttemptEnd, RunnerLimits, RunnerSlot, Scheduler, SchedulerKind, SchedulerSetup, Workload,
 };
 pub use shell_runner::{ShellRunner, ShellSetup};
 pub use team::{NewMember, TeamInbox, TeamMember, TeammateRunner};

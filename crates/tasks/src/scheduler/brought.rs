@@ -31,7 +31,7 @@ impl Scheduler {
 
     /// Room for one more, which is kept until the place is dropped. Agents that agents here have
     /// started count, too.
-    pub fn reserve(self: &Arc<Self>, class: TaskClass) -> Option<Place> {
+    pub fn reserve(self: &Arc<Self>, class: TaskClass) -> Option<RunnerSlot> {
         // Looked at and taken in one go: the lock is that of the places.
         let mut reserved = self.reserved.lock();
         let (agents, commands) = self.room_beside(&reserved);
@@ -42,7 +42,7 @@ impl Scheduler {
         };
         has_room.then(|| {
             *reserved.entry(class).or_default() += 1;
-            Place {
+            RunnerSlot {
                 scheduler: self.clone(),
                 class,
             }
@@ -96,12 +96,12 @@ impl Scheduler {
 }
 
 /// Room for one task that is about to begin.
-pub struct Place {
+pub struct RunnerSlot {
     scheduler: Arc<Scheduler>,
     class: TaskClass,
 }
 
-impl Drop for Place {
+impl Drop for RunnerSlot {
     fn drop(&mut self) {
         if let Some(reserved) = self.scheduler.reserved.lock().get_mut(&self.class) {
             *reserved = reserved.saturating_sub(1);

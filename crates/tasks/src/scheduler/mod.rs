@@ -46,7 +46,7 @@ use crate::{
     runner::{Runner, TaskStopReason},
     vital::Presence,
 };
-pub use brought::Place;
+pub use brought::RunnerSlot;
 use clock::Clock;
 use resting::RestingTasks;
 pub use setup::{RunnerLimits, SchedulerKind, SchedulerSetup};

@@ -139,7 +139,7 @@ async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
     page.one(
         "codespar_oldest_ready_task_seconds",
         "gauge",
-        "Age of the task that has been ready to run for longest; 0 without one",
+        "For how long the task has waited that has been ready to run for longest; 0 without one",
         age,
     );
     of_fleet(state, page).await?;

@@ -52,7 +52,8 @@ pub struct QueueDepth {
     pub labels: Labels,
     pub repository: String,
     pub ready: u64,
-    /// When the oldest of them was made.
+    /// Since when the oldest of them has waited: when it was made, or what it waited for was over, it
+    /// was restarted, or a process handed it back.
     pub oldest_ready_at: Timestamp,
 }
 

@@ -31,7 +31,7 @@ pub(crate) async fn show(
                 div.tile { b { (left.pending) } span { "not begun" } }
                 div.tile { b { (state.events.clients()) } span { "event streams" } }
             }
-            @if let Some(at) = oldest { p.note { "The oldest task that is ready was created " (text::ago(at)) "." } }
+            @if let Some(at) = oldest { p.note { "The task that has waited for longest became ready " (text::ago(at)) "." } }
             section.panel aria-labelledby="server-title" {
                 h2 id="server-title" { "Server" }
                 table { tbody {

@@ -19,7 +19,7 @@ use codespar_protocol::{
 use codespar_store::{
     Capacity, FleetReport, FleetRunner, FleetTask, Limit,
     LimitScope::{All, Repository, User},
-    LimitUse, NewTask, QueueDepth, RunnerAbout, TaskChange,
+    LimitUse, NewTask, QueueDepth, RunnerAbout, RunnerState, TaskChange,
 };
 use jiff::Timestamp;
 use tasks_common::{
@@ -146,6 +146,7 @@ async fn what_a_gone_runner_left_is_still_shown(store: &dyn Stores) {
         running: vec![running(&taken[0].record, "a", 0)],
     };
     assert_eq!(report.runners, [lost]);
+    assert_eq!(report.runners[0].state(), RunnerState::Gone);
     let taken = claimed(store, "next", 1).await;
     let report = store.fleet().await.unwrap();
     assert_eq!(report.runners[0].id, "next");
@@ -171,10 +172,12 @@ async fn a_runner_says_what_it_is_with_its_heartbeat(store: &dyn Stores) {
     // Nothing but a heartbeat changes it.
     let seen = store.runners().await.unwrap().remove(0);
     store.mark_silent(&seen).await.unwrap();
+    let silent = store.fleet().await.unwrap().runners.remove(0);
+    assert_eq!(silent.state(), RunnerState::Silent);
     store.claim_tasks(&runner("r"), &room(1)).await.unwrap();
     let runners = store.fleet().await.unwrap().runners;
     assert_eq!(runners[0].about, Some(later));
-    assert!(!runners[0].is_silent);
+    assert_eq!(runners[0].state(), RunnerState::Alive);
 }
 
 async fn limits_tell_what_runs_under_them(store: &dyn Stores) {

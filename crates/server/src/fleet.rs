@@ -86,7 +86,7 @@ fn visible_queues(queues: Vec<QueueDepth>, scope: &Scope) -> Vec<VisibleQueue> {
 }
 
 /// Limits of other repositories are left out.
-fn visible_limits(limits: Vec<LimitUse>, scope: &Scope) -> Vec<LimitUse> {
+pub(crate) fn visible_limits(limits: Vec<LimitUse>, scope: &Scope) -> Vec<LimitUse> {
     let visible = |mut one: LimitUse| {
         if one.limit.scope == LimitScope::Repository && !one.limit.name.is_empty() {
             one.limit.name = scope.repository_name(&one.limit.name)?.to_owned();

@@ -1,4 +1,4 @@
-//! Who runs what, what waits and the limits: over the API and on the page.
+//! Who runs what, what waits and the limits: over the API, on the page and in the metrics.
 
 use codespar_protocol::{AccessRole, TaskId, TaskRecord, TaskType};
 use codespar_store::{
@@ -209,6 +209,95 @@ async fn the_health_page_tells_the_same_as_text() {
         "<td>user &lt;script&gt;",
     ] {
         assert!(page.contains(part), "{part} in {page}");
+    }
+    stage.stop().await;
+}
+
+/// The value of a series, by its whole name.
+fn value(metrics: &str, series: &str) -> Option<f64> {
+    let mut lines = metrics.lines();
+    let found = lines.find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    found.map(|value| value.parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_scaler_has_a_value_also_while_nothing_waits() {
+    let stage = Stage::new().await;
+    let depth = |labels: &str| format!("codespar_ready_tasks{{labels=\"{labels}\"}}");
+    let age = |labels: &str| format!("codespar_ready_task_age_seconds{{labels=\"{labels}\"}}");
+    let metrics = text_of(&stage, "/metrics").await;
+    for series in [&depth(""), &age("")] {
+        assert_eq!(value(&metrics, series), Some(0.0), "{metrics}");
+    }
+    assert_eq!(value(&metrics, &depth("gpu")), None, "{metrics}");
+
+    beats(&stage, "worker-one", "host").await;
+    let metrics = text_of(&stage, "/metrics").await;
+    for series in [&depth(""), &age(""), &depth("gpu"), &age("gpu")] {
+        assert_eq!(value(&metrics, series), Some(0.0), "{metrics}");
+    }
+
+    stage.labelled("a", "waits", "gpu").await;
+    stage.labelled("b", "waits", "gpu,linux").await;
+    let metrics = text_of(&stage, "/metrics").await;
+    for (labels, ready) in [("", 0.0), ("gpu", 1.0), ("gpu,linux", 1.0)] {
+        assert_eq!(value(&metrics, &depth(labels)), Some(ready), "{metrics}");
+        let waits = value(&metrics, &age(labels)).unwrap() > 0.0;
+        assert_eq!(waits, ready > 0.0, "{metrics}");
+    }
+
+    // What a lost process offered is not on offer.
+    let seen = stage.store().runners().await.unwrap().remove(0);
+    stage.store().mark_silent(&seen).await.unwrap();
+    let waiting = stage.store().tasks(Default::default()).await.unwrap();
+    for task in waiting {
+        let stopped = stage.store().stop_task(&task.task_id, "not needed").await;
+        stopped.unwrap();
+    }
+    let metrics = text_of(&stage, "/metrics").await;
+    assert_eq!(value(&metrics, &depth("gpu")), None, "{metrics}");
+    assert_eq!(value(&metrics, &depth("")), Some(0.0), "{metrics}");
+    stage.stop().await;
+}
+
+#[tokio::test]
+async fn metrics_count_processes_what_they_run_and_limits() {
+    let stage = Stage::new().await;
+    fleet(&stage).await;
+    let metrics = text_of(&stage, "/metrics").await;
+    check_is_of_this_server(&stage, &metrics);
+    let by_version = |version: &str, engine: &str, state: &str| {
+        format!(
+            "codespar_runners_by_version{{version=\"{version}\",engine=\"{engine}\",state=\"{state}\"}}"
+        )
+    };
+    let odd = "ann\\\"} 1\\nx{y=\\\"\\\\";
+    let limit = |what: &str, scope: &str, name: &str| {
+        format!("codespar_limit_{what}{{scope=\"{scope}\",name=\"{name}\"}}")
+    };
+    for (series, expected) in [
+        ("codespar_runners".to_owned(), 1.0),
+        (by_version("1.2.3", "temporal", "alive"), 1.0),
+        (by_version("unknown", "unknown", "gone"), 1.0),
+        ("codespar_fleet_running_tasks".to_owned(), 3.0),
+        (limit("running", "all", ""), 3.0),
+        (limit("max", "all", ""), 9.0),
+        (limit("running", "repository", "a"), 1.0),
+        (limit("max", "repository", "a"), 3.0),
+        (limit("running", "user", odd), 0.0),
+        (limit("max", "user", odd), 6.0),
+        (limit("max", "user", ""), 7.0),
+    ] {
+        assert_eq!(
+            value(&metrics, &series),
+            Some(expected),
+            "{series} in {metrics}"
+        );
+    }
+    // Every line is a comment, or a series with a number behind it.
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (_, number) = line.rsplit_once(' ').unwrap();
+        assert!(number.parse::<f64>().is_ok(), "{line}");
     }
     stage.stop().await;
 }

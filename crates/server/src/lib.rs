@@ -12,6 +12,7 @@
 //! api/           one file per resource: typed input, typed output, one shape of errors
 //! mcp/           the MCP server, over HTTP or standard streams
 //! web/           the pages of a browser, one file per view
+//! fleet.rs       who runs what, as far as it is of the projects of this server
 //! scope.rs       what belongs to the projects of this server; everything else does not exist
 //! ```
 //!
@@ -23,6 +24,7 @@ mod api;
 mod config;
 mod error;
 mod events;
+mod fleet;
 mod health;
 mod hooks;
 mod listen;

@@ -7,15 +7,18 @@ use axum::{
     http::{StatusCode, header},
     response::IntoResponse,
 };
-use codespar_protocol::{Event, Usage, Usd};
-use codespar_store::FleetRunner;
+use codespar_protocol::{Event, Labels, Usage, Usd};
+use codespar_store::{FleetReport, FleetRunner, LimitUse, RunnerState};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use crate::{error::ApiError, state::Shared};
+use crate::{error::ApiError, fleet::visible_limits, state::Shared};
 
 /// Names of models come from providers; beyond so many, the rest are counted as `other`.
 const MOST_LABELS: usize = 100;
+
+/// Of a process that has said nothing of itself yet.
+const UNKNOWN: &str = "unknown";
 
 /// How webhooks of chat channels ended. Whoever receives them counts here.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +142,7 @@ async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
     page.one(
         "codespar_oldest_ready_task_seconds",
         "gauge",
-        "Age of the task that has been ready to run for longest; 0 without one",
+        "For how long the task has waited that has been ready to run for longest; 0 without one",
         age,
     );
     of_fleet(state, page).await?;
@@ -158,35 +161,116 @@ async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// What a cluster scales by: how many processes there are, and how long what is for which of them
-/// waits.
+/// All processes on the database, what waits for them, and the limits.
 async fn of_fleet(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
     let fleet = state.store().fleet().await?;
-    let is_there = |runner: &&FleetRunner| runner.beats > 0 && !runner.is_silent;
+    of_runners(&fleet.runners, page);
+    of_queues(&fleet, page);
+    of_limits(&visible_limits(fleet.limits, &state.scope), page);
+    Ok(())
+}
+
+fn of_runners(runners: &[FleetRunner], page: &mut Page) {
     page.one(
         "codespar_runners",
         "gauge",
         "Processes that run tasks and show signs of life",
-        fleet.runners.iter().filter(is_there).count() as f64,
+        runners.iter().filter(|one| is_alive(one)).count() as f64,
     );
+    let mut counts: BTreeMap<(&str, &str, RunnerState), u64> = BTreeMap::new();
+    for runner in runners {
+        let about = runner.about.as_ref();
+        let (version, engine) = about.map_or((UNKNOWN, UNKNOWN), |about| {
+            (about.version.as_str(), about.engine.as_str())
+        });
+        let key = (version, engine, runner.state());
+        *counts.entry(key).or_default() += 1;
+    }
+    let name = "codespar_runners_by_version";
+    page.head(
+        name,
+        "gauge",
+        "Processes that run tasks, or left some behind, by version, engine and state",
+    );
+    for ((version, engine, state), count) in counts {
+        let labels = [
+            ("version", version),
+            ("engine", engine),
+            ("state", state.as_str()),
+        ];
+        page.value(name, &labels, count as f64);
+    }
+    let running: usize = runners.iter().map(|runner| runner.running.len()).sum();
+    page.one(
+        "codespar_fleet_running_tasks",
+        "gauge",
+        "Tasks that run in all processes together",
+        running as f64,
+    );
+}
+
+fn is_alive(runner: &FleetRunner) -> bool {
+    runner.state() == RunnerState::Alive
+}
+
+/// What a cluster scales by. There is a value for what nobody waits for: without one a scaler does
+/// nothing.
+fn of_queues(fleet: &FleetReport, page: &mut Page) {
     let mut depth: BTreeMap<String, (u64, f64)> = BTreeMap::new();
+    depth.insert(Labels::default().to_string(), (0, 0.0));
+    for runner in fleet.runners.iter().filter(|one| is_alive(one)) {
+        if let Some(about) = &runner.about {
+            depth.insert(about.labels.to_string(), (0, 0.0));
+        }
+    }
+    let now = Timestamp::now();
     for queue in &fleet.queues {
-        let age = Timestamp::now().duration_since(queue.oldest_ready_at);
+        let age = now.duration_since(queue.oldest_ready_at);
         let (ready, oldest) = depth.entry(queue.labels.to_string()).or_default();
         *ready += queue.ready;
         *oldest = oldest.max(age.as_secs_f64());
     }
     let name = "codespar_ready_tasks";
-    page.head(name, "gauge", "Tasks that wait for a process, by labels");
+    page.head(
+        name,
+        "gauge",
+        "Tasks that wait for nothing but a process, by labels",
+    );
     for (labels, (ready, _)) in &depth {
         page.value(name, &[("labels", labels)], *ready as f64);
     }
     let name = "codespar_ready_task_age_seconds";
-    page.head(name, "gauge", "Age of the oldest of them, by labels");
+    page.head(
+        name,
+        "gauge",
+        "For how long the oldest of them has waited, by labels; 0 without one",
+    );
     for (labels, (_, age)) in &depth {
         page.value(name, &[("labels", labels)], *age);
     }
-    Ok(())
+}
+
+fn of_limits(limits: &[LimitUse], page: &mut Page) {
+    let mut each = |name: &str, help: &str, value: fn(&LimitUse) -> f64| {
+        page.head(name, "gauge", help);
+        for one in limits {
+            let labels = [
+                ("scope", one.limit.scope.as_str()),
+                ("name", one.limit.name.as_str()),
+            ];
+            page.value(name, &labels, value(one));
+        }
+    };
+    each(
+        "codespar_limit_running",
+        "Tasks that run under a limit; of one for each repository or user, the most that one has",
+        |one| one.running as f64,
+    );
+    each(
+        "codespar_limit_max",
+        "How many tasks a limit lets run at once",
+        |one| f64::from(one.limit.limit),
+    );
 }
 
 fn of_models(counts: &Counts, page: &mut Page) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use codespar_protocol::{Question, QuestionId, SessionId, TaskId, TaskRecord};
-use codespar_runtime::{Project, Runtime};
+use codespar_runtime::{Project, Runtime, shared_repository};
 use codespar_store::{Database, SessionRecord, StoreError};
 use parking_lot::Mutex;
 use ring::digest::{SHA256, digest};
@@ -46,6 +46,9 @@ pub(crate) struct Placed {
 pub(crate) struct Scope {
     runtime: Arc<Runtime>,
     roots: Vec<PathBuf>,
+    /// What tasks of these projects have as their repository (the name of its remote, or the root of
+    /// the project), with the name for clients, which is never a path.
+    repositories: HashMap<String, String>,
     /// Neither changes once it is known.
     sessions: Mutex<HashMap<SessionId, Option<Placed>>>,
     tasks: Mutex<HashMap<TaskId, bool>>,
@@ -54,6 +57,7 @@ pub(crate) struct Scope {
 impl Scope {
     pub(crate) fn new(runtime: Arc<Runtime>, roots: Vec<PathBuf>) -> Self {
         Self {
+            repositories: repositories(&runtime, &roots),
             runtime,
             roots,
             sessions: Mutex::default(),
@@ -67,6 +71,11 @@ impl Scope {
 
     pub(crate) fn roots(&self) -> &[PathBuf] {
         &self.roots
+    }
+
+    /// The name for clients of a repository as tasks have it; none if it is not of this server.
+    pub(crate) fn repository_name(&self, repository: &str) -> Option<&str> {
+        self.repositories.get(repository).map(String::as_str)
     }
 
     /// The root of the served project that a directory is in.
@@ -174,6 +183,23 @@ impl Scope {
         remember(&self.tasks, id.clone(), is_here);
         Ok(is_here)
     }
+}
+
+fn repositories(runtime: &Arc<Runtime>, roots: &[PathBuf]) -> HashMap<String, String> {
+    let mut names = HashMap::new();
+    for root in roots {
+        let name = root.file_name().unwrap_or(root.as_os_str());
+        let mut name = name.to_string_lossy().into_owned();
+        if names.values().any(|taken| *taken == name) {
+            name = format!("{name} {}", ProjectKey::of(root).as_str());
+        }
+        names.insert(root.to_string_lossy().into_owned(), name);
+        let project = runtime.project_at(root).ok();
+        if let Some(address) = project.and_then(|project| shared_repository(&project.dir)) {
+            names.insert(address.name().to_owned(), address.name().to_owned());
+        }
+    }
+    names
 }
 
 fn remember<K: std::hash::Hash + Eq, V>(known: &Mutex<HashMap<K, V>>, key: K, value: V) {

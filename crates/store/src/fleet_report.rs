@@ -31,6 +31,39 @@ pub struct FleetRunner {
     pub running: Vec<FleetTask>,
 }
 
+/// How it stands with a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunnerState {
+    Alive,
+    /// It has shown no sign of life for a while: others may take its tasks over.
+    Silent,
+    /// It left tasks behind that nobody has taken over yet.
+    Gone,
+}
+
+impl RunnerState {
+    pub const ALL: [Self; 3] = [Self::Alive, Self::Silent, Self::Gone];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Alive => "alive",
+            Self::Silent => "silent",
+            Self::Gone => "gone",
+        }
+    }
+}
+
+impl FleetRunner {
+    pub fn state(&self) -> RunnerState {
+        match (self.beats, self.is_silent) {
+            (0, _) => RunnerState::Gone,
+            (_, true) => RunnerState::Silent,
+            (_, false) => RunnerState::Alive,
+        }
+    }
+}
+
 /// A task that a process runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetTask {
@@ -52,7 +85,8 @@ pub struct QueueDepth {
     pub labels: Labels,
     pub repository: String,
     pub ready: u64,
-    /// When the oldest of them was made.
+    /// Since when the oldest of them has waited: when it was made, or what it waited for was over, it
+    /// was restarted, or a process handed it back.
     pub oldest_ready_at: Timestamp,
 }
 

@@ -3,6 +3,8 @@
 //! A test runs each statement through the query planner (`sqlite/plans`) and counts the constants
 //! of this file.
 
+use crate::task_sql::ready_since;
+
 pub(crate) const LIMITS: &str =
     "SELECT scope, name, max_running FROM task_limits ORDER BY scope, name";
 
@@ -31,8 +33,12 @@ pub(crate) const RUNNING_TASKS: &str = "SELECT seq, id, lease_owner, task_type, 
 
 /// What is ready is read off the index by readiness; what is on the list of a team waits for a
 /// member.
-pub(crate) const READY_BY_KIND: &str = "SELECT task_type, labels, \
+pub(crate) const READY_BY_KIND: &str = concat!(
+    "SELECT task_type, labels, \
      COALESCE(repository, json_extract(authority, '$.project_root')) AS repository, \
-     COUNT(*) AS ready, MIN(created_at) AS oldest FROM tasks \
+     COUNT(*) AS ready, MIN(",
+    ready_since!(),
+    ") AS oldest FROM tasks \
      WHERE status = 'pending' AND unmet = 0 AND (queue < 'team:' OR queue >= 'team;') \
-     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+);

@@ -68,7 +68,7 @@ pub use channel_timers::{ChannelTimer, TimerChange, TimerKind, TimerState};
 pub use dispatch_store::{Begun, DispatchStore, TaskClass, TaskOffer};
 pub use error::StoreError;
 pub use feed::{ChangeFeed, ChangeFollower};
-pub use fleet_report::{FleetReport, FleetRunner, FleetTask, LimitUse, QueueDepth};
+pub use fleet_report::{FleetReport, FleetRunner, FleetTask, LimitUse, QueueDepth, RunnerState};
 pub use lease_store::{
     Afterwards, Beat, Capacity, ClaimScope, Claimed, EngineState, HeldTask, LEASES, LeaseStore,
     MAX_TAKE_OVERS, Projects, RunnerAbout, RunnerId, RunnerSeen, TaskEnding, WorkElsewhere,

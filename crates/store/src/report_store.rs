@@ -46,7 +46,7 @@ pub trait ReportStore: Send + Sync {
     /// Tasks of all projects; combinations that do not occur are left out.
     async fn task_counts(&self) -> Result<Vec<TaskCount>, StoreError>;
 
-    /// When the task was made that has been ready to run for longest.
+    /// Since when the task is ready to run that has been so for longest.
     async fn oldest_ready(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// Who runs what, and what waits. Costs what runs and what is ready.

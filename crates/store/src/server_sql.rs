@@ -3,6 +3,8 @@
 //! A test runs each statement through the query planner (`sqlite/plans`) and counts the constants
 //! of this file, so that none is forgotten.
 
+use crate::task_sql::ready_since;
+
 macro_rules! select_token {
     ($which:literal) => {
         concat!(
@@ -49,8 +51,12 @@ pub(crate) const TASK_COUNTS: &str =
     "SELECT task_type, status, COUNT(*) AS count FROM tasks GROUP BY task_type, status";
 
 /// Only tasks that are ready are looked at. What is on the list of a team waits for a member.
-pub(crate) const OLDEST_READY: &str = "SELECT MIN(created_at) FROM tasks \
-     WHERE status = 'pending' AND unmet = 0 AND (queue < 'team:' OR queue >= 'team;')";
+pub(crate) const OLDEST_READY: &str = concat!(
+    "SELECT MIN(",
+    ready_since!(),
+    ") FROM tasks \
+     WHERE status = 'pending' AND unmet = 0 AND (queue < 'team:' OR queue >= 'team;')"
+);
 
 /// Sessions that were not used since have no call in the time.
 pub(crate) const USAGE_OF_SESSIONS: &str = "SELECT u.at / 86400000000 AS day, s.cwd AS directory, \

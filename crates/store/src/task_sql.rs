@@ -33,6 +33,18 @@ macro_rules! select_task {
     };
 }
 
+/// Since when a task that is ready has been so. It is ready from the start, or from its last change:
+/// the end of what it waited for, a restart, or a claim that was undone. A task that waited for
+/// nothing and was never begun may have been edited since.
+macro_rules! ready_since {
+    () => {
+        "CASE WHEN attempt = 0 AND lease_epoch = 0 \
+         AND NOT EXISTS (SELECT 1 FROM task_deps d WHERE d.task_id = tasks.id) \
+         THEN created_at ELSE updated_at END"
+    };
+}
+pub(crate) use ready_since;
+
 pub(crate) const TASK: &str = select_task!("WHERE id = $1");
 
 pub(crate) const TASKS_BY_IDS: &str = select_task!("WHERE id IN (SELECT value FROM json_each($1))");
@@ -169,8 +181,9 @@ pub(crate) const SET_OUTCOME: &str = "UPDATE tasks SET exit_code = $2, input_tok
 
 /// A dependency that no longer holds anyone back. `$2` is whether only those go on that run in
 /// spite of a failure. Each dependency that is not settled is counted in `unmet`, whatever has
-/// become of the task.
-pub(crate) const LET_GO: &str = "UPDATE tasks SET unmet = unmet - 1 \
+/// become of the task. A pending task that has no other becomes ready, which is a change of it.
+pub(crate) const LET_GO: &str = "UPDATE tasks SET unmet = unmet - 1, \
+     updated_at = CASE WHEN status = 'pending' AND unmet = 1 THEN $3 ELSE updated_at END \
      WHERE (run_anyway OR NOT $2) AND id IN \
      (SELECT task_id FROM task_deps WHERE blocker = $1 AND settled = FALSE)";
 

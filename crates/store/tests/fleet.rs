@@ -12,16 +12,19 @@ mod backends;
 mod tasks_common;
 
 use codespar_protocol::{
-    Authority, SessionId, TaskRecord, TaskSpec,
+    Authority, SessionId, TaskId, TaskRecord, TaskSpec, TaskStatus,
     TaskType::{InProcessTeammate, LocalAgent, LocalBash},
     TeamItemSpec,
 };
 use codespar_store::{
     Capacity, FleetReport, FleetRunner, FleetTask, Limit,
     LimitScope::{All, Repository, User},
-    LimitUse, NewTask, QueueDepth, RunnerAbout,
+    LimitUse, NewTask, QueueDepth, RunnerAbout, RunnerState, TaskChange,
 };
-use tasks_common::{Stores, about, authority, claimed, gone, made, room, runner, task};
+use jiff::Timestamp;
+use tasks_common::{
+    Stores, a_moment, about, after, authority, claimed, ending, gone, made, room, runner, task,
+};
 
 on_every_store!(
     the_report_of_an_empty_store_is_empty,
@@ -29,6 +32,10 @@ on_every_store!(
     what_a_gone_runner_left_is_still_shown,
     a_runner_says_what_it_is_with_its_heartbeat,
     limits_tell_what_runs_under_them,
+    a_dependent_waits_from_the_end_of_the_last_task_before_it,
+    what_is_handed_back_or_continued_waits_from_then_on,
+    an_edit_does_not_begin_the_wait_anew,
+    what_has_failed_is_not_changed_by_the_end_of_other_tasks_before_it,
 );
 
 fn of(repository: &str, labels: &str) -> NewTask {
@@ -139,6 +146,7 @@ async fn what_a_gone_runner_left_is_still_shown(store: &dyn Stores) {
         running: vec![running(&taken[0].record, "a", 0)],
     };
     assert_eq!(report.runners, [lost]);
+    assert_eq!(report.runners[0].state(), RunnerState::Gone);
     let taken = claimed(store, "next", 1).await;
     let report = store.fleet().await.unwrap();
     assert_eq!(report.runners[0].id, "next");
@@ -164,10 +172,12 @@ async fn a_runner_says_what_it_is_with_its_heartbeat(store: &dyn Stores) {
     // Nothing but a heartbeat changes it.
     let seen = store.runners().await.unwrap().remove(0);
     store.mark_silent(&seen).await.unwrap();
+    let silent = store.fleet().await.unwrap().runners.remove(0);
+    assert_eq!(silent.state(), RunnerState::Silent);
     store.claim_tasks(&runner("r"), &room(1)).await.unwrap();
     let runners = store.fleet().await.unwrap().runners;
     assert_eq!(runners[0].about, Some(later));
-    assert!(!runners[0].is_silent);
+    assert_eq!(runners[0].state(), RunnerState::Alive);
 }
 
 async fn limits_tell_what_runs_under_them(store: &dyn Stores) {
@@ -209,4 +219,78 @@ async fn limits_tell_what_runs_under_them(store: &dyn Stores) {
         with_use(User, "bob", 0),
     ];
     assert_eq!(store.fleet().await.unwrap().limits, expected);
+}
+
+/// Since when the only queue has waited. The oldest of all is the same.
+async fn waiting_since(store: &dyn Stores) -> Timestamp {
+    let queues = store.fleet().await.unwrap().queues;
+    assert_eq!(queues.len(), 1, "{queues:?}");
+    let since = queues[0].oldest_ready_at;
+    assert_eq!(store.oldest_ready().await.unwrap(), Some(since));
+    since
+}
+
+/// Ends what was claimed, and gives the time.
+async fn ended(store: &dyn Stores, id: &TaskId, epoch: u64, status: TaskStatus) -> Timestamp {
+    let ending = ending(status, None);
+    store.finish_task(id, epoch, ending).await.unwrap();
+    store.task(id).await.unwrap().ended_at.unwrap()
+}
+
+async fn a_dependent_waits_from_the_end_of_the_last_task_before_it(store: &dyn Stores) {
+    let first = made(store, task(LocalBash)).await;
+    let second = made(store, task(LocalBash)).await;
+    let last = made(store, after(LocalBash, &[&first, &second])).await;
+    let taken = claimed(store, "r", 9).await;
+    assert_eq!(taken.len(), 2);
+    let earlier = ended(store, &first, taken[0].epoch, TaskStatus::Completed).await;
+    assert!(store.fleet().await.unwrap().queues.is_empty());
+    a_moment().await;
+    let later = ended(store, &second, taken[1].epoch, TaskStatus::Completed).await;
+    assert!(earlier < later);
+    assert_eq!(waiting_since(store).await, later);
+    assert_eq!(store.task(&last).await.unwrap().updated_at, later);
+}
+
+async fn what_is_handed_back_or_continued_waits_from_then_on(store: &dyn Stores) {
+    let id = made(store, task(LocalAgent)).await;
+    let taken = claimed(store, "r", 1).await.remove(0);
+    a_moment().await;
+    store.release_task(&id, taken.epoch).await.unwrap();
+    let handed_back = store.task(&id).await.unwrap();
+    assert!(handed_back.created_at < handed_back.updated_at);
+    assert_eq!(waiting_since(store).await, handed_back.updated_at);
+
+    let taken = claimed(store, "r", 1).await.remove(0);
+    let over = ended(store, &id, taken.epoch, TaskStatus::Completed).await;
+    a_moment().await;
+    let continued = store.send_mail(&id, "me", "go on").await.unwrap();
+    assert!(over < continued.updated_at);
+    assert_eq!(waiting_since(store).await, continued.updated_at);
+}
+
+async fn an_edit_does_not_begin_the_wait_anew(store: &dyn Stores) {
+    let id = made(store, task(LocalBash)).await;
+    a_moment().await;
+    let change = TaskChange {
+        subject: Some("another name".to_owned()),
+        ..TaskChange::default()
+    };
+    let edited = store.change_task(&id, change).await.unwrap();
+    assert!(edited.created_at < edited.updated_at);
+    assert_eq!(waiting_since(store).await, edited.created_at);
+}
+
+async fn what_has_failed_is_not_changed_by_the_end_of_other_tasks_before_it(store: &dyn Stores) {
+    let first = made(store, task(LocalBash)).await;
+    let second = made(store, task(LocalBash)).await;
+    let last = made(store, after(LocalBash, &[&first, &second])).await;
+    let taken = claimed(store, "r", 9).await;
+    ended(store, &first, taken[0].epoch, TaskStatus::Failed).await;
+    let failed = store.task(&last).await.unwrap();
+    assert_eq!(failed.status, TaskStatus::Failed);
+    a_moment().await;
+    ended(store, &second, taken[1].epoch, TaskStatus::Completed).await;
+    let later = store.task(&last).await.unwrap();
+    assert_eq!(later.updated_at, failed.updated_at);
 }

@@ -3,13 +3,13 @@
 use std::{fmt::Write as _, process::ExitCode};
 
 use clap::{Args, Subcommand};
-use codespar_runtime::ProjectDir;
+use codespar_runtime::{Environment, ProjectDir, engine_page};
 use codespar_store::{
-    ChangeFeed, ChangeKind, Database, FleetReport, FleetRunner, LEASES, Limit, LimitScope,
-    LimitUse, QueueDepth, Store,
+    ChangeFeed, ChangeKind, Database, FleetReport, FleetRunner, FleetTask, LEASES, Limit,
+    LimitScope, LimitUse, QueueDepth, RunnerState, Store,
 };
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{error::CommandError, printer::plain, style};
 
@@ -80,12 +80,13 @@ pub(crate) async fn run(
     command: FleetCommand,
     project_dir: &ProjectDir,
 ) -> Result<ExitCode, CommandError> {
-    let store = project_dir.environment.open_database().await?;
+    let environment = &project_dir.environment;
+    let store = environment.open_database().await?;
     match command.verb {
-        Verb::Status { watch: false, json } => show(&store.fleet().await?, json)?,
+        Verb::Status { watch: false, json } => show(&store.fleet().await?, environment, json)?,
         Verb::Status { watch: true, json } => {
             let sessions: std::sync::Arc<dyn Store> = store.clone();
-            watch(&*store, &ChangeFeed::new(sessions), json).await?;
+            watch(&*store, &ChangeFeed::new(sessions), environment, json).await?;
         }
         Verb::Limits { json } => list(&store.limits().await?, json)?,
         Verb::Limit { scope, limit, name } => {
@@ -111,10 +112,15 @@ fn check_name(scope: LimitScope, name: &str) -> Result<(), CommandError> {
 }
 
 /// Until the process is interrupted or its reader is gone.
-async fn watch(store: &dyn Database, feed: &ChangeFeed, json: bool) -> Result<(), CommandError> {
+async fn watch(
+    store: &dyn Database,
+    feed: &ChangeFeed,
+    environment: &Environment,
+    json: bool,
+) -> Result<(), CommandError> {
     let mut changes = feed.follow().await?;
     loop {
-        show(&store.fleet().await?, json)?;
+        show(&store.fleet().await?, environment, json)?;
         if !json {
             super::print(format_args!("\n"))?;
         }
@@ -124,20 +130,42 @@ async fn watch(store: &dyn Database, feed: &ChangeFeed, json: bool) -> Result<()
     }
 }
 
-fn show(fleet: &FleetReport, json: bool) -> Result<(), CommandError> {
+fn show(fleet: &FleetReport, environment: &Environment, json: bool) -> Result<(), CommandError> {
     match json {
-        true => super::print_json(fleet),
-        false => super::print(format_args!("{}", text(fleet, Timestamp::now()))),
+        true => super::print_json(&view(fleet, environment)),
+        false => super::print(format_args!(
+            "{}",
+            text(fleet, environment, Timestamp::now())
+        )),
     }
 }
 
-fn text(fleet: &FleetReport, now: Timestamp) -> String {
+/// The report, with the page of each running task where an engine has one.
+fn view(fleet: &FleetReport, environment: &Environment) -> Value {
+    let mut view = json!(fleet);
+    for (place, runner) in fleet.runners.iter().enumerate() {
+        for (task_place, task) in runner.running.iter().enumerate() {
+            if let Some(page) = engine_page(environment, &task.task_id) {
+                view["runners"][place]["running"][task_place]["engine_url"] = page.into();
+            }
+        }
+    }
+    view
+}
+
+fn text(fleet: &FleetReport, environment: &Environment, now: Timestamp) -> String {
     let mut text = String::new();
     if fleet.runners.is_empty() {
         text.push_str("no process runs tasks; `codespar worker` starts one\n");
     }
     for runner in &fleet.runners {
-        describe(runner, now, &mut text);
+        let _ = writeln!(text, "{}", about(runner, now));
+        for task in &runner.running {
+            let _ = writeln!(text, "{}", running(task, now));
+            if let Some(page) = engine_page(environment, &task.task_id) {
+                let _ = writeln!(text, "    {}", style::faint(page));
+            }
+        }
     }
     for queue in &fleet.queues {
         let _ = writeln!(text, "{}", waiting(queue, now));
@@ -148,12 +176,13 @@ fn text(fleet: &FleetReport, now: Timestamp) -> String {
     text
 }
 
-fn describe(runner: &FleetRunner, now: Timestamp, text: &mut String) {
+/// What a process is, without what it runs.
+fn about(runner: &FleetRunner, now: Timestamp) -> String {
     let short: String = runner.id.chars().take(20).collect();
-    let state = match (runner.beats, runner.is_silent) {
-        (0, _) => style::error("gone".to_owned()),
-        (_, true) => style::error("silent".to_owned()),
-        (_, false) => style::good("alive".to_owned()),
+    let state = runner.state();
+    let shown = match state {
+        RunnerState::Alive => style::good(state.as_str()),
+        RunnerState::Silent | RunnerState::Gone => style::error(state.as_str()),
     };
     let about = runner.about.as_ref().map_or_else(String::new, |about| {
         let labels = match about.labels.is_empty() {
@@ -171,17 +200,17 @@ fn describe(runner: &FleetRunner, now: Timestamp, text: &mut String) {
             age(about.started_at, now)
         )
     });
-    let _ = writeln!(text, "{short}  {state}{about}");
-    for task in &runner.running {
-        let since = task.started_at.map_or_else(String::new, |at| age(at, now));
-        let _ = writeln!(
-            text,
-            "  {}  {}  {}",
-            task.task_id,
-            plain(&task.subject),
-            style::faint(format!("{} for {since}", plain(&task.repository)))
-        );
-    }
+    format!("{short}  {shown}{about}")
+}
+
+fn running(task: &FleetTask, now: Timestamp) -> String {
+    let since = task.started_at.map_or_else(String::new, |at| age(at, now));
+    format!(
+        "  {}  {}  {}",
+        task.task_id,
+        plain(&task.subject),
+        style::faint(format!("{} for {since}", plain(&task.repository)))
+    )
 }
 
 fn waiting(queue: &QueueDepth, now: Timestamp) -> String {

@@ -48,6 +48,23 @@ pub(super) enum StrategySchema {
     Rebase,
 }
 
+#[derive(ToSchema)]
+#[schema(as = RunnerState, rename_all = "snake_case")]
+pub(super) enum RunnerStateSchema {
+    Alive,
+    Silent,
+    Gone,
+}
+
+#[derive(ToSchema)]
+#[schema(as = LimitScope, rename_all = "snake_case")]
+pub(super) enum LimitScopeSchema {
+    All,
+    Repository,
+    User,
+    Labels,
+}
+
 /// Tokens, as providers count them.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub(crate) struct ApiUsage {
@@ -73,6 +90,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "this is a test")]
 
     use codespar_protocol::{AccessRole, MergeStrategy, TaskStatus, TaskType};
+    use codespar_store::{LimitScope, RunnerState};
     use serde_json::json;
     use utoipa::PartialSchema;
 
@@ -87,6 +105,8 @@ mod tests {
         assert_eq!(words::<StatusSchema>(), json!(TaskStatus::ALL));
         assert_eq!(words::<TypeSchema>(), json!(TaskType::ALL));
         assert_eq!(words::<RoleSchema>(), json!(AccessRole::ALL));
+        assert_eq!(words::<RunnerStateSchema>(), json!(RunnerState::ALL));
+        assert_eq!(words::<LimitScopeSchema>(), json!(LimitScope::ALL));
         let strategies = [
             MergeStrategy::Merge,
             MergeStrategy::Squash,

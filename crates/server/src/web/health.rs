@@ -1,16 +1,17 @@
-//! Who runs tasks, how much there is to do, versions.
+//! How much there is to do, who does it, versions, projects.
 
 use axum::{extract::State, response::Html};
 use maud::{Markup, html};
 
 use super::{
-    board,
+    board, fleet,
     layout::{self, View},
     text,
 };
 use crate::{
     access::Client,
     error::ApiError,
+    fleet::VisibleFleet,
     state::{Shared, WorkerState},
 };
 
@@ -20,7 +21,7 @@ pub(crate) async fn show(
 ) -> Result<Html<String>, ApiError> {
     let left = state.store().outstanding().await?;
     let oldest = state.store().oldest_ready().await?;
-    let runners = state.store().runners().await?;
+    let visible = VisibleFleet::now(&state).await?;
     let here = state.runtime.workload().borrow().tasks;
     let content = html! {
         h1 { "Health" }
@@ -31,7 +32,7 @@ pub(crate) async fn show(
                 div.tile { b { (left.pending) } span { "not begun" } }
                 div.tile { b { (state.events.clients()) } span { "event streams" } }
             }
-            @if let Some(at) = oldest { p.note { "The oldest task that is ready was created " (text::ago(at)) "." } }
+            @if let Some(at) = oldest { p.note { "The task that has waited for longest became ready " (text::ago(at)) "." } }
             section.panel aria-labelledby="server-title" {
                 h2 id="server-title" { "Server" }
                 table { tbody {
@@ -41,19 +42,7 @@ pub(crate) async fn show(
                     (fact("Tasks in this process", &here.to_string()))
                 } }
             }
-            section.panel aria-labelledby="runners-title" {
-                h2 id="runners-title" { "Workers" }
-                @if runners.is_empty() { p.problem { "Nobody runs tasks: start " code { "codespar worker" } "." } }
-                ul.list {
-                    @for runner in &runners {
-                        li {
-                            @if runner.is_silent { span.status.failed { "silent" } } @else { span.status.completed { "alive" } }
-                            span.grow.mono { (text::clean(&state, &runner.id.0)) }
-                            span.note { (if runner.id.is_worker() { "worker" } else { "session" }) }
-                        }
-                    }
-                }
-            }
+            (fleet::panels(&state, &visible))
             (projects(&state))
         }
     };

@@ -19,6 +19,7 @@ mod chart;
 mod chat;
 mod commands;
 mod diff;
+mod fleet;
 mod gate;
 mod graph;
 mod health;

@@ -11,6 +11,7 @@ mod browser;
 mod commands;
 mod described;
 mod events;
+mod fleet;
 mod images;
 mod input;
 mod link;

@@ -12,7 +12,7 @@ use std::{
 
 use codespar_channels::{ChannelCore, ChannelSetup, PageProject, StoredChannel, Unlinked, WEB};
 use codespar_protocol::{
-    AccessRole, AgentSpec, Authority, EntryBody, Labels, Message, OnDependencyFailure, SessionId,
+    AccessRole, AgentSpec, Authority, EntryBody, Message, OnDependencyFailure, SessionId,
     SessionMode, ShellSpec, TaskId, TaskRecord, TaskSpec, TaskType,
 };
 use codespar_runtime::{
@@ -204,6 +204,11 @@ impl Stage {
 
     /// A shell task that nobody runs.
     pub(crate) async fn task(&self, project: &str, subject: &str) -> TaskRecord {
+        self.labelled(project, subject, "").await
+    }
+
+    /// A shell task that runs only where these labels are offered.
+    pub(crate) async fn labelled(&self, project: &str, subject: &str, labels: &str) -> TaskRecord {
         let root = self.root(project);
         let spec = TaskSpec::Shell(ShellSpec {
             command: "true".to_owned(),
@@ -211,7 +216,7 @@ impl Stage {
             cwd: root,
             timeout_ms: None,
         });
-        self.record(project, subject, spec).await
+        self.record(project, subject, spec, labels).await
     }
 
     /// An agent with a conversation of its own, in a tree outside of its project.
@@ -233,10 +238,16 @@ impl Stage {
             depth: 1,
             tool_use_id: None,
         });
-        (self.record(project, "an agent", spec).await, session)
+        (self.record(project, "an agent", spec, "").await, session)
     }
 
-    async fn record(&self, project: &str, subject: &str, spec: TaskSpec) -> TaskRecord {
+    async fn record(
+        &self,
+        project: &str,
+        subject: &str,
+        spec: TaskSpec,
+        labels: &str,
+    ) -> TaskRecord {
         let id = TaskId::new(spec.task_type());
         let tree = SessionId::new();
         let dir = self.runtime.outputs().dir().join(tree.to_string());
@@ -259,7 +270,7 @@ impl Stage {
                 trace: None,
             },
             reserved_for: None,
-            labels: Labels::default(),
+            labels: labels.parse().unwrap(),
             on_dependency_failure: OnDependencyFailure::Fail,
             subject: subject.to_owned(),
             description: None,

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::stage::{Answer, Stage};
 
-const ATTACK: &str = "<script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\" onclick=\"x";
+pub(crate) const ATTACK: &str =
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\u{202e}\" onclick=\"x";
 
 async fn page(stage: &Stage, role: AccessRole, path: &str) -> Answer {
     let answer = stage.get(role, path).await;
@@ -21,7 +22,7 @@ async fn page(stage: &Stage, role: AccessRole, path: &str) -> Answer {
 }
 
 /// Nothing of the attack is markup, and no page has script or style of its own.
-fn check_is_text(path: &str, page: &str) {
+pub(crate) fn check_is_text(path: &str, page: &str) {
     for markup in [
         "<script>",
         "<img src=x",

@@ -158,7 +158,7 @@ async fn end(
 ) -> Result<Vec<TaskId>, Failure> {
     mark(connection, task.id(), status, error, at).await?;
     if status == TaskStatus::Completed {
-        settle_dependents(connection, task.id(), status).await?;
+        settle_dependents(connection, task.id(), status, at).await?;
         return Ok(Vec::new());
     }
     items::give_back_of(connection, &task.record, at).await?;
@@ -193,11 +193,15 @@ async fn settle_dependents(
     connection: &mut Connection,
     id: &TaskId,
     status: TaskStatus,
+    at: Timestamp,
 ) -> Result<(), Failure> {
     let statements = [sql::DROP_CLAIMS, sql::LET_GO, sql::SETTLE_DEPENDENCIES];
     let did_not_complete = status != TaskStatus::Completed;
     engine::script(connection, &statements, |query| {
-        query.bind(id.as_str()).bind(did_not_complete)
+        query
+            .bind(id.as_str())
+            .bind(did_not_complete)
+            .bind(at.as_microsecond())
     })
     .await?;
     Ok(())
@@ -224,7 +228,7 @@ async fn cascade(
                 notify::tell(connection, &task, &body, at).await?;
                 next.push(task.record.task_id);
             }
-            settle_dependents(connection, id, TaskStatus::Failed).await?;
+            settle_dependents(connection, id, TaskStatus::Failed, at).await?;
         }
         next.sort();
         fallen.extend(next.iter().cloned());

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use codespar_protocol::{SessionId, TaskId, TaskType};
+use codespar_protocol::{Labels, SessionId, TaskId, TaskType};
 use codespar_store::TaskStore;
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
 use serde::Serialize;
@@ -265,6 +265,7 @@ fn make(world: &World, count: usize, prompt: &str, allowed: &[&str]) -> Result<V
         session: SessionId::new(),
         blocked_by: Vec::new(),
         notifies: None,
+        labels: Labels::default(),
     };
     let tasks: Vec<PlannedTask> = (0..count).map(|_| plan()).collect();
     let recording = async {

@@ -54,6 +54,9 @@ const SHORT: &str = "fleet-trial --tasks 60 --seconds 25 --seed 7 --limit 6 --th
                      --database-restarts 1 --storage memory";
 /// With Temporal besides.
 const SHORT_OUTAGE: &str = "--engine temporal --engine-down 4";
+/// Some stops and answers from another host, of which none may be lost. No time is asked for: that
+/// is for machines that do nothing else.
+const SHORT_LATENCY: &str = "fleet-trial --latency 6 --within 0 --through server --storage memory";
 const UNFINISHED: &str = "SELECT count(*) FROM tasks WHERE status IN ('pending', 'running')";
 
 /// Run agents on workers of several hosts (network namespaces), disturb the workers, and check that
@@ -100,6 +103,15 @@ pub(crate) struct TrialArgs {
     /// With `--latency`: by what people stop and answer.
     #[arg(long, value_enum, default_value_t = TrialSurface::Commands, requires = "latency")]
     through: TrialSurface,
+    /// With `--latency`: fail if the 99th percentile is more than so many seconds; 0 to fail only if
+    /// something does not arrive.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 1.0,
+        requires = "latency"
+    )]
+    within: f64,
     /// Where PostgreSQL and Temporal keep their files.
     #[arg(long, value_enum, default_value_t = TrialStorage::Disk)]
     storage: TrialStorage,
@@ -176,10 +188,12 @@ pub(super) fn run_short(root: &Path) -> Result<Vec<String>> {
         isolation::run_apart(args)
     };
     run(&[SHORT])?;
+    run(&[SHORT_LATENCY])?;
     if let Err(why) = temporal::ensure(root) {
         return Ok(vec![format!("the same with Temporal ({why:#})")]);
     }
     run(&[SHORT, SHORT_OUTAGE])?;
+    run(&[SHORT_LATENCY, "--engine temporal"])?;
     Ok(Vec::new())
 }
 

@@ -7,13 +7,14 @@ use std::{env, path::Path, process::Command};
 
 use anyhow::Result;
 
-use crate::{fleet, steps};
+use crate::{fleet, pypi, steps};
 
-/// A program and the Debian package that has it. A library counts too, if its file can be found.
+/// A program, a library or a module of Python, and the Debian package that has it.
 struct Tool {
     program: &'static str,
     package: &'static str,
     purpose: &'static str,
+    is_there: fn(&str) -> bool,
 }
 
 /// With the reason that is shown when one is missing.
@@ -22,71 +23,97 @@ const TOOLS: &[Tool] = &[
         program: "bwrap",
         package: "bubblewrap",
         purpose: "the sandbox",
+        is_there: on_path,
     },
     Tool {
         program: "rg",
         package: "ripgrep",
         purpose: "comparison with the Grep tool",
+        is_there: on_path,
     },
     Tool {
         program: "setpriv",
         package: "util-linux",
         purpose: "attacks as an ordinary user",
+        is_there: on_path,
     },
     Tool {
         program: "initdb",
         package: "postgresql",
         purpose: "the store on a database server",
+        is_there: is_of_postgres,
+    },
+    Tool {
+        program: "ip",
+        package: "iproute2",
+        purpose: "workers on several hosts",
+        is_there: on_path,
+    },
+    Tool {
+        program: "ensurepip",
+        package: "python3-venv",
+        purpose: "packages of PyPI, among them the Temporal server",
+        is_there: is_in_python,
     },
     Tool {
         program: "git",
         package: "git",
         purpose: "repositories",
+        is_there: on_path,
     },
     Tool {
         program: "git-lfs",
         package: "git-lfs",
         purpose: "large files of a trusted repository",
+        is_there: on_path,
     },
     Tool {
         program: "npm",
         package: "npm",
         purpose: "installing dependencies through the proxy",
+        is_there: on_path,
     },
     Tool {
         program: "tmux",
         package: "tmux",
         purpose: "the session at a terminal inside it",
+        is_there: on_path,
     },
     Tool {
         program: "curl",
         package: "curl",
         purpose: "the installer and the action",
+        is_there: on_path,
     },
     Tool {
         program: "jq",
         package: "jq",
         purpose: "the action",
+        is_there: on_path,
     },
     Tool {
         program: "shellcheck",
         package: "shellcheck",
         purpose: "the scripts of the installer and the action",
+        is_there: on_path,
     },
     Tool {
         program: "openssl",
         package: "openssl",
         purpose: "a certificate for the server",
+        is_there: on_path,
     },
     Tool {
         program: "chromium",
         package: "chromium",
         purpose: "the web page in a browser",
+        is_there: on_path,
     },
     Tool {
         program: "libfaketimeMT.so.1",
         package: "libfaketime",
         purpose: "a clock that is set",
+        is_there: is_library,
     },
 ];
 
@@ -133,8 +160,14 @@ fn apt() -> Command {
     command
 }
 
-fn is_there(tool: &Tool) -> bool {
-    on_path(tool.program) || is_library(tool.program) || fleet::program(tool.program).is_some()
+/// Debian keeps those of a version of PostgreSQL apart from the path.
+fn is_of_postgres(program: &str) -> bool {
+    fleet::program(program).is_some()
+}
+
+/// Debian leaves it out of Python itself; the package brings Python, too.
+fn is_in_python(_module: &str) -> bool {
+    pypi::has_pip()
 }
 
 /// Whether it is among the libraries of `faketime`, which are loaded by their path.
@@ -148,7 +181,8 @@ fn is_library(name: &str) -> bool {
 
 /// In the order of the list.
 fn missing() -> Vec<&'static Tool> {
-    TOOLS.iter().filter(|tool| !is_there(tool)).collect()
+    let is_missing = |tool: &&Tool| !(tool.is_there)(tool.program);
+    TOOLS.iter().filter(is_missing).collect()
 }
 
 fn names(tools: impl Iterator<Item = &'static Tool>) -> String {

@@ -44,6 +44,16 @@ pub(crate) struct PostgresServer {
     dir: PathBuf,
     address: Ipv4Addr,
     port: u16,
+    durability: Durability,
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// The disk, as the server does by itself: what is measured is what others will have.
+    Disk,
+    /// Nothing, which is faster: what a test writes need not survive the machine.
+    None,
 }
 
 impl PostgresServer {
@@ -51,24 +61,26 @@ impl PostgresServer {
         program("initdb").is_some() && program("postgres").is_some()
     }
 
-    /// On the loopback address.
+    /// For tests: a temporary directory, on the loopback address.
     pub(crate) fn start() -> Result<Self> {
-        Self::start_at(Ipv4Addr::LOCALHOST)
+        let (dir, address) = (std::env::temp_dir(), Ipv4Addr::LOCALHOST);
+        Self::start_at(&dir, address, Durability::None)
     }
 
-    /// Anybody who reaches the address may use it.
-    pub(crate) fn start_at(address: Ipv4Addr) -> Result<Self> {
-        let dir = std::env::temp_dir().join(format!("codespar-postgres-{}", std::process::id()));
+    /// Its files are in a directory of its own in `dir`. Anybody who reaches the address may use it.
+    pub(crate) fn start_at(dir: &Path, address: Ipv4Addr, durability: Durability) -> Result<Self> {
+        let dir = dir.join(format!("codespar-postgres-{}", std::process::id()));
         fs::create_dir(&dir)?;
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o700))?;
         let started = make_cluster(&dir).and_then(|()| {
             let port = TcpListener::bind((address, 0))?.local_addr()?.port();
-            let child = launch(&dir, address, port)?;
+            let child = launch(&dir, address, port, durability)?;
             let server = Self {
                 child,
                 dir: dir.clone(),
                 address,
                 port,
+                durability,
             };
             server.wait_until_ready()?;
             Ok(server)
@@ -85,10 +97,16 @@ impl PostgresServer {
         format!("postgres://codespar@{address}:{port}/postgres")
     }
 
+    /// The same with a password, which the server does not ask for.
+    pub(crate) fn url_with(&self, password: &str) -> String {
+        let Self { address, port, .. } = self;
+        format!("postgres://codespar:{password}@{address}:{port}/postgres")
+    }
+
     /// All connections end; what was committed is there afterwards.
     pub(crate) fn restart(&mut self) -> Result<()> {
         self.stop();
-        self.child = launch(&self.dir, self.address, self.port)?;
+        self.child = launch(&self.dir, self.address, self.port, self.durability)?;
         self.wait_until_ready()
     }
 
@@ -147,7 +165,7 @@ fn make_cluster(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn launch(dir: &Path, address: Ipv4Addr, port: u16) -> Result<Child> {
+fn launch(dir: &Path, address: Ipv4Addr, port: u16, durability: Durability) -> Result<Child> {
     let postgres = program("postgres").context("postgres is missing")?;
     let log = OpenOptions::new()
         .create(true)
@@ -156,8 +174,10 @@ fn launch(dir: &Path, address: Ipv4Addr, port: u16) -> Result<Child> {
     let mut command = as_user(&postgres);
     command.arg("-D").arg(dir.join("data")).arg("-k").arg(dir);
     command.args(["-h", &address.to_string(), "-p", &port.to_string()]);
-    // What a test writes need not survive the machine.
-    command.args(["-c", "fsync=off", "-c", "max_connections=200"]);
+    command.args(["-c", "max_connections=200"]);
+    if durability == Durability::None {
+        command.args(["-c", "fsync=off"]);
+    }
     command
         .current_dir("/")
         .stdin(Stdio::null())

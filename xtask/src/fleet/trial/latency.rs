@@ -2,18 +2,21 @@
 //!
 //! The agents run on the workers' hosts; whoever stops or answers sits at another one. Both are
 //! measured from the start of the command or the request, and from the moment at which the database
-//! had it.
+//! had it. Besides, each must have its effect: what was stopped does not go on, what was allowed is
+//! done.
+
+mod report;
 
 use std::{
+    fs,
     path::Path,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
-use codespar_protocol::{SessionId, TaskId, TaskType};
+use codespar_protocol::{Labels, SessionId, TaskId, TaskType};
 use codespar_store::TaskStore;
 use codespar_testkit::{Conversation, Matcher, Script, Turn};
-use serde::Serialize;
 use serde_json::json;
 
 use super::{
@@ -25,26 +28,18 @@ use super::{
     workload::{self, PlannedTask},
     world::World,
 };
+use report::LatencyReport;
 
 /// So many agents wait at once.
 const BATCH: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// From the record that a command starts to its start, on a busy machine.
-const STARTING: Duration = Duration::from_millis(300);
+/// Between two looks; no part of what is measured.
+const PAUSE: Duration = Duration::from_millis(10);
+/// What agents wait in until they are stopped. Nobody else waits for so long.
+const WAITING: [&str; 2] = ["sleep", "86399"];
 /// The beginning of the prompts.
 const STOP: &str = "stop-me-";
 const ASK: &str = "ask-me-";
-
-/// Seconds, by what was done and from where they are counted.
-#[derive(Debug, Serialize)]
-struct LatencyReport {
-    #[serde(skip)]
-    through: TrialSurface,
-    stop_from_act: Spread,
-    stop_from_record: Spread,
-    answer_from_act: Spread,
-    answer_from_record: Spread,
-}
 
 /// One that was stopped or answered, in seconds.
 struct Measured {
@@ -112,6 +107,8 @@ pub(super) fn measure(args: &TrialArgs, root: &Path, dir: &Path, times: usize) -
     let act = |all: &[Measured]| Spread::of(all.iter().map(|one| one.from_act).collect());
     let record = |all: &[Measured]| Spread::of(all.iter().map(|one| one.from_record).collect());
     let report = LatencyReport {
+        engine: args.engine.name(),
+        storage: args.storage.name(),
         through: args.through,
         stop_from_act: act(&stops),
         stop_from_record: record(&stops),
@@ -122,35 +119,7 @@ pub(super) fn measure(args: &TrialArgs, root: &Path, dir: &Path, times: usize) -
         true => println!("{}", serde_json::to_string_pretty(&report)?),
         false => report.print(),
     }
-    Ok(())
-}
-
-impl LatencyReport {
-    /// The bar is one second at the 99th percentile, from the act.
-    fn print(&self) {
-        println!(
-            "\n| what | counted from | times | median (s) | p99 (s) | max (s) |\n|---|---|--:|--:|--:|--:|"
-        );
-        let (stop, answer) = (
-            "stop, until the end is recorded",
-            "answer, until the next model call",
-        );
-        let act = match self.through {
-            TrialSurface::Commands => "the start of the command",
-            TrialSurface::Server => "the request to the server",
-        };
-        for (what, from, spread) in [
-            (stop, act, &self.stop_from_act),
-            (stop, "its record", &self.stop_from_record),
-            (answer, act, &self.answer_from_act),
-            (answer, "its record", &self.answer_from_record),
-        ] {
-            println!(
-                "| {what} | {from} | {} | {:.3} | {:.3} | {:.3} |",
-                spread.count, spread.median, spread.p99, spread.max
-            );
-        }
-    }
+    report.verdict(args.within)
 }
 
 /// An agent that is to be stopped does not come to its second turn.
@@ -160,50 +129,51 @@ fn script() -> Script {
             .turn(call)
             .turn(Turn::text("done"))
     };
-    let write = json!({ "file_path": "asked.txt", "content": "x" });
+    let wait = json!({ "command": WAITING.join(" ") });
+    let write = json!({ "file_path": "{{last_user_text}}.txt", "content": "x" });
     Script::new()
-        .conversation(agents(
-            STOP,
-            Turn::tool("Bash", &json!({ "command": "sleep 600" })),
-        ))
+        .conversation(agents(STOP, Turn::tool("Bash", &wait)))
         .conversation(agents(ASK, Turn::tool("Write", &write)))
 }
 
 /// Agents that wait in a long command are stopped, one after the other.
 fn stop(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>> {
     let tasks = make(world, count, STOP, &["Bash"])?;
-    for task in &tasks {
-        let query = format!(
-            "SELECT count(*) FROM entries WHERE session_id = '{}' AND body LIKE '%tool_started%'",
-            task.session
-        );
-        wait_for(world, "a command to start", &query)?;
-    }
-    std::thread::sleep(STARTING);
+    wait_for("the commands to start", || Ok(commands()? == count))?;
     let stopped = tasks.iter().map(|task| {
         let (id, began) = (&task.id, now()?);
         desk.stop(id)?;
-        let ended = format!("SELECT count(*) FROM tasks WHERE id = '{id}' AND status = 'killed'");
-        wait_for(world, "the end of a task that was stopped", &ended)?;
-        let (mut asked, mut ended) = (None, None);
+        wait_for_status(world, id, "killed")?;
+        let (mut asked, mut ends) = (None, Vec::new());
         for line in world.database.log()? {
-            match &line.event {
-                LogEvent::Stop { id } if *id == *task.id.as_str() => asked = Some(line.at),
+            match line.event {
+                LogEvent::Stop { id } if id == task.id.as_str() => asked = Some(line.at),
                 LogEvent::Task { id, status, .. }
-                    if *id == *task.id.as_str() && status == "killed" =>
+                    if id == task.id.as_str() && status != "pending" && status != "running" =>
                 {
-                    ended = Some(line.at);
+                    ends.push(line.at);
                 }
                 _ => {}
             }
         }
-        let ended = ended.with_context(|| format!("{id} was stopped and did not end"))?;
+        let [ended] = ends[..] else {
+            bail!("{id} was stopped and ended {} times", ends.len());
+        };
         Ok(Measured {
             from_act: seconds(began, ended),
             from_record: seconds(asked.unwrap_or(began), ended),
         })
     });
-    stopped.collect()
+    let stopped: Result<Vec<Measured>> = stopped.collect();
+    let stopped = stopped?;
+    wait_for("the commands to end", || Ok(commands()? == 0))?;
+    match tasks
+        .iter()
+        .find(|task| call_after(world, STOP, task).is_some())
+    {
+        Some(task) => bail!("{} was stopped and has called the model", task.id),
+        None => Ok(stopped),
+    }
 }
 
 /// Agents that wait for a permission get it, one after the other.
@@ -214,7 +184,7 @@ fn answer(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>>
             "SELECT count(*) FROM questions WHERE task_id = '{}' AND status = 'open'",
             task.id
         );
-        wait_for(world, "a question", &open)?;
+        wait_for("a question", || Ok(world.database.count(&open)? > 0))?;
     }
     let answered = tasks.iter().map(|task| {
         let of_task = format!("FROM questions WHERE task_id = '{}'", task.id);
@@ -225,35 +195,53 @@ fn answer(world: &World, desk: &Desk<'_>, count: usize) -> Result<Vec<Measured>>
         let recorded = world
             .database
             .count(&format!("SELECT answered_at {of_task}"))?;
-        let asked = next_call(world, task)?;
+        let next = || call_after(world, ASK, task);
+        wait_for("the call after an answer", || Ok(next().is_some()))?;
+        let asked = next().context("a request is gone")?;
         Ok(Measured {
             from_act: seconds(began, asked),
             from_record: seconds(recorded, asked),
         })
     });
-    answered.collect()
+    let answered: Result<Vec<Measured>> = answered.collect();
+    let answered = answered?;
+    for task in &tasks {
+        wait_for_status(world, &task.id, "completed")?;
+        let name = format!("{ASK}{}.txt", task.id);
+        let written = world.hosts.iter().map(|host| host.project().join(&name));
+        if written.filter(|file| file.exists()).count() != 1 {
+            bail!(
+                "{} was allowed to write {name} and did not do it once",
+                task.id
+            );
+        }
+    }
+    Ok(answered)
 }
 
-/// When the model was asked for the turn after the question.
-fn next_call(world: &World, task: &PlannedTask) -> Result<i64> {
-    let prompt = format!("{ASK}{}", task.id);
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let requests = world.model.requests();
-        let found = requests.iter().find(|request| {
-            let first = request.messages().first();
-            let is_its = first.is_some_and(|message| message.to_string().contains(&prompt));
-            is_its && request.assistant_messages() == 1
-        });
-        if let Some(request) = found {
-            let at = i64::try_from(request.at().as_micros())?;
-            return Ok(world.model_began + at);
-        }
-        if Instant::now() > deadline {
-            bail!("{} was answered and does not go on", task.id);
-        }
-        std::thread::sleep(Duration::from_millis(5));
+/// When the model was asked for the turn after the first, which ends in the call.
+fn call_after(world: &World, prompt: &str, task: &PlannedTask) -> Option<i64> {
+    let prompt = format!("{prompt}{}", task.id);
+    let requests = world.model.requests();
+    let request = requests.iter().find(|request| {
+        let first = request.messages().first();
+        let is_its = first.is_some_and(|message| message.to_string().contains(&prompt));
+        is_its && request.assistant_messages() == 1
+    })?;
+    let at = i64::try_from(request.at().as_micros()).ok()?;
+    Some(world.model_began + at)
+}
+
+/// How many of the commands in which agents wait there are on all hosts.
+fn commands() -> Result<usize> {
+    let wanted = WAITING.map(|word| format!("{word}\0")).concat();
+    let mut count = 0;
+    for process in fs::read_dir("/proc")?.flatten() {
+        // One that ends meanwhile cannot be read.
+        let command = fs::read(process.path().join("cmdline"));
+        count += usize::from(command.is_ok_and(|command| command == wanted.as_bytes()));
     }
+    Ok(count)
 }
 
 /// Agents that wait for nothing and tell nobody, with rules that allow these tools.
@@ -265,6 +253,7 @@ fn make(world: &World, count: usize, prompt: &str, allowed: &[&str]) -> Result<V
         session: SessionId::new(),
         blocked_by: Vec::new(),
         notifies: None,
+        labels: Labels::default(),
     };
     let tasks: Vec<PlannedTask> = (0..count).map(|_| plan()).collect();
     let recording = async {
@@ -282,14 +271,20 @@ fn make(world: &World, count: usize, prompt: &str, allowed: &[&str]) -> Result<V
     Ok(tasks)
 }
 
-/// Until the query counts one.
-fn wait_for(world: &World, what: &str, query: &str) -> Result<()> {
+fn wait_for_status(world: &World, id: &TaskId, status: &str) -> Result<()> {
+    let query = format!("SELECT count(*) FROM tasks WHERE id = '{id}' AND status = '{status}'");
+    let what = format!("{id} to be {status}");
+    wait_for(&what, || Ok(world.database.count(&query)? > 0))
+}
+
+/// Looks again and again until it is so.
+fn wait_for(what: &str, is_so: impl Fn() -> Result<bool>) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
-    while world.database.count(query)? == 0 {
+    while !is_so()? {
         if Instant::now() > deadline {
             bail!("waited too long for {what}");
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(PAUSE);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! database, from a log that the database server writes (`evidence`) and from the requests that the
 //! scripted model got.
 
+mod centre;
 mod checks;
 mod disturbances;
 mod evidence;
@@ -13,6 +14,7 @@ mod latency;
 mod numbers;
 mod report;
 mod served;
+mod storage;
 mod take_overs;
 mod temporal;
 mod workers;
@@ -30,10 +32,13 @@ use anyhow::{Context, Result, bail};
 use codespar_protocol::SessionId;
 
 use crate::steps;
+use centre::CentreEvents;
+use checks::TrialCheck;
 use disturbances::Disturber;
 use evidence::{LogEvent, LogLine};
 use report::TrialReport;
-use workload::PlannedTask;
+use storage::TrialStorage;
+use workload::PlannedWork;
 use world::World;
 
 /// A trial that is not over by then has failed.
@@ -43,9 +48,15 @@ const TICK: Duration = Duration::from_millis(100);
 const STANDSTILL: f64 = 3.0;
 /// Sessions that are notified.
 const PEOPLE: usize = 3;
-/// The trial that is part of the tests: about 20 s of work, with one disturbance of each kind.
-const SHORT: &str =
-    "fleet-trial --tasks 60 --seconds 25 --seed 7 --limit 6 --thinking 600 --every 3";
+/// The trial that is part of the tests: about 20 s of work, with one disturbance of each kind and a
+/// restart of the database.
+const SHORT: &str = "fleet-trial --tasks 60 --seconds 25 --seed 7 --limit 6 --thinking 600 --every 3 \
+                     --database-restarts 1 --storage memory";
+/// With Temporal besides.
+const SHORT_OUTAGE: &str = "--engine temporal --engine-down 4";
+/// Some stops and answers from another host, of which none may be lost. No time is asked for: that
+/// is for machines that do nothing else.
+const SHORT_LATENCY: &str = "fleet-trial --latency 6 --within 0 --through server --storage memory";
 const UNFINISHED: &str = "SELECT count(*) FROM tasks WHERE status IN ('pending', 'running')";
 
 /// Run agents on workers of several hosts (network namespaces), disturb the workers, and check that
@@ -74,13 +85,16 @@ pub(crate) struct TrialArgs {
     /// The program; by default the one of a debug build, which is built first.
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
+    /// Another build of the program, older or newer, which one of the three workers runs.
+    #[arg(long, value_name = "PATH")]
+    other: Option<PathBuf>,
     /// Who hands out the work. For `temporal` a server is started and named to the workers.
     #[arg(long, value_enum, default_value_t = TrialEngine::Leases)]
     engine: TrialEngine,
     /// Restart the database so often.
     #[arg(long, default_value_t = 0)]
     database_restarts: u32,
-    /// Stop the Temporal server for so many seconds.
+    /// Stop the Temporal server for so many seconds (with `--engine temporal`).
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     engine_down: u64,
     /// Instead: measure so often how long a stop and an answer take to arrive.
@@ -89,6 +103,18 @@ pub(crate) struct TrialArgs {
     /// With `--latency`: by what people stop and answer.
     #[arg(long, value_enum, default_value_t = TrialSurface::Commands, requires = "latency")]
     through: TrialSurface,
+    /// With `--latency`: fail if the 99th percentile is more than so many seconds; 0 to fail only if
+    /// something does not arrive.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 1.0,
+        requires = "latency"
+    )]
+    within: f64,
+    /// Where PostgreSQL and Temporal keep their files.
+    #[arg(long, value_enum, default_value_t = TrialStorage::Disk)]
+    storage: TrialStorage,
     /// Write tasks, conversations and what the database server saw to this file, a JSON object a line.
     #[arg(long, value_name = "FILE")]
     dump: Option<PathBuf>,
@@ -123,6 +149,9 @@ impl TrialEngine {
 
 /// Where it cannot be run, the reason is printed.
 pub(crate) fn run(args: &TrialArgs, root: &Path) -> Result<()> {
+    if args.engine_down > 0 && args.engine == TrialEngine::Leases {
+        bail!("--engine-down needs --engine temporal: with leases there is no engine to stop");
+    }
     if let Some(dir) = isolation::directory() {
         return match args.latency {
             Some(times) => latency::measure(args, root, &dir, times),
@@ -146,20 +175,25 @@ pub(crate) fn run(args: &TrialArgs, root: &Path) -> Result<()> {
     isolation::run_apart(std::env::args_os().skip(1))
 }
 
-/// The trial that is part of the tests, on the program that they have built; what was skipped.
+/// The trials that are part of the tests, on the program that they have built; what was skipped.
 pub(super) fn run_short(root: &Path) -> Result<Vec<String>> {
     if let Some(why) = isolation::obstacle() {
         return Ok(vec![format!("trial of workers on several hosts ({why})")]);
     }
     let program = world::default_program(root)?;
-    let mut args: Vec<OsString> = SHORT.split(' ').map(OsString::from).collect();
-    args.extend(["--program".into(), program.into()]);
-    isolation::run_apart(args.clone())?;
+    let run = |options: &[&str]| {
+        let words = options.iter().flat_map(|options| options.split(' '));
+        let mut args: Vec<OsString> = words.map(OsString::from).collect();
+        args.extend(["--program".into(), program.clone().into()]);
+        isolation::run_apart(args)
+    };
+    run(&[SHORT])?;
+    run(&[SHORT_LATENCY])?;
     if let Err(why) = temporal::ensure(root) {
         return Ok(vec![format!("the same with Temporal ({why:#})")]);
     }
-    args.extend(["--engine".into(), "temporal".into()]);
-    isolation::run_apart(args)?;
+    run(&[SHORT, SHORT_OUTAGE])?;
+    run(&[SHORT_LATENCY, "--engine temporal"])?;
     Ok(Vec::new())
 }
 
@@ -168,24 +202,34 @@ fn conduct(args: &TrialArgs, root: &Path, dir: &Path) -> Result<()> {
     let world = World::make(args, root, dir, |project| {
         workload::script(project, thinking)
     })?;
-    let people: Vec<SessionId> = (0..PEOPLE).map(|_| SessionId::new()).collect();
-    let tasks = workload::plan(args.tasks, args.seed, &people);
+    let people = (0..PEOPLE).map(|_| SessionId::new()).collect();
+    let work = workload::plan(args.tasks, args.seed, people)?;
     if args.limit > 0 {
         world.set_limit(args.limit)?;
     }
     let workers = world.start_workers()?;
     let mut disturber = Disturber::new(workers, Duration::from_secs(args.every));
+    let mut centre = CentreEvents::plan(
+        Duration::from_secs(args.seconds),
+        args.database_restarts,
+        Duration::from_secs(args.engine_down),
+    );
     let recording = async {
-        for person in &people {
+        for person in &work.people {
             let project = &world.environment.project;
             workload::make_session(&world.database.store, *person, project).await?;
         }
-        workload::record(&world.database.store, &tasks, &world.environment.project).await
+        workload::record(
+            &world.database.store,
+            &work.tasks,
+            &world.environment.project,
+        )
+        .await
     };
     world.database.wait(recording)?;
-    let outcome = disturb_until_over(args, &world, &mut disturber)
+    let outcome = disturb_until_over(args, &world, &mut disturber, &mut centre)
         .and_then(|()| disturber.settle())
-        .and_then(|()| examine(args, &world, &tasks, &people, &disturber));
+        .and_then(|()| examine(args, &world, &work, &disturber, &centre));
     if let Some(file) = &args.dump {
         world.database.dump(file)?;
     }
@@ -202,9 +246,9 @@ fn disturb_until_over(
     args: &TrialArgs,
     world: &World,
     disturber: &mut Disturber<'_>,
+    centre: &mut CentreEvents,
 ) -> Result<()> {
     let began = Instant::now();
-    let mut centre = world.centre_events(args);
     let mut looked = Instant::now();
     loop {
         let elapsed = began.elapsed();
@@ -213,7 +257,7 @@ fn disturb_until_over(
         } else {
             disturber.end_those_due()?;
         }
-        world.step(&mut centre, elapsed)?;
+        world.step(centre, elapsed)?;
         if looked.elapsed() > Duration::from_secs(1) {
             looked = Instant::now();
             let left = world.database.count(UNFINISHED)?;
@@ -235,36 +279,57 @@ fn disturb_until_over(
 fn examine(
     args: &TrialArgs,
     world: &World,
-    tasks: &[PlannedTask],
-    people: &[SessionId],
+    work: &PlannedWork,
     disturber: &Disturber<'_>,
+    centre: &CentreEvents,
 ) -> Result<TrialReport> {
-    world.tell_people(people)?;
-    let database = &world.database;
-    let log = database.log()?;
+    world.tell_people(&work.people)?;
+    let log = world.database.log()?;
     let (model_calls, repeated_model_calls) = world.model_calls();
+    let mut checks = check_history(args, world, work, &log)?;
+    checks.push(checks::check_outages(centre));
+    if let Some(records) = world.engine_records()? {
+        let secrets = &world::SECRETS;
+        checks.push(checks::check_engine_records(&work.tasks, secrets, &records));
+    }
+    if let Some(other) = world.other_build()? {
+        checks.push(checks::check_builds(other.host, &other.version, &log));
+    }
     Ok(TrialReport {
         engine: args.engine.name(),
-        tasks: tasks.len(),
+        storage: args.storage.name(),
+        tasks: work.tasks.len(),
         seed: args.seed,
         workers: world::WORKERS.len(),
-        database_restarts: args.database_restarts,
+        outages: centre.done(),
         took_seconds: duration(&log),
         standstills: standstills(&log),
         model_calls,
         repeated_model_calls,
-        checks: vec![
-            checks::check_ends(tasks, &log),
-            checks::check_notifications(tasks, &log),
-            checks::check_deliveries(tasks, people, database)?,
-            checks::check_conversations(tasks, database)?,
-            checks::check_marks(tasks, &world.hosts),
-            checks::check_writers(tasks, &log),
-            checks::check_dependencies(tasks, &log),
-            checks::check_limit(args.limit, &log),
-        ],
+        checks,
         take_overs: take_overs::take_overs(disturber.made(), &log),
     })
+}
+
+/// What became of the tasks.
+fn check_history(
+    args: &TrialArgs,
+    world: &World,
+    work: &PlannedWork,
+    log: &[LogLine],
+) -> Result<Vec<TrialCheck>> {
+    let (database, PlannedWork { tasks, people }) = (&world.database, work);
+    Ok(vec![
+        checks::check_ends(tasks, log),
+        checks::check_notifications(tasks, log),
+        checks::check_deliveries(tasks, people, database)?,
+        checks::check_conversations(tasks, database)?,
+        checks::check_marks(tasks, &world.hosts),
+        checks::check_writers(tasks, log),
+        checks::check_dependencies(tasks, log),
+        checks::check_limit(args.limit, log),
+        checks::check_labels(tasks, &world.places(), log),
+    ])
 }
 
 /// From the first task that was taken to the last that ended.

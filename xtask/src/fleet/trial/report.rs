@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use serde::Serialize;
 
-use super::{checks::TrialCheck, take_overs::TakeOvers};
+use super::{centre::CentreCounts, checks::TrialCheck, take_overs::TakeOvers};
 
 /// How many problems of a check are shown.
 const SHOWN: usize = 10;
@@ -12,10 +12,13 @@ const SHOWN: usize = 10;
 #[derive(Debug, Serialize)]
 pub(super) struct TrialReport {
     pub(super) engine: &'static str,
+    /// Where the servers kept their files.
+    pub(super) storage: &'static str,
     pub(super) tasks: usize,
     pub(super) seed: u64,
     pub(super) workers: usize,
-    pub(super) database_restarts: u32,
+    #[serde(flatten)]
+    pub(super) outages: CentreCounts,
     /// From the first task that was made to the last that ended.
     pub(super) took_seconds: f64,
     /// Times of more than three seconds in which no task was taken or ended, longest first.
@@ -32,14 +35,16 @@ impl TrialReport {
     pub(super) fn print(&self) {
         let disturbances: usize = self.take_overs.iter().map(|row| row.disturbances).sum();
         println!(
-            "\n{} tasks on {} workers ({}), seed {}: {:.0} s, {disturbances} disturbances, {} restarts \
-             of the database, {} model calls of which {} repeated\n",
+            "\n{} tasks on {} workers ({}, servers {}), seed {}: {:.0} s, {disturbances} \
+             disturbances, {} restarts of the database, {} stops of Temporal, {} model calls of which {} repeated\n",
             self.tasks,
             self.workers,
             self.engine,
+            self.storage,
             self.seed,
             self.took_seconds,
-            self.database_restarts,
+            self.outages.database_restarts,
+            self.outages.engine_stops,
             self.model_calls,
             self.repeated_model_calls,
         );

@@ -1,4 +1,4 @@
-//! A Temporal server for development, on a file of the trial.
+//! A Temporal server for development, on a file.
 
 use std::{
     fs::OpenOptions,
@@ -16,6 +16,7 @@ use crate::{pypi, tools::on_path};
 const VARIABLE: &str = "CODESPAR_TEMPORAL";
 const PROGRAM: &str = "temporal";
 const PORT: u16 = 7233;
+const RECORDS: &str = "temporal.db";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Stopped when it is dropped.
@@ -60,7 +61,7 @@ impl TemporalServer {
             // Its parts talk to each other on the loopback address.
             .args(["--ip", "0.0.0.0", "--port", &PORT.to_string()])
             .arg("--db-filename")
-            .arg(self.dir.join("temporal.db"))
+            .arg(self.dir.join(RECORDS))
             .env("HOME", &self.dir)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -79,6 +80,22 @@ impl TemporalServer {
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(())
+    }
+
+    /// All that it has on record, as it is in its files.
+    pub(super) fn records(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for file in self.dir.read_dir()?.flatten() {
+            // Beside the database there is what was not moved into it yet.
+            if file
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(RECORDS.as_bytes())
+            {
+                bytes.extend(std::fs::read(file.path())?);
+            }
+        }
+        Ok(bytes)
     }
 
     pub(super) fn stop(&mut self) {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use codespar_protocol::Labels;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::hosts::{Host, child_of};
@@ -29,10 +30,22 @@ pub(super) struct Environment {
 impl Environment {
     /// Our program on a host.
     pub(super) fn command(&self, host: &Host, args: &[&str]) -> Command {
-        let mut command = host.command(&self.program, &self.project);
+        self.command_of(&self.program, host, args)
+    }
+
+    /// Another build of it.
+    fn command_of(&self, program: &Path, host: &Host, args: &[&str]) -> Command {
+        let mut command = host.command(program, &self.project);
         command.args(args);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
+    }
+
+    /// What a build calls itself.
+    pub(super) fn version_of(&self, program: &Path, host: &Host) -> Result<String> {
+        let output = self.command_of(program, host, &["--version"]).output()?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        Ok(printed.trim().to_owned())
     }
 
     /// Runs it to its end; gives what it printed.
@@ -46,10 +59,18 @@ impl Environment {
     }
 }
 
+/// What the worker of a host is started as.
+#[derive(Debug, Clone)]
+pub(super) struct WorkerRole {
+    pub(super) program: PathBuf,
+    pub(super) labels: Labels,
+}
+
 /// The worker of one host. Dropping it kills it.
 pub(super) struct WorkerProcess<'a> {
     pub(super) host: &'a Host,
     environment: &'a Environment,
+    role: WorkerRole,
     running: Option<Running>,
     starts: u32,
 }
@@ -61,10 +82,15 @@ struct Running {
 }
 
 impl<'a> WorkerProcess<'a> {
-    pub(super) fn start(host: &'a Host, environment: &'a Environment) -> Result<Self> {
+    pub(super) fn start(
+        host: &'a Host,
+        environment: &'a Environment,
+        role: WorkerRole,
+    ) -> Result<Self> {
         let mut worker = Self {
             host,
             environment,
+            role,
             running: None,
             starts: 0,
         };
@@ -76,7 +102,10 @@ impl<'a> WorkerProcess<'a> {
     pub(super) fn start_again(&mut self) -> Result<()> {
         self.starts += 1;
         let log = File::create(self.log(self.starts))?;
-        let mut command = self.environment.command(self.host, &["worker"]);
+        let WorkerRole { program, labels } = &self.role;
+        let labels = labels.iter().flat_map(|label| ["--label", label]);
+        let args: Vec<&str> = std::iter::once("worker").chain(labels).collect();
+        let mut command = self.environment.command_of(program, self.host, &args);
         let outside = command
             .stdout(log.try_clone()?)
             .stderr(log)

@@ -18,6 +18,12 @@ const NEAR: u64 = 60;
 /// Each command of a task leaves a line in a file of this directory.
 pub(super) const MARKS: &str = "ran";
 
+/// Every second task requires some of these, in turn another set of them. An engine has a queue for
+/// each set, and with few tasks one is mostly alone in its queue: what is lost with a worker is then
+/// not brought along by others that wait.
+pub(super) const LABELS: [&str; 4] = ["trial:a", "trial:b", "trial:c", "trial:d"];
+const LABELLED: usize = 2;
+
 /// What the prompts of agents begin with.
 pub(super) const PROMPT: &str = "work-on-";
 /// What people ask.
@@ -31,6 +37,14 @@ pub(super) struct PlannedTask {
     pub(super) blocked_by: Vec<TaskId>,
     /// Who is notified of its end.
     pub(super) notifies: Option<SessionId>,
+    /// Where it may run.
+    pub(super) labels: Labels,
+}
+
+/// What is to be done, and the sessions that wait for it.
+pub(super) struct PlannedWork {
+    pub(super) tasks: Vec<PlannedTask>,
+    pub(super) people: Vec<SessionId>,
 }
 
 impl PlannedTask {
@@ -53,8 +67,8 @@ impl Dice {
 }
 
 /// Each task waits for none, one or two of those shortly before it; every third has a session that
-/// is notified.
-pub(super) fn plan(count: usize, seed: u64, people: &[SessionId]) -> Vec<PlannedTask> {
+/// is notified, every second requires labels.
+pub(super) fn plan(count: usize, seed: u64, people: Vec<SessionId>) -> Result<PlannedWork> {
     let mut dice = Dice(seed);
     let mut tasks: Vec<PlannedTask> = Vec::with_capacity(count);
     for number in 0..count {
@@ -72,9 +86,22 @@ pub(super) fn plan(count: usize, seed: u64, people: &[SessionId]) -> Vec<Planned
             session: SessionId::new(),
             blocked_by,
             notifies: notifies.filter(|_| number % 3 == 0),
+            labels: labels_of(number)?,
         });
     }
-    tasks
+    Ok(PlannedWork { tasks, people })
+}
+
+/// The sets follow each other as the bits of a number do.
+fn labels_of(number: usize) -> Result<Labels> {
+    if !number.is_multiple_of(LABELLED) {
+        return Ok(Labels::default());
+    }
+    let sets = (1 << LABELS.len()) - 1;
+    let set = 1 + number / LABELLED % sets;
+    let chosen = LABELS.iter().enumerate();
+    let chosen = chosen.filter(|(bit, _)| set & (1 << bit) != 0);
+    Ok(Labels::new(chosen.map(|(_, label)| *label))?)
 }
 
 /// Agents: a command that leaves a mark, a file, a last word; the prompt is the name of the mark.
@@ -165,7 +192,7 @@ pub(super) fn new_task(
             trace: None,
         },
         reserved_for: None,
-        labels: Labels::default(),
+        labels: task.labels.clone(),
         on_dependency_failure: OnDependencyFailure::default(),
         subject: prompt.to_owned(),
         description: None,
@@ -198,5 +225,22 @@ fn agent(session: SessionId, prompt: &str, project: &Path) -> AgentSpec {
         agent_session: session,
         depth: 1,
         tool_use_id: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_task_has_labels_and_their_sets_take_turns() {
+        let work = plan(60, 1, Vec::new()).unwrap();
+        let labelled = work.tasks.iter().map(|task| task.labels.to_string());
+        let mut sets: Vec<String> = labelled.filter(|labels| !labels.is_empty()).collect();
+        assert_eq!(sets[..3], ["trial:a", "trial:b", "trial:a,trial:b"]);
+        assert_eq!(sets[..15], sets[15..]);
+        sets.sort();
+        sets.dedup();
+        assert_eq!(sets.len(), 15);
     }
 }

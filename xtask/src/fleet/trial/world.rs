@@ -8,23 +8,32 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use codespar_protocol::SessionId;
+use codespar_protocol::{Labels, SessionId};
 use codespar_testkit::{CapturedRequest, Script, ScriptedModel, Setup};
 
 use super::{
     TrialArgs, TrialEngine,
+    centre::{CentreEvent, CentreEvents},
+    checks::WorkerPlace,
     disturbances::now,
     evidence::TrialDatabase,
     hosts::{self, CENTRE, Host},
+    storage::ServerFiles,
     temporal::TemporalServer,
-    workers::{Environment, WorkerProcess},
-    workload::{NEWS, PROMPT},
+    workers::{Environment, WorkerProcess, WorkerRole},
+    workload::{LABELS, NEWS, PROMPT},
 };
 use crate::{fleet::postgres::PostgresServer, metadata::Metadata};
 
-/// The hosts of workers. People sit at another one.
-pub(super) const WORKERS: [&str; 3] = ["one", "two", "three"];
+/// The hosts of workers, and what these offer. People sit at another one. The last one runs the other
+/// build where there is one.
+pub(super) const WORKERS: [(&str, &[&str]); 3] =
+    [("one", &LABELS), ("two", &LABELS), ("three", &[])];
 const FIRST_ADDRESS: u8 = 11;
+/// Must not get out of our hands.
+pub(super) const SECRETS: [&str; 2] = [PASSWORD, KEY];
+const PASSWORD: &str = "password-of-the-trial";
+const KEY: &str = "sk-key-of-the-trial";
 
 /// Everything but the workers, which the disturbances have. Fields are dropped in this order: hosts,
 /// and what runs on them, before the servers.
@@ -38,19 +47,22 @@ pub(super) struct World {
     pub(super) hosts: Vec<Host>,
     /// Where people sit.
     pub(super) desk: Host,
-    temporal: RefCell<Option<TemporalServer>>,
-    postgres: RefCell<PostgresServer>,
+    /// Of the workers, in the order of their hosts.
+    roles: Vec<WorkerRole>,
+    servers: Servers,
 }
 
-/// What happens to the servers, when.
-pub(super) struct CentreEvents(Vec<(Duration, CentreEvent)>);
+/// What everybody needs. Fields are dropped in this order.
+struct Servers {
+    temporal: RefCell<Option<TemporalServer>>,
+    postgres: RefCell<PostgresServer>,
+    _files: ServerFiles,
+}
 
-/// Workers must live through both: the database is waited for, the engine only hands out work.
-#[derive(Debug, Clone, Copy)]
-enum CentreEvent {
-    RestartDatabase,
-    StopEngine,
-    StartEngine,
+/// A build that works beside the one that is tried.
+pub(super) struct OtherBuild<'a> {
+    pub(super) host: &'a Host,
+    pub(super) version: String,
 }
 
 /// Of a debug build.
@@ -69,27 +81,23 @@ impl World {
     ) -> Result<Self> {
         hosts::make_bridge()?;
         let project = hosts::make_project(dir)?;
-        let program = install(args, root, dir)?;
-        let postgres = PostgresServer::start_at(CENTRE)?;
+        let program = match &args.program {
+            Some(program) => install(program, dir, "codespar")?,
+            None => install(&default_program(root)?, dir, "codespar")?,
+        };
+        let roles = roles(args, &program, dir)?;
+        let servers = Servers::start(args, root, dir)?;
         let model_began = now()?;
         let setup = Setup {
             address: Some(CENTRE),
             ..Setup::default()
         };
         let model = ScriptedModel::start_blocking_with(script(&project), setup)?;
-        let mut variables = vec![
-            ("CODESPAR_DATABASE_URL", postgres.url()),
-            ("ANTHROPIC_BASE_URL", model.url()),
-            ("ANTHROPIC_API_KEY", "sk-key-of-the-trial".to_owned()),
-        ];
-        let mut temporal = None;
-        if args.engine == TrialEngine::Temporal {
-            let server = TemporalServer::start(root, dir, CENTRE)?;
-            variables.push(("TEMPORAL_ADDRESS", server.address()));
-            temporal = Some(server);
-        }
-        let database = TrialDatabase::open(&postgres.url())?;
-        let host = |(name, number): (&&str, u8)| Host::start(name, number, dir);
+        let mut variables = servers.variables();
+        variables.push(("ANTHROPIC_BASE_URL", model.url()));
+        variables.push(("ANTHROPIC_API_KEY", KEY.to_owned()));
+        let database = TrialDatabase::open(&servers.postgres.borrow().url())?;
+        let host = |((name, _), number): (&(&str, _), u8)| Host::start(name, number, dir);
         let hosts: Result<Vec<Host>> = WORKERS.iter().zip(FIRST_ADDRESS..).map(host).collect();
         Ok(Self {
             environment: Environment {
@@ -102,14 +110,42 @@ impl World {
             model_began,
             hosts: hosts?,
             desk: Host::start("desk", FIRST_ADDRESS - 1, dir)?,
-            temporal: RefCell::new(temporal),
-            postgres: RefCell::new(postgres),
+            roles,
+            servers,
         })
     }
 
     pub(super) fn start_workers(&self) -> Result<Vec<WorkerProcess<'_>>> {
-        let start = |host| WorkerProcess::start(host, &self.environment);
-        self.hosts.iter().map(start).collect()
+        let start = |(host, role): (_, &WorkerRole)| {
+            WorkerProcess::start(host, &self.environment, role.clone())
+        };
+        self.hosts.iter().zip(&self.roles).map(start).collect()
+    }
+
+    /// Where workers are, with what they offer.
+    pub(super) fn places(&self) -> Vec<WorkerPlace<'_>> {
+        let workers = self.hosts.iter().zip(&self.roles);
+        let places = workers.map(|(host, role)| WorkerPlace {
+            host,
+            labels: &role.labels,
+        });
+        places.collect()
+    }
+
+    pub(super) fn other_build(&self) -> Result<Option<OtherBuild<'_>>> {
+        let mut workers = self.hosts.iter().zip(&self.roles);
+        let is_other = |role: &WorkerRole| role.program != self.environment.program;
+        let Some((host, role)) = workers.find(|(_, role)| is_other(role)) else {
+            return Ok(None);
+        };
+        let version = self.environment.version_of(&role.program, host)?;
+        Ok(Some(OtherBuild { host, version }))
+    }
+
+    /// What the engine has on record, if there is one.
+    pub(super) fn engine_records(&self) -> Result<Option<Vec<u8>>> {
+        let temporal = self.servers.temporal.borrow();
+        temporal.as_ref().map(TemporalServer::records).transpose()
     }
 
     pub(super) fn set_limit(&self, limit: usize) -> Result<()> {
@@ -137,45 +173,70 @@ impl World {
         super::repetitions(self.model.requests().iter().filter_map(turn))
     }
 
-    pub(super) fn centre_events(&self, args: &TrialArgs) -> CentreEvents {
-        let all = Duration::from_secs(args.seconds);
-        let restarts = (1..=args.database_restarts)
-            .map(|number| all * number / (args.database_restarts + 1))
-            .map(|at| (at, CentreEvent::RestartDatabase));
-        let mut events: Vec<(Duration, CentreEvent)> = restarts.collect();
-        if args.engine_down > 0 {
-            let (down, time) = (all / 4, Duration::from_secs(args.engine_down));
-            events.push((down, CentreEvent::StopEngine));
-            events.push((down + time, CentreEvent::StartEngine));
-        }
-        CentreEvents(events)
-    }
-
     /// Lets happen what is due.
     pub(super) fn step(&self, events: &mut CentreEvents, elapsed: Duration) -> Result<()> {
-        let due = |(at, _): &mut (Duration, CentreEvent)| *at <= elapsed;
-        let due: Vec<(Duration, CentreEvent)> = events.0.extract_if(.., due).collect();
-        for (_, event) in due {
-            let mut temporal = self.temporal.borrow_mut();
+        while let Some(event) = events.take_due(elapsed) {
+            let mut temporal = self.servers.temporal.borrow_mut();
             match (event, temporal.as_mut()) {
-                (CentreEvent::RestartDatabase, _) => self.postgres.borrow_mut().restart()?,
+                (CentreEvent::RestartDatabase, _) => {
+                    self.servers.postgres.borrow_mut().restart()?;
+                }
                 (CentreEvent::StopEngine, Some(server)) => server.stop(),
                 (CentreEvent::StartEngine, Some(server)) => server.start_again()?,
-                (_, None) => {}
+                (CentreEvent::StopEngine | CentreEvent::StartEngine, None) => {}
             }
         }
         Ok(())
     }
 }
 
-/// A copy: a build meanwhile does not concern the trial.
-fn install(args: &TrialArgs, root: &Path, dir: &Path) -> Result<PathBuf> {
-    let source = match &args.program {
-        Some(program) => program.clone(),
-        None => default_program(root)?,
+impl Servers {
+    fn start(args: &TrialArgs, root: &Path, dir: &Path) -> Result<Self> {
+        let files = ServerFiles::make(args.storage, dir)?;
+        let durability = args.storage.durability();
+        let postgres = PostgresServer::start_at(files.dir(), CENTRE, durability)?;
+        let temporal = match args.engine {
+            TrialEngine::Leases => None,
+            TrialEngine::Temporal => Some(TemporalServer::start(root, files.dir(), CENTRE)?),
+        };
+        Ok(Self {
+            temporal: RefCell::new(temporal),
+            postgres: RefCell::new(postgres),
+            _files: files,
+        })
+    }
+
+    /// Where they are.
+    fn variables(&self) -> Vec<(&'static str, String)> {
+        let database = self.postgres.borrow().url_with(PASSWORD);
+        let temporal = self.temporal.borrow();
+        let engine = temporal
+            .as_ref()
+            .map(|server| ("TEMPORAL_ADDRESS", server.address()));
+        std::iter::once(("CODESPAR_DATABASE_URL", database))
+            .chain(engine)
+            .collect()
+    }
+}
+
+/// One for each host of `WORKERS`.
+fn roles(args: &TrialArgs, program: &Path, dir: &Path) -> Result<Vec<WorkerRole>> {
+    let role = |(_, labels): &(&str, &[&str])| {
+        Ok(WorkerRole {
+            program: program.to_owned(),
+            labels: Labels::new(labels.iter().copied())?,
+        })
     };
-    let program = dir.join("codespar");
-    fs::copy(&source, &program)
-        .with_context(|| format!("{} cannot be copied", source.display()))?;
+    let mut roles: Vec<WorkerRole> = WORKERS.iter().map(role).collect::<Result<_>>()?;
+    if let (Some(other), Some(last)) = (&args.other, roles.last_mut()) {
+        last.program = install(other, dir, "codespar-other")?;
+    }
+    Ok(roles)
+}
+
+/// A copy: a build meanwhile does not concern the trial.
+fn install(source: &Path, dir: &Path, name: &str) -> Result<PathBuf> {
+    let program = dir.join(name);
+    fs::copy(source, &program).with_context(|| format!("{} cannot be copied", source.display()))?;
     Ok(program)
 }

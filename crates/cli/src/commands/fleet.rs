@@ -5,8 +5,8 @@ use std::{fmt::Write as _, process::ExitCode};
 use clap::{Args, Subcommand};
 use codespar_runtime::{Environment, ProjectDir, engine_page};
 use codespar_store::{
-    ChangeFeed, ChangeKind, Database, FleetReport, FleetRunner, FleetTask, LEASES, Limit,
-    LimitScope, LimitUse, QueueDepth, RunnerState, Store,
+    ChangeFeed, ChangeKind, Database, EngineState, FleetReport, FleetRunner, FleetTask, LEASES,
+    Limit, LimitScope, LimitUse, QueueDepth, RunnerState, Store,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -189,9 +189,13 @@ fn about(runner: &FleetRunner, now: Timestamp) -> String {
             true => String::new(),
             false => format!("  labels {}", about.labels),
         };
-        let engine = match about.engine.as_str() {
-            LEASES => String::new(),
-            engine => format!("  {}", plain(engine)),
+        let engine = match (about.engine.as_str(), about.engine_state) {
+            (LEASES, _) => String::new(),
+            (engine, EngineState::Connected) => format!("  {}", plain(engine)),
+            (engine, EngineState::Unreachable) => {
+                let unreachable = format!("{} not reached", plain(engine));
+                format!("  {}", style::error(unreachable))
+            }
         };
         format!(
             "  {}  version {}  up {}{labels}{engine}",

@@ -2,7 +2,7 @@
 
 use axum::{Json, extract::State};
 use codespar_protocol::TaskType;
-use codespar_store::{FleetTask, LimitScope, LimitUse, RunnerId, RunnerState};
+use codespar_store::{EngineState, FleetTask, LimitScope, LimitUse, RunnerId, RunnerState};
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -59,6 +59,8 @@ pub(super) struct ApiRunner {
     version: Option<String>,
     /// What brings it its tasks: `leases` or `temporal`.
     engine: Option<String>,
+    /// It reaches that.
+    engine_reached: Option<bool>,
     /// What it offers.
     labels: Vec<String>,
     started_at: Option<Timestamp>,
@@ -126,6 +128,7 @@ impl ApiRunner {
             host: about.map(|about| about.host.clone()),
             version: about.map(|about| about.version.clone()),
             engine: about.map(|about| about.engine.clone()),
+            engine_reached: about.map(|about| about.engine_state == EngineState::Connected),
             labels: about.map_or_else(Vec::new, |about| words(about.labels.iter())),
             started_at: about.map(|about| about.started_at),
             running: shown_tasks(runner.running, state),

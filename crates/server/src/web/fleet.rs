@@ -1,6 +1,8 @@
 //! The panels of the health page about all processes: who runs what, what waits, and the limits.
 
-use codespar_store::{FleetRunner, FleetTask, LEASES, LimitScope, LimitUse, RunnerId, RunnerState};
+use codespar_store::{
+    EngineState, FleetRunner, FleetTask, LEASES, LimitScope, LimitUse, RunnerId, RunnerState,
+};
 use maud::{Markup, html};
 
 use super::text;
@@ -61,6 +63,7 @@ fn about(state: &Shared, runner: &FleetRunner) -> Markup {
                 span { "started " (text::ago(about.started_at)) }
                 @if !about.labels.is_empty() { span { "labels " (text::line(state, &about.labels.to_string())) } }
                 @if about.engine != LEASES { span { (text::line(state, &about.engine)) } }
+                @if about.engine_state == EngineState::Unreachable { span.status.failed { "not reached" } }
             }
         }
     }

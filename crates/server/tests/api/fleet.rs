@@ -2,7 +2,7 @@
 
 use codespar_protocol::{AccessRole, TaskId, TaskRecord, TaskType};
 use codespar_store::{
-    Capacity,
+    Capacity, EngineState,
     LimitScope::{All, Repository, User},
     RunnerAbout, RunnerId,
 };
@@ -35,6 +35,7 @@ fn about(host: &str) -> RunnerAbout {
         agents: 20,
         shells: 8,
         engine: "temporal".to_owned(),
+        engine_state: EngineState::Connected,
     }
 }
 

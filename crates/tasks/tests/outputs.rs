@@ -210,6 +210,7 @@ fn task(root: &Path) -> NewTask {
         start_here: None,
     }
 }
+        made_under: None,
 
 /// A line as long as this, with its end.
 fn line(bytes: usize) -> String {

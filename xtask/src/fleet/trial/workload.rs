@@ -179,6 +179,7 @@ pub(super) fn new_task(
             Some(_) => Notify::Session,
             None => Notify::Nobody,
         },
+        made_under: None,
         start_here: None,
     }
 }

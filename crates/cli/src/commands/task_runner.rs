@@ -8,7 +8,7 @@ use std::{
 use codespar_store::{ChangeCursor, Database, RunnerId};
 
 use crate::error::CommandError;
-use codespar_runtime::ProjectDir;
+use codespar_runtime::{ProjectDir, unusable_engine};
 
 /// How often the output of a task is looked at: it is a file, and no part of the store.
 const OUTPUT: Duration = Duration::from_millis(150);
@@ -70,6 +70,8 @@ impl<'a> Vigil<'a> {
 
 /// A process of its own that ends when nothing is left to do. Sessions do not count: one of another
 /// project does not take the task.
+///
+/// Nobody has asked for a worker of the engine that it could not use and would be refused for.
 pub(super) async fn start_runner_if_none(
     project_dir: &ProjectDir,
     store: &dyn Database,
@@ -79,7 +81,11 @@ pub(super) async fn start_runner_if_none(
         return Ok(());
     }
     use std::os::unix::process::CommandExt;
-    Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    if let Some(engine) = unusable_engine(&project_dir.environment) {
+        command.env_remove(engine.variable);
+    }
+    command
         .args(["worker", "--until-idle"])
         .current_dir(&project_dir.cwd)
         .stdin(Stdio::null())

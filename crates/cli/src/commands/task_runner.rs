@@ -5,8 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use codespar_protocol::Labels;
 use codespar_store::{ChangeCursor, Database, RunnerId};
 
+use super::worker::has_work;
 use crate::error::CommandError;
 use codespar_runtime::{ProjectDir, unusable_engine};
 
@@ -69,7 +71,7 @@ impl<'a> Vigil<'a> {
 }
 
 /// A process of its own that ends when nothing is left to do. Sessions do not count: one of another
-/// project does not take the task.
+/// project does not take the task. None is started for tasks that require labels: it offers none.
 ///
 /// Nobody has asked for a worker of the engine that it could not use and would be refused for.
 pub(super) async fn start_runner_if_none(
@@ -78,6 +80,9 @@ pub(super) async fn start_runner_if_none(
 ) -> Result<(), CommandError> {
     let there = codespar_tasks::available_runners(store).await?;
     if there.iter().any(RunnerId::is_worker) {
+        return Ok(());
+    }
+    if !has_work(store, &Labels::default()).await? {
         return Ok(());
     }
     use std::os::unix::process::CommandExt;

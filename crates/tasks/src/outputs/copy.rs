@@ -65,6 +65,8 @@ impl TaskOutputs {
             match copy.prepare().await {
                 Ok(()) => break,
                 Err(error) if is_final(&error) => return None,
+                // That was waited for already.
+                Err(StoreError::Unreachable { .. }) => break,
                 Err(_) if tried < TRIES => tokio::time::sleep(PAUSE).await,
                 Err(_) => {}
             }
@@ -219,9 +221,10 @@ impl OutputCopy {
             .await
             .is_err()
         {
-            let cut = tokio::time::timeout(FAREWELL, self.cut()).await;
-            if !matches!(cut, Ok(Ok(()))) {
-                self.say_so().await;
+            match tokio::time::timeout(FAREWELL, self.cut()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) if is_final(&error) => {}
+                _ => self.say_so().await,
             }
         }
     }
@@ -248,12 +251,15 @@ impl OutputCopy {
         }
     }
 
-    /// The store cannot be told: the file is what is left. Other hosts show what was copied before.
+    /// The store cannot be told: the file and the log are what is left. Other hosts show what was
+    /// copied before.
     async fn say_so(&self) {
         let why = match &self.trouble {
             Some(error) => error.to_string(),
             None => "the database did not answer in time".to_owned(),
         };
+        let task = &self.lease.task;
+        tracing::warn!(%task, %why, "the output of a task was not copied to its end");
         let line = format!("[other hosts do not have the end of this output: {why}]\n");
         let file = fs::OpenOptions::new().append(true).open(&self.file).await;
         if let Ok(mut file) = file {

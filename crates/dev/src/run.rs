@@ -287,7 +287,7 @@ impl Run {
         let authority = self.control.authority().map_err(Failure::Broken)?;
         Ok(QuestionSource {
             session: authority.tree,
-            task: Some(self.control.record.task_id.clone()),
+            task: Some(self.control.lease()),
             project_root: authority.project_root.clone(),
         })
     }

@@ -17,7 +17,8 @@ use codespar_agent::{
 use codespar_policy::{
     Lifetime, RepositoryScope, RuleSet, SandboxState, Scope, SharedMode, hooks::Hook,
 };
-use codespar_protocol::{SessionId, TaskId};
+use codespar_protocol::SessionId;
+use codespar_store::TaskLease;
 use codespar_tasks::QuestionSource;
 use codespar_tools::{
     ChangeAuthor, CheckpointStore, Checkpoints, Context, ContextParts, Hidden, Registry,
@@ -58,8 +59,8 @@ pub(crate) struct AgentSetup {
     /// Whether the tree was made for this agent alone.
     pub(crate) lifetime: Lifetime,
     pub(crate) inbox: Arc<dyn Inbox>,
-    /// The task it belongs to; none for the agent of a session.
-    pub(crate) task: Option<TaskId>,
+    /// The attempt it belongs to; none for the agent of a session.
+    pub(crate) task: Option<TaskLease>,
     /// The kind of agent; none for the agent of a session.
     pub(crate) kind: Option<String>,
     /// Those of its kind, besides those of the project.

@@ -17,7 +17,7 @@ use codespar_agent::{
     lines_for_tools,
 };
 use codespar_policy::Lifetime;
-use codespar_protocol::{AgentSpec, SessionMode, TaskId, Usd};
+use codespar_protocol::{AgentSpec, SessionMode, Usd};
 use codespar_store::{Store, TaskLease};
 use codespar_tasks::{
     AgentKind, AgentMaker, AtEnd, Caller, Control, MadeAgent, MakeError, TaskHub, TaskInbox,
@@ -105,13 +105,13 @@ impl Make<'_> {
             tree: self.permissions.authority.tree,
             limits,
             lifetime: lifetime(project, &place),
-            gate: gate(project, &place, &self.control.record.task_id),
+            gate: gate(project, &place, self.control.lease()),
             root: place.root.clone(),
             cwd: place.cwd.clone(),
             workspace_dirs: self.permissions.authority.extra_dirs,
             free_dirs: scratchpad.into_iter().collect(),
             inbox,
-            task: Some(self.control.record.task_id.clone()),
+            task: Some(self.control.lease()),
             kind: Some(self.permissions.kind.name.clone()),
             hooks: self.permissions.hooks,
             surface: Surface {
@@ -144,10 +144,7 @@ impl Make<'_> {
     /// Calls that a crash left open are closed here, before the agent runs.
     async fn session(&self) -> Result<Session, MakeError> {
         let store: Arc<dyn Store> = self.project.store.clone();
-        let lease = TaskLease {
-            task: self.control.record.task_id.clone(),
-            epoch: self.control.epoch,
-        };
+        let lease = self.control.lease();
         let session = self.spec.agent_session;
         let (transcript, recovered) = Transcript::open_for(store, session, &lease).await?;
         Ok(Session {
@@ -162,7 +159,7 @@ impl Make<'_> {
     fn caller(&self, root: &Path) -> Caller {
         Caller {
             session: self.spec.agent_session,
-            task: Some(self.control.record.task_id.clone()),
+            task: Some(self.control.lease()),
             name: self.name(),
             depth: self.spec.depth,
             sink: self.sink.clone(),
@@ -330,11 +327,11 @@ fn lifetime(project: &Project, place: &Place) -> Lifetime {
 }
 
 /// Agents in trees of their own need not claim files.
-fn gate(project: &Project, place: &Place, task: &TaskId) -> Option<Arc<dyn WriteGate>> {
+fn gate(project: &Project, place: &Place, lease: TaskLease) -> Option<Arc<dyn WriteGate>> {
     place.worktree.is_none().then(|| {
         Arc::new(PathGate {
             hub: project.hub.clone(),
-            task: task.clone(),
+            lease,
         }) as Arc<dyn WriteGate>
     })
 }
@@ -343,7 +340,7 @@ fn gate(project: &Project, place: &Place, task: &TaskId) -> Option<Arc<dyn Write
 /// ends; a second writer is refused with the holder named.
 struct PathGate {
     hub: Arc<TaskHub>,
-    task: TaskId,
+    lease: TaskLease,
 }
 
 #[async_trait]
@@ -351,7 +348,7 @@ impl WriteGate for PathGate {
     async fn claim(&self, path: &Path) -> Result<(), String> {
         self.hub
             .store()
-            .claim_paths(&self.task, &[path.to_path_buf()])
+            .claim_paths(&self.lease, &[path.to_path_buf()])
             .await
             .map_err(|error| error.to_string())
     }

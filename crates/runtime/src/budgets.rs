@@ -184,6 +184,7 @@ mod tests {
             session_id: Some(tree),
             parent_task_id: None,
             notify: Notify::Nobody,
+            made_under: None,
             start_here: None,
         };
         store.create_tasks(vec![new]).await.unwrap();

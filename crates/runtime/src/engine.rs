@@ -7,7 +7,7 @@ use codespar_store::{Database, DispatchStore};
 use codespar_tasks::{EngineWorker, LeaseEngine, TaskEngine};
 use url::Url;
 
-use crate::{Environment, RuntimeError};
+use crate::{Environment, ProcessRole, RuntimeError};
 
 /// Names the Temporal server; the other variables of the SDK count only with it.
 const ADDRESS: &str = "TEMPORAL_ADDRESS";
@@ -15,23 +15,63 @@ const NAMESPACE: &str = "TEMPORAL_NAMESPACE";
 /// Where people find Temporal's web pages, which are at another address than the server.
 const PAGES: &str = "CODESPAR_TEMPORAL_UI";
 
-/// Temporal where its address is given, else leases. Nothing is connected yet.
+/// Temporal where its address is given and can be used, else leases. Nothing is connected yet.
+///
+/// Whoever develops for Temporal has the variable set for other programs. So only those processes are
+/// refused that serve a fleet, where it decides who runs tasks.
 pub(crate) fn of(
     environment: &Environment,
     store: &Arc<dyn Database>,
+    role: ProcessRole,
 ) -> Result<Arc<dyn TaskEngine>, RuntimeError> {
     let dispatch: Arc<dyn DispatchStore> = store.clone();
-    match environment.var(ADDRESS) {
-        None => Ok(Arc::new(LeaseEngine(dispatch))),
-        Some(_) if environment.database_url().is_none() => Err(RuntimeError::Usage(format!(
-            "{ADDRESS} is set, but CODESPAR_DATABASE_URL is not: Temporal dispatches tasks that are \
-             in a PostgreSQL database; set both, or neither"
-        ))),
-        Some(address) => {
+    let serves_fleet = match role {
+        ProcessRole::Worker | ProcessRole::Client => true,
+        ProcessRole::Session => false,
+    };
+    match (environment.var(ADDRESS), unusable_engine(environment)) {
+        (_, Some(engine)) if serves_fleet => Err(RuntimeError::Usage(engine.why)),
+        (None, _) | (_, Some(_)) => Ok(Arc::new(LeaseEngine(dispatch))),
+        (Some(address), None) => {
             pages(environment)?;
             temporal(address, environment, dispatch)
         }
     }
+}
+
+/// An engine that is named and that this program cannot use as it is set up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnusableEngine {
+    /// What names it.
+    pub variable: &'static str,
+    /// With what to do.
+    pub why: String,
+}
+
+/// `None` where no engine is named, or where it can be used.
+pub fn unusable_engine(environment: &Environment) -> Option<UnusableEngine> {
+    let address = environment.var(ADDRESS)?;
+    let why = if environment.database_url().is_none() {
+        format!(
+            "{ADDRESS} is set, but CODESPAR_DATABASE_URL is not: Temporal dispatches tasks that are \
+             in a PostgreSQL database; set both, or neither"
+        )
+    } else if cfg!(not(feature = "temporal")) {
+        not_built(address)
+    } else {
+        return None;
+    };
+    Some(UnusableEngine {
+        variable: ADDRESS,
+        why,
+    })
+}
+
+fn not_built(address: &str) -> String {
+    format!(
+        "{ADDRESS} is {address}, but this program was built without Temporal; use a release, build \
+         with `--features temporal`, or unset {ADDRESS} to dispatch by leases"
+    )
 }
 
 /// The page on which the engine shows the offers of a task, if the address of its pages is known.
@@ -39,6 +79,7 @@ pub(crate) fn of(
 /// delivery has a name that only the engine knows.
 pub fn engine_page(environment: &Environment, task: &TaskId) -> Option<String> {
     environment.var(ADDRESS)?;
+    environment.database_url()?;
     let mut page = pages(environment).ok()??;
     let namespace = environment.var(NAMESPACE).unwrap_or("default");
     page.path_segments_mut()
@@ -72,7 +113,7 @@ pub async fn engine_workers(
     environment.var(ADDRESS)?;
     let workers = async {
         let store = environment.open_database().await?;
-        let engine = of(environment, &store)?;
+        let engine = of(environment, &store, ProcessRole::Worker)?;
         let workers = engine.workers().await.map_err(RuntimeError::Failed);
         store.close().await?;
         workers
@@ -93,16 +134,14 @@ fn temporal(
     )))
 }
 
+/// Not reached: see [`unusable_engine`].
 #[cfg(not(feature = "temporal"))]
 fn temporal(
     address: &str,
     _: &Environment,
     _: Arc<dyn DispatchStore>,
 ) -> Result<Arc<dyn TaskEngine>, RuntimeError> {
-    Err(RuntimeError::Usage(format!(
-        "{ADDRESS} is {address}, but this program was built without Temporal; use a release, build \
-         with `--features temporal`, or unset {ADDRESS} to dispatch by leases"
-    )))
+    Err(RuntimeError::Usage(not_built(address)))
 }
 
 #[cfg(test)]
@@ -126,7 +165,11 @@ mod tests {
     fn a_task_is_found_on_the_pages_of_the_engine() {
         let task: TaskId = "r-0a1b2c3d".parse().unwrap();
         let address = (ADDRESS, "temporal:7233");
-        let page = |vars: &[(&str, &str)]| engine_page(&environment(vars), &task);
+        let database = ("CODESPAR_DATABASE_URL", "postgres://db/codespar");
+        let page = |vars: &[(&str, &str)]| {
+            let vars = [&[database], vars].concat();
+            engine_page(&environment(&vars), &task)
+        };
         let query = "?query=%60ActivityId%60+STARTS_WITH+%22r-0a1b2c3d.%22";
         assert_eq!(
             page(&[address, (PAGES, "https://ui.example/temporal/")]),
@@ -140,6 +183,8 @@ mod tests {
         );
         assert_eq!(page(&[address]), None);
         assert_eq!(page(&[(PAGES, "http://ui:8080")]), None, "leases dispatch");
+        let alone = environment(&[address, (PAGES, "http://ui:8080")]);
+        assert_eq!(engine_page(&alone, &task), None, "it is not used");
     }
 
     #[test]

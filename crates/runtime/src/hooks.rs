@@ -83,7 +83,7 @@ impl Project {
         }
         let role = match (&setup.task, session.is_resumed) {
             (Some(task), _) => HookRole::Subagent {
-                id: task.to_string(),
+                id: task.task.to_string(),
                 kind: setup.kind.clone().unwrap_or_default(),
             },
             (None, true) => HookRole::Session {

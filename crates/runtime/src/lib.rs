@@ -71,7 +71,7 @@ pub use dev::{
     github_api, github_origin, github_proxy, github_server, one_call, requester, simulated_call,
     which,
 };
-pub use engine::{engine_page, engine_workers};
+pub use engine::{UnusableEngine, engine_page, engine_workers, unusable_engine};
 pub use environment::Environment;
 pub use error::RuntimeError;
 pub use network::{NetworkReport, report as network_report};

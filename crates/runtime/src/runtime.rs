@@ -78,7 +78,7 @@ impl Runtime {
                 ProcessRole::Worker => SchedulerKind::Worker,
                 ProcessRole::Session | ProcessRole::Client => SchedulerKind::Session,
             },
-            engine: engine::of(&environment, &store)?,
+            engine: engine::of(&environment, &store, role)?,
             store: tasks,
             output_dir: outputs,
             limits,

@@ -55,7 +55,7 @@ pub struct SessionFilter {
 }
 
 /// A claim on a task: the number grows with every claim, so the newest one is the one that counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TaskLease {
     pub task: TaskId,
     pub epoch: u64,

@@ -10,7 +10,7 @@ use codespar_protocol::{
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::{LeaseStore, RunnerId, StoreError};
+use crate::{LeaseStore, RunnerId, StoreError, TaskLease};
 
 /// What a task starts from.
 #[derive(Debug, Clone)]
@@ -43,6 +43,9 @@ pub struct NewTask {
     pub session_id: Option<SessionId>,
     /// The task that made it.
     pub parent_task_id: Option<TaskId>,
+    /// The attempt that makes it, if one does: refused with `StoreError::LeaseLost` when another
+    /// runner has taken that task over.
+    pub made_under: Option<TaskLease>,
     /// Whether its end is told to the session.
     pub notify: Notify,
     /// Begin at once in this process: the task is born `running` under its lease. Refused while
@@ -236,8 +239,9 @@ pub trait TaskStore: LeaseStore {
     ) -> Result<Vec<Entry>, StoreError>;
 
     /// Claims paths for a writer until its attempt ends. Refused if another running task holds the
-    /// same path, one above it or one below it; the holder is named.
-    async fn claim_paths(&self, task: &TaskId, paths: &[PathBuf]) -> Result<(), StoreError>;
+    /// same path, one above it or one below it; the holder is named. Refused with
+    /// `StoreError::LeaseLost` when another runner has taken the task over.
+    async fn claim_paths(&self, lease: &TaskLease, paths: &[PathBuf]) -> Result<(), StoreError>;
 
     /// Makes a team and the tasks of its members, in one transaction. Refused if the session has
     /// one of that name.

@@ -56,6 +56,7 @@ fn clarification(session: SessionId, key: &str) -> NewQuestion {
     NewQuestion {
         session_id: session,
         task_id: None,
+        asked_under: None,
         project_root: "/work".into(),
         key: key.to_owned(),
         request: QuestionRequest::Clarification(ClarificationRequest {

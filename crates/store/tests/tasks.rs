@@ -14,7 +14,8 @@ use codespar_protocol::{
 };
 use codespar_store::{
     Afterwards, Capacity, ClaimScope, Claimed, HeldTask, MAX_TAKE_OVERS, NewTask, Notification,
-    Notify, Outstanding, OwnerRule, Projects, StoreError, TaskChange, TaskEnding, TaskFilter, Team,
+    Notify, Outstanding, OwnerRule, Projects, StoreError, TaskChange, TaskEnding, TaskFilter,
+    TaskLease, Team,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -118,6 +119,13 @@ async fn read_mail(store: &dyn Stores, id: &TaskId) {
     let entry = vec![said("mail")];
     let appended = store.append_from_mail(conversation, 0, entry, &read).await;
     assert_eq!(appended.unwrap().len(), 1);
+}
+
+fn lease(id: &TaskId, epoch: u64) -> TaskLease {
+    TaskLease {
+        task: id.clone(),
+        epoch,
+    }
 }
 
 /// Claims the one task there is and ends it.
@@ -503,7 +511,10 @@ async fn unknown_tasks_are_refused_by_name(store: &dyn Stores) {
         store.record_step(&id, 1, "s", &json!(1)).await.unwrap_err(),
         store.send_mail(&id, "me", "hi").await.unwrap_err(),
         store.mail(&id).await.unwrap_err(),
-        store.claim_paths(&id, &["/w".into()]).await.unwrap_err(),
+        store
+            .claim_paths(&lease(&id, 1), &["/w".into()])
+            .await
+            .unwrap_err(),
     ];
     for error in errors {
         let expected = format!("there is no task {id}; `codespar task list` shows those there are");
@@ -985,7 +996,10 @@ async fn a_released_task_is_as_it_was_before(store: &dyn Stores) {
     let id = made(store, task(LocalAgent)).await;
     let before = store.task(&id).await.unwrap();
     claimed(store, "r", 9).await;
-    store.claim_paths(&id, &["/w".into()]).await.unwrap();
+    store
+        .claim_paths(&lease(&id, 1), &["/w".into()])
+        .await
+        .unwrap();
     store.release_task(&id, 1).await.unwrap();
     let released = store.task(&id).await.unwrap();
     let updated_at = released.updated_at;
@@ -1409,16 +1423,18 @@ async fn writers_do_not_share_paths(store: &dyn Stores) {
         made(store, task(LocalAgent)).await,
         made(store, task(LocalAgent)).await,
     ];
-    let waiting = store.claim_paths(&a, &[path("/w")]).await.unwrap_err();
+    let waiting = store.claim_paths(&lease(&a, 0), &[path("/w")]).await;
+    let waiting = waiting.unwrap_err();
     let expected = format!("task {a} is pending; only a running task can claim paths");
     assert_eq!(waiting.to_string(), expected);
     claimed(store, "r", 9).await;
+    let (by_a, by_b) = (lease(&a, 1), lease(&b, 1));
     store
-        .claim_paths(&a, &[path("/w/src/a"), path("/w/./docs/x/..")])
+        .claim_paths(&by_a, &[path("/w/src/a"), path("/w/./docs/x/..")])
         .await
         .unwrap();
     store
-        .claim_paths(&a, &[path("/w/src/a"), path("/w/src/a/mod.rs")])
+        .claim_paths(&by_a, &[path("/w/src/a"), path("/w/src/a/mod.rs")])
         .await
         .unwrap();
     for (wanted, held) in [
@@ -1429,23 +1445,23 @@ async fn writers_do_not_share_paths(store: &dyn Stores) {
         ("/", "/w/docs"),
     ] {
         let error = store
-            .claim_paths(&b, &[path("/free"), path(wanted)])
+            .claim_paths(&by_b, &[path("/free"), path(wanted)])
             .await
             .unwrap_err();
         let expected = format!("{wanted} cannot be claimed: task {a} holds {held}");
         assert_eq!(error.to_string(), expected);
     }
-    let error = store.claim_paths(&b, &[path("src")]).await.unwrap_err();
+    let error = store.claim_paths(&by_b, &[path("src")]).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "src cannot be claimed: it is not an absolute path"
     );
     store
-        .claim_paths(&b, &[path("/w/src/a.rs"), path("/w/src/ab")])
+        .claim_paths(&by_b, &[path("/w/src/a.rs"), path("/w/src/ab")])
         .await
         .unwrap();
     let error = store
-        .claim_paths(&a, &[path("/free"), path("/w/src/ab")])
+        .claim_paths(&by_a, &[path("/free"), path("/w/src/ab")])
         .await
         .unwrap_err();
     assert!(matches!(error, StoreError::PathClaimed { .. }), "{error}");
@@ -1453,7 +1469,7 @@ async fn writers_do_not_share_paths(store: &dyn Stores) {
         .finish_task(&a, 1, ending(Completed, None))
         .await
         .unwrap();
-    store.claim_paths(&b, &[path("/")]).await.unwrap();
+    store.claim_paths(&by_b, &[path("/")]).await.unwrap();
 }
 
 async fn teams_have_unique_names(store: &dyn Stores) {

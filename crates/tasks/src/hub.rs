@@ -19,7 +19,7 @@ use codespar_protocol::{
 };
 use codespar_store::{
     ChangeFeed, ChangeKind, Notify, RunnerSeen, Store, StoreChange, StoreError, TaskChange,
-    TaskStore,
+    TaskLease, TaskStore,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -50,8 +50,9 @@ pub enum HubError {
 pub struct Caller {
     /// The conversation that is told of its end.
     pub session: SessionId,
-    /// The task it belongs to, for a subagent.
-    pub task: Option<TaskId>,
+    /// The attempt it belongs to, for the agent of a task. A process that lost the task makes
+    /// nothing more in its name.
+    pub task: Option<TaskLease>,
     /// How the agents it writes to know it: its name, or "the main agent", "the coordinator",
     /// "the user".
     pub name: String,
@@ -63,6 +64,13 @@ pub struct Caller {
     pub root: PathBuf,
     /// What the tasks it makes may do.
     pub authority: AuthoritySource,
+}
+
+impl Caller {
+    /// Of the task it belongs to.
+    pub(crate) fn task_id(&self) -> Option<TaskId> {
+        self.task.as_ref().map(|lease| lease.task.clone())
+    }
 }
 
 /// Gives the authority of whoever asks, with the rules in force at that moment. Called for every

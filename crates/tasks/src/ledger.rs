@@ -223,6 +223,7 @@ pub(crate) mod tests {
             session_id: None,
             parent_task_id: None,
             notify: Notify::Nobody,
+            made_under: None,
             start_here: None,
         };
         store.create_tasks(vec![new]).await.unwrap();

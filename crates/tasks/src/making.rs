@@ -295,7 +295,8 @@ impl TaskHub {
             metadata: extra.metadata,
             blocked_by: extra.blocked_by,
             session_id: Some(caller.session),
-            parent_task_id: caller.task.clone(),
+            parent_task_id: caller.task_id(),
+            made_under: caller.task.clone(),
             notify,
             start_here,
         };

@@ -22,10 +22,10 @@ use codespar_agent::{Approver, NobodyThere};
 use codespar_mcp::Elicitor;
 use codespar_protocol::{
     Answer, ElicitationRequest, PermissionRequest, Question, QuestionId, QuestionRequest,
-    QuestionStatus, SessionId, TaskId, ToolUseId,
+    QuestionStatus, SessionId, ToolUseId,
 };
 use codespar_store::{
-    ChangeFeed, ChangeKind, NewQuestion, QuestionFilter, Store, StoreChange, StoreError,
+    ChangeFeed, ChangeKind, NewQuestion, QuestionFilter, Store, StoreChange, StoreError, TaskLease,
 };
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
@@ -71,7 +71,8 @@ pub struct Questions {
 #[derive(Debug, Clone)]
 pub struct QuestionSource {
     pub session: SessionId,
-    pub task: Option<TaskId>,
+    /// The attempt that asks, for the agent of a task.
+    pub task: Option<TaskLease>,
     pub project_root: PathBuf,
 }
 
@@ -112,7 +113,8 @@ impl Questions {
         let limit = SignedDuration::try_from(self.time_limit).unwrap_or(SignedDuration::MAX);
         let new = NewQuestion {
             session_id: source.session,
-            task_id: source.task.clone(),
+            task_id: source.task.as_ref().map(|lease| lease.task.clone()),
+            asked_under: source.task.clone(),
             project_root: source.project_root.clone(),
             key: key.to_owned(),
             request,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codespar_agent::HandOver;
 use codespar_policy::Redactor;
 use codespar_protocol::{Authority, Cost, TaskRecord, TaskSpec, TaskStatus, Usage};
-use codespar_store::{Afterwards, RunnerId, TaskStore};
+use codespar_store::{Afterwards, RunnerId, TaskLease, TaskStore};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -42,6 +42,14 @@ pub struct Control {
 }
 
 impl Control {
+    /// What writes of this attempt are made under.
+    pub fn lease(&self) -> TaskLease {
+        TaskLease {
+            task: self.record.task_id.clone(),
+            epoch: self.epoch,
+        }
+    }
+
     /// What the task runs.
     pub fn spec(&self) -> Result<&TaskSpec, String> {
         self.record.spec.as_ref().ok_or_else(|| {

@@ -393,6 +393,7 @@ fn agent() -> NewTask {
         session_id: None,
         parent_task_id: None,
         notify: Notify::Nobody,
+        made_under: None,
         start_here: None,
     }
 }

@@ -4,7 +4,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -15,8 +18,8 @@ use codespar_protocol::{
     TaskStatus, TaskType,
 };
 use codespar_store::{
-    LeaseStore, NewTask, Notify, ObjectStore, OutputStore, SqliteStore, TaskStore,
-    open_object_store,
+    LeaseStore, NewTask, Notify, ObjectStore, OutputPlace, OutputRange, OutputState, OutputStore,
+    PieceContent, SqliteStore, StoreError, TaskLease, TaskStore, open_object_store,
 };
 use codespar_tasks::{
     Control, OutputPart, OutputTail, Runner, Scheduler, SchedulerSetup, SharedOutputs, TaskLog,
@@ -207,6 +210,7 @@ fn task(root: &Path) -> NewTask {
         session_id: None,
         parent_task_id: None,
         notify: Notify::Nobody,
+        made_under: None,
         start_here: None,
     }
 }
@@ -364,6 +368,130 @@ async fn work_goes_on_where_earlier_objects_cannot_be_read() {
     let error = fleet.reader().read(&record, LIMIT as u64, 9).await;
     let said = error.unwrap_err().to_string();
     assert!(said.contains("set CODESPAR_OBJECT_STORE"), "{said}");
+    second.leave().await;
+}
+
+/// The outputs of a store that can be away.
+struct Sometimes {
+    store: Arc<SqliteStore>,
+    is_away: AtomicBool,
+}
+
+impl Sometimes {
+    fn there(&self) -> Result<&SqliteStore, StoreError> {
+        match self.is_away.load(Ordering::SeqCst) {
+            true => Err(StoreError::Database("it is away".to_owned())),
+            false => Ok(&self.store),
+        }
+    }
+}
+
+#[async_trait]
+impl OutputStore for Sometimes {
+    async fn begin_output(
+        &self,
+        lease: &TaskLease,
+        place: &OutputPlace,
+    ) -> Result<Option<OutputState>, StoreError> {
+        self.there()?.begin_output(lease, place).await
+    }
+
+    async fn append_output(
+        &self,
+        lease: &TaskLease,
+        at: u64,
+        content: PieceContent,
+    ) -> Result<u64, StoreError> {
+        self.there()?.append_output(lease, at, content).await
+    }
+
+    async fn cut_output(&self, lease: &TaskLease) -> Result<(), StoreError> {
+        self.there()?.cut_output(lease).await
+    }
+
+    async fn output_state(&self, task: &TaskId) -> Result<Option<OutputState>, StoreError> {
+        self.there()?.output_state(task).await
+    }
+
+    async fn output(
+        &self,
+        task: &TaskId,
+        from: u64,
+        limit: u64,
+    ) -> Result<Option<OutputRange>, StoreError> {
+        self.there()?.output(task, from, limit).await
+    }
+
+    async fn removed_outputs(&self) -> Result<Vec<TaskId>, StoreError> {
+        self.there()?.removed_outputs().await
+    }
+
+    async fn forget_removed_output(&self, task: &TaskId) -> Result<(), StoreError> {
+        self.there()?.forget_removed_output(task).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_that_began_without_the_store_is_copied_when_it_answers() {
+    let fleet = Fleet::new().await;
+    let first = fleet.host("a", &["one"], Then::Wait);
+    first.ensure_running();
+    fleet.until_stored(4).await;
+    first.leave().await;
+    let outputs = Arc::new(Sometimes {
+        store: fleet.store.clone(),
+        is_away: AtomicBool::new(true),
+    });
+    let second = fleet.host_alone("b", &["two"], Then::Wait);
+    second
+        .outputs()
+        .share(SharedOutputs::new(outputs.clone(), None));
+    second.ensure_running();
+    let file = second.outputs().file(&fleet.record().await);
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while std::fs::read_to_string(&file).unwrap_or_default() != "two\n" {
+        assert!(tokio::time::Instant::now() < deadline, "it does not begin");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let before = "one\nlate\n";
+    assert_eq!(fleet.stored_length().await, before.len() as u64);
+
+    outputs.is_away.store(false, Ordering::SeqCst);
+    fleet.until_stored("one\nlate\ntwo\n".len() as u64).await;
+    for outputs in [second.outputs(), &fleet.reader()] {
+        let output = fleet.output(outputs).await;
+        assert_eq!(output, "one\nlate\ntwo\n", "its file lacks the beginning");
+    }
+    second.leave().await;
+    // On the same host, where that file is.
+    let third = fleet.host("b", &["three"], Then::Complete);
+    third.ensure_running();
+    fleet.until_completed().await;
+    let whole = "one\nlate\ntwo\nlate\nthree\n";
+    for outputs in [third.outputs(), &fleet.reader()] {
+        assert_eq!(fleet.output(outputs).await, whole);
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), whole);
+    third.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_cannot_be_restored_does_not_keep_the_rest_from_other_hosts() {
+    let fleet = Fleet::new().await;
+    let first = fleet.host("a", &["one"], Then::Wait);
+    first.ensure_running();
+    fleet.until_stored(4).await;
+    first.leave().await;
+    let second = fleet.host("b", &["two"], Then::Complete);
+    let file = second.outputs().file(&fleet.record().await);
+    // Where the file is made before it is renamed.
+    std::fs::create_dir_all(file.with_extension("restored")).unwrap();
+    second.ensure_running();
+    fleet.until_completed().await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "two\n");
+    for outputs in [second.outputs(), &fleet.reader()] {
+        assert_eq!(fleet.output(outputs).await, "one\nlate\ntwo\n");
+    }
     second.leave().await;
 }
 

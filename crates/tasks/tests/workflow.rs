@@ -126,6 +126,7 @@ impl Bench {
             session_id: None,
             parent_task_id: None,
             notify: Notify::Nobody,
+            made_under: None,
             start_here: None,
         };
         store.create_tasks(vec![new]).await.unwrap();

@@ -25,6 +25,7 @@ const PROGRAMS: &[&str] = &[
     "channels",
     "contract",
     "dispatch",
+    "fencing",
     "fleet",
     "outputs",
     "postgres",

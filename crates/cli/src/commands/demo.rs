@@ -303,7 +303,14 @@ pub(super) fn demo_dir(
     repo: &Path,
     answers: &Path,
 ) -> Result<ProjectDir, CommandError> {
-    let theirs = ["CODESPAR_", "ANTHROPIC_", "OPENAI_", "GITHUB_", "GH_"];
+    let theirs = [
+        "CODESPAR_",
+        "ANTHROPIC_",
+        "OPENAI_",
+        "GITHUB_",
+        "GH_",
+        "TEMPORAL_",
+    ];
     let environment = &project_dir.environment;
     let mut vars: Vec<_> = environment
         .vars

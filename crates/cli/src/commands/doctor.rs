@@ -25,6 +25,7 @@ use codespar_runtime::{
     ProjectDir, Provider, Settings, choose_with_retry, engine_workers,
     mcp::{ServerList, ServerReach},
     trust::TrustFilter,
+    unusable_engine,
 };
 
 /// Show configuration and problems: provider, model, sandbox, settings, state.
@@ -192,7 +193,19 @@ async fn objects(project_dir: &ProjectDir) -> Option<Finding> {
 
 /// What dispatches tasks besides the database, if it is set up: it is asked who takes tasks from it.
 async fn dispatch(project_dir: &ProjectDir) -> Option<Finding> {
-    let (health, says) = match engine_workers(&project_dir.environment).await? {
+    let environment = &project_dir.environment;
+    if let Some(engine) = unusable_engine(environment) {
+        return Some(Finding {
+            name: "dispatch",
+            health: Health::Warning,
+            says: format!(
+                "{}; until then `codespar worker` and `codespar serve` do not start, and all else \
+                 pays no attention to it",
+                engine.why
+            ),
+        });
+    }
+    let (health, says) = match engine_workers(environment).await? {
         Err(error) => (Health::Error, error.to_string()),
         Ok(workers) => {
             let names: BTreeSet<&str> = workers.iter().map(|one| one.identity.as_str()).collect();

@@ -296,6 +296,7 @@ async fn create(
         session_id: None,
         parent_task_id: None,
         notify: Notify::Nobody,
+        made_under: None,
         start_here: None,
     };
     let records = store.create_tasks(vec![new]).await?;

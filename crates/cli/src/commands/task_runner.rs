@@ -5,10 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use codespar_protocol::Labels;
 use codespar_store::{ChangeCursor, Database, RunnerId};
 
+use super::worker::has_work;
 use crate::error::CommandError;
-use codespar_runtime::ProjectDir;
+use codespar_runtime::{ProjectDir, unusable_engine};
 
 /// How often the output of a task is looked at: it is a file, and no part of the store.
 const OUTPUT: Duration = Duration::from_millis(150);
@@ -69,7 +71,9 @@ impl<'a> Vigil<'a> {
 }
 
 /// A process of its own that ends when nothing is left to do. Sessions do not count: one of another
-/// project does not take the task.
+/// project does not take the task. None is started for tasks that require labels: it offers none.
+///
+/// Nobody has asked for a worker of the engine that it could not use and would be refused for.
 pub(super) async fn start_runner_if_none(
     project_dir: &ProjectDir,
     store: &dyn Database,
@@ -78,8 +82,15 @@ pub(super) async fn start_runner_if_none(
     if there.iter().any(RunnerId::is_worker) {
         return Ok(());
     }
+    if !has_work(store, &Labels::default()).await? {
+        return Ok(());
+    }
     use std::os::unix::process::CommandExt;
-    Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    if let Some(engine) = unusable_engine(&project_dir.environment) {
+        command.env_remove(engine.variable);
+    }
+    command
         .args(["worker", "--until-idle"])
         .current_dir(&project_dir.cwd)
         .stdin(Stdio::null())

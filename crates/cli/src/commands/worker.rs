@@ -8,7 +8,7 @@ use std::{convert::Infallible, process::ExitCode, time::Duration};
 
 use clap::Args;
 use codespar_protocol::Labels;
-use codespar_store::{ChangeKind, StoreChange};
+use codespar_store::{ChangeKind, Database, StoreChange};
 use codespar_tasks::{Attendance, Workload};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ const IDLE: Duration = Duration::from_millis(900);
 /// Example: codespar worker --until-idle
 #[derive(Args)]
 pub(crate) struct WorkerArgs {
-    /// Exit when no task is left to run.
+    /// Exit when no task is left that this worker may run.
     #[arg(long)]
     until_idle: bool,
     /// Also take tasks that require this label (`codespar task create --label`), such as `gpu` or
@@ -51,7 +51,7 @@ pub(crate) async fn run(
     let config = ProjectConfig::load(project_dir, session.project_options()?)?;
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Elsewhere, ProcessRole::Worker).await?;
-    runtime.offer_labels(labels);
+    runtime.offer_labels(labels.clone());
     runtime.start_tasks();
     crate::printer::err(format_args!(
         "codespar: taking tasks of {}",
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     gc::daily(&project.dir, &project.settings);
     let progress = Progress::beside_result();
     let done = tokio::select! {
-        idle = until_idle(&runtime), if args.until_idle => idle,
+        idle = until_idle(&runtime, &labels), if args.until_idle => idle,
         () = cancel.cancelled() => Ok(()),
         never = show_workload(&runtime, &progress) => match never {},
     };
@@ -75,13 +75,11 @@ pub(crate) async fn run(
 }
 
 /// Returns when no task has been left for a while.
-async fn until_idle(runtime: &Runtime) -> Result<(), CommandError> {
+async fn until_idle(runtime: &Runtime, offered: &Labels) -> Result<(), CommandError> {
     let is_task = |change: &StoreChange| matches!(change.kind, ChangeKind::Task { .. });
     let mut changes = runtime.changes().follow().await?;
     loop {
-        let left = runtime.store().outstanding().await?;
-        // What others run may be lost with them, or make more; it is waited for.
-        if left.ready > 0 || left.running > 0 {
+        if has_work(&**runtime.store(), offered).await? {
             changes.until(is_task).await;
             continue;
         }
@@ -90,6 +88,17 @@ async fn until_idle(runtime: &Runtime) -> Result<(), CommandError> {
             return Ok(());
         }
     }
+}
+
+/// Whether anything is left for a worker that offers these labels. What others run may be lost with
+/// them, or make more; it counts.
+pub(super) async fn has_work(store: &dyn Database, offered: &Labels) -> Result<bool, CommandError> {
+    let left = store.outstanding().await?;
+    if left.running > 0 || left.ready == 0 {
+        return Ok(left.running > 0);
+    }
+    let queues = store.fleet().await?.queues;
+    Ok(queues.iter().any(|queue| offered.include(&queue.labels)))
 }
 
 /// Follows what runs here. Without a live line nothing is followed.

@@ -73,6 +73,23 @@ fn a_task_with_labels_waits_for_a_worker_that_offers_them() {
 }
 
 #[test]
+fn a_worker_until_idle_leaves_what_requires_labels_that_it_does_not_offer() {
+    let bench = Bench::new(Script::new());
+    bench.file("gate", "");
+    let labelled = create(&bench, "only there", &["gpu"]);
+    let alive = bench.room.alive().unwrap();
+    assert_eq!(alive, Vec::<u32>::new(), "no worker is started for it");
+    let anywhere = create(&bench, "anywhere", &[]);
+    let worker = bench.run(&["worker", "--until-idle"]);
+    assert_eq!(worker.status.code(), Some(0), "{}", worker.stderr);
+    assert_eq!(status(&bench, &anywhere), "completed");
+    assert_eq!(status(&bench, &labelled), "pending");
+    let other = bench.run(&["worker", "--until-idle", "--label", "gpu"]);
+    assert_eq!(other.status.code(), Some(0), "{}", other.stderr);
+    assert_eq!(status(&bench, &labelled), "completed");
+}
+
+#[test]
 fn a_limit_holds_tasks_back_until_it_is_removed() {
     let bench = Bench::new(Script::new());
     let set = bench.run(&["fleet", "limit", "all", "1"]);

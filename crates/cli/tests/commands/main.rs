@@ -61,6 +61,7 @@ mod sessions;
 mod setting_sources;
 mod tasks;
 mod teams;
+mod temporal_address;
 mod text;
 mod trust;
 mod web_search;

@@ -416,7 +416,7 @@ impl Run {
                 .session_id
                 .unwrap_or_else(SessionId::new),
             name: "the dev agent".to_owned(),
-            task: Some(own.clone()),
+            task: Some(self.control.lease()),
             depth: 1,
             sink: Arc::new(move |event| {
                 if let Some(hub) = sink_hub.upgrade() {

@@ -181,6 +181,7 @@ async fn nobody_lets_a_command_run_without_a_sandbox_by_a_line() {
         let new = NewQuestion {
             session_id: session,
             task_id: Some(task.clone()),
+            asked_under: None,
             project_root: stage.root("a"),
             key: session.to_string(),
             request: QuestionRequest::Permission(PermissionRequest {

@@ -249,6 +249,7 @@ async fn ask(stage: &Stage, project: &str, request: QuestionRequest) -> String {
     let new = NewQuestion {
         session_id: SessionId::new(),
         task_id: None,
+        asked_under: None,
         project_root: stage.root(project),
         key: SessionId::new().to_string(),
         request,

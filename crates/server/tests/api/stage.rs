@@ -280,6 +280,7 @@ impl Stage {
             session_id: None,
             parent_task_id: None,
             notify: Notify::Nobody,
+            made_under: None,
             start_here: None,
         };
         let made = self.store().create_tasks(vec![new]).await.unwrap();

@@ -40,6 +40,7 @@ async fn ask(stage: &Stage, task: &TaskRecord, request: QuestionRequest) -> Stri
     let new = NewQuestion {
         session_id: session,
         task_id: Some(task.task_id.clone()),
+        asked_under: None,
         project_root: stage.root("a"),
         key: format!("{session}"),
         request,

@@ -11,17 +11,22 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{
     failure::Failure,
     rows::{field, message_of, path_text, time},
+    tasks::read,
 };
 use crate::engine::{self, Connection, Row};
 use crate::{NewQuestion, QuestionFilter, StoreError, question_sql as sql};
 
-/// The request and the time limit of a question that is known already are not replaced by those of
-/// `new`.
+/// Whoever asks for a task that it lost gets no answer either, not even one that is there: it would
+/// act on it. The request and the time limit of a question that is known already are not replaced by
+/// those of `new`.
 pub(super) async fn ask(
     connection: &mut Connection,
     new: &NewQuestion,
     at: Timestamp,
 ) -> Result<Question, Failure> {
+    if let Some(lease) = &new.asked_under {
+        read::check_attempt(connection, lease).await?;
+    }
     let known = engine::query(sql::QUESTION_BY_KEY)
         .bind(new.session_id.to_string())
         .bind(new.key.as_str())

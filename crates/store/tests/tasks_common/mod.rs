@@ -160,6 +160,7 @@ pub(crate) fn task(kind: TaskType) -> NewTask {
         session_id: None,
         parent_task_id: None,
         notify: Notify::Nobody,
+        made_under: None,
         start_here: None,
     }
 }

@@ -192,6 +192,7 @@ mod tests {
             session_id: None,
             parent_task_id: None,
             notify: Notify::Nobody,
+            made_under: None,
             start_here: None,
             id,
         };

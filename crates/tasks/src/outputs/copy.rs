@@ -5,10 +5,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use codespar_store::{
-    OutputPlace, OutputRemainder, OutputState, PieceContent, StoreError, TaskLease,
-};
-use tokio::{task::JoinHandle, time::Instant};
+use codespar_store::{OutputRemainder, OutputState, PieceContent, StoreError, TaskLease};
+use tokio::{fs, io::AsyncWriteExt, task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -25,13 +23,14 @@ const PIECE: u64 = 64 << 10;
 const OBJECT: u64 = 4 << 20;
 /// How long what is too short for an object waits.
 const OBJECT_PERIOD: Duration = Duration::from_secs(10);
-/// How long the end of an attempt waits for the copy. What is missing then stays on the host.
+/// How long the end of an attempt waits for the copy. What is missing then stays on the host, and
+/// the copy says so, or the file if the copy cannot.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long the note of that may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Between two tries at the beginning and at the end.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often it is tried to begin.
+/// How often it is tried before the attempt begins without.
 const TRIES: u32 = 5;
 
 /// A copy that follows an attempt. It ends by `finish`; dropped instead, it is abandoned.
@@ -55,45 +54,28 @@ impl Drop for CopyingOutput {
 }
 
 impl TaskOutputs {
-    /// Makes the file go on where the copy ends, and follows it from there. `None` where nothing is
-    /// copied: outputs are not shared, another runner has the task by now, or the store fails.
+    /// Makes the file go on where the copy ends, and follows it from there. Where the store fails, the
+    /// attempt does not wait for it: the copy begins when it answers. `None` where nothing is copied:
+    /// outputs are not shared, or another runner has the task by now.
     pub(crate) async fn follow(&self, control: &Control) -> Option<CopyingOutput> {
         let shared = self.shared.get()?.clone();
-        let lease = TaskLease {
-            task: control.record.task_id.clone(),
-            epoch: control.epoch,
-        };
-        let file = control.output.clone();
-        let place = shared.place(&file);
-        let before = shared.begin(&lease, &place).await.ok()?;
-        if let Some(state) = &before {
-            let is_ours = state.place == place && length_of(&file).await >= state.length;
-            if !is_ours {
-                shared.restore(&lease, state, &file).await.ok()?;
+        let (lease, file) = (control.lease(), control.output.clone());
+        let mut copy = OutputCopy::new(shared, lease, file).await;
+        for tried in 1..=TRIES {
+            match copy.prepare().await {
+                Ok(()) => break,
+                Err(error) if is_final(&error) => return None,
+                // That was waited for already.
+                Err(StoreError::Unreachable { .. }) => break,
+                Err(_) if tried < TRIES => tokio::time::sleep(PAUSE).await,
+                Err(_) => {}
             }
         }
-        let copy = OutputCopy::new(shared, lease, file, before.as_ref());
         let ended = CancellationToken::new();
         Some(CopyingOutput {
             copying: tokio::spawn(copy.run(ended.clone())),
             ended,
         })
-    }
-}
-
-impl SharedOutputs {
-    async fn begin(
-        &self,
-        lease: &TaskLease,
-        place: &OutputPlace,
-    ) -> Result<Option<OutputState>, StoreError> {
-        for _ in 1..TRIES {
-            match self.store.begin_output(lease, place).await {
-                Err(error) if !is_final(&error) => tokio::time::sleep(PAUSE).await,
-                begun => return begun,
-            }
-        }
-        self.store.begin_output(lease, place).await
     }
 }
 
@@ -104,31 +86,126 @@ enum Stage {
     Ended,
 }
 
+/// Where the output of earlier attempts is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Earlier {
+    /// In the file, if there is any.
+    InFile,
+    /// In the copy. The file has what this host wrote before others went on, or nothing.
+    InCopy,
+}
+
+/// A copy that this attempt may add to.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    /// How much is copied.
+    length: u64,
+    /// A place in the copy, and the place in the file of the same byte. Both are 0 unless the file
+    /// lacks what came before.
+    in_copy: u64,
+    in_file: u64,
+    is_cut: bool,
+}
+
+impl Begun {
+    fn next_in_file(&self) -> u64 {
+        (self.length + self.in_file).saturating_sub(self.in_copy)
+    }
+}
+
 struct OutputCopy {
     shared: SharedOutputs,
     lease: TaskLease,
     file: PathBuf,
-    /// How much is copied.
-    length: u64,
-    is_cut: bool,
+    /// Bytes of the file before this attempt.
+    from: u64,
+    /// Once it is known.
+    earlier: Option<Earlier>,
+    /// Once the store has answered.
+    begun: Option<Begun>,
     /// When something was last copied.
     last: Instant,
+    /// What failed last.
+    trouble: Option<StoreError>,
+    patience: Duration,
 }
 
 impl OutputCopy {
-    fn new(
-        shared: SharedOutputs,
-        lease: TaskLease,
-        file: PathBuf,
-        before: Option<&OutputState>,
-    ) -> Self {
+    async fn new(shared: SharedOutputs, lease: TaskLease, file: PathBuf) -> Self {
         Self {
+            from: length_of(&file).await,
             shared,
             lease,
             file,
-            length: before.map_or(0, |state| state.length),
-            is_cut: before.is_some_and(|state| state.remainder == OutputRemainder::OnHost),
+            earlier: None,
+            begun: None,
             last: Instant::now(),
+            trouble: None,
+            patience: PATIENCE,
+        }
+    }
+
+    /// Before the attempt writes anything. A file that cannot be restored stays as it is: the copy
+    /// goes on all the same.
+    async fn prepare(&mut self) -> Result<(), StoreError> {
+        if self.look_back().await? == Earlier::InCopy {
+            let place = self.shared.place(&self.file);
+            let store = &self.shared.store;
+            let before = store.begin_output(&self.lease, &place).await?;
+            if let Some(state) = before
+                && let Ok(()) = self.shared.restore(&self.lease, &state, &self.file).await
+            {
+                self.from = state.length;
+                self.earlier = Some(Earlier::InFile);
+            }
+        }
+        self.begin().await.map(drop)
+    }
+
+    /// What earlier attempts left. Asked once, before this one begins: then the place is ours.
+    async fn look_back(&mut self) -> Result<Earlier, StoreError> {
+        if let Some(earlier) = self.earlier {
+            return Ok(earlier);
+        }
+        let before = self.shared.store.output_state(&self.lease.task).await?;
+        let place = self.shared.place(&self.file);
+        let has_all = |state: &OutputState| state.place == place && self.from >= state.length;
+        let earlier = match before.as_ref().is_none_or(has_all) {
+            true => Earlier::InFile,
+            false => Earlier::InCopy,
+        };
+        self.earlier = Some(earlier);
+        Ok(earlier)
+    }
+
+    /// A file that lacks what came before is no place to read the output from, not on this host
+    /// either: the place that is recorded says so, and is not that of the file.
+    async fn begin(&mut self) -> Result<Begun, StoreError> {
+        let earlier = self.look_back().await?;
+        let mut place = self.shared.place(&self.file);
+        if earlier == Earlier::InCopy {
+            place.file = format!("{}, from byte {}", place.file, self.from);
+        }
+        let before = self.shared.store.begin_output(&self.lease, &place).await?;
+        let length = before.as_ref().map_or(0, |state| state.length);
+        let (in_copy, in_file) = match earlier {
+            Earlier::InFile => (0, 0),
+            Earlier::InCopy => (length, self.from),
+        };
+        let begun = Begun {
+            length,
+            in_copy,
+            in_file,
+            is_cut: before.is_some_and(|state| state.remainder == OutputRemainder::OnHost),
+        };
+        self.begun = Some(begun);
+        Ok(begun)
+    }
+
+    async fn begun(&mut self) -> Result<Begun, StoreError> {
+        match self.begun {
+            Some(begun) => Ok(begun),
+            None => self.begin().await,
         }
     }
 
@@ -139,11 +216,16 @@ impl OutputCopy {
             () = ended.cancelled() => {}
             () = self.follow() => return,
         }
-        if tokio::time::timeout(PATIENCE, self.complete())
+        let patience = self.patience;
+        if tokio::time::timeout(patience, self.complete())
             .await
             .is_err()
         {
-            let _ = tokio::time::timeout(FAREWELL, self.cut()).await;
+            match tokio::time::timeout(FAREWELL, self.cut()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) if is_final(&error) => {}
+                _ => self.say_so().await,
+            }
         }
     }
 
@@ -153,43 +235,65 @@ impl OutputCopy {
             match self.catch_up(Stage::Running).await {
                 Err(error) if is_final(&error) => return,
                 // What failed is tried again.
-                _ => tokio::time::sleep(PERIOD).await,
+                outcome => self.trouble = outcome.err(),
             }
+            tokio::time::sleep(PERIOD).await;
         }
     }
 
     async fn complete(&mut self) {
         loop {
             match self.catch_up(Stage::Ended).await {
-                Err(error) if !is_final(&error) => tokio::time::sleep(PAUSE).await,
+                Err(error) if !is_final(&error) => self.trouble = Some(error),
                 _ => return,
             }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// The store cannot be told: the file and the log are what is left. Other hosts show what was
+    /// copied before.
+    async fn say_so(&self) {
+        let why = match &self.trouble {
+            Some(error) => error.to_string(),
+            None => "the database did not answer in time".to_owned(),
+        };
+        let task = &self.lease.task;
+        tracing::warn!(%task, %why, "the output of a task was not copied to its end");
+        let line = format!("[other hosts do not have the end of this output: {why}]\n");
+        let file = fs::OpenOptions::new().append(true).open(&self.file).await;
+        if let Ok(mut file) = file {
+            let _ = file.write_all(line.as_bytes()).await;
+            let _ = file.flush().await;
         }
     }
 
     /// Copies what the file has and the copy has not, piece by piece.
     async fn catch_up(&mut self, stage: Stage) -> Result<(), StoreError> {
+        let mut begun = self.begun().await?;
         loop {
-            let waiting = length_of(&self.file).await.saturating_sub(self.length);
+            let at = begun.next_in_file();
+            let waiting = length_of(&self.file).await.saturating_sub(at);
             if waiting == 0 {
                 return Ok(());
             }
-            let content = match IN_DATABASE.checked_sub(self.length) {
+            let content = match IN_DATABASE.checked_sub(begun.length) {
                 Some(room) if room > 0 => {
-                    PieceContent::Bytes(self.read(waiting.min(room).min(PIECE)).await)
+                    PieceContent::Bytes(self.read(at, waiting.min(room).min(PIECE)).await)
                 }
                 _ if self.shared.objects.is_none() => return self.cut().await,
                 _ if stage == Stage::Running && self.is_early(waiting) => return Ok(()),
-                _ => self.put_object(waiting.min(OBJECT)).await?,
+                _ => self.put_object(&begun, waiting.min(OBJECT)).await?,
             };
             if content.length() == 0 {
                 return Ok(());
             }
             let store = &self.shared.store;
-            self.length = store
-                .append_output(&self.lease, self.length, content)
+            begun.length = store
+                .append_output(&self.lease, begun.length, content)
                 .await?;
-            self.is_cut = false;
+            begun.is_cut = false;
+            self.begun = Some(begun);
             self.last = Instant::now();
         }
     }
@@ -199,19 +303,19 @@ impl OutputCopy {
         waiting < OBJECT && self.last.elapsed() < OBJECT_PERIOD
     }
 
-    async fn read(&self, limit: u64) -> Vec<u8> {
-        let (file, offset) = (self.file.clone(), self.length);
+    async fn read(&self, offset: u64, limit: u64) -> Vec<u8> {
+        let file = self.file.clone();
         let limit = usize::try_from(limit).unwrap_or_default();
         let read = move || read_file(&file, offset, limit).unwrap_or_default();
         tokio::task::spawn_blocking(read).await.unwrap_or_default()
     }
 
     /// The name has the number of the attempt: one that lost the task overwrites nothing.
-    async fn put_object(&self, limit: u64) -> Result<PieceContent, StoreError> {
-        let bytes = self.read(limit).await;
+    async fn put_object(&self, begun: &Begun, limit: u64) -> Result<PieceContent, StoreError> {
+        let bytes = self.read(begun.next_in_file(), limit).await;
         let length = bytes.len() as u64;
         let below = objects_of(&self.lease.task);
-        let key = format!("{below}/{:020}-{}", self.length, self.lease.epoch);
+        let key = format!("{below}/{:020}-{}", begun.length, self.lease.epoch);
         if let Some(objects) = self.shared.objects.as_ref().filter(|_| length > 0) {
             objects.put(&key, bytes).await?;
         }
@@ -219,9 +323,13 @@ impl OutputCopy {
     }
 
     async fn cut(&mut self) -> Result<(), StoreError> {
-        if !self.is_cut {
+        let begun = self.begun().await?;
+        if !begun.is_cut {
             self.shared.store.cut_output(&self.lease).await?;
-            self.is_cut = true;
+            self.begun = Some(Begun {
+                is_cut: true,
+                ..begun
+            });
         }
         Ok(())
     }
@@ -234,3 +342,6 @@ fn is_final(error: &StoreError) -> bool {
         StoreError::LeaseLost(_) | StoreError::NoSuchTask(_) | StoreError::WrongState { .. }
     )
 }
+
+#[cfg(test)]
+mod tests;

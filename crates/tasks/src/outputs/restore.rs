@@ -1,6 +1,6 @@
 //! Making the file of a task on a host that goes on with it.
 
-use std::{io, path::Path};
+use std::{io, path::Path, time::Duration};
 
 use codespar_store::{OutputState, StoreError, TaskLease};
 use tokio::{fs, io::AsyncWriteExt};
@@ -9,6 +9,9 @@ use super::{SharedOutputs, read};
 
 /// Bytes that are fetched at a time.
 const PART: u64 = 4 << 20;
+/// How often a part is asked for, and the time between.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
 
 impl SharedOutputs {
     /// Makes the file as long as the copy, with its bytes. Under another name first: a process of
@@ -32,7 +35,7 @@ impl SharedOutputs {
             .await?;
         let mut at = 0;
         while at < state.length {
-            match self.part(lease, at, state.length).await {
+            match self.part_again(lease, at, state.length).await {
                 Ok(bytes) if !bytes.is_empty() => {
                     written.write_all(&bytes).await?;
                     at += bytes.len() as u64;
@@ -55,6 +58,24 @@ impl SharedOutputs {
         drop(written);
         self.add_note(state, &draft).await?;
         fs::rename(&draft, file).await
+    }
+
+    /// A server that is away for a moment costs no output. Where no object store was named none
+    /// will be.
+    async fn part_again(
+        &self,
+        lease: &TaskLease,
+        at: u64,
+        length: u64,
+    ) -> Result<Vec<u8>, StoreError> {
+        for _ in 1..TRIES {
+            match self.part(lease, at, length).await {
+                Err(StoreError::Objects { .. }) if self.objects.is_none() => break,
+                Err(_) => tokio::time::sleep(PAUSE).await,
+                read => return read,
+            }
+        }
+        self.part(lease, at, length).await
     }
 
     async fn part(&self, lease: &TaskLease, at: u64, length: u64) -> Result<Vec<u8>, StoreError> {

@@ -146,8 +146,9 @@ impl TaskHub {
             metadata: Map::new(),
             blocked_by: Vec::new(),
             session_id: Some(caller.session),
-            parent_task_id: caller.task.clone(),
+            parent_task_id: caller.task_id(),
             notify: Notify::Session,
+            made_under: caller.task.clone(),
             start_here: None,
         }
     }

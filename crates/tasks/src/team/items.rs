@@ -49,9 +49,10 @@ impl TaskHub {
             blocked_by: extra.blocked_by,
             output_file: None,
             session_id: Some(session),
-            parent_task_id: caller.task.clone(),
+            parent_task_id: caller.task_id(),
             // Whoever does it tells of it.
             notify: Notify::Nobody,
+            made_under: caller.task.clone(),
             start_here: None,
         };
         let record = self

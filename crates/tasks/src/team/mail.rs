@@ -57,7 +57,8 @@ impl TaskHub {
             None => (caller.session, None, "the lead"),
         };
         let mut others = self.members(session, team).await?;
-        others.retain(|(_, id)| Some(id) != caller.task.as_ref());
+        let own = caller.task_id();
+        others.retain(|(_, id)| Some(id) != own.as_ref());
         if others.is_empty() {
             return Err(HubError::Refused(
                 "there is nobody to write to: no team here has another member".to_owned(),

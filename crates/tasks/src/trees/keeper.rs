@@ -43,10 +43,7 @@ impl TreeKeeper {
             store,
             tree,
             brought,
-            lease: TaskLease {
-                task: control.record.task_id.clone(),
-                epoch: control.epoch,
-            },
+            lease: control.lease(),
             control: control.clone(),
             last: Mutex::new(last),
         })

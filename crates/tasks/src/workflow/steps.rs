@@ -127,6 +127,7 @@ impl<'a> View<'a> {
                 .collect(),
             session_id: workflow.session_id,
             parent_task_id: Some(workflow.task_id.clone()),
+            made_under: Some(self.control.lease()),
             notify: Notify::Nobody,
             start_here,
         }))

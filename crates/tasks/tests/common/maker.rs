@@ -166,7 +166,7 @@ impl AgentMaker for Maker {
         let task = control.record.task_id.clone();
         let caller = Caller {
             session: spec.agent_session,
-            task: Some(task.clone()),
+            task: Some(control.lease()),
             name: task.to_string(),
             depth: spec.depth,
             sink: sink.clone(),

@@ -206,6 +206,7 @@ pub(super) fn new_task(
             Some(_) => Notify::Session,
             None => Notify::Nobody,
         },
+        made_under: None,
         start_here: None,
     }
 }

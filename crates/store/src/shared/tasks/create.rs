@@ -24,7 +24,7 @@ use super::{
     runners,
 };
 use crate::engine::{self, Connection};
-use crate::{NewTask, Notify, StoreError, task_sql as sql};
+use crate::{NewTask, Notify, StoreError, TaskLease, task_sql as sql};
 
 /// Rows that one statement inserts: a trip to the database for each would be most of the cost.
 const AT_ONCE: usize = 50;
@@ -78,6 +78,7 @@ pub(super) async fn create(
     new: &[NewTask],
     at: Timestamp,
 ) -> Result<Vec<TaskRecord>, Failure> {
+    refuse_lost_makers(connection, new).await?;
     let ids: Vec<TaskId> = new.iter().map(|task| task.id.clone()).collect();
     if let Some((id, _)) = statuses_of(connection, ids.iter()).await?.pop() {
         return Err(StoreError::TaskExists(id).into());
@@ -104,6 +105,18 @@ pub(super) async fn create(
     }
     refuse_if_waiting(connection, new).await?;
     read::records(connection, &ids).await
+}
+
+/// Those of one call mostly have the same maker, which is looked at once.
+async fn refuse_lost_makers(connection: &mut Connection, new: &[NewTask]) -> Result<(), Failure> {
+    let makers: HashSet<&TaskLease> = new
+        .iter()
+        .filter_map(|task| task.made_under.as_ref())
+        .collect();
+    for maker in makers {
+        read::check_attempt(connection, maker).await?;
+    }
+    Ok(())
 }
 
 /// A new task, and what it finds.

@@ -33,7 +33,7 @@ mod notify;
 mod paths;
 mod places;
 mod queue;
-mod read;
+pub(super) mod read;
 mod row;
 mod runners;
 mod steps;
@@ -53,7 +53,8 @@ use super::{
 };
 use crate::engine::Backend;
 use crate::{
-    Mail, NewTask, Notification, Outstanding, StoreError, TaskChange, TaskFilter, TaskStore, Team,
+    Mail, NewTask, Notification, Outstanding, StoreError, TaskChange, TaskFilter, TaskLease,
+    TaskStore, Team,
 };
 
 #[async_trait]
@@ -184,10 +185,10 @@ impl<B: Backend> TaskStore for B {
         work.settle(outcome).await
     }
 
-    async fn claim_paths(&self, task: &TaskId, paths: &[PathBuf]) -> Result<(), StoreError> {
+    async fn claim_paths(&self, lease: &TaskLease, paths: &[PathBuf]) -> Result<(), StoreError> {
         let paths = paths::plain(paths)?;
         let mut work = self.change().await?;
-        let outcome = paths::claim(work.connection(), task, &paths).await;
+        let outcome = paths::claim(work.connection(), lease, &paths).await;
         work.settle(outcome).await
     }
 

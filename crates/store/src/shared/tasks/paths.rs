@@ -17,7 +17,7 @@ use super::{
     row::{damaged, task_id},
 };
 use crate::engine::{self, Connection, Row};
-use crate::{StoreError, task_sql as sql};
+use crate::{StoreError, TaskLease, task_sql as sql};
 
 /// As they are compared: absolute, without `.` and `..`. Links are the caller's to resolve.
 pub(super) fn plain(paths: &[PathBuf]) -> Result<Vec<PathBuf>, StoreError> {
@@ -44,10 +44,12 @@ fn plain_path(path: &Path) -> Result<PathBuf, StoreError> {
 /// All of the paths or none. Those that the task holds already are no conflict.
 pub(super) async fn claim(
     connection: &mut Connection,
-    id: &TaskId,
+    lease: &TaskLease,
     paths: &[PathBuf],
 ) -> Result<(), Failure> {
+    let id = &lease.task;
     let task = read::found(connection, id).await?;
+    task.refuse_lost(lease.epoch)?;
     if task.record.status != TaskStatus::Running {
         let rule = "only a running task can claim paths";
         return Err(task.wrong_state(rule).into());

@@ -17,7 +17,7 @@ use super::{
     row::{Found, damaged, task_id},
 };
 use crate::engine::{self, Connection};
-use crate::{Outstanding, StoreError, TaskFilter, task_sql as sql};
+use crate::{Outstanding, StoreError, TaskFilter, TaskLease, task_sql as sql};
 
 /// One task without its dependencies. Within a change nobody claims it from here on.
 pub(super) async fn found(connection: &mut Connection, id: &TaskId) -> Result<Found, Failure> {
@@ -28,6 +28,15 @@ pub(super) async fn found(connection: &mut Connection, id: &TaskId) -> Result<Fo
         .await?;
     let row = row.ok_or_else(|| StoreError::NoSuchTask(id.clone()))?;
     Ok(Found::of(&row)?)
+}
+
+/// Passes for the attempt that has the task. Within a change it keeps it until that is committed.
+pub(in super::super) async fn check_attempt(
+    connection: &mut Connection,
+    lease: &TaskLease,
+) -> Result<(), Failure> {
+    let task = found(connection, &lease.task).await?;
+    Ok(task.held_under(lease.epoch, TaskStatus::Running)?)
 }
 
 /// One task with its dependencies, as callers of the store get it.

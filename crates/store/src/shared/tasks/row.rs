@@ -50,14 +50,20 @@ impl Found {
         }
     }
 
+    /// Passes for the latest lease, whatever became of the task since.
+    pub(super) fn refuse_lost(&self, epoch: u64) -> Result<(), StoreError> {
+        match self.epoch == epoch {
+            true => Ok(()),
+            false => Err(StoreError::LeaseLost(self.id().clone())),
+        }
+    }
+
     /// Passes for the runner whose lease is the latest, while the task runs. The lease is looked at
     /// first: a runner that lost it is told so even if the task is over by now. `next` is only for
     /// the message.
     pub(super) fn held_under(&self, epoch: u64, next: TaskStatus) -> Result<(), StoreError> {
+        self.refuse_lost(epoch)?;
         let id = self.id().clone();
-        if self.epoch != epoch {
-            return Err(StoreError::LeaseLost(id));
-        }
         let from = self.record.status;
         match from {
             TaskStatus::Running => Ok(()),

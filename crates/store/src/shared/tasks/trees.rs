@@ -1,7 +1,7 @@
 //! Working trees of agents.
 
 use async_trait::async_trait;
-use codespar_protocol::{TaskId, TaskStatus};
+use codespar_protocol::TaskId;
 
 use super::{
     super::{failure::Failure, rows::field},
@@ -39,8 +39,7 @@ async fn keep(
     lease: &TaskLease,
     tree: &KeptTree,
 ) -> Result<(), Failure> {
-    let task = read::found(connection, &lease.task).await?;
-    task.held_under(lease.epoch, TaskStatus::Running)?;
+    read::check_attempt(connection, lease).await?;
     let (pack, missing) = match &tree.content {
         TreeContent::Pack(pack) => (Some(pack.as_slice()), None),
         TreeContent::Missing(reason) => (None, Some(reason.as_str())),

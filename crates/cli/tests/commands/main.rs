@@ -55,6 +55,7 @@ mod prompts;
 mod questions;
 mod safety;
 mod sdk;
+mod sdk_context;
 mod sdk_options;
 mod sdk_results;
 mod sdk_servers;

@@ -37,6 +37,7 @@ mod egress;
 mod familiar_tools;
 mod fleet;
 mod headless;
+mod headless_commands;
 mod hooks;
 mod json_output;
 mod lifecycle;

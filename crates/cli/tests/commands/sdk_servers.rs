@@ -174,3 +174,23 @@ fn a_server_is_switched_off_and_on_again_and_connected_anew() {
     client.turn().unwrap();
     assert!(results(&bench)[0].contains("anew"), "{:?}", results(&bench));
 }
+
+#[test]
+fn prompts_of_servers_are_commands_of_the_session() {
+    let bench = Bench::new(Script::new().turn(Turn::text("done")));
+    let server = program(Path::new(env!("CARGO_BIN_EXE_codespar"))).unwrap();
+    let servers = json!({"mcpServers": {"kit": {"command": server}}}).to_string();
+    let mut client = client(&bench, &["--mcp-config", &servers, "--strict-mcp-config"]);
+    initialize(&mut client, &json!({}));
+    client.prompt("/mcp__kit__greet Ann Bad Ems").unwrap();
+    let lines = client.turn().unwrap();
+    let names = lines[0]["slash_commands"].as_array().unwrap();
+    assert!(names.contains(&json!("mcp__kit__greet")), "{names:?}");
+    let sent = bench.server.requests()[0].last_message().to_string();
+    assert!(sent.contains("Greet Ann of Bad Ems"), "{sent}");
+    client.prompt("/mcp__kit__greet").unwrap();
+    let result = client.turn().unwrap().pop().unwrap();
+    let why = result["errors"][0].as_str().unwrap();
+    assert!(why.contains("`name` is missing"), "{result}");
+    assert_eq!(bench.server.requests().len(), 1);
+}

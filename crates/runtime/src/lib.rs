@@ -32,6 +32,7 @@ mod environment;
 mod error;
 mod fingerprint;
 mod fork;
+mod hook_events;
 mod hooks;
 mod installed_plugins;
 mod main_agent;
@@ -74,6 +75,7 @@ pub use dev::{
 pub use engine::{engine_page, engine_workers};
 pub use environment::Environment;
 pub use error::RuntimeError;
+pub use hook_events::{HookEnd, HookObserver, HookOutcome, RunningHook};
 pub use network::{NetworkReport, report as network_report};
 pub use operations::{
     AskOnce, DevRequest, DevResumption, FeaturePlan, PlanRequest, PlanStep, Pulls, ReviewRequest,

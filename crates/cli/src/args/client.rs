@@ -10,7 +10,7 @@ use codespar_model::{Effort, ThinkingChoice};
 use codespar_runtime::{BuiltInTools, ProjectOptions, SettingSource};
 
 use super::InputFormat;
-use crate::error::CommandError;
+use crate::{error::CommandError, headless::hook_lines::HookEvents};
 
 const HEADING: &str = "For programs and scripts";
 
@@ -87,7 +87,7 @@ pub(crate) struct ClientArgs {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
-    /// Print when hooks of the client run, and what they answered (with stream-json output).
+    /// Print when hooks run, and what they answered (with stream-json output).
     #[arg(long)]
     pub(crate) include_hook_events: bool,
 
@@ -193,6 +193,14 @@ impl ClientArgs {
             .collect()
     }
 
+    /// Of which hooks there are lines.
+    pub(crate) fn hook_events(&self) -> HookEvents {
+        match self.include_hook_events {
+            true => HookEvents::All,
+            false => HookEvents::SessionStart,
+        }
+    }
+
     /// Refuses what a run could not heed: an option that is taken for nothing misleads.
     pub(crate) fn refuse_unheeded(&self, kind: RunKind) -> Result<(), CommandError> {
         let needs_client = [
@@ -201,9 +209,11 @@ impl ClientArgs {
                 self.permission_prompt_tool.is_some(),
             ),
             ("--replay-user-messages", self.replay_user_messages),
+        ];
+        let needs_lines = [
+            ("--include-partial-messages", self.include_partial_messages),
             ("--include-hook-events", self.include_hook_events),
         ];
-        let needs_lines = [("--include-partial-messages", self.include_partial_messages)];
         let needs_headless = [
             ("--json-schema", self.json_schema.is_some()),
             ("--no-session-persistence", self.no_session_persistence),

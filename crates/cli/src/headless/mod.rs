@@ -5,6 +5,7 @@
 //! tasks that it has started. A run that fails prints its result as well.
 
 pub(crate) mod commands;
+pub(crate) mod hook_lines;
 pub(crate) mod init;
 pub(crate) mod lines;
 pub(crate) mod output;
@@ -24,6 +25,7 @@ use crate::{
     commands::gc,
     error::CommandError,
     headless::{
+        hook_lines::HookLines,
         init::InitParts,
         lines::UnknownCost,
         output::{Printer, PrinterParts},
@@ -35,8 +37,8 @@ use crate::{
     stdin::{self, Piped},
 };
 use codespar_runtime::{
-    ProcessRole, Project, ProjectCommands, ProjectConfig, ProjectDir, ProjectOptions, Runtime,
-    Session, SessionDirs, Surface, mcp,
+    ClientSide, ProcessRole, Project, ProjectCommands, ProjectConfig, ProjectDir, ProjectOptions,
+    Runtime, Session, SessionDirs, Surface, mcp,
 };
 
 /// So that the model does not end in a question that nobody will see. Part of the system prompt.
@@ -71,6 +73,7 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
             "a prompt needs a model: {what}; --simulate runs without one"
         )));
     }
+    let config = config.with_client(client_side(&cli, &signals));
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
     let commands = project_commands(&cli, &project, prompt.as_deref());
@@ -203,6 +206,16 @@ fn project_commands(cli: &Cli, project: &Project, prompt: Option<&str>) -> Proje
     match is_listed || may_be_one {
         true => ProjectCommands::load(&project.dir, &project.plugins, &project.options),
         false => ProjectCommands::default(),
+    }
+}
+
+/// Hears of hooks where lines are printed.
+fn client_side(cli: &Cli, signals: &Signals) -> ClientSide {
+    let is_heard = cli.output_format == Some(OutputFormat::StreamJson);
+    let lines = || HookLines::new(cli.session.client.hook_events(), signals.clone());
+    ClientSide {
+        hook_observer: is_heard.then(|| Arc::new(lines()) as Arc<_>),
+        ..ClientSide::default()
     }
 }
 

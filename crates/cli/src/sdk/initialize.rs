@@ -1,15 +1,17 @@
 //! The request that opens a session: what the client brings along, and what it is told of us.
 
+use std::sync::Arc;
+
 use codespar_runtime::{Project, ProjectCommands, ProjectOptions, ServerText};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    client::Client,
-    hooks::{ClientHooks, HookLines},
-};
+use super::{client::Client, hooks::ClientHooks};
 use crate::{
-    headless::init::{COMPATIBLE_VERSION, key_source},
+    headless::{
+        hook_lines::HookLines,
+        init::{COMPATIBLE_VERSION, key_source},
+    },
     slash,
 };
 
@@ -46,7 +48,7 @@ pub(super) fn read(
     request: Value,
     options: &mut ProjectOptions,
     client: &Client,
-    lines: HookLines,
+    lines: &Arc<HookLines>,
 ) -> Result<ClientParts, String> {
     let written: Written = serde_json::from_value(request).map_err(|error| error.to_string())?;
     if !written.agents.is_null() {

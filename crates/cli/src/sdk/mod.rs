@@ -47,7 +47,6 @@ use tokio_util::sync::CancellationToken;
 use self::{
     client::Client,
     driver::{Driver, DriverParts},
-    hooks::HookLines,
     initialize::ClientParts,
     input::Incoming,
     questions::{Bypass, ClientQuestions, CurrentTurn, Prompts},
@@ -57,7 +56,7 @@ use crate::{
     args::{Cli, OutputFormat},
     commands::gc,
     error::CommandError,
-    headless::{self, structured::StructuredAnswers},
+    headless::{self, hook_lines::HookLines, structured::StructuredAnswers},
     signals::Signals,
 };
 
@@ -186,12 +185,9 @@ async fn open(
 ) -> Result<(Arc<Runtime>, DriverParts), CommandError> {
     let args = &cli.session.client;
     let mut options = cli.session.project_options()?;
-    let lines = match args.include_hook_events {
-        true => HookLines::Printed,
-        false => HookLines::Silent,
-    };
+    let lines = Arc::new(HookLines::new(args.hook_events(), client.signals().clone()));
     let brought = match initialize {
-        Some(request) => initialize::read(request, &mut options, client, lines)
+        Some(request) => initialize::read(request, &mut options, client, &lines)
             .map_err(|error| CommandError::Usage(format!("initialize: {error}")))?,
         None => ClientParts::default(),
     };
@@ -229,6 +225,7 @@ async fn open(
     let config = config.with_client(ClientSide {
         hooks,
         servers: Some(servers),
+        hook_observer: Some(lines),
     });
     let attendance = Attendance::Here(questions.clone());
     let (runtime, project) =

@@ -38,6 +38,7 @@ mod familiar_tools;
 mod fleet;
 mod headless;
 mod headless_commands;
+mod hook_events;
 mod hooks;
 mod json_output;
 mod lifecycle;

@@ -307,6 +307,7 @@ pub(crate) enum Command {
     Acp(acp::AcpArgs),
     Apply(commands::apply::ApplyArgs),
     Trust(commands::trust::TrustCommand),
+    Auth(commands::auth::AuthCommand),
     Doctor(commands::doctor::DoctorArgs),
     Gc(commands::gc::GcArgs),
     Migrate(commands::migrate::MigrateArgs),

@@ -86,7 +86,9 @@ pub use output_style::OutputStyle;
 pub use plugin::Plugin;
 pub use project::{ClientSide, Project, ProjectConfig};
 pub use project_dir::ProjectDir;
-pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_model};
+pub use provider::{
+    Provider, choose as choose_provider, choose_with_retry, is_model, key_variable, provider_in_use,
+};
 pub use repositories::shared_repository;
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use codespar_runtime::{Project, ProjectCommands, ProjectOptions, ServerText};
+use codespar_runtime::{OutputStyle, Project, ProjectCommands, ProjectOptions, ServerText};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -10,7 +10,7 @@ use super::{client::Client, hooks::ClientHooks};
 use crate::{
     headless::{
         hook_lines::HookLines,
-        init::{COMPATIBLE_VERSION, key_source},
+        init::{COMPATIBLE_VERSION, account},
     },
     slash,
 };
@@ -87,9 +87,11 @@ pub(super) fn reply(project: &Project, commands: &ProjectCommands) -> Value {
     let built_in = built_in.map(
         |one| json!({ "name": one.name, "description": one.help, "argumentHint": one.arguments }),
     );
-    let own = commands.iter().map(
-        |(name, one)| json!({ "name": name, "description": one.description, "argumentHint": "" }),
-    );
+    let own = commands.iter().map(|(name, one)| {
+        json!({
+            "name": name, "description": one.description, "argumentHint": one.argument_hint,
+        })
+    });
     let commands: Vec<Value> = built_in.chain(own).collect();
     let agents = project.hub.kinds().iter().map(|kind| {
         let mut agent = json!({ "name": kind.name, "description": kind.description });
@@ -103,9 +105,9 @@ pub(super) fn reply(project: &Project, commands: &ProjectCommands) -> Value {
         "commands": commands,
         "agents": agents,
         "output_style": project.style_name(),
-        "available_output_styles": [project.style_name()],
+        "available_output_styles": OutputStyle::names(&project.dir, &project.options),
         "models": models(project),
-        "account": { "apiKeySource": key_source(project), "tokenSource": key_source(project) },
+        "account": account(project),
         "hooks_applied": true,
         "hook_on_failure_supported": true,
         "claude_code_version": COMPATIBLE_VERSION,

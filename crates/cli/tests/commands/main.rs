@@ -28,6 +28,7 @@ mod agent_calls;
 mod agent_sdks;
 mod agents;
 mod apply;
+mod auth;
 mod authority;
 mod changed_settings;
 mod doctor;

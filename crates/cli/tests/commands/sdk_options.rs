@@ -264,3 +264,62 @@ fn what_initialize_adds_reaches_the_model() {
         "{system}"
     );
 }
+
+#[test]
+fn initialize_answers_with_commands_styles_and_the_account() {
+    let bench = done();
+    bench.file(
+        ".claude/commands/greet.md",
+        "---\ndescription: Greets\nargument-hint: [name]\n---\nHello $1.",
+    );
+    bench.file(
+        ".claude/skills/tidy/SKILL.md",
+        "---\nname: tidy\ndescription: Tidies up\nargument-hint: DIR\n---\nDo it.",
+    );
+    bench.file(".claude/output-styles/terse.md", "Be short.");
+    let mut client = client(&bench, &[]);
+    let told = initialize(&mut client, &json!({}));
+    let commands = told["commands"].as_array().unwrap();
+    for command in [
+        json!({"name": "greet", "description": "Greets", "argumentHint": "[name]"}),
+        json!({"name": "tidy", "description": "Tidies up", "argumentHint": "DIR"}),
+    ] {
+        assert!(commands.contains(&command), "{commands:?}");
+    }
+    assert_eq!(told["output_style"], "default");
+    assert_eq!(told["available_output_styles"], json!(["default", "terse"]));
+    let source = "ANTHROPIC_API_KEY";
+    assert_eq!(
+        told["account"],
+        json!({"apiProvider": "firstParty", "apiKeySource": source, "tokenSource": source})
+    );
+}
+
+#[test]
+fn the_account_names_the_variable_of_the_key_that_is_used() {
+    for (variable, provider, model) in [
+        ("ANTHROPIC_AUTH_TOKEN", "firstParty", "sonnet"),
+        ("OPENAI_API_KEY", "openai", "gpt-9"),
+    ] {
+        let bench = done();
+        let stream = [
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+        ];
+        let mut command = bench.command(&[&stream[..], &["--model", model]].concat());
+        command
+            .env_remove("ANTHROPIC_API_KEY")
+            .env(variable, "sk-test-key-of-the-bench-0002");
+        let mut client = codespar_testkit::SdkClient::start(&mut command).unwrap();
+        let told = initialize(&mut client, &json!({}));
+        assert_eq!(
+            (
+                &told["account"]["apiKeySource"],
+                &told["account"]["apiProvider"]
+            ),
+            (&json!(variable), &json!(provider))
+        );
+    }
+}

@@ -1,6 +1,6 @@
 //! The request that opens a session: what the client brings along, and what it is told of us.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use codespar_runtime::{OutputStyle, Project, ProjectCommands, ProjectOptions, ServerText};
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::{client::Client, hooks::ClientHooks};
 use crate::{
+    args::ManagedSettings,
     headless::{
         hook_lines::HookLines,
         init::{COMPATIBLE_VERSION, account},
@@ -26,6 +27,17 @@ struct Written {
     sdk_mcp_servers: Vec<String>,
     json_schema: Option<Value>,
     skills: Option<Vec<String>>,
+    plugins: Vec<WrittenPlugin>,
+    managed_settings: Option<Value>,
+}
+
+/// A plugin on this machine; there are no others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenPlugin {
+    path: PathBuf,
+    #[serde(default)]
+    skip_mcp_discovery: bool,
 }
 
 /// One text, or several that follow each other.
@@ -74,6 +86,17 @@ pub(super) fn read(
     }
     if written.skills.is_some() {
         options.skills = written.skills;
+    }
+    for plugin in written.plugins {
+        match plugin.skip_mcp_discovery {
+            true => options.plugin_dirs_without_servers.push(plugin.path),
+            false => options.plugin_dirs.push(plugin.path),
+        }
+    }
+    if let Some(settings) = written.managed_settings {
+        let managed = ManagedSettings::read(settings);
+        let managed = managed.map_err(|error| format!("managedSettings: {error}"))?;
+        managed.apply(options);
     }
     Ok(ClientParts {
         hooks: ClientHooks::read(&written.hooks, client, lines)?,

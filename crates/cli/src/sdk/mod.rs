@@ -53,7 +53,7 @@ use self::{
     servers::ClientServers,
 };
 use crate::{
-    args::{Cli, OutputFormat},
+    args::{Cli, OutputFormat, PermissionPrompts},
     commands::gc,
     error::CommandError,
     headless::{self, hook_lines::HookLines, structured::StructuredAnswers},
@@ -211,9 +211,9 @@ async fn open(
     let turn = CurrentTurn::default();
     let questions = Arc::new(ClientQuestions {
         client: client.clone(),
-        prompts: match args.permission_prompt_tool {
-            Some(_) => Prompts::ToClient,
-            None => Prompts::ToNobody,
+        prompts: match (&args.permission_prompt_tool, args.permission_prompts) {
+            (Some(_), None | Some(PermissionPrompts::Host)) => Prompts::ToClient,
+            _ => Prompts::ToNobody,
         },
         bypass,
         turn: turn.clone(),

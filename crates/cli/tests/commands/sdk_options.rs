@@ -243,6 +243,115 @@ fn several_directories_are_added_by_one_option() {
 }
 
 #[test]
+fn options_without_meaning_are_accepted_and_named_where_somebody_wants_to_know() {
+    let options = [
+        "--betas=x",
+        "--task-budget=1000",
+        "--thinking-display=summarized",
+        "--session-mirror",
+        "--resume-drops-turn=0190a5c2-7e1b-7c3a-9f00-5a1b2c3d4e50",
+        "--project-config-root=/nowhere",
+        "--channels=one",
+    ];
+    let silent = [
+        "--await-initialize",
+        "--managed-settings-in-initialize",
+        "--permission-prompts=none",
+    ];
+    let args = [&options[..], &silent].concat();
+    let (_, said) = run(&done(), &args);
+    assert!(!said.contains("no meaning"), "{said}");
+    let (_, said) = run(&done(), &[&args[..], &["--verbose"]].concat());
+    for option in options {
+        let name = option.split('=').next().unwrap();
+        let note = format!("{name} has no meaning here");
+        assert!(said.contains(&note), "{name}: {said}");
+    }
+    assert_eq!(
+        said.matches("has no meaning").count(),
+        options.len(),
+        "{said}"
+    );
+}
+
+#[test]
+fn deny_rules_of_managed_settings_hold_and_the_rest_is_named() {
+    let script = || {
+        Script::new()
+            .turn(Turn::tool(
+                "Write",
+                &json!({"file_path": "a.txt", "content": "x"}),
+            ))
+            .turn(Turn::text("done"))
+    };
+    let settings = json!({"permissions": {"deny": ["Write(a.txt)"]}, "model": "opus"});
+    let allow = ["--allowedTools", "Write"];
+    let bench = Bench::new(script());
+    let text = settings.to_string();
+    let managed = ["--managed-settings", &text];
+    let (_, said) = run(&bench, &[&allow[..], &managed].concat());
+    assert!(said.contains("left out: model"), "{said}");
+    assert!(!bench.work().join("a.txt").exists());
+    let bench = Bench::new(script());
+    let mut client = client(&bench, &allow);
+    initialize(&mut client, &json!({"managedSettings": settings}));
+    client.prompt("write").unwrap();
+    let result = client.turn().unwrap().pop().unwrap();
+    assert_eq!(result["permission_denials"].as_array().unwrap().len(), 1);
+    assert!(!bench.work().join("a.txt").exists());
+    let wrong = bench.run(&["-p", "go", "--managed-settings", "[]"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", wrong.stderr);
+}
+
+#[test]
+fn nobody_is_asked_where_the_client_says_so() {
+    let script = Script::new()
+        .turn(Turn::tool(
+            "Write",
+            &json!({"file_path": "a.txt", "content": "x"}),
+        ))
+        .turn(Turn::text("done"));
+    let bench = Bench::new(script);
+    let nobody = [
+        "--permission-prompt-tool",
+        "stdio",
+        "--permission-prompts",
+        "none",
+    ];
+    let mut client = client(&bench, &nobody);
+    client.prompt("write").unwrap();
+    let lines = client.turn().unwrap();
+    assert!(
+        !lines.iter().any(|line| line["type"] == "control_request"),
+        "{lines:#?}"
+    );
+    let result = lines.last().unwrap();
+    assert_eq!(result["permission_denials"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_plugin_comes_without_its_servers_where_they_are_not_wanted() {
+    let bench = done();
+    bench.file("plug/commands/greet.md", "Hello.");
+    bench.file(
+        "plug/.mcp.json",
+        r#"{"mcpServers": {"kit": {"command": "false"}}}"#,
+    );
+    for (flag, servers) in [("--plugin-dir", 1), ("--plugin-dir-no-mcp", 0)] {
+        let (lines, code) = bench.stream(&["-p", "go", flag, "plug"]);
+        assert_eq!(code, Some(0));
+        let init = &lines[0];
+        assert_eq!(
+            init["mcp_servers"].as_array().unwrap().len(),
+            servers,
+            "{init}"
+        );
+        let commands = init["slash_commands"].as_array().unwrap();
+        assert!(commands.contains(&json!("plug:greet")), "{init}");
+    }
+}
+
+#[test]
 fn what_initialize_adds_reaches_the_model() {
     let bench = done();
     for name in ["tidy", "other"] {

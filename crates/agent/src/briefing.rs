@@ -73,7 +73,7 @@ impl Briefing {
                 let _ = writeln!(text, "- {fact}");
             }
         }
-        if !self.skills.is_empty() && has("Skill") {
+        if self.lists_skills() {
             let _ = write!(
                 text,
                 "\nSkills you can load with the Skill tool\n{}\n",
@@ -94,6 +94,32 @@ impl Briefing {
         }
         (text, files.problems)
     }
+
+    /// Whether the skills are named in the prompt.
+    pub(crate) fn lists_skills(&self) -> bool {
+        !self.skills.is_empty() && self.tools.iter().any(|name| name == "Skill")
+    }
+}
+
+/// The files in a prompt, with the sizes of their texts. A file cannot hold the tags itself, so what
+/// is found stands where it was put.
+pub(crate) fn files_in(prompt: &str) -> Vec<(PathBuf, usize)> {
+    let mut files = Vec::new();
+    for tag in ["instructions", "memory"] {
+        let (begin, end) = (format!("\n<{tag} from=\""), format!("\n</{tag}>\n"));
+        let mut rest = prompt;
+        while let Some((_, after)) = rest.split_once(&begin) {
+            let Some((path, after)) = after.split_once("\">\n") else {
+                break;
+            };
+            let Some((text, after)) = after.split_once(&end) else {
+                break;
+            };
+            files.push((PathBuf::from(path), text.len()));
+            rest = after;
+        }
+    }
+    files
 }
 
 /// Instruction files as the model is given them, each with its path.
@@ -128,6 +154,23 @@ fn enclosed(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_found_in_the_prompt_with_their_sizes() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::write(root.join("AGENTS.md"), "Be brief.\n").unwrap();
+        std::fs::write(root.join("CLAUDE.md"), "Use tabs.\nAlways.\n").unwrap();
+        let briefing = Briefing {
+            root: root.clone(),
+            cwd: root.clone(),
+            ..Briefing::default()
+        };
+        let (text, _) = briefing.render();
+        let expected = [(root.join("AGENTS.md"), 9), (root.join("CLAUDE.md"), 17)];
+        assert_eq!(files_in(&text), expected);
+        assert_eq!(files_in("no files"), Vec::new());
+    }
 
     #[test]
     fn a_file_cannot_pretend_to_be_another() {

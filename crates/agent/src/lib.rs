@@ -64,7 +64,7 @@ pub use codespar_model::{Budget, Catalogue, Model, ModelError, ModelEvent};
 pub use codespar_policy::Redactor;
 pub use codespar_tools::{CheckpointStore, OnConflict};
 pub use context_files::{ContextFile, ContextFiles, ContextProblem, ProjectInstructions};
-pub use context_usage::ContextUsage;
+pub use context_usage::{ContextUsage, FilePart, ToolPart};
 pub use definition::{
     AgentDefinition, AgentDefinitions, DefinitionFile, DefinitionProblem, DefinitionSource,
     MAX_DEFINITION_BYTES,

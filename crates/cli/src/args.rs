@@ -1,6 +1,7 @@
 //! The command line. Doc comments here are the help texts.
 
 mod client;
+mod managed;
 
 use std::path::PathBuf;
 
@@ -9,8 +10,11 @@ use codespar_policy::Mode;
 use codespar_protocol::Usd;
 use codespar_runtime::{ProjectOptions, ServerText, WhichSession};
 
-pub(crate) use self::client::ClientArgs;
 use self::client::RunKind;
+pub(crate) use self::{
+    client::{ClientArgs, PermissionPrompts},
+    managed::ManagedSettings,
+};
 use crate::{acp, commands, error::CommandError};
 
 /// A coding agent that people can hand work to and trust.
@@ -307,6 +311,7 @@ pub(crate) enum Command {
     Acp(acp::AcpArgs),
     Apply(commands::apply::ApplyArgs),
     Trust(commands::trust::TrustCommand),
+    Auth(commands::auth::AuthCommand),
     Doctor(commands::doctor::DoctorArgs),
     Gc(commands::gc::GcArgs),
     Migrate(commands::migrate::MigrateArgs),

@@ -197,6 +197,7 @@ async fn dispatch(mut cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, Com
             commands::doctor::run(&args, &cli.session, &project_dir).await
         }
         Some(Command::Trust(args)) => commands::trust::run(&args, &project_dir),
+        Some(Command::Auth(args)) => commands::auth::run(&args, &cli.session, &project_dir),
         Some(Command::Gc(args)) => commands::gc::run(&args, &project_dir).await,
         Some(Command::Migrate(args)) => commands::migrate::run(&args, &project_dir).await,
         Some(Command::Demo(args)) => commands::demo::run(&args, &project_dir).await,

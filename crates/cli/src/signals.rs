@@ -96,6 +96,14 @@ impl Signals {
         self.stop(OUTPUT_CLOSED);
     }
 
+    /// Stops the run because a line could not be written: nobody would see what is paid for.
+    pub(crate) fn write_failed(&self, error: &std::io::Error) {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => self.output_closed(),
+            _ => self.cancel.cancel(),
+        }
+    }
+
     /// Gives whether a stop had come before.
     fn stop(&self, code: u8) -> bool {
         let first = self

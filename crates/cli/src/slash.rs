@@ -233,7 +233,7 @@ fn builtin(word: &str, rest: &str) -> Option<Typed> {
 }
 
 /// The command that was probably meant.
-fn nearest(word: &str, project: &ProjectCommands) -> Option<String> {
+pub(crate) fn nearest(word: &str, project: &ProjectCommands) -> Option<String> {
     let names = COMMANDS.iter().map(|one| one.name.to_owned());
     let names = names.chain(project.names().map(str::to_owned));
     // Letters in another order are more likely than a missing one.

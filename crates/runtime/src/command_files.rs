@@ -33,6 +33,8 @@ pub(crate) const COMMAND_DIRS: [&str; 2] = [".claude/commands", ".codespar/comma
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectCommand {
     pub description: String,
+    /// What it takes, for people; empty where its file does not say.
+    pub argument_hint: String,
     /// The model that its frontmatter names.
     pub model: Option<String>,
     /// Permission rules that hold for its turn; none from a file that is not trusted.
@@ -128,6 +130,7 @@ fn skill_commands(
         };
         let command = ProjectCommand {
             description: skill.description.clone(),
+            argument_hint: skill.argument_hint.clone(),
             model: skill.model.clone(),
             allowed_tools,
             body: skills.body(&skill.name).ok()?,
@@ -153,6 +156,7 @@ fn name_of(root: &Path, path: &Path) -> Option<String> {
 #[serde(rename_all = "kebab-case", default)]
 struct Fields {
     description: Option<String>,
+    argument_hint: Option<OneOrMany>,
     model: Option<String>,
     allowed_tools: Option<OneOrMany>,
 }
@@ -167,6 +171,7 @@ impl Fields {
         };
         Self {
             description: field("description"),
+            argument_hint: field("argument-hint").map(OneOrMany::One),
             model: field("model"),
             allowed_tools: field("allowed-tools").map(OneOrMany::One),
         }
@@ -197,9 +202,16 @@ fn parse(text: &str) -> ProjectCommand {
         Some(OneOrMany::One(text)) => vec![text],
         Some(OneOrMany::Many(texts)) => texts,
     };
+    let argument_hint = match fields.argument_hint {
+        None => String::new(),
+        Some(OneOrMany::One(text)) => text,
+        // `[file]` is a list for YAML.
+        Some(OneOrMany::Many(texts)) => format!("[{}]", texts.join(", ")),
+    };
     let filled = |field: Option<String>| field.filter(|text| !text.trim().is_empty());
     ProjectCommand {
         description: filled(fields.description).unwrap_or_else(first_line),
+        argument_hint,
         model: filled(fields.model),
         allowed_tools,
         body: body.trim().to_owned(),
@@ -322,6 +334,15 @@ mod tests {
         for broken in ["!`", "!``", "a ! `b`"] {
             assert_eq!(text(&parse(broken).parts("")), broken);
         }
+    }
+
+    #[test]
+    fn what_a_command_takes_is_read_as_it_is_written() {
+        let hint = |head: &str| parse(&format!("---\n{head}\n---\nGo")).argument_hint;
+        assert_eq!(hint("argument-hint: NAME"), "NAME");
+        assert_eq!(hint("argument-hint: [file]"), "[file]");
+        assert_eq!(hint("argument-hint: [file] [more]"), "[file] [more]");
+        assert_eq!(hint("model: haiku"), "");
     }
 
     #[test]

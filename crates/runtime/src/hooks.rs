@@ -24,10 +24,14 @@ use codespar_agent::{
     AgentDefinition, AgentHooks, AgentHooksParts, HookCall, HookRole, HookRunner, SessionSource,
     SideCalls, SideModel,
 };
-use codespar_policy::hooks::{
-    Hook, HookAction, HookAnswer, HookConfigError, HookEventKind, HookFailure, HookMatcher,
-    HookOrigin, HookOutput, HookSet, HookSource, read_hooks,
+use codespar_policy::{
+    Redactor,
+    hooks::{
+        Hook, HookAction, HookAnswer, HookConfigError, HookEventKind, HookFailure, HookMatcher,
+        HookOrigin, HookOutput, HookSet, HookSource, read_hooks,
+    },
 };
+use codespar_protocol::EntryId;
 use codespar_tools::{
     Context, HookCommand, HookPost, HookReach, child_environment, egress::AllowedDomains,
     post_hook, run_hook_confined, run_hook_outside,
@@ -38,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Environment, Project, Session,
     agent_setup::AgentSetup,
+    hook_events::{HookEnd, HookObserver, HookSaid, RunningHook},
     settings::{ProjectHookPlace, Settings},
 };
 
@@ -65,6 +70,9 @@ struct ProjectHooks {
     /// The ids of models that hooks name, by alias.
     models: BTreeMap<String, String>,
     session: String,
+    /// None where nobody is told which hooks run.
+    observer: Option<Arc<dyn HookObserver>>,
+    redactor: Arc<Redactor>,
 }
 
 impl Project {
@@ -143,6 +151,8 @@ impl Project {
             reach: reach(&self.settings),
             judge,
             session: setup.tree.to_string(),
+            observer: self.hook_observer.clone(),
+            redactor: self.redactor.clone(),
         }
     }
 }
@@ -252,6 +262,7 @@ fn told(hook: &Hook, answer: Result<HookAnswer, HookFailure>) -> HookAnswer {
 }
 
 impl ProjectHooks {
+    /// Whoever shows hooks is told of it.
     async fn run_one(
         &self,
         hook: &Hook,
@@ -259,6 +270,43 @@ impl ProjectHooks {
         input: &[u8],
         cancel: &CancellationToken,
     ) -> Result<HookAnswer, HookFailure> {
+        let observer = self.observer.as_ref().filter(|it| it.wants(hook.event));
+        let Some(observer) = observer else {
+            return self
+                .ask(hook, call, input, cancel)
+                .await?
+                .answer(hook.event);
+        };
+        let run = RunningHook {
+            id: EntryId::new(),
+            event: hook.event,
+            name: match call.subjects.first() {
+                Some(subject) => format!("{}:{subject}", hook.event),
+                None => hook.event.to_string(),
+            },
+            session: self.session.clone(),
+        };
+        observer.started(&run);
+        let said = self.ask(hook, call, input, cancel).await;
+        let (said, answer) = match said {
+            Ok(said) => {
+                let answer = said.answer(hook.event);
+                (Some(said), answer)
+            }
+            Err(failure) => (None, Err(failure)),
+        };
+        let end = HookEnd::of(said.as_ref(), &answer, &self.redactor);
+        observer.ended(&run, &end);
+        answer
+    }
+
+    async fn ask(
+        &self,
+        hook: &Hook,
+        call: &HookCall,
+        input: &[u8],
+        cancel: &CancellationToken,
+    ) -> Result<HookSaid, HookFailure> {
         let timeout = hook.timeout.unwrap_or_else(|| usual_time(hook));
         match &hook.action {
             HookAction::Broken { reason } => Err(HookFailure::NotRun(reason.clone())),
@@ -275,7 +323,7 @@ impl ProjectHooks {
                     timeout,
                 };
                 let output = self.run_command(hook, command, cancel).await?;
-                HookAnswer::of_output(hook.event, &output)
+                Ok(HookSaid::Exited(output))
             }
             HookAction::Http {
                 url,
@@ -297,13 +345,13 @@ impl ProjectHooks {
                     },
                 };
                 let answered = post_hook(&request, cancel).await?;
-                HookAnswer::of_text(hook.event, &answered)
+                Ok(HookSaid::Text(answered))
             }
             HookAction::Prompt { prompt, model } => {
                 let asked = self.judged(prompt, model.as_deref(), call, cancel);
                 let text = tokio::time::timeout(timeout, asked).await;
                 let text = text.map_err(|_| HookFailure::TimedOut(timeout.as_secs()))??;
-                HookAnswer::of_text(hook.event, &text)
+                Ok(HookSaid::Text(text))
             }
         }
     }

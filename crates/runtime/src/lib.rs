@@ -32,6 +32,7 @@ mod environment;
 mod error;
 mod fingerprint;
 mod fork;
+mod hook_events;
 mod hooks;
 mod installed_plugins;
 mod main_agent;
@@ -74,6 +75,7 @@ pub use dev::{
 pub use engine::{UnusableEngine, engine_page, engine_workers, unusable_engine};
 pub use environment::Environment;
 pub use error::RuntimeError;
+pub use hook_events::{HookEnd, HookObserver, HookOutcome, RunningHook};
 pub use network::{NetworkReport, report as network_report};
 pub use operations::{
     AskOnce, DevRequest, DevResumption, FeaturePlan, PlanRequest, PlanStep, Pulls, ReviewRequest,
@@ -84,7 +86,9 @@ pub use output_style::OutputStyle;
 pub use plugin::Plugin;
 pub use project::{ClientSide, Project, ProjectConfig};
 pub use project_dir::ProjectDir;
-pub use provider::{Provider, choose as choose_provider, choose_with_retry, is_model};
+pub use provider::{
+    Provider, choose as choose_provider, choose_with_retry, is_model, key_variable, provider_in_use,
+};
 pub use repositories::shared_repository;
 pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};

@@ -38,6 +38,8 @@ pub struct ProjectOptions {
     pub strict_mcp_config: bool,
     /// Directories of plugins; naming one here trusts it.
     pub plugin_dirs: Vec<PathBuf>,
+    /// The same, without the MCP servers of the plugins.
+    pub plugin_dirs_without_servers: Vec<PathBuf>,
     /// In place of our own words about who the agent of a session is.
     pub system_prompt: Option<String>,
     pub built_in_tools: BuiltInTools,
@@ -169,7 +171,10 @@ impl ProjectOptions {
     /// The plugins that were named.
     pub fn plugins(&self) -> Result<Vec<Plugin>, RuntimeError> {
         let dirs = self.plugin_dirs.iter();
-        dirs.map(|dir| Plugin::read(dir)).collect()
+        let whole = dirs.map(|dir| Plugin::read(dir));
+        let dirs = self.plugin_dirs_without_servers.iter();
+        let others = dirs.map(|dir| Plugin::read(dir).map(Plugin::without_servers));
+        whole.chain(others).collect()
     }
 }
 

@@ -36,21 +36,12 @@ impl OutputStyle {
         if name.eq_ignore_ascii_case(USUAL) {
             return Ok(None);
         }
-        let mut dirs: Vec<_> = options.wanted_dirs(dir, "output-styles").collect();
-        dirs.sort_by_key(|(_, origin)| *origin != "user");
         let mut known = Vec::new();
-        for (dir, _) in dirs {
-            for path in crate::trust::nested_files(&dir, "md") {
-                let Ok(text) = read_text(&path, MAX_BYTES) else {
-                    continue;
-                };
-                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                let style = Self::parse(&text, &stem);
-                if style.name.eq_ignore_ascii_case(name) {
-                    return Ok(Some(style));
-                }
-                known.push(style.name);
+        for style in Self::all(dir, options) {
+            if style.name.eq_ignore_ascii_case(name) {
+                return Ok(Some(style));
             }
+            known.push(style.name);
         }
         Err(match known.is_empty() {
             true => format!("there is no output style `{name}`"),
@@ -58,6 +49,34 @@ impl OutputStyle {
                 "there is no output style `{name}`; there are: {}",
                 known.join(", ")
             ),
+        })
+    }
+
+    /// The names of all there are, the usual one first.
+    pub fn names(dir: &ProjectDir, options: &ProjectOptions) -> Vec<String> {
+        let mut names = vec![USUAL.to_owned()];
+        for style in Self::all(dir, options) {
+            if !names
+                .iter()
+                .any(|name| style.name.eq_ignore_ascii_case(name))
+            {
+                names.push(style.name);
+            }
+        }
+        names
+    }
+
+    /// Those of the user first.
+    fn all(dir: &ProjectDir, options: &ProjectOptions) -> impl Iterator<Item = Self> {
+        let mut dirs: Vec<_> = options.wanted_dirs(dir, "output-styles").collect();
+        dirs.sort_by_key(|(_, origin)| *origin != "user");
+        let files = dirs
+            .into_iter()
+            .flat_map(|(dir, _)| crate::trust::nested_files(&dir, "md"));
+        files.filter_map(|path| {
+            let text = read_text(&path, MAX_BYTES).ok()?;
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            Some(Self::parse(&text, &stem))
         })
     }
 

@@ -33,6 +33,8 @@ pub struct Plugin {
     /// Before a colon in the names of what it brings.
     pub name: String,
     pub root: PathBuf,
+    /// Whether its MCP servers are used.
+    brings_servers: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -79,7 +81,20 @@ impl Plugin {
         if name.is_empty() || !name.chars().all(is_word) {
             return Err(usage(dir, &format!("`{name}` is not a name of a plugin")));
         }
-        Ok(Self { name, root })
+        Ok(Self {
+            name,
+            root,
+            brings_servers: true,
+        })
+    }
+
+    /// The same with none of its MCP servers.
+    #[must_use]
+    pub(crate) fn without_servers(self) -> Self {
+        Self {
+            brings_servers: false,
+            ..self
+        }
     }
 
     /// Its directory of this name.
@@ -94,9 +109,10 @@ impl Plugin {
         }
     }
 
-    /// Its file of MCP servers, if it has one.
+    /// Its file of MCP servers, if it has one that is used.
     pub(crate) fn servers(&self) -> Option<PathBuf> {
-        Some(self.dir(".mcp.json")).filter(|file| file.is_file())
+        let file = self.dir(".mcp.json");
+        (self.brings_servers && file.is_file()).then_some(file)
     }
 
     /// Those of its `hooks/hooks.json`, as if the settings of whoever named it had them.

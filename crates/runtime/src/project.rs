@@ -29,6 +29,7 @@ use crate::{
         denied, extra_dirs, extras, plugins, rules, sandbox, unknown_agent, unknown_tools,
     },
     fingerprint::Fingerprint,
+    hook_events::HookObserver,
     mcp::{ServerList, ServerReach},
     provider::{self, Provider},
     repositories::shared_repository,
@@ -58,6 +59,7 @@ pub struct ProjectConfig {
     pub(crate) plugins: Vec<Plugin>,
     pub(crate) warnings: Vec<String>,
     pub(crate) client_hooks: Option<Arc<dyn HookRunner>>,
+    pub(crate) hook_observer: Option<Arc<dyn HookObserver>>,
 }
 
 /// What a client of the process does for the agents of a project.
@@ -67,6 +69,8 @@ pub struct ClientSide {
     pub hooks: Option<Arc<dyn HookRunner>>,
     /// Reaches the MCP servers in its own program.
     pub servers: Option<Arc<dyn ClientChannel>>,
+    /// Hears of the hooks of the project that run.
+    pub hook_observer: Option<Arc<dyn HookObserver>>,
 }
 
 impl ProjectConfig {
@@ -74,6 +78,7 @@ impl ProjectConfig {
     #[must_use]
     pub fn with_client(mut self, client: ClientSide) -> Self {
         self.client_hooks = client.hooks;
+        self.hook_observer = client.hook_observer;
         if let Some(servers) = client.servers {
             self.mcp.set_client(servers);
         }
@@ -170,6 +175,7 @@ impl ProjectConfig {
             plugins,
             warnings,
             client_hooks: None,
+            hook_observer: None,
         })
     }
 
@@ -226,6 +232,7 @@ pub struct Project {
     /// Named by the caller, or installed by the user.
     pub plugins: Vec<Plugin>,
     pub(crate) client_hooks: Option<Arc<dyn HookRunner>>,
+    pub(crate) hook_observer: Option<Arc<dyn HookObserver>>,
     address: OnceLock<Option<RemoteAddress>>,
 }
 
@@ -271,6 +278,7 @@ impl Project {
             config.mcp = self.mcp.clone();
         }
         config.client_hooks.clone_from(&self.client_hooks);
+        config.hook_observer.clone_from(&self.hook_observer);
         let (store, budgets) = (self.store.clone(), self.budgets.clone());
         Self::with_budgets(config, store, hub, role, budgets)
     }
@@ -321,6 +329,7 @@ impl Project {
                 output_style: config.output_style,
                 plugins: config.plugins,
                 client_hooks: config.client_hooks,
+                hook_observer: config.hook_observer,
                 address: OnceLock::new(),
             };
             project.runners = runners::of_project(&project, weak, role);

@@ -285,6 +285,36 @@ fn choice(id: String, settings: &Settings, catalogue: &Catalogue) -> ModelChoice
     }
 }
 
+/// The provider that [`choose`] finds, by its name, without setting it up.
+pub fn provider_in_use(
+    project_dir: &ProjectDir,
+    settings: &Settings,
+    asked_model: Option<&str>,
+) -> Result<&'static str, RuntimeError> {
+    let asked = asked_model.or(settings.model.as_deref());
+    let asked = asked.and_then(model_name);
+    let catalogue = catalogue(project_dir)?;
+    let id = catalogue
+        .resolve(asked.as_deref().unwrap_or(DEFAULT_MODEL))
+        .id;
+    Ok(match which(project_dir, settings, &id).0 {
+        ProviderName::Anthropic => "anthropic",
+        ProviderName::Openai => "openai",
+        ProviderName::Simulated => "simulated",
+    })
+}
+
+/// The variable with the key of a provider; `None` where none is set, or none is needed.
+pub fn key_variable(project_dir: &ProjectDir, provider: &str) -> Option<&'static str> {
+    let variables: &[&str] = match provider {
+        "anthropic" => &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"],
+        "openai" => &["OPENAI_API_KEY"],
+        _ => &[],
+    };
+    let mut variables = variables.iter().copied();
+    variables.find(|name| project_dir.var(name).is_some())
+}
+
 /// The second part says why, for `codespar doctor`.
 fn which(project_dir: &ProjectDir, settings: &Settings, id: &str) -> (ProviderName, String) {
     if let Some(name) = settings.provider {

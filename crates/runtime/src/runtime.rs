@@ -122,6 +122,7 @@ impl Runtime {
             add_dirs: Vec::new(),
             mcp_config: Vec::new(),
             plugin_dirs: Vec::new(),
+            plugin_dirs_without_servers: Vec::new(),
             ..config.options.clone()
         };
         let environment = config.dir.environment.clone();

@@ -33,9 +33,10 @@ const FILE: &str = "SKILL.md";
 /// The most of it.
 const MAX_BYTES: u64 = 1024 * 1024;
 /// Fields that have a meaning here.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 10] = [
     "name",
     "description",
+    "argument-hint",
     "allowed-tools",
     "allowed_tools",
     "disable-model-invocation",
@@ -63,6 +64,8 @@ pub struct Skill {
     pub name: String,
     /// What it is for and when to use it.
     pub description: String,
+    /// What it takes where the user starts it, in words; empty where it does not say.
+    pub argument_hint: String,
     /// The tools it says it needs. Nothing is granted by it, unless the user starts a skill of
     /// their own.
     pub allowed_tools: Vec<String>,
@@ -266,8 +269,15 @@ fn read(dir: &Path, origin: &'static str) -> Result<Skill, SkillProblem> {
     };
     let tools = fields.get("allowed-tools").or(fields.get("allowed_tools"));
     let agent = || word("agent").unwrap_or_else(|| "general-purpose".to_owned());
+    let argument_hint = match fields.get("argument-hint") {
+        Some(Value::String(text)) => text.trim().to_owned(),
+        // `[file]` is a list for YAML.
+        Some(list @ Value::Array(_)) => format!("[{}]", frontmatter::names(list).join(", ")),
+        _ => String::new(),
+    };
     Ok(Skill {
         description,
+        argument_hint,
         allowed_tools: tools.map(frontmatter::names).unwrap_or_default(),
         audience: if is("disable-model-invocation", true) {
             SkillAudience::User
@@ -436,6 +446,7 @@ mod tests {
         let skill = |name: &str, description: &str, tools: &[&str], dir: &str| Skill {
             name: name.into(),
             description: description.into(),
+            argument_hint: String::new(),
             allowed_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
             audience: SkillAudience::Everybody,
             fork: None,

@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use codespar_model::{Effort, ThinkingChoice};
 use codespar_runtime::{BuiltInTools, ProjectOptions, SettingSource};
 
-use super::InputFormat;
-use crate::error::CommandError;
+use super::{InputFormat, managed::ManagedSettings};
+use crate::{error::CommandError, headless::hook_lines::HookEvents};
 
 const HEADING: &str = "For programs and scripts";
 
@@ -51,6 +51,11 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "NAME", value_parser = ["stdio"])]
     pub(crate) permission_prompt_tool: Option<String>,
 
+    /// Who answers what would be asked: `host`, as --permission-prompt-tool says, or `none`: it is
+    /// denied.
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub(crate) permission_prompts: Option<PermissionPrompts>,
+
     /// Let a client switch to bypassPermissions later.
     #[arg(long)]
     pub(crate) allow_dangerously_skip_permissions: bool,
@@ -62,6 +67,14 @@ pub(crate) struct ClientArgs {
     /// More settings: a file, or JSON. They win over those of files.
     #[arg(long, value_name = "FILE|JSON")]
     pub(crate) settings: Option<String>,
+
+    /// JSON with further deny rules (`permissions.deny`); other settings in it have no meaning here.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) managed_settings: Option<String>,
+
+    /// Like --plugin-dir, without the MCP servers of the plugin. May be repeated.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plugin_dir_no_mcp: Vec<PathBuf>,
 
     /// Use only the MCP servers of --mcp-config.
     #[arg(long)]
@@ -87,7 +100,7 @@ pub(crate) struct ClientArgs {
     #[arg(long)]
     pub(crate) include_partial_messages: bool,
 
-    /// Print when hooks of the client run, and what they answered (with stream-json output).
+    /// Print when hooks run, and what they answered (with stream-json output).
     #[arg(long)]
     pub(crate) include_hook_events: bool,
 
@@ -134,6 +147,38 @@ pub(crate) struct ClientArgs {
     /// No meaning here; accepted.
     #[arg(long, hide = true, value_name = "MODE")]
     pub(crate) thinking_display: Option<String>,
+
+    /// No meaning here; accepted.
+    #[arg(long, hide = true)]
+    pub(crate) session_mirror: bool,
+
+    /// No meaning here; accepted.
+    #[arg(long, hide = true, value_name = "UUID")]
+    pub(crate) resume_drops_turn: Option<String>,
+
+    /// No meaning here; accepted.
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub(crate) project_config_root: Option<String>,
+
+    /// No meaning here; accepted.
+    #[arg(long, hide = true, value_name = "NAME")]
+    pub(crate) channels: Vec<String>,
+
+    /// Nothing is done before the client's first line, with this or without it.
+    #[arg(long, hide = true)]
+    pub(crate) await_initialize: bool,
+
+    /// `initialize` is read for managed settings, with this or without it.
+    #[arg(long, hide = true)]
+    pub(crate) managed_settings_in_initialize: bool,
+}
+
+/// Who answers permission prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PermissionPrompts {
+    Host,
+    #[value(name = "none")]
+    Nobody,
 }
 
 /// What kind of run options are for.
@@ -186,11 +231,23 @@ impl ClientArgs {
             ("--betas", self.betas.is_some()),
             ("--task-budget", self.task_budget.is_some()),
             ("--thinking-display", self.thinking_display.is_some()),
+            ("--session-mirror", self.session_mirror),
+            ("--resume-drops-turn", self.resume_drops_turn.is_some()),
+            ("--project-config-root", self.project_config_root.is_some()),
+            ("--channels", !self.channels.is_empty()),
         ];
         let given = given.into_iter().filter(|(_, is_given)| *is_given);
         given
             .map(|(flag, _)| format!("{flag} has no meaning here and is left out"))
             .collect()
+    }
+
+    /// Of which hooks there are lines.
+    pub(crate) fn hook_events(&self) -> HookEvents {
+        match self.include_hook_events {
+            true => HookEvents::All,
+            false => HookEvents::SessionStart,
+        }
     }
 
     /// Refuses what a run could not heed: an option that is taken for nothing misleads.
@@ -201,9 +258,11 @@ impl ClientArgs {
                 self.permission_prompt_tool.is_some(),
             ),
             ("--replay-user-messages", self.replay_user_messages),
+        ];
+        let needs_lines = [
+            ("--include-partial-messages", self.include_partial_messages),
             ("--include-hook-events", self.include_hook_events),
         ];
-        let needs_lines = [("--include-partial-messages", self.include_partial_messages)];
         let needs_headless = [
             ("--json-schema", self.json_schema.is_some()),
             ("--no-session-persistence", self.no_session_persistence),
@@ -256,6 +315,15 @@ impl ClientArgs {
             options.setting_sources = Some(sources);
         }
         options.settings.clone_from(&self.settings);
+        if let Some(text) = &self.managed_settings {
+            let managed = ManagedSettings::parse(text);
+            let managed = managed
+                .map_err(|error| CommandError::Usage(format!("--managed-settings: {error}")))?;
+            managed.apply(options);
+        }
+        options
+            .plugin_dirs_without_servers
+            .clone_from(&self.plugin_dir_no_mcp);
         options.strict_mcp_config = self.strict_mcp_config;
         options.fallback_model.clone_from(&self.fallback_model);
         options.effort = self.effort.map(Effort::from);

@@ -7,6 +7,7 @@ pub(crate) mod agents;
 pub(crate) mod apply;
 pub(crate) mod ask;
 pub(crate) mod audit;
+pub(crate) mod auth;
 pub(crate) mod channels;
 mod channels_people;
 pub(crate) mod chat;

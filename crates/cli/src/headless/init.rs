@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use codespar_protocol::{EntryId, SessionId};
-use codespar_runtime::Project;
+use codespar_runtime::{Project, key_variable};
 use serde_json::{Value, json};
 
 /// The version of Claude Code whose formats these lines have; clients look at it to know what they
@@ -52,10 +52,25 @@ pub(crate) fn init(project: &Arc<Project>, parts: &InitParts) -> Value {
     })
 }
 
-/// Where the key comes from, in the words that clients know.
-pub(crate) fn key_source(project: &Project) -> &'static str {
-    match project.dir.var("ANTHROPIC_API_KEY") {
-        Some(_) => "ANTHROPIC_API_KEY",
-        None => "none",
+/// The variable that holds the key, as clients know it.
+fn key_source(project: &Project) -> &'static str {
+    let provider = project.provider.model.provider();
+    key_variable(&project.dir, provider).unwrap_or("none")
+}
+
+/// Who answers, and by which key.
+pub(crate) fn account(project: &Project) -> Value {
+    let provider = project.provider.model.provider();
+    let source = key_source(project);
+    json!({
+        "apiProvider": api_provider(provider), "apiKeySource": source, "tokenSource": source,
+    })
+}
+
+/// A provider in the words of clients: what is not Anthropic's own they show by its name.
+pub(crate) fn api_provider(provider: &str) -> &str {
+    match provider {
+        "openai" => "openai",
+        _ => "firstParty",
     }
 }

@@ -4,16 +4,19 @@
 //! Nobody can be asked, so what would be asked is denied and the result says so. The run waits for
 //! tasks that it has started. A run that fails prints its result as well.
 
+pub(crate) mod commands;
+pub(crate) mod hook_lines;
 pub(crate) mod init;
 pub(crate) mod lines;
 pub(crate) mod output;
 pub(crate) mod partial;
 pub(crate) mod structured;
+mod work;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
-use codespar_agent::{Agent, NamedBy, Recovered, SessionEndReason};
-use codespar_protocol::{Event, Message, NoticeLevel, Outcome, RunResult, SessionId, SessionMode};
+use codespar_agent::{Agent, Recovered, SessionEndReason};
+use codespar_protocol::{Message, Outcome, RunResult, SessionId, SessionMode};
 use codespar_tasks::{AtEnd, Attendance};
 use tokio_util::sync::CancellationToken;
 
@@ -22,18 +25,20 @@ use crate::{
     commands::gc,
     error::CommandError,
     headless::{
+        hook_lines::HookLines,
         init::InitParts,
         lines::UnknownCost,
         output::{Printer, PrinterParts},
         partial::Partials,
         structured::{StructuredAnswers, StructuredEnd},
+        work::{RunWork, WorkParts, settled},
     },
     signals::Signals,
     stdin::{self, Piped},
 };
 use codespar_runtime::{
-    ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime, Session, SessionDirs,
-    Surface, mcp,
+    ClientSide, ProcessRole, Project, ProjectCommands, ProjectConfig, ProjectDir, ProjectOptions,
+    Runtime, Session, SessionDirs, Surface, mcp,
 };
 
 /// So that the model does not end in a question that nobody will see. Part of the system prompt.
@@ -68,21 +73,23 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
             "a prompt needs a model: {what}; --simulate runs without one"
         )));
     }
+    let config = config.with_client(client_side(&cli, &signals));
     let (runtime, project) =
         Runtime::with_project(config, Attendance::Nobody, ProcessRole::Session).await?;
+    let commands = project_commands(&cli, &project, prompt.as_deref());
+    let work = RunWork::of(prompt, &project, &commands, &cancel).await?;
     let session = project.open_session(&cli.session.which_session()?).await?;
-    if prompt.is_none() && session.transcript.messages().is_empty() {
+    if matches!(work, RunWork::Resume) && session.transcript.messages().is_empty() {
         return Err(CommandError::Usage(
             "this session is empty; give a prompt".to_owned(),
         ));
     }
-    // None configured: nothing to wait for.
-    tokio::select! {
-        () = project.mcp.settled() => {}
-        () = cancel.cancelled() => {}
-    }
+    settled(&project, &cancel).await;
     let id = session.transcript.session();
+    let choice = work.choice(&project);
+    let model = choice.as_ref().map(|choice| choice.id.clone());
     let printer = Arc::new(printer(&cli, &project, &session, signals.clone()));
+    printer.init(&init_parts(&project, &session, model, &commands));
     printer.begin(&notices(&project, &session))?;
     tell_without_meaning(&cli);
     let sink = printer.clone();
@@ -92,17 +99,19 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
         steering: None,
     };
     let mut agent = project.main_agent(session, surface, AtEnd::Wait)?;
+    if let Some(choice) = choice {
+        agent.set_choice(choice);
+    }
     // On a thread that waits for input and output itself; this one would have to be woken for each.
-    let text = prompt.as_deref().unwrap_or_default();
-    let resources = mcp::mentioned_resources(text, &project.mcp);
-    let warn = printer.clone();
+    let (own_project, own_printer) = (project.clone(), printer.clone());
     let run = tokio::spawn(async move {
-        let mut message = prompt.map(Message::user);
-        if let Some(message) = &mut message {
-            let read = attach(&mut agent, message, resources, &warn, &cancel);
-            read.await;
-        }
-        let end = one_turn(&mut agent, structured.as_ref(), message, cancel).await;
+        let parts = WorkParts {
+            project: &own_project,
+            structured: structured.as_ref(),
+            printer: &own_printer,
+            cancel: &cancel,
+        };
+        let end = work.run(&mut agent, &parts).await;
         let limit = match end.result.interrupted {
             true => HURRIED_HOOKS,
             false => LEAVING_HOOKS,
@@ -137,26 +146,6 @@ fn joined<T>(ended: Result<T, tokio::task::JoinError>) -> Result<T, CommandError
     })
 }
 
-/// Puts the resources of MCP servers that the prompt mentions into its message.
-async fn attach(
-    agent: &mut Agent,
-    message: &mut Message,
-    resources: Vec<(String, String)>,
-    printer: &Printer,
-    cancel: &CancellationToken,
-) {
-    for (reader, uri) in resources {
-        let read = agent.read_resource_for_user(&reader, &uri, NamedBy::User, cancel);
-        match read.await {
-            Ok(blocks) => message.content.extend(blocks),
-            Err(error) => printer.event(&Event::Notice {
-                level: NoticeLevel::Warning,
-                text: format!("{uri} was not attached: {error}"),
-            }),
-        }
-    }
-}
-
 /// A run, in the form that was asked for if one was.
 pub(crate) async fn one_turn(
     agent: &mut Agent,
@@ -176,27 +165,58 @@ pub(crate) async fn one_turn(
     }
 }
 
-/// Prints the run; the first line is out.
+/// Prints the run.
 fn printer(cli: &Cli, project: &Arc<Project>, session: &Session, signals: Signals) -> Printer {
-    let id = session.transcript.session();
     let pieces = cli.session.client.include_partial_messages;
-    let printer = Printer::new(PrinterParts {
+    Printer::new(PrinterParts {
         format: cli.output_format.unwrap_or(OutputFormat::Text),
         verbose: cli.verbose,
-        session: id,
+        session: session.transcript.session(),
         project: project.clone(),
         partials: pieces.then(Partials::default),
         unknown_cost: UnknownCost::Null,
         signals,
-    });
-    printer.init(&InitParts {
-        session: id,
+    })
+}
+
+/// What the first line says. `model` is that of a command, if it wants one.
+fn init_parts(
+    project: &Arc<Project>,
+    session: &Session,
+    model: Option<String>,
+    commands: &ProjectCommands,
+) -> InitParts {
+    let built_in = std::iter::once("compact".to_owned());
+    let prompts = project.mcp.prompts();
+    InitParts {
+        session: session.transcript.session(),
         is_resumed: session.is_resumed,
         tools: project.tool_names(session),
-        model: project.provider.choice.id.clone(),
-        commands: Vec::new(),
-    });
-    printer
+        model: model.unwrap_or_else(|| project.provider.choice.id.clone()),
+        commands: built_in
+            .chain(commands::names(commands, &prompts))
+            .collect(),
+    }
+}
+
+/// The commands of files; read only where the prompt may be one, or the first line lists them.
+fn project_commands(cli: &Cli, project: &Project, prompt: Option<&str>) -> ProjectCommands {
+    let is_listed = cli.output_format == Some(OutputFormat::StreamJson);
+    let may_be_one = prompt.is_some_and(|text| text.trim_start().starts_with('/'));
+    match is_listed || may_be_one {
+        true => ProjectCommands::load(&project.dir, &project.plugins, &project.options),
+        false => ProjectCommands::default(),
+    }
+}
+
+/// Hears of hooks where lines are printed.
+fn client_side(cli: &Cli, signals: &Signals) -> ClientSide {
+    let is_heard = cli.output_format == Some(OutputFormat::StreamJson);
+    let lines = || HookLines::new(cli.session.client.hook_events(), signals.clone());
+    ClientSide {
+        hook_observer: is_heard.then(|| Arc::new(lines()) as Arc<_>),
+        ..ClientSide::default()
+    }
 }
 
 /// What `--json-schema` asks for; the model is told of it.

@@ -167,10 +167,7 @@ impl Printer {
         if failed.is_none() {
             *failed = write().err();
             if let Some(error) = &*failed {
-                match error.kind() {
-                    std::io::ErrorKind::BrokenPipe => self.signals.output_closed(),
-                    _ => self.signals.token().cancel(),
-                }
+                self.signals.write_failed(error);
             }
         }
     }

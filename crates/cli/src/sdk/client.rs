@@ -43,13 +43,15 @@ impl Client {
         }
     }
 
+    /// Where a line that cannot be written is told.
+    pub(super) fn signals(&self) -> &Signals {
+        &self.shared.signals
+    }
+
     /// Writes a line. One that cannot be written ends the run: nobody would see what is paid for.
     pub(super) fn line(&self, line: &Value) {
         if let Err(error) = printer::json(&line.to_string()) {
-            match error.kind() {
-                std::io::ErrorKind::BrokenPipe => self.shared.signals.output_closed(),
-                _ => self.shared.signals.token().cancel(),
-            }
+            self.shared.signals.write_failed(&error);
         }
     }
 

@@ -118,13 +118,14 @@ impl Driver {
         if self.usage.is_none() {
             self.open().await.map_err(|error| error.to_string())?;
         }
-        let usage = self.usage.ok_or("nothing is known of the context yet")?;
+        let usage = self.usage.as_ref();
+        let usage = usage.ok_or("nothing is known of the context yet")?;
         let project = &self.parts.project;
         let model = match &self.choice {
             Some(choice) => choice.id.clone(),
             None => project.provider.choice.id.clone(),
         };
-        Ok(context::usage(&usage, &model, project))
+        Ok(context::usage(usage, &model, project))
     }
 
     async fn stop_task(&mut self, id: &str) -> Result<Value, String> {

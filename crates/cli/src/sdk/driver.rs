@@ -274,7 +274,8 @@ impl Driver {
             None => project.provider.choice.id.clone(),
         };
         let built_in = ["clear", "compact"].map(str::to_owned).into_iter();
-        let own = self.parts.commands.names().map(str::to_owned);
+        let prompts = self.server_prompts();
+        let own = headless::commands::names(&self.parts.commands, &prompts);
         let mut tools = self.tools.clone();
         tools.retain(|name| !self.unwanted_tools().contains(name));
         for name in self.wanted_tools().names() {

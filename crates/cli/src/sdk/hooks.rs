@@ -4,19 +4,20 @@
 //! weight. A callback that fails counts as one that could not be run: where somebody relies on hooks
 //! to refuse things that is a refusal, unless the client has said that its hook may fail.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use codespar_agent::{HookCall, HookRunner};
 use codespar_policy::hooks::{HookAnswer, HookEventKind, HookFailure, HookMatcher};
 use codespar_protocol::EntryId;
+use codespar_runtime::{HookEnd, HookObserver, HookOutcome, RunningHook};
 use futures::future::join_all;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use crate::printer;
+use crate::{headless::hook_lines::HookLines, printer};
 
 /// How long a callback may take that says nothing about it.
 const USUAL_TIME: Duration = Duration::from_secs(60);
@@ -41,18 +42,11 @@ struct ClientHook {
     on_failure: OnFailure,
 }
 
-/// Whether the client wants lines about its hooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum HookLines {
-    Printed,
-    Silent,
-}
-
 /// Asks the client.
 pub(super) struct ClientHooks {
     client: Client,
     hooks: Vec<ClientHook>,
-    lines: HookLines,
+    lines: Arc<HookLines>,
 }
 
 #[derive(Deserialize)]
@@ -71,7 +65,7 @@ impl ClientHooks {
     pub(super) fn read(
         registered: &Value,
         client: &Client,
-        lines: HookLines,
+        lines: &Arc<HookLines>,
     ) -> Result<Option<Self>, String> {
         let none = Map::new();
         let events = registered.as_object().unwrap_or(&none);
@@ -93,7 +87,7 @@ impl ClientHooks {
         Ok((!hooks.is_empty()).then(|| Self {
             client: client.clone(),
             hooks,
-            lines,
+            lines: lines.clone(),
         }))
     }
 }
@@ -146,17 +140,23 @@ impl ClientHooks {
         call: &HookCall,
         cancel: &CancellationToken,
     ) -> HookAnswer {
-        let run = EntryId::new().to_string();
-        self.tell("hook_started", &run, call, json!({}));
-        let asked = self.asked(hook, id, call, cancel).await;
-        let (outcome, output) = match &asked {
-            Ok((_, output)) => ("success", output.clone()),
-            Err(HookFailure::Interrupted) => ("cancelled", String::new()),
-            Err(failure) => ("error", failure.to_string()),
+        let lines = Some(&self.lines).filter(|lines| lines.wants(call.event));
+        let run = RunningHook {
+            id: EntryId::new(),
+            event: call.event,
+            name: format!("{}:callback", call.event),
+            session: call.input["session_id"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         };
-        let fields =
-            json!({ "output": output, "stdout": output, "stderr": "", "outcome": outcome });
-        self.tell("hook_response", &run, call, fields);
+        if let Some(lines) = lines {
+            lines.started(&run);
+        }
+        let asked = self.asked(hook, id, call, cancel).await;
+        if let Some(lines) = lines {
+            lines.ended(&run, &end(&asked));
+        }
         match asked {
             Ok((answer, _)) => answer,
             Err(failure) => failed(hook, &failure),
@@ -190,20 +190,19 @@ impl ClientHooks {
         let read = HookAnswer::of_text(call.event, &text)?;
         Ok((read, text))
     }
+}
 
-    fn tell(&self, subtype: &str, run: &str, call: &HookCall, more: Value) {
-        if self.lines == HookLines::Silent {
-            return;
-        }
-        let mut line = json!({
-            "type": "system", "subtype": subtype, "hook_id": run,
-            "hook_name": format!("{}:callback", call.event), "hook_event": call.event.as_str(),
-            "session_id": call.input.get("session_id"), "uuid": EntryId::new(),
-        });
-        if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
-            line.extend(more);
-        }
-        self.client.line(&line);
+fn end(asked: &Result<(HookAnswer, String), HookFailure>) -> HookEnd {
+    let (outcome, stdout, stderr) = match asked {
+        Ok((_, output)) => (HookOutcome::Success, output.clone(), String::new()),
+        Err(HookFailure::Interrupted) => (HookOutcome::Cancelled, String::new(), String::new()),
+        Err(failure) => (HookOutcome::Error, String::new(), failure.to_string()),
+    };
+    HookEnd {
+        outcome,
+        stdout,
+        stderr,
+        exit_code: None,
     }
 }
 

@@ -1,15 +1,18 @@
 //! The request that opens a session: what the client brings along, and what it is told of us.
 
-use codespar_runtime::{Project, ProjectCommands, ProjectOptions, ServerText};
+use std::{path::PathBuf, sync::Arc};
+
+use codespar_runtime::{OutputStyle, Project, ProjectCommands, ProjectOptions, ServerText};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{
-    client::Client,
-    hooks::{ClientHooks, HookLines},
-};
+use super::{client::Client, hooks::ClientHooks};
 use crate::{
-    headless::init::{COMPATIBLE_VERSION, key_source},
+    args::ManagedSettings,
+    headless::{
+        hook_lines::HookLines,
+        init::{COMPATIBLE_VERSION, account},
+    },
     slash,
 };
 
@@ -24,6 +27,17 @@ struct Written {
     sdk_mcp_servers: Vec<String>,
     json_schema: Option<Value>,
     skills: Option<Vec<String>>,
+    plugins: Vec<WrittenPlugin>,
+    managed_settings: Option<Value>,
+}
+
+/// A plugin on this machine; there are no others.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenPlugin {
+    path: PathBuf,
+    #[serde(default)]
+    skip_mcp_discovery: bool,
 }
 
 /// One text, or several that follow each other.
@@ -46,7 +60,7 @@ pub(super) fn read(
     request: Value,
     options: &mut ProjectOptions,
     client: &Client,
-    lines: HookLines,
+    lines: &Arc<HookLines>,
 ) -> Result<ClientParts, String> {
     let written: Written = serde_json::from_value(request).map_err(|error| error.to_string())?;
     if !written.agents.is_null() {
@@ -73,6 +87,17 @@ pub(super) fn read(
     if written.skills.is_some() {
         options.skills = written.skills;
     }
+    for plugin in written.plugins {
+        match plugin.skip_mcp_discovery {
+            true => options.plugin_dirs_without_servers.push(plugin.path),
+            false => options.plugin_dirs.push(plugin.path),
+        }
+    }
+    if let Some(settings) = written.managed_settings {
+        let managed = ManagedSettings::read(settings);
+        let managed = managed.map_err(|error| format!("managedSettings: {error}"))?;
+        managed.apply(options);
+    }
     Ok(ClientParts {
         hooks: ClientHooks::read(&written.hooks, client, lines)?,
         schema: written.json_schema,
@@ -85,9 +110,11 @@ pub(super) fn reply(project: &Project, commands: &ProjectCommands) -> Value {
     let built_in = built_in.map(
         |one| json!({ "name": one.name, "description": one.help, "argumentHint": one.arguments }),
     );
-    let own = commands.iter().map(
-        |(name, one)| json!({ "name": name, "description": one.description, "argumentHint": "" }),
-    );
+    let own = commands.iter().map(|(name, one)| {
+        json!({
+            "name": name, "description": one.description, "argumentHint": one.argument_hint,
+        })
+    });
     let commands: Vec<Value> = built_in.chain(own).collect();
     let agents = project.hub.kinds().iter().map(|kind| {
         let mut agent = json!({ "name": kind.name, "description": kind.description });
@@ -101,9 +128,9 @@ pub(super) fn reply(project: &Project, commands: &ProjectCommands) -> Value {
         "commands": commands,
         "agents": agents,
         "output_style": project.style_name(),
-        "available_output_styles": [project.style_name()],
+        "available_output_styles": OutputStyle::names(&project.dir, &project.options),
         "models": models(project),
-        "account": { "apiKeySource": key_source(project), "tokenSource": key_source(project) },
+        "account": account(project),
         "hooks_applied": true,
         "hook_on_failure_supported": true,
         "claude_code_version": COMPATIBLE_VERSION,

@@ -47,17 +47,16 @@ use tokio_util::sync::CancellationToken;
 use self::{
     client::Client,
     driver::{Driver, DriverParts},
-    hooks::HookLines,
     initialize::ClientParts,
     input::Incoming,
     questions::{Bypass, ClientQuestions, CurrentTurn, Prompts},
     servers::ClientServers,
 };
 use crate::{
-    args::{Cli, OutputFormat},
+    args::{Cli, OutputFormat, PermissionPrompts},
     commands::gc,
     error::CommandError,
-    headless::{self, structured::StructuredAnswers},
+    headless::{self, hook_lines::HookLines, structured::StructuredAnswers},
     signals::Signals,
 };
 
@@ -186,12 +185,9 @@ async fn open(
 ) -> Result<(Arc<Runtime>, DriverParts), CommandError> {
     let args = &cli.session.client;
     let mut options = cli.session.project_options()?;
-    let lines = match args.include_hook_events {
-        true => HookLines::Printed,
-        false => HookLines::Silent,
-    };
+    let lines = Arc::new(HookLines::new(args.hook_events(), client.signals().clone()));
     let brought = match initialize {
-        Some(request) => initialize::read(request, &mut options, client, lines)
+        Some(request) => initialize::read(request, &mut options, client, &lines)
             .map_err(|error| CommandError::Usage(format!("initialize: {error}")))?,
         None => ClientParts::default(),
     };
@@ -215,9 +211,9 @@ async fn open(
     let turn = CurrentTurn::default();
     let questions = Arc::new(ClientQuestions {
         client: client.clone(),
-        prompts: match args.permission_prompt_tool {
-            Some(_) => Prompts::ToClient,
-            None => Prompts::ToNobody,
+        prompts: match (&args.permission_prompt_tool, args.permission_prompts) {
+            (Some(_), None | Some(PermissionPrompts::Host)) => Prompts::ToClient,
+            _ => Prompts::ToNobody,
         },
         bypass,
         turn: turn.clone(),
@@ -229,6 +225,7 @@ async fn open(
     let config = config.with_client(ClientSide {
         hooks,
         servers: Some(servers),
+        hook_observer: Some(lines),
     });
     let attendance = Attendance::Here(questions.clone());
     let (runtime, project) =

@@ -1,13 +1,12 @@
-//! A message of the client: a prompt, or a command of the project or of ours.
+//! A message of the client: a prompt, or a command of the project, of a server or of ours.
 
-use codespar_policy::{RuleKind, RuleSource};
-use codespar_protocol::{Cost, EntryId, Message, Outcome, RunResult, Usage};
-use codespar_runtime::{ProjectCommand, PromptPart};
+use codespar_mcp::McpPrompt;
+use codespar_protocol::{EntryId, Message, Outcome};
 
 use super::{driver::Driver, input::ClientPrompt};
 use crate::{
     error::CommandError,
-    slash::{self, Typed},
+    headless::commands::{self, PromptKind, TurnRules},
 };
 
 impl Driver {
@@ -24,84 +23,76 @@ impl Driver {
         self.replay(&prompt);
         self.answering.clone_from(&prompt.uuid);
         let text = prompt.message.text();
-        let typed = match prompt.is_verbatim || !text.trim_start().starts_with('/') {
-            true => Typed::Nothing,
-            false => slash::read(&text, &self.parts.commands),
+        let asked = match prompt.is_verbatim {
+            true => Ok(PromptKind::Text),
+            false => commands::read(&text, &self.parts.commands),
         };
-        match typed {
-            Typed::Project(name, arguments) => self.command(&name, &arguments).await,
-            Typed::Compact => self.compact().await,
-            Typed::Clear => {
+        match asked {
+            Ok(PromptKind::Text) => self.turn(Some(prompt.message)).await,
+            Ok(PromptKind::File { name, arguments }) => self.command(&name, &arguments).await,
+            Ok(PromptKind::ServerPrompt { name, arguments }) => {
+                self.server_prompt(&name, &arguments).await
+            }
+            Ok(PromptKind::Compact) => self.compact().await,
+            Ok(PromptKind::Clear) => {
                 self.leave().await;
                 self.open().await?;
-                self.end("", Outcome::Success)
+                self.end(String::new(), Outcome::Success)
             }
-            _ => self.turn(Some(prompt.message)).await,
+            Err(why) => self.end(why, Outcome::ErrorDuringExecution),
         }
     }
 
     /// The rules of `allowed-tools` hold until the turn is over, whatever becomes of it.
     async fn command(&mut self, name: &str, arguments: &str) -> Result<(), CommandError> {
-        let commands = self.parts.commands.clone();
-        let Some(command) = commands.find(name) else {
+        let all = self.parts.commands.clone();
+        let Some(command) = all.find(name) else {
             return Ok(());
         };
-        let source = RuleSource::named(format!("allowed-tools of /{name}"));
-        match command.rules() {
-            Ok(rules) => {
-                let in_force = self.parts.project.rules();
-                let mut in_force = in_force.write();
-                for rule in rules {
-                    in_force.add(RuleKind::Allow, rule, &source);
-                }
-            }
-            Err(error) => {
-                let text = format!("allowed-tools of /{name} count for nothing: {error}");
-                self.parts.client.warn(&text);
-            }
+        let (_rules, warning) = TurnRules::add(&self.parts.project, name, command);
+        if let Some(warning) = warning {
+            self.parts.client.warn(&warning);
         }
-        let done = match self.text_of(command, arguments).await {
-            Ok(text) => {
-                let usual = self.choice.clone();
-                if command.model.is_some() {
-                    let project = &self.parts.project;
-                    let wanted = command.model.as_deref();
-                    self.choice = Some(project.provider.choice_for(wanted, &project.settings));
-                }
-                let done = self.turn(Some(Message::user(text))).await;
-                if command.model.is_some() {
-                    let project = &self.parts.project;
-                    self.choice = Some(usual.unwrap_or_else(|| project.provider.choice.clone()));
-                }
-                done
-            }
-            Err(why) => self.end(&why, Outcome::ErrorDuringExecution),
+        let cancel = self.signals.token().child_token();
+        self.parts.turn.begin(cancel.clone());
+        let text = match &mut self.agent {
+            Some(agent) => commands::text_of(agent, command, arguments, &cancel).await,
+            None => Ok(String::new()),
         };
-        self.parts.project.rules().write().remove(&source);
+        self.parts.turn.end();
+        let text = match text {
+            Ok(text) => text,
+            Err(why) => return self.end(why, Outcome::ErrorDuringExecution),
+        };
+        let Some(model) = command.model.as_deref() else {
+            return self.turn(Some(Message::user(text))).await;
+        };
+        let project = self.parts.project.clone();
+        let wanted = project.provider.choice_for(Some(model), &project.settings);
+        let usual = self.choice.replace(wanted);
+        let done = self.turn(Some(Message::user(text))).await;
+        self.choice = Some(usual.unwrap_or_else(|| project.provider.choice.clone()));
         done
     }
 
-    /// A command in it that is refused ends it: a prompt with a hole in it is not sent.
-    async fn text_of(
-        &mut self,
-        command: &ProjectCommand,
-        arguments: &str,
-    ) -> Result<String, String> {
+    /// What the server answers is the message.
+    async fn server_prompt(&mut self, name: &str, arguments: &str) -> Result<(), CommandError> {
         let cancel = self.signals.token().child_token();
         self.parts.turn.begin(cancel.clone());
-        let mut text = String::new();
-        for part in command.parts(arguments) {
-            match (part, &mut self.agent) {
-                (PromptPart::Text(part), _) => text.push_str(&part),
-                (PromptPart::Command(command), Some(agent)) => {
-                    let output = agent.run_by_rules(&command, &cancel).await;
-                    text.push_str(&output.map_err(|error| error.to_string())?);
-                }
-                (PromptPart::Command(_), None) => {}
-            }
-        }
+        let prompts = self.server_prompts();
+        let message = commands::server_message(&prompts, name, arguments, &cancel).await;
         self.parts.turn.end();
-        Ok(text)
+        match message {
+            Ok(message) => self.turn(Some(message)).await,
+            Err(error) => self.end(error.to_string(), Outcome::ErrorDuringExecution),
+        }
+    }
+
+    /// Of all servers that are connected.
+    pub(super) fn server_prompts(&self) -> Vec<McpPrompt> {
+        let mut prompts = self.parts.project.mcp.prompts();
+        prompts.extend(self.added.iter().flat_map(|servers| servers.prompts()));
+        prompts
     }
 
     async fn compact(&mut self) -> Result<(), CommandError> {
@@ -110,40 +101,17 @@ impl Driver {
         };
         let cancel = self.signals.token().child_token();
         self.parts.turn.begin(cancel.clone());
-        let done = agent.compact_now(&cancel).await;
+        let (text, outcome) = commands::compact(agent, &cancel).await;
         self.parts.turn.end();
         self.usage = Some(agent.context_usage());
-        match done {
-            Ok(true) => self.end("the conversation was summarised", Outcome::Success),
-            Ok(false) => self.end(
-                "the conversation is too short to summarise",
-                Outcome::Success,
-            ),
-            Err(error) => self.end(&error.to_string(), Outcome::ErrorDuringExecution),
-        }
+        self.end(text, outcome)
     }
 
     /// The end of a turn that was none of the model.
-    fn end(&mut self, text: &str, outcome: Outcome) -> Result<(), CommandError> {
-        let Some(session_id) = self.session else {
-            return Ok(());
-        };
-        self.result_line(RunResult {
-            session_id,
-            outcome,
-            result: text.to_owned(),
-            interrupted: false,
-            limit: None,
-            stop_reason: None,
-            num_turns: 0,
-            tool_uses: 0,
-            duration_ms: 0,
-            duration_api_ms: 0,
-            usage: Usage::default(),
-            cost: Cost::default(),
-            by_model: Vec::new(),
-            permission_denials: Vec::new(),
-        });
+    fn end(&mut self, text: String, outcome: Outcome) -> Result<(), CommandError> {
+        if let Some(session) = self.session {
+            self.result_line(commands::without_answer(session, text, outcome));
+        }
         Ok(())
     }
 }

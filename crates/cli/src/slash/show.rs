@@ -19,7 +19,6 @@ use crate::{
 /// What fills the context.
 pub(crate) fn context(usage: &ContextUsage) -> String {
     let percent = |tokens: u64| tokens * 100 / usage.window.max(1);
-    let conversation = usage.total.saturating_sub(usage.system + usage.tools);
     let row = |name: &str, tokens: u64| format!("  {name:<22}{tokens:>9}  {:>3}%", percent(tokens));
     [
         format!(
@@ -31,7 +30,10 @@ pub(crate) fn context(usage: &ContextUsage) -> String {
         ),
         row("system prompt", usage.system),
         row("tools", usage.tools),
-        row(&format!("{} messages", usage.messages), conversation),
+        row(
+            &format!("{} messages", usage.messages),
+            usage.conversation(),
+        ),
     ]
     .join("\n")
 }

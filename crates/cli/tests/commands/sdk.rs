@@ -1,8 +1,8 @@
 //! Sessions with a client on standard input, as the Agent SDKs drive them.
 
-use std::{io::Write, path::Path, process::Stdio};
+use std::{io::Write, process::Stdio};
 
-use codespar_testkit::{Conversation, Fault, Gate, Matcher, Script, SdkClient, Turn, mcp::program};
+use codespar_testkit::{Conversation, Fault, Gate, Matcher, Script, SdkClient, Turn};
 use serde_json::{Value, json};
 
 use crate::common::{Bench, PATIENCE, wait_for};
@@ -15,11 +15,11 @@ const STREAM: [&str; 5] = [
     "stream-json",
 ];
 
-fn client(bench: &Bench, args: &[&str]) -> SdkClient {
+pub(crate) fn client(bench: &Bench, args: &[&str]) -> SdkClient {
     SdkClient::start(&mut bench.command(&[&STREAM[..], args].concat())).unwrap()
 }
 
-fn initialize(client: &mut SdkClient, fields: &Value) -> Value {
+pub(crate) fn initialize(client: &mut SdkClient, fields: &Value) -> Value {
     let mut request = json!({"subtype": "initialize"});
     request
         .as_object_mut()
@@ -28,11 +28,11 @@ fn initialize(client: &mut SdkClient, fields: &Value) -> Value {
     client.request(&request).unwrap().unwrap()
 }
 
-fn result_of(lines: &[Value]) -> &Value {
+pub(crate) fn result_of(lines: &[Value]) -> &Value {
     lines.last().unwrap()
 }
 
-fn results(bench: &Bench) -> Vec<String> {
+pub(crate) fn results(bench: &Bench) -> Vec<String> {
     let requests = bench.server.requests();
     let last = requests.last().unwrap();
     last.newest_tool_results()
@@ -484,64 +484,6 @@ fn hooks_of_the_client_refuse_and_change_calls_and_one_that_fails_refuses() {
 }
 
 #[test]
-fn a_server_in_the_program_of_the_client_has_tools() {
-    let script = Script::new()
-        .turn(Turn::tool("mcp__calc__add", &json!({"a": 2, "b": 3})))
-        .turn(Turn::text("done"));
-    let bench = Bench::new(script);
-    let servers = r#"{"mcpServers": {"calc": {"type": "sdk", "name": "calc"}}}"#;
-    let mut client = client(
-        &bench,
-        &["--mcp-config", servers, "--allowedTools", "mcp__calc__add"],
-    );
-    client.send(&json!({"type": "control_request", "request_id": "init", "request": {"subtype": "initialize"}})).unwrap();
-    client.prompt("add").unwrap();
-    loop {
-        let line = client.next_line().unwrap().unwrap();
-        if line["type"] == "result" {
-            break;
-        }
-        if line["type"] != "control_request" {
-            continue;
-        }
-        let message = &line["request"]["message"];
-        let result = match message["method"].as_str().unwrap() {
-            "initialize" => {
-                json!({"protocolVersion": message["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "calc", "version": "1"}})
-            }
-            "tools/list" => {
-                json!({"tools": [{"name": "add", "description": "Adds", "inputSchema": {"type": "object"}}]})
-            }
-            "tools/call" => {
-                let given = &message["params"]["arguments"];
-                let sum = given["a"].as_i64().unwrap() + given["b"].as_i64().unwrap();
-                json!({"content": [{"type": "text", "text": format!("sum {sum}")}]})
-            }
-            _ => json!({}),
-        };
-        let answer =
-            json!({"mcp_response": {"jsonrpc": "2.0", "id": message["id"], "result": result}});
-        client.answer(&line, &answer).unwrap();
-    }
-    assert_eq!(results(&bench), ["sum 5"]);
-    let status = client
-        .request(&json!({"subtype": "mcp_status"}))
-        .unwrap()
-        .unwrap();
-    assert_eq!(status["mcpServers"][0]["status"], "connected");
-    assert_eq!(status["mcpServers"][0]["tools"][0]["name"], "add");
-    client
-        .request(&json!({"subtype": "mcp_toggle", "serverName": "calc", "enabled": false}))
-        .unwrap()
-        .unwrap();
-    let status = client
-        .request(&json!({"subtype": "mcp_status"}))
-        .unwrap()
-        .unwrap();
-    assert_eq!(status["mcpServers"][0]["status"], "disabled");
-}
-
-#[test]
 fn an_answer_has_the_form_of_the_schema_or_the_turn_says_that_it_has_not() {
     let schema =
         r#"{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}"#;
@@ -797,147 +739,6 @@ fn a_client_that_is_gone_takes_everything_with_it() {
 }
 
 #[test]
-fn what_the_options_ask_for_reaches_the_model_and_what_is_unknown_is_an_error() {
-    let bench = Bench::new(Script::new().turn(Turn::text("done")));
-    bench.file("prompt.txt", "You are a test.");
-    let agents =
-        r#"{"me": {"description": "d", "prompt": "You are me.", "tools": ["Read", "Bash"]}}"#;
-    let finished = bench.run(&[
-        "--output-format",
-        "json",
-        "--system-prompt-file=prompt.txt",
-        "--tools",
-        "Read,Agent",
-        "--effort",
-        "max",
-        "--thinking=adaptive",
-        "--betas",
-        "x",
-        "go",
-        "",
-    ]);
-    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    let body = bench.server.requests().last().unwrap().json().clone();
-    assert!(
-        body["system"][0]["text"]
-            .as_str()
-            .unwrap()
-            .starts_with("You are a test."),
-        "{body}"
-    );
-    let names: Vec<&str> = body["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["Read", "Task"]);
-    assert_eq!(
-        (&body["output_config"]["effort"], &body["thinking"]["type"]),
-        (&json!("max"), &json!("adaptive"))
-    );
-    let finished = bench.run(&[
-        "-p", "go", "--agents", agents, "--agent", "me", "--tools", "",
-    ]);
-    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    let body = bench.server.requests().last().unwrap().json().clone();
-    assert!(
-        body["system"][0]["text"]
-            .as_str()
-            .unwrap()
-            .starts_with("You are me."),
-        "{body}"
-    );
-    assert!(body["tools"].is_null(), "{body}");
-    for (args, expected) in [
-        (&["-p", "x", "--of-the-future"][..], "--of-the-future"),
-        (&["-p", "x", "--agent", "none"], "there is no agent `none`"),
-        (
-            &["-p", "x", "--setting-sources", "moon"],
-            "`moon` is not a source",
-        ),
-        (&["-p", "x", "--settings", "/no/such/file"], "is not there"),
-        (
-            &["-p", "x", "--mcp-config", "{\"mcpServers\": 1}"],
-            "--mcp-config",
-        ),
-        (&["-p", "x", "--json-schema", "[]"], "--json-schema"),
-        (
-            &[
-                "--input-format",
-                "stream-json",
-                "--output-format",
-                "stream-json",
-                "prompt",
-            ],
-            "standard input",
-        ),
-        (
-            &["--input-format", "stream-json"],
-            "--output-format stream-json",
-        ),
-        (
-            &["-p", "x", "--permission-prompt-tool", "stdio"],
-            "--input-format stream-json",
-        ),
-        (
-            &["-p", "x", "--include-partial-messages"],
-            "--output-format stream-json",
-        ),
-        (&["--json-schema", "{}", "x"], "--json-schema needs -p"),
-    ] {
-        let finished = bench.run(args);
-        assert_eq!(
-            finished.status.code(),
-            Some(2),
-            "{args:?}: {}",
-            finished.stderr
-        );
-        assert!(
-            finished.stderr.contains(expected),
-            "{args:?}: {}",
-            finished.stderr
-        );
-    }
-}
-
-#[test]
-fn settings_of_the_caller_count_and_deny_rules_of_files_that_do_not_count_hold() {
-    let script = Script::new()
-        .turn(Turn::tool(
-            "Write",
-            &json!({"file_path": "a.txt", "content": "x"}),
-        ))
-        .turn(Turn::text("done"));
-    let bench = Bench::new(script);
-    let allow = r#"{"permissions": {"allow": ["Write"]}, "statusLine": {"type": "command"}}"#;
-    let finished = bench.run(&["-p", "go", "--settings", allow]);
-    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    assert!(bench.work().join("a.txt").exists(), "{}", finished.stderr);
-    std::fs::remove_file(bench.work().join("a.txt")).unwrap();
-    bench.file(
-        ".codespar/settings.json",
-        r#"{"permissions": {"deny": ["Write"]}}"#,
-    );
-    let finished = bench.run(&["-p", "go", "--settings", allow, "--setting-sources", "user"]);
-    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    assert!(!bench.work().join("a.txt").exists());
-}
-
-#[test]
-fn a_log_goes_to_the_file_that_is_named_without_secrets() {
-    let bench = Bench::new(Script::new().turn(Turn::text("done")));
-    let log = bench.work().join("log.txt");
-    let file = format!("--debug-file={}", log.display());
-    let finished = bench.run(&["-p", "go", &file, "--debug=trace"]);
-    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
-    let text = std::fs::read_to_string(&log).unwrap();
-    assert!(!text.is_empty() && !text.contains("sk-test-key-of-the-bench-0001"));
-    let refused = bench.run(&["-p", "go", "--debug-file", "/no/such/dir/log"]);
-    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
-}
-
-#[test]
 fn rules_that_come_with_a_yes_hold_for_the_next_calls() {
     let write = |name: &str| Turn::tool("Write", &json!({"file_path": name, "content": "x"}));
     let script = Script::new()
@@ -1041,63 +842,6 @@ fn what_agents_in_the_background_bring_is_answered_before_the_end() {
 }
 
 #[test]
-fn servers_are_set_while_the_session_runs_and_their_questions_reach_the_client() {
-    let script = Script::new()
-        .turn(Turn::text("no server yet"))
-        .turn(Turn::tool("mcp__late__echo", &json!({"text": "hi"})))
-        .turn(Turn::tool("mcp__kit__ask", &json!({})))
-        .turn(Turn::text("done"));
-    let bench = Bench::new(script);
-    let server = program(Path::new(env!("CARGO_BIN_EXE_codespar"))).unwrap();
-    let servers = json!({"mcpServers": {"kit": {"command": server}}}).to_string();
-    let args = [
-        "--mcp-config",
-        &servers,
-        "--strict-mcp-config",
-        "--allowedTools",
-        "mcp__kit,mcp__late",
-    ];
-    let mut client = client(&bench, &args);
-    initialize(&mut client, &json!({}));
-    client.prompt("first").unwrap();
-    client.turn().unwrap();
-    let mut set = |servers: Value| {
-        let request = json!({"subtype": "mcp_set_servers", "servers": servers});
-        client.request(&request).unwrap()
-    };
-    let wrong = set(json!({"late": {"command": 7}}));
-    assert!(wrong.unwrap_err().contains("mcpServers.late"));
-    let taken = set(json!({"kit": {"command": server}}));
-    assert!(taken.unwrap_err().contains("is there already"));
-    let failed = set(json!({"late": {"command": "false"}})).unwrap();
-    assert_eq!(failed["added"], json!([]));
-    assert!(failed["errors"]["late"].is_string(), "{failed}");
-    let set = set(json!({"late": {"command": server}})).unwrap();
-    assert_eq!(
-        (&set["added"], &set["removed"]),
-        (&json!(["late"]), &json!(["late"]))
-    );
-    client.prompt("second").unwrap();
-    let asked = client.asked("elicitation").unwrap();
-    assert_eq!(asked["request"]["mcp_server_name"], "kit");
-    assert_eq!(
-        asked["request"]["requested_schema"]["required"],
-        json!(["colour"])
-    );
-    let accept = json!({"action": "accept", "content": {"colour": "red"}});
-    client.answer(&asked, &accept).unwrap();
-    client.turn().unwrap();
-    assert!(results(&bench)[0].contains("red"), "{:?}", results(&bench));
-    let all = bench.server.requests();
-    let echoed: Vec<String> = all[2]
-        .newest_tool_results()
-        .iter()
-        .map(|it| it.text.clone())
-        .collect();
-    assert!(echoed[0].contains("hi"), "{echoed:?}");
-}
-
-#[test]
 fn commands_of_the_project_are_carried_out_unless_the_message_is_verbatim() {
     let bench = Bench::new(
         Script::new()
@@ -1131,4 +875,68 @@ fn commands_of_the_project_are_carried_out_unless_the_message_is_verbatim() {
     client.send(&verbatim).unwrap();
     client.turn().unwrap();
     assert!(said(&bench).contains("/greet Bob"));
+}
+
+#[test]
+fn an_interrupt_may_take_back_the_messages_that_wait() {
+    let gate = Gate::closed();
+    let script = Script::new()
+        .turn(Turn::text("late").held_by(&gate))
+        .turn(Turn::text("third"));
+    let bench = Bench::new(script);
+    let mut client = client(&bench, &[]);
+    initialize(&mut client, &json!({}));
+    client.prompt("first").unwrap();
+    wait_for("the model to be asked", || {
+        !bench.server.requests().is_empty()
+    });
+    let uuid = "0190a5c2-7e1b-7c3a-9f00-5a1b2c3d4e51";
+    let second =
+        json!({"type": "user", "uuid": uuid, "message": {"role": "user", "content": "second"}});
+    client.send(&second).unwrap();
+    let interrupt = json!({"subtype": "interrupt", "cancel_queued": true});
+    let told = client.request(&interrupt).unwrap().unwrap();
+    assert_eq!(told, json!({"still_queued": [], "cancelled": [uuid]}));
+    assert_eq!(result_of(&client.turn().unwrap())["is_error"], true);
+    gate.open();
+    client.prompt("third").unwrap();
+    client.turn().unwrap();
+    let sent = bench.server.requests().last().unwrap().json()["messages"].to_string();
+    assert!(sent.contains("third") && !sent.contains("second"), "{sent}");
+}
+
+#[test]
+fn a_task_of_the_session_is_stopped_by_the_client() {
+    let gate = Gate::closed();
+    let call = json!({"description": "look", "prompt": "slow work", "subagent_type": "Explore", "run_in_background": true});
+    let script = Script::new()
+        .conversation(
+            Conversation::new("worker", Matcher::first_user_contains("slow work"))
+                .turn(Turn::text("found it").held_by(&gate)),
+        )
+        .turn(Turn::tool("Task", &call))
+        .turn(Turn::text("started"))
+        .turn(Turn::text("heard of it"));
+    let bench = Bench::new(script);
+    let mut client = client(&bench, &[]);
+    initialize(&mut client, &json!({}));
+    client.prompt("look").unwrap();
+    let lines = client.turn().unwrap();
+    let started = lines
+        .iter()
+        .find(|line| line["subtype"] == "task_started")
+        .unwrap();
+    let stop = json!({"subtype": "stop_task", "task_id": started["task_id"]});
+    assert_eq!(client.request(&stop).unwrap(), Ok(json!({})));
+    let lines = client
+        .until(|line| line["subtype"] == "task_notification")
+        .unwrap();
+    let ended = result_of(&lines);
+    assert_eq!(
+        (&ended["task_id"], &ended["status"]),
+        (&started["task_id"], &json!("stopped"))
+    );
+    gate.open();
+    let (status, _) = client.finish().unwrap();
+    assert_eq!(status.code(), Some(0));
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use codespar_protocol::{TaskId, TaskRecord};
+use codespar_protocol::{TaskId, TaskRecord, TaskStatus};
 use sqlx::AssertSqlSafe;
 
 use super::{

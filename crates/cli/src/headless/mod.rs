@@ -102,7 +102,10 @@ pub(crate) async fn run(cli: Cli, project_dir: ProjectDir) -> Result<ExitCode, C
             let read = attach(&mut agent, message, resources, &warn, &cancel);
             read.await;
         }
-        let end = one_turn(&mut agent, structured.as_ref(), message, cancel).await;
+        let end: StructuredEnd = match &structured {
+            Some(answers) => answers.run(&mut agent, message, &cancel).await,
+            None => agent.run(message, cancel).await.into(),
+        };
         let limit = match end.result.interrupted {
             true => HURRIED_HOOKS,
             false => LEAVING_HOOKS,
@@ -154,25 +157,6 @@ async fn attach(
                 text: format!("{uri} was not attached: {error}"),
             }),
         }
-    }
-}
-
-/// A run, in the form that was asked for if one was.
-pub(crate) async fn one_turn(
-    agent: &mut Agent,
-    structured: Option<&StructuredAnswers>,
-    prompt: Option<Message>,
-    cancel: CancellationToken,
-) -> StructuredEnd {
-    match structured {
-        Some(answers) => {
-            answers.equip(agent);
-            answers.run(agent, prompt, &cancel).await
-        }
-        None => StructuredEnd {
-            result: agent.run(prompt, cancel).await,
-            output: None,
-        },
     }
 }
 

@@ -4,6 +4,8 @@ use codespar_agent::ContextUsage;
 use codespar_runtime::Project;
 use serde_json::{Value, json};
 
+/// In the shape that clients draw as a bar: the categories add up to the window. What the
+/// conversation has is what is left of the total besides the system prompt and the tools.
 pub(super) fn usage(usage: &ContextUsage, model: &str, project: &Project) -> Value {
     let messages = usage.total.saturating_sub(usage.system + usage.tools);
     let free = usage.window.saturating_sub(usage.total);

@@ -1,4 +1,8 @@
 //! A message of the client: a prompt, or a command of the project or of ours.
+//!
+//! Of the commands of a session only those work here that are a prompt (those of the project and
+//! the user), `/compact` and `/clear`. Any other text that begins with a slash goes to the model as
+//! it is: paths begin with one too.
 
 use codespar_policy::{RuleKind, RuleSource};
 use codespar_protocol::{Cost, EntryId, Message, Outcome, RunResult, Usage};
@@ -104,6 +108,7 @@ impl Driver {
         Ok(text)
     }
 
+    /// As a turn of its own: clients wait for a result after each message that they send.
     async fn compact(&mut self) -> Result<(), CommandError> {
         let Some(agent) = &mut self.agent else {
             return Ok(());

@@ -1,4 +1,7 @@
 //! Who runs tasks, and how much there is to do.
+//!
+//! The figures are of the whole state directory and not of the projects of this server alone:
+//! whoever runs tasks runs those of all projects, and a queue that is full holds up everybody.
 
 use axum::{Json, extract::State};
 use serde::Serialize;

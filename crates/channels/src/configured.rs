@@ -1,4 +1,7 @@
 //! A channel that is set up: what it needs to be served.
+//!
+//! Each platform is set up in its own way. What comes of it is the same for all, so the process
+//! that serves channels knows no platform, and a channel that is added needs no change there.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 

@@ -1,4 +1,9 @@
 //! A run of the dev agent as a message that is edited in place, and what it came to as a new one.
+//!
+//! Both are functions of what is on record: a process that takes over draws the same text and finds
+//! that nothing is to be edited. The message of the progress carries the button that stops the run;
+//! it goes when the run is over. The result is a message of its own, because an edit notifies
+//! nobody.
 
 use codespar_dev::{DevProgress, DevReport, DevTests, TestVerdict};
 use codespar_protocol::{TaskRecord, TaskStatus, TaskType};
@@ -38,6 +43,7 @@ pub(crate) fn drawn(repository: &str, record: &TaskRecord, run: &DevProgress) ->
     progress(lines.join("\n"), choices)
 }
 
+/// Present from the beginning, so that the message keeps its first line as it grows.
 fn located_line(repository: &str, run: &DevProgress) -> String {
     let Some(files) = &run.located else {
         return format!("🔍 {repository} · Searching…");
@@ -56,6 +62,7 @@ fn located_line(repository: &str, run: &DevProgress) -> String {
     }
 }
 
+/// Nothing before the files are known, as the change comes after them.
 fn change_line(run: &DevProgress) -> Option<String> {
     run.located.as_ref()?;
     let Some(change) = &run.change else {
@@ -68,6 +75,7 @@ fn change_line(run: &DevProgress) -> Option<String> {
     })
 }
 
+/// Names the command: whether "passed" says anything depends on what was run.
 fn tests_line(tests: &DevTests) -> String {
     match tests {
         DevTests::NotRun { reason } => format!("🧪 Not verified: {reason}"),
@@ -84,6 +92,7 @@ fn tests_line(tests: &DevTests) -> String {
     }
 }
 
+/// Why a run failed is its first line here; the whole reason is in the result.
 fn end_lines(record: &TaskRecord, run: &DevProgress) -> Vec<String> {
     match (record.status, &run.report) {
         (TaskStatus::Completed, Some(report)) => vec![
@@ -97,6 +106,7 @@ fn end_lines(record: &TaskRecord, run: &DevProgress) -> Vec<String> {
     }
 }
 
+/// A draft whose tests fail is no success, though its task completed.
 fn mark(report: &DevReport) -> &'static str {
     match (report.simulated, report.verdict()) {
         (true, _) | (_, TestVerdict::TestsFail) => "⚠️",
@@ -163,6 +173,8 @@ pub(crate) fn result(mention: Addressee, record: &TaskRecord, run: &DevProgress)
     }
 }
 
+/// Says whether it was verified before it says where it is: that is what a reader has to know
+/// before merging.
 fn success(report: &DevReport) -> String {
     let pull = &report.pull_request;
     let what = match (report.simulated, report.verdict()) {
@@ -178,6 +190,7 @@ fn success(report: &DevReport) -> String {
     format!("{} is ready ({what})\n{place}", pull_line(report))
 }
 
+/// As buttons where the platform has them; the text of each is a command that can be typed as well.
 fn next_steps(report: &DevReport) -> Vec<ReplyChoice> {
     let number = report.pull_request.number;
     let choice = |label: &str, verb: &str| ReplyChoice {

@@ -3,6 +3,10 @@
 //! Times of the day are those of a time zone. One that a change of the clocks skips is an hour
 //! later on that day; one that comes twice counts once, the first time. An interval knows no clock:
 //! two hours are two hours.
+//!
+//! Everything here is computed from a time that is handed in, so a schedule gives the same times
+//! whenever it is asked, and a process that was away knows how many it has missed. What comes more
+//! often than every quarter of an hour is refused: each time costs a run.
 
 use jiff::{SignedDuration, Timestamp, ToSpan, civil::Date, tz::TimeZone};
 
@@ -69,6 +73,8 @@ impl Times {
         }
     }
 
+    /// The forms that people use, in English; nothing for any other. The fields of cron stand in
+    /// quotes and do not get here.
     fn sentence(text: &str) -> Option<Self> {
         let words: Vec<&str> = text
             .split_whitespace()

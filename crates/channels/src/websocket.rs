@@ -1,10 +1,15 @@
 //! A WebSocket to a platform: connecting to it, and noticing that it is gone. What is said over it
 //! is the platform's own format.
+//!
+//! A connection can be dead without an error, behind a router that has forgotten it. So silence is
+//! measured here, once for all platforms: after half a minute the other side is pinged, and a
+//! minute later it is given up. Errors never contain the address, which may have a token or a
+//! ticket in it.
 
 use std::time::Duration;
 
+use codespar_protocol::Backoff;
 use futures::{SinkExt, StreamExt};
-use ring::rand::{SecureRandom, SystemRandom};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -24,6 +29,12 @@ const MOST_BYTES: usize = 4 * 1024 * 1024;
 const PING_AFTER: Duration = Duration::from_secs(30);
 /// After so much more it is taken to be gone: a connection can be dead without an error.
 const GONE_AFTER: Duration = Duration::from_secs(60);
+/// How long to wait before connecting again: longer after each failure in a row, and not the same
+/// for everybody.
+pub(crate) const RECONNECT: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_secs(60),
+};
 /// The answer of a proxy is a few lines.
 const MOST_OF_PROXY: usize = 8 * 1024;
 
@@ -197,40 +208,6 @@ fn place(url: &Url) -> Result<(&str, u16), SocketError> {
         .ok_or_else(|| not_connected("the address has no host"))
 }
 
-/// How long to wait before connecting again: longer each time, and not the same for everybody.
-#[derive(Debug, Default)]
-pub(crate) struct Backoff {
-    failures: u32,
-}
-
-impl Backoff {
-    const FIRST: Duration = Duration::from_secs(1);
-    const LONGEST: Duration = Duration::from_secs(60);
-
-    /// The next wait, between half of its length and all of it.
-    pub(crate) fn next(&mut self) -> Duration {
-        let full = Self::FIRST
-            .saturating_mul(2_u32.saturating_pow(self.failures.min(10)))
-            .min(Self::LONGEST);
-        self.failures += 1;
-        full.mul_f64(0.5 + 0.5 * fraction())
-    }
-
-    /// The connection works.
-    pub(crate) fn reset(&mut self) {
-        self.failures = 0;
-    }
-}
-
-/// Any number from 0 to 1, for jitter.
-pub(crate) fn fraction() -> f64 {
-    let mut bytes = [0; 2];
-    match SystemRandom::new().fill(&mut bytes) {
-        Ok(()) => f64::from(u16::from_le_bytes(bytes)) / f64::from(u16::MAX),
-        Err(_) => 1.0,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::net::TcpListener;
@@ -323,17 +300,5 @@ mod tests {
             "{asked}"
         );
         assert!(!asked.contains("secret"), "{asked}");
-    }
-
-    #[test]
-    fn waits_grow_up_to_a_minute() {
-        let mut backoff = Backoff::default();
-        for full in [1, 2, 4, 8, 16, 32, 60, 60] {
-            let wait = backoff.next();
-            let full = Duration::from_secs(full);
-            assert!(wait <= full && wait >= full / 2, "{wait:?} of {full:?}");
-        }
-        backoff.reset();
-        assert!(backoff.next() <= Duration::from_secs(1));
     }
 }

@@ -32,7 +32,9 @@ pub(crate) fn refuse_lookalikes(cli: &Cli) -> Result<(), CommandError> {
 /// letters count as one mistake.
 fn meant(word: &str) -> Option<String> {
     let word = word.to_lowercase();
-    let command = Cli::command();
+    let mut command = Cli::command();
+    // `help` is among its commands only then.
+    command.build();
     let names = command
         .get_subcommands()
         .filter(|command| !command.is_hide_set())
@@ -67,6 +69,8 @@ mod tests {
             ("trsut", "trust"),
             ("caht", "chat"),
             ("tokens", "token"),
+            ("hlep", "help"),
+            ("halp", "help"),
         ] {
             assert_eq!(meant(word).as_deref(), Some(name), "{word}");
         }

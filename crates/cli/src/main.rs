@@ -1,4 +1,5 @@
-//! The `codespar` binary: the only crate that reads the environment and the home directory.
+//! The `codespar` binary: reads the environment and the home directory and hands them to the
+//! libraries. Of these only `git` reads variables by itself, those that the `git` command needs.
 //!
 //! The order at start-up matters:
 //!

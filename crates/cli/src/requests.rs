@@ -2,6 +2,11 @@
 //!
 //! The grammar is that of the channels (`codespar_channels`). A request becomes the command line
 //! that does the same, so there is one implementation of each command.
+//!
+//! Commands of the grammar and of clap meet here: what a person may say to the agent in a chat
+//! works in the same words on the command line. A first word that is a verb is turned into the
+//! command it stands for before the arguments are read, so that its options and its help are those
+//! of that command.
 
 use std::{ffi::OsString, process::ExitCode};
 

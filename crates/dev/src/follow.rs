@@ -11,7 +11,9 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
-use codespar_protocol::{PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType};
+use codespar_protocol::{
+    Backoff, PullRequestState, TaskId, TaskRecord, TaskSpec, TaskStatus, TaskType,
+};
 use codespar_pulls::{Activity, Forge, ForgeError};
 use codespar_tasks::{
     Afterwards, Caller, Control, HubError, Notify, StepLedger, TaskExtra, TaskFilter, TaskHub,
@@ -196,6 +198,10 @@ async fn wait_for_news(setup: &DevSetup, control: &Control) -> Result<News, Fail
 async fn watch(forge: &dyn Forge, order: FollowOrder, control: &Control) -> Result<News, Failure> {
     let known: HashSet<&String> = order.seen.iter().collect();
     let interval = Duration::from_millis(order.interval_ms);
+    let backoff = Backoff {
+        first: interval,
+        longest: MOST_WAIT,
+    };
     let mut failures = 0;
     loop {
         let wait = match look(forge, order.number).await {
@@ -213,7 +219,7 @@ async fn watch(forge: &dyn Forge, order: FollowOrder, control: &Control) -> Resu
                 if failures > MOST_FAILURES {
                     return Err(error.into());
                 }
-                (interval * 2_u32.saturating_pow(failures.min(8))).min(MOST_WAIT)
+                backoff.delay(failures + 1)
             }
             Err(error) => return Err(error.into()),
         };

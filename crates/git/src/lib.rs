@@ -27,6 +27,7 @@ mod checkout;
 mod credential;
 mod environment;
 mod error;
+mod exclude;
 mod fetch;
 mod format;
 #[cfg(feature = "fuzzing")]

@@ -25,6 +25,7 @@ use rmcp::{
     },
 };
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     address,
@@ -36,7 +37,7 @@ use crate::{
     legacy_sse::LegacySse,
     oauth::{Bearer, McpTokenStore},
     offer::{Offer, OfferError},
-    transport::ServerTransport,
+    transport::{AnyTransport, ServerTransport},
 };
 
 /// Characters of an error, which may hold what the server answered.
@@ -170,6 +171,8 @@ pub(super) struct Connection {
     service: RunningService<RoleClient, Listener>,
     /// None for an address.
     hold: Option<ServerHold>,
+    /// Cancelled when the client has let go of the transport.
+    ended: CancellationToken,
 }
 
 impl Connection {
@@ -199,6 +202,11 @@ impl Connection {
 
     pub(super) fn peer(&self) -> Peer<RoleClient> {
         self.service.peer().clone()
+    }
+
+    /// Cancelled when it is over, also where the server ended it.
+    pub(super) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
     }
 
     /// Lets go of it in good order; nothing of it is left but what it said last.
@@ -234,7 +242,7 @@ async fn attempt(
                 (McpError::Start { command, why }, false)
             })?;
             let streams = AsyncRwTransport::new_client(output, input);
-            (ServerTransport::Program(streams), Some(hold))
+            (AnyTransport::Program(streams), Some(hold))
         }
         Endpoint::Http { .. } => {
             let transport = timeout_at(deadline, http(config, setup)).await;
@@ -247,19 +255,28 @@ async fn attempt(
                 let why = "no client is there that has it".to_owned();
                 (McpError::Address(why), false)
             })?;
-            (ServerTransport::Client(client), None)
+            (AnyTransport::Client(client), None)
         }
     };
+    let ended = CancellationToken::new();
+    let transport = ServerTransport::new(transport, &ended);
     let handshake = listener.serve_with_lifecycle(transport, mode);
     let handshake = timeout_at(deadline, handshake).await;
     let (why, is_newer) = match handshake {
-        Ok(Ok(service)) => match offered(&service, deadline).await {
-            Ok(offer) => return Ok((Connection { service, hold }, offer)),
-            Err(error) => {
-                let said = Connection { service, hold }.close().await;
-                return Err((lacking(config, &error, said), false));
-            }
-        },
+        Ok(Ok(service)) => {
+            let connection = Connection {
+                service,
+                hold,
+                ended,
+            };
+            return match offered(&connection.service, deadline).await {
+                Ok(offer) => Ok((connection, offer)),
+                Err(error) => {
+                    let said = connection.close().await;
+                    Err((lacking(config, &error, said), false))
+                }
+            };
+        }
         Ok(Err(error)) => match error.auth_challenge() {
             Some(challenge) => return Err((needs_login(config, challenge), false)),
             None => (Some(message_of(&error)), may_be_newer(&error)),
@@ -360,7 +377,7 @@ fn launch(config: &ServerConfig, setup: &McpSetup) -> ServerLaunch {
 
 /// Header values are marked as sensitive, so that they do not appear in logs of the client. A header
 /// of the configuration takes the place of a login.
-async fn http(config: &ServerConfig, setup: &Arc<McpSetup>) -> Result<ServerTransport, McpError> {
+async fn http(config: &ServerConfig, setup: &Arc<McpSetup>) -> Result<AnyTransport, McpError> {
     let Endpoint::Http {
         url,
         headers,
@@ -388,7 +405,7 @@ async fn http(config: &ServerConfig, setup: &Arc<McpSetup>) -> Result<ServerTran
     if *transport == HttpTransport::LegacySse {
         let opened = LegacySse::open(url, client, own).await;
         return match opened {
-            Ok(stream) => Ok(ServerTransport::Legacy(stream)),
+            Ok(stream) => Ok(AnyTransport::Legacy(stream)),
             Err(error) => Err(match challenge_in(&error) {
                 Some(challenge) => needs_login(config, &challenge),
                 None => McpError::Address(chain(&error)),
@@ -398,7 +415,7 @@ async fn http(config: &ServerConfig, setup: &Arc<McpSetup>) -> Result<ServerTran
     let with = StreamableHttpClientTransportConfig::with_uri(Arc::<str>::from(url.as_str()))
         .custom_headers(own);
     let address = StreamableHttpClientTransport::with_client(client, with);
-    Ok(ServerTransport::Address(address))
+    Ok(AnyTransport::Address(address))
 }
 
 /// Whether a server that refused the older handshake is worth asking in the newer way.

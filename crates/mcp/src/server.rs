@@ -105,6 +105,8 @@ struct Face {
     status: McpStatus,
     offer: Offer,
     peer: Option<Peer<RoleClient>>,
+    /// Cancelled when the connection of `peer` is over.
+    ended: CancellationToken,
     /// Counts connections, so that each death is followed by one new connection only.
     generation: u64,
 }
@@ -126,6 +128,7 @@ impl McpServer {
                 status,
                 offer: Offer::default(),
                 peer: None,
+                ended: CancellationToken::new(),
                 generation: 0,
             }),
             begun: AtomicBool::new(false),
@@ -279,6 +282,7 @@ impl McpServer {
                     face.status = McpStatus::Connected;
                     face.offer = offer;
                     face.peer = Some(opened.peer());
+                    face.ended = opened.ended();
                     face.generation += 1;
                     face.generation
                 };
@@ -421,10 +425,25 @@ impl McpServer {
 
     /// Whether the connection is known to be gone, without asking the server.
     pub fn is_gone(&self) -> bool {
-        match &self.face.read().peer {
-            Some(peer) => peer.is_transport_closed(),
+        let face = self.face.read();
+        match &face.peer {
+            Some(peer) => face.ended.is_cancelled() || peer.is_transport_closed(),
             None => true,
         }
+    }
+
+    /// Waits until the connection with this number is gone, or another has taken its place; returns
+    /// at once where that is so already. May be dropped and called again.
+    pub fn lost(&self, generation: u64) -> BoxFuture<'static, ()> {
+        let face = self.face.read();
+        let is_current = face.generation == generation && face.peer.is_some();
+        let ended = is_current.then(|| face.ended.clone());
+        Box::pin(async move {
+            // Whoever connects anew lets go of the old connection first.
+            if let Some(ended) = ended {
+                ended.cancelled().await;
+            }
+        })
     }
 
     /// Counts connections: another number, another connection.

@@ -95,37 +95,30 @@ impl Asker<'_> {
         &self,
         request: Request,
         input_tokens: u64,
-        watch: impl FnMut(ModelEvent) + Send,
+        mut watch: impl FnMut(ModelEvent) + Send,
     ) -> Exchange {
         let span = self.span(&request);
-        let exchange = self.exchange(request, input_tokens, watch);
+        let exchange = async move {
+            let mut lost = Vec::new();
+            let result = loop {
+                let attempt = self.attempt(request.clone(), input_tokens, &mut lost, &mut watch);
+                match attempt.await {
+                    Ok(answered) => break Ok(answered),
+                    Err(Stopped::For(error)) => break Err(error),
+                    // What was lost was paid for: there is less for the next answer.
+                    Err(Stopped::ToReserveAnew(delay)) => {
+                        tokio::select! {
+                            () = self.cancel.cancelled() => break Err(ModelError::Cancelled),
+                            () = tokio::time::sleep(delay) => {}
+                        }
+                    }
+                }
+            };
+            Exchange { result, lost }
+        };
         let exchange = exchange.instrument(span.clone()).await;
         tell_span(&span, &exchange);
         exchange
-    }
-
-    async fn exchange(
-        &self,
-        request: Request,
-        input_tokens: u64,
-        mut watch: impl FnMut(ModelEvent) + Send,
-    ) -> Exchange {
-        let mut lost = Vec::new();
-        let result = loop {
-            let attempt = self.attempt(request.clone(), input_tokens, &mut lost, &mut watch);
-            match attempt.await {
-                Ok(answered) => break Ok(answered),
-                Err(Stopped::For(error)) => break Err(error),
-                // What was lost was paid for: there is less for the next answer.
-                Err(Stopped::ToReserveAnew(delay)) => {
-                    tokio::select! {
-                        () = self.cancel.cancelled() => break Err(ModelError::Cancelled),
-                        () = tokio::time::sleep(delay) => {}
-                    }
-                }
-            }
-        };
-        Exchange { result, lost }
     }
 
     /// One reservation and one stream, which may contain several tries. The token is checked before

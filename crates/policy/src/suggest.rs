@@ -13,7 +13,7 @@ use crate::{
     Rule, Scope, looks_secret,
     paths::is_inside,
     rule::Specifier,
-    shell::{Part, base_name},
+    shell::{Part, base_name, is_interpreter, is_wrapper},
 };
 
 /// Commands whose first word says what they do. For these the rule names the verb too: `git log *`
@@ -24,7 +24,6 @@ const WITH_VERBS: &[&str] = &[
     "npm",
     "pnpm",
     "yarn",
-    "bun",
     "go",
     "docker",
     "podman",
@@ -54,7 +53,6 @@ const WITH_VERBS: &[&str] = &[
     "mix",
     "swift",
     "flutter",
-    "deno",
     "nx",
     "turbo",
     "conda",
@@ -68,7 +66,6 @@ const TWO_VERBS: &[(&str, &str)] = &[
     ("npm", "run"),
     ("pnpm", "run"),
     ("yarn", "run"),
-    ("bun", "run"),
     ("uv", "run"),
     ("poetry", "run"),
     ("docker", "compose"),
@@ -106,41 +103,14 @@ const GRAVE_VERBS: &[&str] = &[
     "logout",
 ];
 
-/// Commands besides interpreters that run anything, or that cannot be undone: only the very command
-/// is offered.
+/// Commands besides interpreters and wrappers that run anything, or that cannot be undone: only the
+/// very command is offered.
 const GRAVE: &[&str] = &[
-    "awk", "gawk", "sed", "find", "fd", "env", "sudo", "doas", "su", "nice", "nohup", "time",
-    "timeout", "stdbuf", "command", "builtin", "watch", "setsid", "strace", "script", "busybox",
-    "npx", "bunx", "uvx", "rm", "rmdir", "mv", "cp", "dd", "ln", "tee", "install", "truncate",
-    "shred", "unlink", "chmod", "chown", "kill", "pkill", "killall", "curl", "wget", "nc", "ncat",
-    "socat", "ssh", "scp", "sftp", "rsync", "mkfs", "mount", "umount", "reboot", "shutdown",
-    "crontab", "at", "tmux", "screen", "vi", "vim", "nvim", "nano", "emacs", "ed", "gdb", "lldb",
-    "[", "[[", "test", "cd", "pushd", "popd", "set",
-];
-
-/// Commands that run what they read.
-const INTERPRETERS: &[&str] = &[
-    "bash",
-    "sh",
-    "zsh",
-    "dash",
-    "ksh",
-    "fish",
-    "python",
-    "python2",
-    "python3",
-    "node",
-    "perl",
-    "ruby",
-    "php",
-    "lua",
-    "Rscript",
-    "osascript",
-    "psql",
-    "mysql",
-    "sqlite3",
-    "xargs",
-    "parallel",
+    "awk", "gawk", "sed", "find", "fd", "rm", "rmdir", "mv", "cp", "dd", "ln", "tee", "install",
+    "truncate", "shred", "unlink", "chmod", "chown", "kill", "pkill", "killall", "curl", "wget",
+    "nc", "ncat", "socat", "ssh", "scp", "sftp", "rsync", "mkfs", "mount", "umount", "reboot",
+    "shutdown", "crontab", "at", "tmux", "screen", "vi", "vim", "nvim", "nano", "emacs", "ed",
+    "gdb", "lldb", "[", "[[", "test", "cd", "pushd", "popd", "set",
 ];
 
 /// For a simple command that no rule allows. From wide to narrow: the name (`ls *`), the name and
@@ -150,7 +120,7 @@ pub(crate) fn command(part: &Part) -> Option<Rule> {
     let text = part.text();
     let name = part.name().unwrap_or_default();
     // A bare interpreter runs whatever it is fed; a rule with a secret in it would keep it.
-    let fed = INTERPRETERS.contains(&base_name(name))
+    let fed = is_interpreter(name)
         && part
             .words
             .iter()
@@ -168,12 +138,17 @@ pub(crate) fn command(part: &Part) -> Option<Rule> {
     let plain = part.assignments.is_empty()
         && part.words.first().is_some_and(|word| word.source == name)
         && !GRAVE.contains(&base_name(name))
-        && !INTERPRETERS.contains(&base_name(name));
+        && !is_wrapper(name)
+        && !is_interpreter(name);
     let pattern = match (plain, WITH_VERBS.contains(&name), verb(1)) {
         (false, ..) => exact(&text),
         (true, true, None) => exact(&text),
         (true, true, Some(first)) => match verb(2) {
             _ if GRAVE_VERBS.contains(&first) => exact(&text),
+            // `uv run python` and the like run anything.
+            Some(second) if TWO_VERBS.contains(&(name, first)) && is_interpreter(second) => {
+                exact(&text)
+            }
             Some(second) if TWO_VERBS.contains(&(name, first)) => {
                 Some(format!("{name} {first} {second} *"))
             }
@@ -287,4 +262,38 @@ fn escaped(path: &Path) -> Option<String> {
     let text = path.to_str()?;
     let fit = !text.is_empty() && text == text.trim() && !text.contains(['\n', '\\', '!']);
     fit.then(|| globset::escape(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::{Script, all_interpreters};
+
+    /// What is offered for a command line of one simple command.
+    fn offered(text: &str) -> Option<String> {
+        let script = Script::read(text);
+        let [part] = script.parts.as_slice() else {
+            panic!("`{text}` is not one command");
+        };
+        command(part).map(|rule| rule.to_string())
+    }
+
+    #[test]
+    fn no_rule_for_every_use_of_an_interpreter_is_offered() {
+        for name in all_interpreters() {
+            assert_eq!(offered(name), None, "{name}");
+            for arguments in ["build", "run build", "a.txt"] {
+                let text = format!("{name} {arguments}");
+                assert_eq!(offered(&text), Some(format!("Bash({text})")), "{text}");
+            }
+        }
+        for text in [
+            "python3.12 a.py",
+            "uv run python a",
+            "fakeroot make",
+            "npm run bash x",
+        ] {
+            assert_eq!(offered(text), Some(format!("Bash({text})")), "{text}");
+        }
+    }
 }

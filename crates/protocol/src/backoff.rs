@@ -22,12 +22,12 @@ impl Backoff {
     /// The same, up to a quarter less at random: those that failed together do not come back
     /// together.
     pub fn jittered_delay(&self, attempt: u32) -> Duration {
-        self.delay(attempt).mul_f64(1.0 - chance() / 4.0)
+        self.delay(attempt).mul_f64(1.0 - random_fraction() / 4.0)
     }
 }
 
-/// A random number from 0 to 1; the standard library's hash keys are random enough for this.
-fn chance() -> f64 {
+/// A random number from 0 to 1, for times that should not be the same everywhere; the standard library's hash keys are random enough for this.
+pub fn random_fraction() -> f64 {
     let bits = RandomState::new().hash_one(());
     (bits >> 11) as f64 / (1_u64 << 53) as f64
 }

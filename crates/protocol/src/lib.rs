@@ -29,7 +29,7 @@ mod workflow;
 
 pub use access::{AccessRole, TokenId};
 pub use authority::{Authority, RuleList, RuleText};
-pub use backoff::Backoff;
+pub use backoff::{Backoff, random_fraction};
 pub use change::{BadPath, Bytes, ChangeSet, FileChange, FileMode, RepoPath};
 pub use content::{
     ContentBlock, Image, RedactedThinking, Text, Thinking, ToolResult, ToolResultContent, ToolUse,

@@ -360,12 +360,13 @@ pub struct TaskView<'a> {
 
 /// Metadata that runners write when a task ends. Callers cannot write them: others read them as
 /// the task's own report.
-pub const RESULT_KEYS: [&str; 5] = [
+pub const RESULT_KEYS: [&str; 6] = [
     "result",
     "partial",
     "tool_uses",
     "duration_ms",
     "memory_file",
+    "denied",
 ];
 
 /// What becomes of a task when one that it waits for does not complete.

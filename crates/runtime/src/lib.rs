@@ -94,6 +94,7 @@ pub use runtime::{ProcessRole, Runtime, tasks_disabled};
 pub use session::{Session, WhichSession};
 pub use session_dirs::{SessionDirs, find_session};
 pub use settings::{
-    ChannelAccess, ChannelSettings, HookSettings, ProjectHookPlace, ServerSettings, SettingSource,
-    Settings, SignInKind, SignInSettings, SignedIn, TerminalSettings, local_file, remember_rules,
+    ChannelAccess, ChannelSettings, HookSettings, ProjectHookPlace, RememberedRules,
+    ServerSettings, SettingSource, Settings, SignInKind, SignInSettings, SignedIn,
+    TerminalSettings, local_file, remember_rules,
 };

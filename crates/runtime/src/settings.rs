@@ -39,7 +39,7 @@ use crate::{
 
 pub use self::channels::{ChannelAccess, ChannelSettings};
 pub use self::hooks::{HookSettings, ProjectHookPlace};
-pub use self::remember::{local_file, remember_rules};
+pub use self::remember::{RememberedRules, local_file, remember_rules};
 pub use self::server::{ServerSettings, SignInKind, SignInSettings};
 pub use self::signed_in::SignedIn;
 pub use self::source::SettingSource;

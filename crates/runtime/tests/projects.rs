@@ -10,17 +10,18 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, mpsc},
+    sync::{Arc, OnceLock, Weak, mpsc},
     thread,
     time::Duration,
 };
 
-use codespar_protocol::{Message, Outcome, RunResult, Usage, Usd};
+use async_trait::async_trait;
+use codespar_protocol::{Answer, Message, Outcome, Question, RunResult, Usage, Usd};
 use codespar_runtime::{
     Environment, ProcessRole, Project, ProjectConfig, ProjectDir, ProjectOptions, Runtime,
     ServerText, Surface, WhichSession,
 };
-use codespar_tasks::{AtEnd, Attendance, RunnerLimits};
+use codespar_tasks::{AtEnd, Attendance, Respondent, RunnerLimits};
 use codespar_testkit::{
     Conversation, Gate, Matcher, Script, ScriptedModel, Turn,
     mcp::{Host, HostSetup, serve_http},
@@ -69,9 +70,19 @@ impl Setup {
     }
 
     fn open(&self, runtime: &Arc<Runtime>, name: &str, options: ProjectOptions) -> Arc<Project> {
+        self.open_attended(runtime, name, options, Attendance::Nobody)
+    }
+
+    fn open_attended(
+        &self,
+        runtime: &Arc<Runtime>,
+        name: &str,
+        options: ProjectOptions,
+        attendance: Attendance,
+    ) -> Arc<Project> {
         let dir = ProjectDir::find(self.environment.clone(), &self.root(name)).unwrap();
         let config = ProjectConfig::load(dir, options).unwrap();
-        let project = runtime.open_project(config, Attendance::Nobody);
+        let project = runtime.open_project(config, attendance);
         project.mcp.begin();
         project
     }
@@ -215,4 +226,65 @@ async fn agents_of_two_projects_run_at_once_each_by_its_own_rules_servers_and_bu
     assert_eq!(result_b.outcome, Outcome::Success, "{result_b:?}");
     assert_eq!(result_b.result, "Done.");
     runtime.close().await.unwrap();
+}
+
+/// Somebody at this process who knows the project, as a client of the SDK does.
+#[derive(Default)]
+struct Onlooker(OnceLock<Weak<Project>>);
+
+#[async_trait]
+impl Respondent for Onlooker {
+    async fn answer(&self, _: Question) -> Answer {
+        let knows = self.0.get().and_then(Weak::upgrade).is_some();
+        Answer::No {
+            reason: Some(format!("the project is known: {knows}")),
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "onlooker"
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_that_nobody_uses_is_freed_with_what_its_hub_owns() {
+    let gate = Gate::closed();
+    gate.open();
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    let script = conversations(Script::new(), "b", &base, &gate);
+    let model = ScriptedModel::start(script).await.unwrap();
+    let setup = Setup::new(&base, &model);
+    let runtime = Runtime::open(
+        setup.environment.clone(),
+        ProcessRole::Session,
+        RunnerLimits::default(),
+        ProjectOptions::default(),
+    )
+    .await
+    .unwrap();
+    let onlooker = Arc::new(Onlooker::default());
+    let attendance = Attendance::Here(onlooker.clone());
+    let project = setup.open_attended(&runtime, "b", ProjectOptions::default(), attendance);
+    onlooker.0.set(Arc::downgrade(&project)).unwrap();
+    let answers = Arc::downgrade(&onlooker);
+    drop(onlooker);
+    let freed_project = Arc::downgrade(&project);
+
+    // The last use of the project outside of the runtime.
+    let running = run(project, "begin in b".to_owned());
+    let (_, result) = timeout(PATIENCE, running).await.unwrap();
+    assert_eq!(result.outcome, Outcome::Success, "{result:?}");
+    runtime.close().await.unwrap();
+
+    // What runs in the background ends by itself, a moment later.
+    let freed = async {
+        while freed_project.strong_count() + answers.strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = timeout(Duration::from_secs(20), freed).await;
+    let left = (freed_project.strong_count(), answers.strong_count());
+    assert!(waited.is_ok(), "still held: {left:?}");
+    drop(runtime);
 }

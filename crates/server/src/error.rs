@@ -1,4 +1,9 @@
 //! The one shape of errors, and which status an error of the layers below has.
+//!
+//! Clients decide by the status and the `code`, which never change for a case; the message is for
+//! people and may. A layer below has its own errors, and the conversions here are the only place
+//! that says what they mean over HTTP. Whatever could tell of the server itself (a path, an address
+//! of a database) becomes `internal`, with its reason in the log.
 
 use axum::{
     Json,
@@ -18,6 +23,7 @@ pub(crate) struct ErrorBody {
     error: ErrorDetail,
 }
 
+/// The content of every error, whatever the route.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub(crate) struct ErrorDetail {
     /// For programs; stable.
@@ -39,6 +45,7 @@ pub(crate) struct ApiError {
 }
 
 impl ApiError {
+    /// Only through one of the constructors below, so that a status always has the same code.
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,
@@ -48,16 +55,20 @@ impl ApiError {
         }
     }
 
+    /// The request could not be read: a client that repeats it gets the same answer.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
 
+    /// The same for a missing and a wrong token: nobody learns which tokens there are.
     pub(crate) fn unauthorized() -> Self {
         let message =
             "send a token as `Authorization: Bearer cspr_…`; `codespar token create` makes one";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
+    /// The client is known and may not. The code says what is missing, such as a role or a page of
+    /// this server.
     pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
@@ -76,6 +87,7 @@ impl ApiError {
         )
     }
 
+    /// Well formed, but not as things stand: a task that is over, a question that is answered.
     pub(crate) fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
@@ -99,14 +111,17 @@ impl ApiError {
         Self::new(StatusCode::REQUEST_TIMEOUT, "timeout", message)
     }
 
+    /// It can be read and makes no sense: an unknown branch, an amount below zero.
     pub(crate) fn unprocessable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unprocessable", message)
     }
 
+    /// With `Retry-After`, which clients obey without knowing our limits.
     pub(crate) fn too_many(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", message)
     }
 
+    /// What this server needs does not answer at the moment. The same request may succeed later.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
@@ -151,6 +166,8 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// What does not exist and what belongs to another project have become the same before they get
+/// here.
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         let message = error.to_string();
@@ -200,6 +217,7 @@ impl From<HubError> for ApiError {
     }
 }
 
+/// A forge that is down must not look like a mistake of the client, nor like one of this server.
 impl From<ForgeError> for ApiError {
     fn from(error: ForgeError) -> Self {
         let message = error.to_string();

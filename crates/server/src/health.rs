@@ -1,4 +1,8 @@
 //! Whether the server lives, and whether it can do its work.
+//!
+//! Two questions for two readers. What supervises the process restarts one that is not alive; what
+//! distributes requests sends none to one that is not ready. A database that is away makes the
+//! server unready and not dead: starting it again would not bring the database back.
 
 use axum::{extract::State, http::StatusCode};
 

@@ -1,4 +1,9 @@
 //! Counters in the text format of Prometheus.
+//!
+//! Two kinds of figures are on the page. Tasks, queues and processes are read from the store when
+//! somebody asks, and are those of the whole fleet, whichever server answers. Calls of models,
+//! responses and event streams are counted in this process since it was started; a collector adds
+//! those of several up. The number of names of models and of webhook outcomes is bounded: they come from outside.
 
 use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
@@ -44,6 +49,7 @@ struct ModelCounts {
     unpriced: u64,
 }
 
+/// Sums since the start of the process; they only grow, as Prometheus expects of counters.
 #[derive(Default)]
 struct Counts {
     models: BTreeMap<String, ModelCounts>,
@@ -53,6 +59,7 @@ struct Counts {
     responses: BTreeMap<u16, u64>,
 }
 
+/// Hears the events of all agents of the process, for as long as it lives.
 pub(crate) struct Metrics {
     counts: Arc<Mutex<Counts>>,
     webhooks: WebhookOutcomes,
@@ -85,6 +92,7 @@ impl Metrics {
 }
 
 impl Counts {
+    /// Called from the threads of agents: it adds numbers under a lock and does nothing that waits.
     fn add(&mut self, event: &Event) {
         match event {
             Event::Assistant {
@@ -122,6 +130,7 @@ pub(crate) async fn show(State(state): State<Shared>) -> Result<impl IntoRespons
     Ok(([(header::CONTENT_TYPE, format)], page.0))
 }
 
+/// Read anew for each request: it is about all processes, not this one.
 async fn of_tasks(state: &Shared, page: &mut Page) -> Result<(), ApiError> {
     page.head(
         "codespar_tasks",
@@ -273,6 +282,7 @@ fn of_limits(limits: &[LimitUse], page: &mut Page) {
     );
 }
 
+/// A call without a known price is counted apart: its cost would otherwise look like nothing.
 fn of_models(counts: &Counts, page: &mut Page) {
     let name = "codespar_model_calls_total";
     page.head(
@@ -326,6 +336,7 @@ fn of_models(counts: &Counts, page: &mut Page) {
     }
 }
 
+/// What is of this process alone and of no agent.
 fn of_server(state: &Shared, page: &mut Page) {
     let name = "codespar_webhooks_total";
     page.head(name, "counter", "Webhooks of chat channels by outcome");
@@ -374,6 +385,7 @@ impl Page {
     }
 }
 
+/// As the format wants it. A label is text of others, and must not begin another line.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', "\\\\")

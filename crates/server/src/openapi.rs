@@ -1,4 +1,7 @@
 //! The description of the API, made from the handlers.
+//!
+//! There is no list beside the handlers: paths, bodies and answers are read from the same items
+//! that the router serves, and the roles from the lists of `api/`. So the description cannot say anything that the server does not do.
 
 use codespar_protocol::AccessRole;
 use utoipa::{
@@ -13,6 +16,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{api, error::ErrorBody, state::Shared};
 
+/// The name of the one way to show who asks; browsers use a cookie instead, which is not for
+/// programs.
 const SCHEME: &str = "token";
 
 /// A route of the API and the role it needs.
@@ -127,6 +132,7 @@ fn describe(operation: &mut Operation, role: AccessRole) {
     }
 }
 
+/// The methods that an item can have here; others are not served.
 fn operations(item: &mut PathItem) -> Vec<(&'static str, &mut Operation)> {
     let all = [
         ("GET", item.get.as_mut()),

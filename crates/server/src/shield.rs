@@ -1,5 +1,9 @@
 //! What holds for every request, whoever asks: the name that the server was asked by, the size of the
 //! body, the headers that keep browsers from doing more than they should.
+//!
+//! These checks come before anybody is known, and so before any work that somebody could be made to
+//! pay for: a request that fails one of them reads nothing from the store. They are also the only
+//! ones for pages that need no sign-in.
 
 use std::net::IpAddr;
 
@@ -30,6 +34,8 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
      img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
      frame-ancestors 'none'";
 
+/// Every response passes here on its way out, also refusals of layers below, and is counted and
+/// given its headers.
 pub(crate) async fn guard(State(state): State<Shared>, request: Request, next: Next) -> Response {
     let response = match checked(&state, request).await {
         Ok(request) => {
@@ -89,6 +95,8 @@ async fn ignore_body(state: &Shared, body: Body) {
     let _ = tokio::time::timeout(state.limits.body_time, read).await;
 }
 
+/// An IPv6 address is in brackets. A port is not compared: whoever forwards one may have chosen
+/// another.
 fn is_own_host(host: &str, own: &[String]) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -101,6 +109,7 @@ fn is_own_host(host: &str, own: &[String]) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok() || own.contains(&name)
 }
 
+/// A header that a handler has set for caches stays: assets may be kept.
 fn with_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
     let fixed = [

@@ -69,6 +69,8 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
+    /// Begins with the turn and not with the first answer: the wait before it is what a person
+    /// watches.
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             since: now,

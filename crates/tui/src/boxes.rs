@@ -85,6 +85,7 @@ impl Boxes {
         }
     }
 
+    /// Tokens and costs so far; the end brings the sums of the record.
     pub(crate) fn spent(&mut self, id: &TaskId, tokens: u64, cost: Cost) {
         if let Some(one) = self.find(id) {
             one.tokens += tokens;

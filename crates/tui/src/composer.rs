@@ -81,6 +81,7 @@ impl Composer {
         self.editor.is_empty()
     }
 
+    /// With long pastes in full: what is sent, not what is shown.
     pub(crate) fn text(&self) -> String {
         self.editor.text()
     }
@@ -105,6 +106,7 @@ impl Composer {
         self.editor.draft()
     }
 
+    /// Another text takes the place of this one, with its own chips.
     pub(crate) fn load(&mut self, draft: &EditorDraft, now: Instant) {
         self.editor.load(draft);
         self.changed(now);

@@ -141,10 +141,12 @@ impl Tui {
         }
     }
 
+    /// What an agent does. Those of subagents come by the same way.
     pub fn event(&self, event: Event) {
         self.send(Message::Event(event));
     }
 
+    /// Lines that are final: they go into the scrollback in the order in which they are sent.
     pub fn output(&self, lines: Vec<OutputLine>) {
         self.send(Message::Output(lines));
     }
@@ -161,6 +163,7 @@ impl Tui {
         self.send(Message::TurnEnded);
     }
 
+    /// Takes the place of the status line as a whole.
     pub fn status(&self, status: Status) {
         self.send(Message::Status(Box::new(status)));
     }

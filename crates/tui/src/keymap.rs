@@ -48,6 +48,7 @@ impl KeyAction {
         ("repaint", Self::Repaint, "ctrl-l"),
     ];
 
+    /// As the settings and the help have it.
     pub fn name(self) -> &'static str {
         let found = Self::ALL.iter().find(|(_, action, _)| *action == self);
         found.map_or("", |(name, ..)| name)

@@ -1,4 +1,8 @@
 //! Events of Discord as messages.
+//!
+//! Only the fields that mean something here are read. A name, a nickname and an emoji's name are
+//! chosen by their owners: who speaks is the id of the account, which Discord vouches for, and
+//! whether it is a bot is Discord's word as well.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +21,8 @@ const FORWARDED: u64 = 1;
 /// A button was pressed.
 const COMPONENT: u64 = 3;
 
+/// As `MESSAGE_CREATE` has it. The text is there only in direct chats and where we are mentioned:
+/// the bot does not ask for the content of everything that is said.
 #[derive(Deserialize)]
 pub(super) struct Message {
     id: String,
@@ -61,6 +67,7 @@ struct Reference {
     kind: u64,
 }
 
+/// A button that was pressed, over the gateway or the endpoint; Discord sends the same to both.
 #[derive(Deserialize)]
 pub(super) struct Interaction {
     pub(super) id: String,

@@ -7,6 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use codespar_protocol::random_fraction;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -17,7 +18,7 @@ use super::{DISCORD, DiscordApi, event, session::GatewaySession};
 use crate::{
     ChannelCore,
     client::CallError,
-    websocket::{Backoff, Socket, SocketError, fraction},
+    websocket::{RECONNECT, Socket, SocketError},
 };
 
 /// Messages in servers and direct messages, and reactions to them. What mentions us and what is said
@@ -89,7 +90,7 @@ impl From<SocketError> for End {
 pub async fn gateway(api: Arc<DiscordApi>, core: Arc<ChannelCore>, cancel: CancellationToken) {
     let mut gateway = Gateway {
         session: GatewaySession::load(&api.session_file),
-        backoff: Backoff::default(),
+        failures: 0,
         api,
         core,
     };
@@ -107,9 +108,12 @@ pub async fn gateway(api: Arc<DiscordApi>, core: Arc<ChannelCore>, cancel: Cance
             End::Anew => {
                 gateway.forget();
                 // As Discord asks for: between one and five seconds.
-                Duration::from_secs(1) + Duration::from_secs(4).mul_f64(fraction())
+                Duration::from_secs(1) + Duration::from_secs(4).mul_f64(random_fraction())
             }
-            End::Again(_) | End::Call(_) => gateway.backoff.next(),
+            End::Again(_) | End::Call(_) => {
+                gateway.failures += 1;
+                RECONNECT.jittered_delay(gateway.failures)
+            }
         };
         tracing::info!("the gateway of {DISCORD} is left: {end}");
         tokio::select! {
@@ -123,7 +127,8 @@ struct Gateway {
     api: Arc<DiscordApi>,
     core: Arc<ChannelCore>,
     session: Option<GatewaySession>,
-    backoff: Backoff,
+    /// Connections in a row that did not come to work.
+    failures: u32,
 }
 
 /// When the next heartbeat is due, and whether the last one was heard.
@@ -252,7 +257,7 @@ impl Gateway {
     async fn dispatch(&mut self, payload: Payload) -> Result<(), End> {
         match payload.t.as_deref() {
             Some("READY") => self.begin(&payload.d),
-            Some("RESUMED") => self.backoff.reset(),
+            Some("RESUMED") => self.failures = 0,
             Some("MESSAGE_CREATE") => match event::parsed(&payload.d) {
                 Ok(message) => {
                     let session = self.session.as_ref();
@@ -284,7 +289,7 @@ impl Gateway {
 
     fn begin(&mut self, ready: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        self.backoff.reset();
+        self.failures = 0;
         self.session = Some(GatewaySession {
             id: text(&ready["session_id"]),
             url: text(&ready["resume_gateway_url"]),
@@ -358,7 +363,7 @@ async fn hello(socket: &mut Socket) -> Result<Heart, End> {
     let interval = Duration::from_millis(interval.max(1));
     Ok(Heart {
         interval,
-        next: Instant::now() + interval.mul_f64(fraction()),
+        next: Instant::now() + interval.mul_f64(random_fraction()),
         is_heard: true,
     })
 }

@@ -3,6 +3,11 @@
 //! A question is open in its thread until somebody with the role to change code answers it, here or
 //! at another surface. A number is always read as a choice. Other text without a mention counts as
 //! the answer of the person whose work it is, or if it is a reply to the very message.
+//!
+//! An answer is given once, in one transaction with the state of the question, so of two people who
+//! answer at the same time one is told that it is settled. What a person over a network may not
+//! decide, a rule for later sessions or a command without a sandbox, is not offered as a choice and
+//! is refused when it is typed.
 
 use codespar_protocol::{AccessRole, Answer, Question, QuestionRequest, QuestionStatus, TaskId};
 use codespar_store::{
@@ -19,6 +24,8 @@ use crate::{Outbound, OutboundKind, ReplyChoice, TERMINAL, Verb, message::KeptMe
 /// Agents start agents; a question belongs to the work at the top.
 const MOST_DEEP: usize = 8;
 
+/// Of the message that shows the question. It is edited when the question is settled, wherever that
+/// was.
 fn question_key(question: &Question) -> String {
     format!("question/{}", question.id)
 }
@@ -74,6 +81,7 @@ impl ChannelCore {
         self.outbound(question_key(question), &work.at, outbound)
     }
 
+    /// The same message with what was answered, and by whom: the buttons are gone.
     pub(crate) fn settled_question(&self, at: &ThreadRef, question: &Question) -> NewOutbound {
         let how = match (question.status, &question.answered_by) {
             (QuestionStatus::Answered, Some(by)) => {

@@ -42,6 +42,7 @@ pub(crate) struct DevBrief {
 }
 
 impl Brief {
+    /// Each brief has one: budgets, turns and rights are those of a repository.
     pub(crate) fn repository(&self) -> &str {
         match self {
             Self::Dev(brief) | Self::Resolve(brief) => &brief.repository,

@@ -1,4 +1,9 @@
 //! Commands without a task of their own: questions, lists, links, stops.
+//!
+//! Each command is a function that gives what is to be said. `carry_out` then writes the answer,
+//! the audit entry and the state of the message in one transaction. So a command that a crash
+//! interrupts is carried out again and answered once; those that have an effect outside (a review,
+//! a merge) find it done.
 
 use std::path::PathBuf;
 
@@ -66,6 +71,9 @@ impl ChannelCore {
         self.settle(&turn.message, change).await
     }
 
+    /// Whether the speaker may give the command was decided before (`engine/decide.rs`). The match
+    /// is complete on purpose: a command that is added to the grammar does not compile until it is
+    /// decided what it does here.
     pub(crate) async fn run_command(
         &self,
         turn: &Turn,
@@ -132,6 +140,8 @@ impl ChannelCore {
         })
     }
 
+    /// The answer is shown while it is written where the platform can, and counts against the
+    /// budget of the repository that the thread is about.
     async fn ask(
         &self,
         turn: &Turn,
@@ -216,6 +226,8 @@ impl ChannelCore {
         ))
     }
 
+    /// What is open in this conversation, or on a page in its project. Work of other conversations
+    /// is not shown, even to those who could see it there.
     async fn tasks_here(&self, turn: &Turn) -> Result<Said, RuntimeError> {
         let at = &turn.message.at;
         let mut lines = Vec::new();
@@ -334,6 +346,8 @@ fn under_way(lines: &[String]) -> String {
     }
 }
 
+/// By the authority of the task, which nobody can change, and not by anything that was said about
+/// it.
 fn project_of(record: &TaskRecord) -> Option<&PathBuf> {
     let authority = record.authority.as_ref();
     authority.map(|authority| &authority.project_root)
@@ -361,6 +375,8 @@ fn whoami(turn: &Turn, link: Option<&str>) -> String {
     text
 }
 
+/// Of one command, or of all with a line each. Both are made from the grammar, so help cannot name
+/// a command that does not exist.
 pub(crate) fn help(about: Option<Verb>) -> String {
     let line = |verb: &Verb| format!("{}: {}", verb.usage(), verb.description());
     match about {

@@ -4,6 +4,9 @@
 //! record, with its task and what it is to do, in one transaction with the answer: a crash leaves
 //! all of them or none. From there on a step is work like any other. A step that builds on another
 //! waits for its task and starts from its branch; if that one fails, it fails too.
+//!
+//! What is approved is what was shown: the steps are read from the record and not from the model
+//! again. Together they may cost what the day has left.
 
 use codespar_dev::branch_of;
 use codespar_protocol::{TaskId, Usd};

@@ -67,6 +67,7 @@ impl ChannelCore {
         }
     }
 
+    /// Of one repository, as its forge has them at the moment. How many are left out is said.
     pub(crate) async fn list_pulls(
         &self,
         turn: &Turn,
@@ -96,6 +97,7 @@ impl ChannelCore {
         Ok(Said::text(text))
     }
 
+    /// A commit is reviewed once, however often it is asked for.
     pub(crate) async fn review_pull(
         &self,
         turn: &Turn,

@@ -15,6 +15,8 @@ use crate::message::{KeptMessage, Origin};
 
 impl ChannelCore {
     /// Answers that something is not done, and why.
+    ///
+    /// The message is settled with it, so it is not looked at again.
     pub(crate) async fn refuse(
         &self,
         turn: &Turn,

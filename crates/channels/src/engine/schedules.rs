@@ -83,6 +83,7 @@ impl ChannelCore {
         Ok(Said::text(said))
     }
 
+    /// Also the paused ones: somebody looks for them because they do not run.
     async fn schedules_here(&self, turn: &Turn) -> Result<Vec<ChannelTimer>, StoreError> {
         let at = &turn.message.at;
         let all = self
@@ -93,6 +94,7 @@ impl ChannelCore {
         Ok(all.into_iter().filter(is_there).collect())
     }
 
+    /// Those of this conversation, with their ids, which `unschedule` takes.
     pub(crate) async fn list_schedules(&self, turn: &Turn) -> Result<Said, RuntimeError> {
         let known = self.schedules_here(turn).await?;
         let lines: Vec<String> = known

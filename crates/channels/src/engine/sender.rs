@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use codespar_protocol::Backoff;
 use codespar_store::{ChangeKind, Delivery, OutboxRow, StoreChange, StoreError, ThreadRef};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -16,9 +17,11 @@ use super::ChannelCore;
 use crate::{AddressedMessage, ChannelAdapter, Outbound, OutboundKind, SendError};
 
 /// After so many attempts a message is given up.
-const ATTEMPTS: u64 = 8;
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const ATTEMPTS: u32 = 8;
+const PAUSES: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_secs(300),
+};
 
 /// When the next call of each kind may be made.
 struct Schedule {
@@ -106,6 +109,8 @@ impl ChannelCore {
             Err(SendError::RetryAfter(wait)) => Some(wait),
             _ => None,
         };
+        let attempts = u32::try_from(row.attempts).unwrap_or(u32::MAX);
+        let attempts = attempts.saturating_add(1);
         let delivery = match sent {
             Ok(message_id) => Delivery::Sent {
                 revision: row.revision,
@@ -113,11 +118,11 @@ impl ChannelCore {
             },
             Err(SendError::RetryAfter(wait)) => Delivery::Postponed { until: after(wait) },
             Err(SendError::Permanent(reason)) => Delivery::Failed { reason },
-            Err(error) if row.attempts + 1 >= ATTEMPTS => Delivery::Failed {
+            Err(error) if attempts >= ATTEMPTS => Delivery::Failed {
                 reason: error.to_string(),
             },
             Err(_) => Delivery::Postponed {
-                until: after(pause_after(row.attempts)),
+                until: after(PAUSES.delay(attempts)),
             },
         };
         if let Delivery::Failed { reason } = &delivery {
@@ -177,13 +182,6 @@ fn earliest(row: &OutboxRow, schedule: &Schedule) -> Instant {
         None => schedule.post,
     };
     by_row.max(by_pace)
-}
-
-fn pause_after(attempts: u64) -> Duration {
-    let doublings = u32::try_from(attempts.min(20)).unwrap_or_default();
-    FIRST_PAUSE
-        .saturating_mul(2_u32.saturating_pow(doublings))
-        .min(LONGEST_PAUSE)
 }
 
 fn after(wait: Duration) -> Timestamp {

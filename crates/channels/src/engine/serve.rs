@@ -1,4 +1,8 @@
 //! Serves a channel: looks at what is open whenever something has changed.
+//!
+//! The loop decides nothing by itself. It reads what is open, asks what each message comes to, and
+//! starts what takes long beside itself. What it knows is on record: ending it at any point and
+//! beginning anew gives the same messages, which is also how a crash is handled.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 

@@ -33,6 +33,8 @@ pub(crate) struct Order {
     pub(crate) options: RequestOptions,
 }
 
+/// What has a task of its own. Everything else that people can say is carried out at once
+/// (`engine/commands.rs`) and leaves nothing that has to be followed.
 pub(crate) enum WorkCommand {
     Dev { instruction: String },
     Retry { id: String },
@@ -69,6 +71,8 @@ impl Order {
     }
 }
 
+/// The key of a message about a task. There is one message for each key, which is edited: progress
+/// is one that changes, and a result that is told twice after a crash is the same one.
 pub(crate) fn task_key(task: &TaskId, what: &str) -> String {
     format!("task/{task}/{what}")
 }
@@ -487,6 +491,7 @@ impl ChannelCore {
     }
 }
 
+/// The messages whose instructions go into the task of the first; they are settled with it.
 fn identities(orders: &[Order]) -> Vec<String> {
     let identities = orders
         .iter()

@@ -1,5 +1,8 @@
 //! Requests to GitHub's API for the channel: one try each, since the outbox tries again. A token of
 //! an app that GitHub refuses is renewed once.
+//!
+//! Waiting for another try in a call would hold up everything that is sent after it, and would be
+//! lost with the process. So an error only says whether another attempt makes sense, and when.
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
 //! What `codespar channels check` says of GitHub.
+//!
+//! Missing permissions show late otherwise: an app without one works until the first command that
+//! needs it, and then fails in front of the person who gave it. So every right that any command
+//! needs is looked at here.
 
 use codespar_runtime::{AppFacts, GitHubAccess, GitHubApp};
 use jiff::{SignedDuration, Timestamp};
@@ -92,6 +96,8 @@ async fn app_findings(app: &GitHubApp) -> Vec<ChannelFinding> {
 }
 
 /// What is missing, and where to click.
+///
+/// By comparing what the app has with what it needs. One that has more is not warned about.
 fn rights(facts: &AppFacts) -> Vec<ChannelFinding> {
     let mut findings = Vec::new();
     for (name, needed, why) in PERMISSIONS {

@@ -1,5 +1,9 @@
 //! Pictures in comments. Their addresses say nothing about who may see them; GitHub gives signed
 //! ones with the comment as HTML, which are fetched without a token, and from its own hosts alone.
+//!
+//! A comment is written by anybody, and an address in it is one that our server would open. So an
+//! address is never taken from the text as it is: the text says which picture, and GitHub's own
+//! rendering says where it is.
 
 use reqwest::header::LOCATION;
 use ring::digest::{SHA256, digest};

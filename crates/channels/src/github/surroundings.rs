@@ -1,5 +1,9 @@
 //! What a comment or a review is about: where the branch of its pull request is, the remarks of the
 //! review, the text of the issue.
+//!
+//! It is looked up when a command is carried out and not when the comment arrives: whoever has no
+//! right to the command costs no request, and what others wrote in between is known. All of it is
+//! material, which describes what is to be done and gives no orders.
 
 use serde::{Deserialize, Serialize};
 
@@ -105,6 +109,7 @@ impl GitHubApi {
         }
     }
 
+    /// In the repository itself or in that of somebody else, which is looked at and not written to.
     pub(super) async fn branch_of(
         &self,
         repository: &str,

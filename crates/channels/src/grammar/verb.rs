@@ -1,4 +1,8 @@
 //! The first word of a command, with its usage.
+//!
+//! A verb is known by its first word in any case. Its usage and description are the source of all
+//! help, on the command line, in a chat and in a session, and the word itself is the beginning of
+//! its usage, so the three cannot disagree.
 
 use std::fmt;
 

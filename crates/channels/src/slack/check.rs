@@ -1,4 +1,8 @@
 //! Whether the app has what it needs, for `codespar channels check`.
+//!
+//! Most of what is missing in an app shows late, as a message that does not come. So everything
+//! that any function needs is asked for here, each with the page on which it is given. Nothing is
+//! changed by it, and nothing is posted.
 
 use secrecy::SecretString;
 

@@ -2,6 +2,9 @@
 //!
 //! One mention arrives as two events with different ids, `app_mention` and `message`; team, channel
 //! and time stamp are the same, and they are the identity.
+//!
+//! What Slack marks up is turned into plain text here, so that the core reads one kind of text. Of
+//! a link the address is kept and not the label: a label can say anything.
 
 use http::HeaderMap;
 use serde::Deserialize;
@@ -137,6 +140,7 @@ pub(super) fn read_event(body: serde_json::Value) -> Result<Delivered, serde_jso
     })))
 }
 
+/// The identity is made of the place and the time stamp, which Slack gives a message once.
 fn message(team: &str, event: MessageEvent, ours: Option<&str>) -> Inbound {
     let id = event.user.or(event.bot_id.clone()).unwrap_or_default();
     let kind = match &event.bot_id {

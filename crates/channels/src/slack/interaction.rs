@@ -1,5 +1,9 @@
 //! What people do besides writing messages: pressing buttons, `/codespar`, reactions, Slack's stop
 //! button.
+//!
+//! Each becomes a message or a stop of whoever did it, with an identity that Slack repeats when it
+//! delivers the same once more, so nothing is done twice. What was pressed or reacted to is not
+//! trusted to be ours: the core looks it up by its id.
 
 use serde::Deserialize;
 
@@ -15,6 +19,7 @@ use crate::{
 /// Reactions that stop a run: ⏹ and 🛑.
 const STOPS: [&str; 2] = ["black_square_for_stop", "octagonal_sign"];
 
+/// As Slack posts it for a button; other kinds of interaction are not asked for.
 #[derive(Deserialize)]
 pub(super) struct Interaction {
     #[serde(rename = "type")]
@@ -111,6 +116,8 @@ impl SlashCommand {
     }
 }
 
+/// For us without a mention, since the command has our name. Its thread gets a name of ours until
+/// the first answer has one at Slack.
 pub(super) fn command(given: SlashCommand) -> Delivered {
     let identity = format!(
         "{SLACK}:{}:{}:command:{}",
@@ -135,6 +142,7 @@ pub(super) fn command(given: SlashCommand) -> Delivered {
     }))
 }
 
+/// The name of the reaction and its place; who gave it decides whether it counts.
 #[derive(Deserialize)]
 pub(super) struct ReactionEvent {
     user: String,
@@ -180,6 +188,7 @@ pub(super) struct SessionStopped {
     event_ts: String,
 }
 
+/// Stops what goes on in the thread of the session; without a thread there is nothing of ours.
 pub(super) fn session_stopped(team: &str, event: SessionStopped) -> Delivered {
     let Some(thread) = event.thread_ts else {
         return Delivered::Nothing;
@@ -198,6 +207,7 @@ pub(super) fn session_stopped(team: &str, event: SessionStopped) -> Delivered {
     }))
 }
 
+/// Only people press and react: Slack tells of apps in another way. The name is for showing.
 fn person(id: String, name: Option<String>) -> Speaker {
     Speaker {
         name: name.unwrap_or_else(|| id.clone()),

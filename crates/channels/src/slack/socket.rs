@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     ChannelCore, ClientError, SendError,
-    websocket::{Backoff, Socket, SocketError},
+    websocket::{RECONNECT, Socket, SocketError},
 };
 
 /// A connection that Slack announced to close is read for so long.
@@ -87,7 +87,8 @@ impl SlackSocket {
 
     /// Keeps a connection open until `cancel`.
     pub async fn run(self, core: Arc<ChannelCore>, cancel: CancellationToken) {
-        let mut backoff = Backoff::default();
+        // In a row: connections that Slack did not greet.
+        let mut failures = 0;
         loop {
             let opened = tokio::select! {
                 opened = self.open() => opened,
@@ -95,7 +96,7 @@ impl SlackSocket {
             };
             let began = Instant::now();
             let ended = match opened {
-                Ok(socket) => converse(socket, &core, &cancel, &mut backoff).await,
+                Ok(socket) => converse(socket, &core, &cancel, &mut failures).await,
                 Err(error) => Ended::Lost(error),
             };
             match ended {
@@ -112,8 +113,9 @@ impl SlackSocket {
                     tracing::warn!("Socket Mode is switched off in the settings of the Slack app");
                 }
             }
+            failures += 1;
             tokio::select! {
-                () = tokio::time::sleep(backoff.next()) => {}
+                () = tokio::time::sleep(RECONNECT.jittered_delay(failures)) => {}
                 () = cancel.cancelled() => return,
             }
         }
@@ -150,7 +152,7 @@ async fn converse(
     mut socket: Socket,
     core: &ChannelCore,
     cancel: &CancellationToken,
-    backoff: &mut Backoff,
+    failures: &mut u32,
 ) -> Ended {
     loop {
         let text = tokio::select! {
@@ -165,7 +167,7 @@ async fn converse(
             Err(error) => return Ended::Lost(error),
         };
         match serde_json::from_str(&text) {
-            Ok(Frame::Hello) => backoff.reset(),
+            Ok(Frame::Hello) => *failures = 0,
             Ok(Frame::Disconnect { reason }) if reason == "link_disabled" => {
                 return Ended::Disabled;
             }
@@ -183,8 +185,8 @@ async fn converse(
 
 /// Reads the rest of a connection that Slack is about to close, beside the new one.
 async fn finish(socket: Socket, core: Arc<ChannelCore>, cancel: CancellationToken) {
-    let mut backoff = Backoff::default();
-    let reading = converse(socket, &core, &cancel, &mut backoff);
+    let mut failures = 0;
+    let reading = converse(socket, &core, &cancel, &mut failures);
     if let Ok(Ended::Refresh(socket)) = tokio::time::timeout(LAST_READ, reading).await {
         // Announced a second time.
         socket.close().await;

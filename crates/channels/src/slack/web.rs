@@ -1,4 +1,8 @@
 //! Slack's Web API: posting, editing and finding messages, and fetching pictures.
+//!
+//! Slack answers most mistakes with status 200 and a word. The words are sorted here into what may
+//! work later, what a new message would mend, and what never will, because the outbox decides by
+//! that and by nothing else.
 
 use std::time::Duration;
 
@@ -85,11 +89,14 @@ impl SlackApi {
         })
     }
 
+    /// Of a method. An address that cannot be made is a mistake in the setup, which no retry mends.
     pub(super) fn url(&self, method: &str) -> Result<Url, SendError> {
         let url = self.api.join(method);
         url.map_err(|error| SendError::Permanent(error.to_string()))
     }
 
+    /// For methods that change something. The token goes into a header and never into an address,
+    /// which proxies log.
     pub(super) async fn post_json(
         &self,
         method: &str,
@@ -114,6 +121,8 @@ impl SlackApi {
         self.call_with(request, self.token.expose_secret()).await
     }
 
+    /// With a token of its own: opening a socket needs that of the app instead of that of the bot.
+    /// A limit is told with the time to wait.
     pub(super) async fn call_with(
         &self,
         request: RequestBuilder,
@@ -178,6 +187,8 @@ impl SlackApi {
 }
 
 /// Slack as a place to post to.
+///
+/// All calls of a workspace go through one of these, so that its pace is kept.
 pub struct SlackChannel {
     api: SlackApi,
     app_token: Option<SecretString>,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{TELEGRAM, TelegramApi, update};
-use crate::{ChannelCore, client::CallError, websocket::Backoff};
+use crate::{ChannelCore, client::CallError, websocket::RECONNECT};
 
 /// Telegram holds a request so long if there is nothing.
 const HELD_SECONDS: u64 = 25;
@@ -31,20 +31,23 @@ pub(super) enum PollError {
 /// record already is known by its identity.
 pub async fn updates(api: Arc<TelegramApi>, core: Arc<ChannelCore>, cancel: CancellationToken) {
     let mut offset = None;
-    let mut backoff = Backoff::default();
+    let mut failures = 0;
     loop {
         let polled = tokio::select! {
             polled = poll(&api, &core, &mut offset) => polled,
             () = cancel.cancelled() => return,
         };
         let Err(error) = polled else {
-            backoff.reset();
+            failures = 0;
             continue;
         };
         tracing::warn!("no updates of {TELEGRAM}: {error}");
         let pause = match error {
             PollError::Call(CallError::Wait(wait)) => wait,
-            PollError::Call(_) | PollError::Store(_) => backoff.next(),
+            PollError::Call(_) | PollError::Store(_) => {
+                failures += 1;
+                RECONNECT.jittered_delay(failures)
+            }
         };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}

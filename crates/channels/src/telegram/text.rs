@@ -1,5 +1,8 @@
 //! Text of Telegram as the core reads it. Telegram tells apart from the text what of it is code, a
 //! quotation or a mention; the core reads marks.
+//!
+//! Offsets in Telegram's messages count UTF-16 units, not characters or bytes, so all cutting and
+//! marking of text goes through here.
 
 use serde::Deserialize;
 

@@ -1,4 +1,8 @@
 //! Updates of Telegram as messages.
+//!
+//! An update is one of several kinds, told apart by which field is there. Those that we did not ask
+//! for are passed over. A message is known by its chat and its number, and a button by the message
+//! that has it, so an update that Telegram delivers again is the message that is on record.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,8 @@
 //! What WhatsApp delivers, as messages.
+//!
+//! One delivery may hold several messages, also to other numbers of the same business. What is read
+//! is typed and as little as possible: fields that the platform adds change nothing, and a message
+//! without a text is passed over instead of failing those beside it.
 
 use serde::Deserialize;
 
@@ -25,6 +29,8 @@ struct Change {
     value: serde_json::Value,
 }
 
+/// What happened to one number of ours: messages of people, with who they are, and what became of
+/// messages of ours, of which failures go to the log.
 #[derive(Deserialize)]
 struct Messages {
     metadata: Metadata,

@@ -4,6 +4,10 @@
 //! idle          a prompt │ news of a task: a turn of its own │ the session is closed
 //! in a prompt   it is answered │ cancelled by the client │ the connection ends
 //! ```
+//!
+//! A cancellation that comes before its prompt has begun still counts for it: the client sees one
+//! order of messages, and so do we. The end of a prompt is told once, whatever happened: answered,
+//! cancelled, or refused.
 
 use std::sync::Arc;
 

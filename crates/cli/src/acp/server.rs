@@ -1,6 +1,9 @@
 //! Which message of the client does what.
 //!
 //! Handlers run one at a time, so each hands what takes longer to a task of its own.
+//!
+//! The types of the protocol's crate are used here and in the modules beside this one, and nowhere
+//! else in the project: the crate is pinned, and a new version of it is a change of this directory.
 
 use std::{sync::Arc, time::Duration};
 

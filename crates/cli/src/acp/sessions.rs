@@ -1,4 +1,8 @@
 //! The sessions of the connection, by their ids.
+//!
+//! One connection may have several sessions, each with a project of its own even in the same
+//! directory: its mode, its rules and its MCP servers are what the editor gave this session. A
+//! session that is closed, or whose connection ends, stays on record and can be loaded again.
 
 use std::{
     collections::HashMap,

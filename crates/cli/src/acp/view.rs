@@ -1,4 +1,7 @@
 //! The surface of a session in an editor.
+//!
+//! The editor draws; here is decided what it is told and when: text of the model in pieces as it
+//! comes, a tool call when it begins and again with each change of its state.
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,6 +1,10 @@
 //! GitHub, by variables of the environment.
 //!
 //! `GITHUB_TOKEN` alone is often there for other programs, and sets up no channel.
+//!
+//! A channel needs a way in, a webhook or repositories that are polled, and a way out, a token or
+//! an app. If one of them is given and the other is missing, the server does not start: a channel
+//! that is silently incomplete is found out by somebody who gets no answer.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,6 +24,8 @@ const APP_ID: &str = "GITHUB_APP_ID";
 const KEY_FILE: &str = "GITHUB_APP_PRIVATE_KEY_FILE";
 const USUAL_SECONDS: u64 = 30;
 
+/// Nothing if no variable for it is set. The error names the variable that is missing and the one
+/// that made it necessary.
 pub(super) fn find(project_dir: &ProjectDir) -> Result<Option<ConfiguredChannel>, CommandError> {
     let webhook_secret = secret(project_dir, WEBHOOK_SECRET);
     let polling = polling(project_dir)?;

@@ -37,6 +37,7 @@ pub(crate) mod task;
 mod task_questions;
 mod task_runner;
 mod task_spec;
+pub(crate) mod task_text;
 pub(crate) mod token;
 pub(crate) mod trust;
 pub(crate) mod worker;

@@ -201,10 +201,12 @@ pub(crate) async fn reach(at: &At, project_dir: &ProjectDir) -> Result<Reached, 
     Ok(Reached { pulls, store })
 }
 
+/// An error of a forge says itself what to do.
 pub(crate) fn failed(error: impl std::fmt::Display) -> CommandError {
     CommandError::Failed(error.to_string())
 }
 
+/// As the forge orders them. Nothing is filtered here but the state.
 async fn list(
     state: StateName,
     at: &At,

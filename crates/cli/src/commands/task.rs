@@ -1,4 +1,9 @@
-//! `codespar task`.
+//! `codespar task`: the tasks of all processes, through their records in the database.
+//!
+//! Nothing runs here. A task is created as a record that a worker claims; `stop` asks the process
+//! that holds the lease and waits for the record to say so; `output` and `watch` read the file, and
+//! wait for changes of the store instead of asking it again and again. So each verb works the same
+//! whichever host runs the task.
 
 use std::{process::ExitCode, time::Duration};
 
@@ -13,6 +18,7 @@ use super::{
     task_questions::{self, AnswerArgs, QuestionsArgs},
     task_runner::{Vigil, WaitFor, start_runner_if_none},
     task_spec,
+    task_text::{details, line},
 };
 use crate::{args::mode, error::CommandError, style};
 use codespar_runtime::{ProjectDir, Settings, engine_page, tasks_disabled};
@@ -256,6 +262,7 @@ pub(crate) async fn find(store: &dyn Database, text: &str) -> Result<TaskId, Com
     }
 }
 
+/// In the order that was given. The first that is not found is the error.
 async fn find_all(store: &dyn Database, texts: &[String]) -> Result<Vec<TaskId>, CommandError> {
     let mut ids = Vec::with_capacity(texts.len());
     for text in texts {
@@ -358,6 +365,8 @@ async fn stop(
     show(&record, json)
 }
 
+/// With `--block` it waits for the end of the task, at most for the time limit; then it prints what
+/// there is, whether or not the task has ended.
 async fn output(
     args: &OutputArgs,
     outputs: &TaskOutputs,
@@ -427,6 +436,7 @@ async fn watch(
     }
 }
 
+/// The JSON has the whole records, the lines what is needed to choose one.
 fn list(tasks: &[TaskRecord], json: bool) -> Result<ExitCode, CommandError> {
     if json {
         let tasks: Vec<_> = tasks.iter().map(TaskRecord::view).collect();
@@ -460,6 +470,7 @@ fn get(record: &TaskRecord, page: Option<String>, json: bool) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// The record after a change, so that whoever made it sees what is so now.
 fn show(record: &TaskRecord, json: bool) -> Result<ExitCode, CommandError> {
     if json {
         super::print_json(&record.view())?;
@@ -469,53 +480,7 @@ fn show(record: &TaskRecord, json: bool) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Id, status, type, subject and error, without a line end.
-pub(crate) fn line(task: &TaskRecord) -> String {
-    let status = match task.status {
-        TaskStatus::Completed => style::good(task.status),
-        TaskStatus::Failed | TaskStatus::Killed => style::error(task.status),
-        _ => style::strong(task.status),
-    };
-    let mut line = format!(
-        "{}  {status}  {}  {}",
-        task.task_id, task.task_type, task.subject
-    );
-    if let Some(error) = &task.error {
-        line.push_str(&style::faint(format!("  ({error})")));
-    }
-    line
-}
-
-/// A task in a few lines.
-pub(crate) fn details(task: &TaskRecord) -> String {
-    let mut lines = vec![line(task)];
-    let mut add = |name: &str, value: Option<String>| {
-        if let Some(value) = value {
-            lines.push(format!("  {name:<10} {value}"));
-        }
-    };
-    let ids = |ids: &[TaskId]| {
-        let names: Vec<&str> = ids.iter().map(TaskId::as_str).collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    };
-    let about = Some(task.description.clone());
-    add("about", about.filter(|text| !text.is_empty()));
-    add("doing", task.active_form.clone());
-    add("owner", task.owner.clone());
-    add("after", ids(&task.blocked_by));
-    add("before", ids(&task.blocks));
-    add("attempt", Some(task.attempt.to_string()));
-    add("began", task.started_at.map(|at| at.to_string()));
-    add("ended", task.ended_at.map(|at| at.to_string()));
-    add("exit code", task.exit_code.map(|code| code.to_string()));
-    add(
-        "cost",
-        (task.usage.total_tokens() > 0).then(|| task.cost_usd.to_string()),
-    );
-    add("output", task.output_file.clone());
-    lines.join("\n")
-}
-
+/// `count=3` is a number and `name=three` a text, as in the JSON that a program would write.
 fn key_value(text: &str) -> Result<(String, Value), String> {
     let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
     // JSON where it is JSON, else a plain word.

@@ -89,8 +89,11 @@ pub(super) async fn answer(
         if let Some(error) = rules.iter().find_map(|rule| Rule::parse(rule).err()) {
             return Err(CommandError::Usage(error.to_string()));
         }
-        remember_rules(&project_dir, rules)
+        let kept = remember_rules(&project_dir, rules)
             .map_err(|error| CommandError::Failed(format!("the rule was not saved: {error}")))?;
+        if let Some(warning) = kept.warning {
+            printer::err(format_args!("{}", style::warning(warning)));
+        }
     }
     let question = store
         .answer_question(&question.id, &answer, "codespar task answer")

@@ -68,6 +68,7 @@ pub(crate) fn run(args: &TrustCommand, project_dir: &ProjectDir) -> Result<ExitC
     }
 }
 
+/// Without a directory the project is the one around the current one, as for every command.
 fn at(dir: Option<&Path>, project_dir: &ProjectDir) -> Result<ProjectDir, CommandError> {
     match dir {
         Some(dir) => Ok(ProjectDir::find(project_dir.environment.clone(), dir)?),

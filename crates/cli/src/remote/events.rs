@@ -2,10 +2,14 @@
 //!
 //! Events on record have a place; a connection that is lost goes on from the last one, so none of
 //! them is missed. What agents say as they work has no place and is not repeated.
+//!
+//! A first connection that fails is an error, since the address or the token may be wrong. Once one
+//! has worked, whatever happens is waited out with longer and longer pauses: the run goes on at the
+//! server, and whoever follows it wants to see its end.
 
 use std::time::Duration;
 
-use codespar_protocol::TaskId;
+use codespar_protocol::{Backoff, TaskId};
 use reqwest::Response;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -14,8 +18,10 @@ use super::{RemoteError, RemoteServer};
 
 /// The server gives a sign of life every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(60);
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(15);
+const RECONNECT: Backoff = Backoff {
+    first: Duration::from_millis(500),
+    longest: Duration::from_secs(15),
+};
 /// A block of the stream; the server sends at most 64 KB of content.
 const MOST_BLOCK: usize = 1 << 20;
 
@@ -98,8 +104,7 @@ impl RemoteEvents {
     /// Waits longer each time. A server that does not accept us any more ends it.
     async fn connect(&mut self) -> Result<(), RemoteError> {
         if self.lost > 0 {
-            let doubled = FIRST_WAIT * 2u32.pow(self.lost.min(6) - 1);
-            tokio::time::sleep(doubled.min(LONGEST_WAIT)).await;
+            tokio::time::sleep(RECONNECT.delay(self.lost)).await;
         }
         let path = match &self.task {
             Some(task) => format!("/api/v1/events?task={task}"),

@@ -6,6 +6,8 @@ use codespar_agent::{ContextUsage, FilePart, ToolPart};
 use codespar_runtime::Project;
 use serde_json::{Value, json};
 
+/// In the shape that clients draw as a bar: the categories add up to the window. What the
+/// conversation has is what is left of the total besides the system prompt and the tools.
 pub(super) fn usage(usage: &ContextUsage, model: &str, project: &Project) -> Value {
     let free = usage.window.saturating_sub(usage.total);
     let files: u64 = usage.files.iter().map(|file| file.tokens).sum();

@@ -1,4 +1,7 @@
 //! Requests of the client: each gets one answer, also one that is not known here.
+//!
+//! The names and answers are those of the Agent SDK's protocol, which existing programs are written
+//! for; what they mean is decided here.
 
 use codespar_agent::{OnConflict, RewindRequest, RewindScope};
 use codespar_model::ThinkingChoice;
@@ -9,11 +12,15 @@ use super::{context, driver::Driver, questions::wanted_mode};
 use crate::{commands::task, headless::lines};
 
 /// An answer without content.
+///
+/// Clients wait for an answer to each request, also where there is nothing to tell.
 fn done() -> Value {
     Value::Object(Map::new())
 }
 
 impl Driver {
+    /// One that is not known is answered with an error that names it: a client of a later version
+    /// then goes on without it instead of waiting.
     pub(super) async fn control(&mut self, id: &str, request: &Value) {
         let subtype = request["subtype"].as_str().unwrap_or_default().to_owned();
         let answer = match subtype.as_str() {
@@ -84,6 +91,8 @@ impl Driver {
         Ok(done())
     }
 
+    /// Switching permissions off is refused unless the session was started with the option for it:
+    /// what a program may do is the decision of whoever started it.
     fn set_mode(&mut self, name: &str) -> Result<Value, String> {
         let mode = wanted_mode(name, self.parts.bypass)?;
         self.parts.project.mode.set(mode);
@@ -128,6 +137,8 @@ impl Driver {
         Ok(context::usage(usage, &model, project))
     }
 
+    /// Only a task of this project: a client knows the ids of no others, and has no business with
+    /// them.
     async fn stop_task(&mut self, id: &str) -> Result<Value, String> {
         let project = &self.parts.project;
         let id = task::find(&*project.store, id).await;
@@ -204,6 +215,7 @@ fn title(description: &Value) -> Result<Value, String> {
     Ok(json!({ "title": title }))
 }
 
+/// What the user said, in order. Turns are counted by these.
 fn prompts(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
     let is_prompt =
         |entry: &&Entry| matches!(&entry.body, EntryBody::User { synthetic, .. } if !synthetic);

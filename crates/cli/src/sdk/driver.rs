@@ -37,13 +37,16 @@ use crate::{
         lines::{self, UnknownCost},
         output::{Printer, PrinterParts},
         partial::Partials,
-        structured::{StructuredAnswers, add_costs},
+        structured::{StructuredAnswers, StructuredEnd, add_costs},
     },
     session::news,
     signals::Signals,
 };
 
 /// What a driver is made from.
+///
+/// Everything that is decided before the first message: the project, its commands, the form of
+/// answers and what the client may change.
 pub(super) struct DriverParts {
     pub(super) client: Client,
     pub(super) project: Arc<Project>,
@@ -231,7 +234,10 @@ impl Driver {
         self.parts.turn.begin(cancel.clone());
         let structured = self.parts.structured.clone();
         let mut run: JoinHandle<Ended> = tokio::spawn(async move {
-            let end = headless::one_turn(&mut agent, structured.as_deref(), prompt, cancel).await;
+            let end: StructuredEnd = match &structured {
+                Some(answers) => answers.run(&mut agent, prompt, &cancel).await,
+                None => agent.run(prompt, cancel).await.into(),
+            };
             (agent, end.result, end.output)
         });
         let ended = loop {
@@ -267,6 +273,7 @@ impl Driver {
         }
     }
 
+    /// What the first line of a session tells: clients choose by it what they offer.
     fn init_parts(&self, session: SessionId) -> InitParts {
         let project = &self.parts.project;
         let model = match &self.choice {
@@ -302,6 +309,7 @@ impl Driver {
         }
     }
 
+    /// The end of a turn. Clients count on exactly one after each message.
     pub(super) fn result_line(&mut self, result: RunResult) {
         if let Some(printer) = &self.printer {
             let result = self.spent.including(result);

@@ -43,6 +43,8 @@ struct ClientHook {
 }
 
 /// Asks the client.
+///
+/// All that it has registered, with the client to ask. Hooks of the settings run beside these.
 pub(super) struct ClientHooks {
     client: Client,
     hooks: Vec<ClientHook>,

@@ -1,4 +1,9 @@
 //! The request that opens a session: what the client brings along, and what it is told of us.
+//!
+//! What the client brings is added to the options of the command line before the project is read,
+//! so that both are checked in one place and the settings are read once. A field that is known and
+//! malformed ends the session with an error: a system prompt or hook that is silently left out
+//! would change what the program relies on.
 
 use std::{path::PathBuf, sync::Arc};
 

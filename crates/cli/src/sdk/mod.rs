@@ -230,7 +230,7 @@ async fn open(
     let attendance = Attendance::Here(questions.clone());
     let (runtime, project) =
         Runtime::with_project(config, attendance, ProcessRole::Session).await?;
-    let _ = questions.project.set(project.clone());
+    let _ = questions.project.set(Arc::downgrade(&project));
     let commands = Arc::new(ProjectCommands::load(
         &project.dir,
         &project.plugins,

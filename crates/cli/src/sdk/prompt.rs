@@ -95,6 +95,7 @@ impl Driver {
         prompts
     }
 
+    /// As a turn of its own: clients wait for a result after each message that they send.
     async fn compact(&mut self) -> Result<(), CommandError> {
         let Some(agent) = &mut self.agent else {
             return Ok(());

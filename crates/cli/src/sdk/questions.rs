@@ -4,7 +4,7 @@
 //! changed input is inspected and decided on again, and a rule that denies holds. A client that is
 //! gone, or answers with an error, has said no.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use async_trait::async_trait;
 use codespar_agent::{Approver, NobodyThere};
@@ -27,6 +27,7 @@ use crate::args;
 pub(super) struct CurrentTurn(Arc<Mutex<Option<CancellationToken>>>);
 
 impl CurrentTurn {
+    /// From here on an answer with `interrupt` stops this turn.
     pub(super) fn begin(&self, cancel: CancellationToken) {
         *self.0.lock() = Some(cancel);
     }
@@ -74,8 +75,9 @@ pub(super) struct ClientQuestions {
     pub(super) prompts: Prompts,
     pub(super) bypass: Bypass,
     pub(super) turn: CurrentTurn,
-    /// Known when the project is open.
-    pub(super) project: OnceLock<Arc<Project>>,
+    /// Known when the project is open. Weak: the hub of the project owns who answers, and a strong
+    /// reference here would keep both for ever.
+    pub(super) project: OnceLock<Weak<Project>>,
 }
 
 /// What `can_use_tool` is answered with.
@@ -168,6 +170,9 @@ fn checked(request: &QuestionRequest, answer: Answer) -> Answer {
 }
 
 impl ClientQuestions {
+    /// Sends everything that the client needs to decide without knowing our tools: the input, a
+    /// title, why it is asked, and the rules that would make such a call free. An error of the
+    /// client, or silence until it is gone, is a no.
     async fn permission(&self, asked: &PermissionRequest, agent: Option<String>) -> Answer {
         let mut request = json!({
             "subtype": "can_use_tool",
@@ -198,7 +203,8 @@ impl ClientQuestions {
 
     /// The file outside of the project that the call is about.
     fn blocked_path(&self, asked: &PermissionRequest) -> Option<String> {
-        let root = &self.project.get()?.dir.root;
+        let project = self.project.get()?.upgrade()?;
+        let root = &project.dir.root;
         let fields = ["file_path", "path", "notebook_path"];
         let path = fields
             .iter()
@@ -207,6 +213,8 @@ impl ClientQuestions {
         (path.is_absolute() && !path.starts_with(root)).then(|| path.display().to_string())
     }
 
+    /// Changes of rules count only with a yes. One that cannot be made is told to the client and
+    /// does not turn the yes into a no: the call itself was allowed.
     fn weigh(&self, verdict: Verdict, asked: &PermissionRequest) -> Answer {
         if verdict.behavior != "allow" {
             if verdict.interrupt {
@@ -229,8 +237,8 @@ impl ClientQuestions {
 
     /// Rules are added and never taken away: what a client allows lifts no rule that denies.
     fn change(&self, change: &PermissionChange) -> Result<(), String> {
-        let Some(project) = self.project.get() else {
-            return Err("the session is not open yet".to_owned());
+        let Some(project) = self.project.get().and_then(Weak::upgrade) else {
+            return Err("the session is not open".to_owned());
         };
         match change.kind.as_str() {
             "setMode" => {
@@ -256,7 +264,7 @@ impl ClientQuestions {
                 for rule in rules {
                     in_force.write().add(kind, rule, &source);
                 }
-                self.keep(project, kind, change.destination.as_deref(), &texts)
+                self.keep(&project, kind, change.destination.as_deref(), &texts)
             }
             other => Err(format!("`{other}` is not done here")),
         }
@@ -275,7 +283,11 @@ impl ClientQuestions {
             None | Some("session" | "cliArg") => Ok(()),
             Some("localSettings") if kind == RuleKind::Allow => {
                 let kept = remember_rules(&project.dir, texts);
-                kept.map(drop).map_err(|error| error.to_string())
+                let kept = kept.map_err(|error| error.to_string())?;
+                if let Some(warning) = kept.warning {
+                    self.client.warn(&warning);
+                }
+                Ok(())
             }
             Some(other) => Err(format!(
                 "rules hold for this session and are not kept in {other}"
@@ -283,6 +295,7 @@ impl ClientQuestions {
         }
     }
 
+    /// Anything but an acceptance is a no: an MCP server gets no values that nobody confirmed.
     async fn elicitation(&self, asked: &ElicitationRequest) -> Answer {
         let answer = self.client.ask(json!({
             "subtype": "elicitation",

@@ -1,5 +1,9 @@
 //! Requests of the client about MCP servers: how they stand, connecting anew, switching them off,
 //! and other ones for this session.
+//!
+//! Servers of the settings belong to the project and are shared by all its agents; switching one
+//! off changes what the agent of this session is offered and leaves the server to the others.
+//! Servers that the client sets are the session's own, and end with it.
 
 use std::sync::Arc;
 
@@ -25,6 +29,7 @@ impl Driver {
             .collect()
     }
 
+    /// By its name, among those of the project and those of the client.
     fn server(&self, name: &str) -> Result<Arc<McpServer>, String> {
         let servers = self.all_servers();
         let found = servers.iter().find(|server| server.config().name == name);
@@ -37,6 +42,8 @@ impl Driver {
         })
     }
 
+    /// Of all servers, also those that are switched off: a client shows them to be switched on
+    /// again.
     pub(super) fn server_status(&self) -> Value {
         let servers = self.all_servers();
         let servers: Vec<Value> = servers

@@ -1,4 +1,8 @@
 //! Lines that the user sends: prompts and slash commands.
+//!
+//! `slash::read` says what a line is, the same for every surface. While the agent works, only what
+//! needs no agent is carried out; text becomes a message that the agent gets at its next step, and
+//! commands that need the agent are put back before the user.
 
 use codespar_agent::{Agent, NamedBy, SessionEndReason};
 use codespar_protocol::{Message, NoticeLevel, Role};
@@ -147,6 +151,7 @@ impl SessionDriver {
         Ok(())
     }
 
+    /// Opens the session if it is the first prompt, and attaches what the text names.
     pub(super) async fn prompt(
         &mut self,
         text: String,
@@ -251,6 +256,8 @@ impl SessionDriver {
         Ok(chosen.map(|number| sessions[number].id.to_string()))
     }
 
+    /// For the next turn. A name that may not be used is refused now and not with the next prompt;
+    /// without a name the current one is shown.
     fn model(&mut self, name: Option<String>) -> Result<(), CommandError> {
         let project = &self.project;
         let Some(name) = name else {

@@ -38,9 +38,14 @@ pub(super) fn keep_rules(project: &Project, rules: &[String]) -> String {
     }
     let file = local_file(&project.dir);
     match remember_rules(&project.dir, rules) {
-        Ok(text) => {
-            project.sandbox.vouch_for(file.clone(), text.into_bytes());
-            style::faint(format!("kept in {}", file.display()))
+        Ok(kept) => {
+            let text = kept.text.into_bytes();
+            project.sandbox.vouch_for(file.clone(), text);
+            let place = style::faint(format!("kept in {}", file.display()));
+            match kept.warning {
+                Some(warning) => format!("{place}\n{}", style::warning(warning)),
+                None => place,
+            }
         }
         Err(error) => style::warning(format!("allowed for this session only: {error}")),
     }

@@ -1,4 +1,7 @@
 //! A command of the project or the user: its prompt, with its model and its rules for one turn.
+//!
+//! Its text may contain the output of commands and the content of files, which are collected before
+//! anything is sent: the model gets one prompt, whole, or none.
 
 use codespar_agent::NamedBy;
 use codespar_policy::{RuleKind, RuleSource};

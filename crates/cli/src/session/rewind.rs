@@ -11,7 +11,7 @@ use codespar_tui::Choice;
 
 use super::SessionDriver;
 use crate::{
-    commands::{RewindTexts, rewind_failed, task},
+    commands::{RewindTexts, rewind_failed, task_text},
     error::CommandError,
     printer::plain,
     slash::RewindWish,
@@ -131,7 +131,7 @@ impl SessionDriver {
         request: RewindRequest,
         tasks: &[TaskRecord],
     ) -> Result<bool, CommandError> {
-        let lines: Vec<String> = tasks.iter().map(task::line).collect();
+        let lines: Vec<String> = tasks.iter().map(task_text::line).collect();
         self.say(&lines.join("\n"));
         let count = counted(tasks.len(), "task");
         let choices = [

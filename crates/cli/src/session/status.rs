@@ -138,6 +138,8 @@ fn show(view: &dyn SessionView, state: &Mutex<State>, line: StatusLine) {
 }
 
 /// Read from the file rather than asked of git: start-up time is a feature.
+///
+/// Nothing where HEAD is detached.
 fn branch(project: &Project) -> Option<String> {
     let head = std::fs::read_to_string(project.dir.root.join(".git/HEAD")).ok()?;
     let branch = head.trim().strip_prefix("ref: refs/heads/")?;

@@ -8,7 +8,12 @@ use std::{sync::Arc, time::Duration};
 use codespar_protocol::{SessionId, TaskRecord};
 use codespar_store::{ChangeKind, StoreChange, TaskFilter};
 
-use crate::{commands::task, error::CommandError, slash::Which, style};
+use crate::{
+    commands::{task, task_text},
+    error::CommandError,
+    slash::Which,
+    style,
+};
 use codespar_runtime::Project;
 
 /// After an error of the store.
@@ -54,7 +59,7 @@ pub(super) async fn list(
     if older > 0 {
         lines.push(style::faint(format!("{older} older ones")));
     }
-    lines.extend(tasks[older..].iter().map(task::line));
+    lines.extend(tasks[older..].iter().map(task_text::line));
     Ok(lines.join("\n"))
 }
 
@@ -64,7 +69,7 @@ pub(super) async fn status(project: &Arc<Project>, id: &str) -> Result<String, C
         .store
         .task(&task::find(&*project.store, id).await?)
         .await?;
-    let mut text = task::details(&record);
+    let mut text = task_text::details(&record);
     let tail = project.hub.output_tail(&record, TAIL).await;
     let tail = tail
         .map_err(|error| CommandError::Failed(error.to_string()))?
@@ -76,6 +81,8 @@ pub(super) async fn status(project: &Arc<Project>, id: &str) -> Result<String, C
     Ok(text)
 }
 
+/// By a unique prefix of its id, as `codespar task stop` takes it. The record says that the user of
+/// this session stopped it.
 pub(super) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, CommandError> {
     let id = task::find(&*project.store, id).await?;
     let record = project
@@ -83,7 +90,7 @@ pub(super) async fn stop(project: &Arc<Project>, id: &str) -> Result<String, Com
         .stop(&id, "stopped by user")
         .await
         .map_err(|error| CommandError::Failed(error.to_string()))?;
-    Ok(task::line(&record))
+    Ok(task_text::line(&record))
 }
 
 /// Returns when a notification waits for the session. Never returns while there is no session.

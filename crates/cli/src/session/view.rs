@@ -24,8 +24,10 @@ pub(crate) trait SessionView: Send + Sync {
     /// Whole lines, with styles as marks.
     fn say(&self, text: &str);
 
+    /// A remark about the session, which is no part of the conversation.
     fn notice(&self, level: NoticeLevel, text: String);
 
+    /// A text that was written as markdown, drawn as the surface can.
     fn markdown(&self, text: &str);
 
     /// A change as git shows it.

@@ -1,4 +1,7 @@
 //! What some commands show, as text.
+//!
+//! Each function gives text for a person, without printing it: the same text goes to a terminal, to
+//! plain lines and to an editor.
 
 use std::{fs, io::Write, path::Path};
 

@@ -534,6 +534,7 @@ fn a_misspelt_command_is_pointed_out_and_costs_nothing() {
     for (args, meant) in [
         (&["docter"][..], "codespar doctor"),
         (&["sessions", "list"], "codespar session"),
+        (&["hlep"], "codespar help"),
     ] {
         let finished = bench.run(args);
         assert_eq!(finished.status.code(), Some(2), "{}", finished.stderr);

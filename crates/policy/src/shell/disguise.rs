@@ -4,7 +4,7 @@
 //! commands could this one amount to? Used for rules that forbid. [`obstacle`]: is the command word
 //! certain, and does the command leave later ones unchanged? Used before any rule may permit.
 
-use super::{Part, Word};
+use super::{Part, Word, is_shell};
 
 /// Commands that run the command in their arguments.
 const WRAPPERS: &[&str] = &[
@@ -56,10 +56,6 @@ const WRAPPERS: &[&str] = &[
 /// Wrappers that can run what is built into the shell. The other wrappers start a process, which
 /// cannot change this shell.
 const SHELL_WRAPPERS: &[&str] = &["command", "builtin", "time", "exec", "coproc"];
-
-const SHELLS: &[&str] = &[
-    "sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash",
-];
 
 /// Built-ins that run text, or change what the commands after them mean. No rule permits them
 /// except one for every command.
@@ -113,9 +109,9 @@ pub(crate) fn base_name(command: &str) -> &str {
     }
 }
 
-/// Whether the command is a shell.
-pub(crate) fn is_shell(command: &str) -> bool {
-    SHELLS.contains(&base_name(command))
+/// Whether the command runs another one that its arguments name.
+pub(crate) fn is_wrapper(command: &str) -> bool {
+    WRAPPERS.contains(&base_name(command))
 }
 
 /// What a simple command amounts to.
@@ -156,9 +152,7 @@ fn starts(words: &[&str]) -> Vec<usize> {
 
 /// Words that are neither options nor assignments, if the first word is a wrapper.
 fn behind<'a>(words: &'a [&str]) -> impl Iterator<Item = usize> + 'a {
-    let wraps = words
-        .first()
-        .is_some_and(|word| WRAPPERS.contains(&base_name(word)));
+    let wraps = words.first().is_some_and(|word| is_wrapper(word));
     let end = if wraps { words.len() } else { 0 };
     (1..end).filter(|at| !words[*at].starts_with('-') && !is_assignment(words[*at]))
 }
@@ -184,7 +178,7 @@ impl Disguises {
         }
         let dashed_c =
             |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('c');
-        if SHELLS.contains(&name) && rest.iter().any(dashed_c) {
+        if is_shell(name) && rest.iter().any(dashed_c) {
             let scripts = rest.iter().filter(|word| !word.starts_with('-')).take(8);
             self.scripts.extend(scripts.map(|word| (*word).to_owned()));
         }

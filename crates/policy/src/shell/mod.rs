@@ -15,11 +15,15 @@
 
 mod agree;
 mod disguise;
+mod interpreters;
 mod scan;
 mod tree;
 mod words;
 
-pub(crate) use disguise::{base_name, disguises, is_shell};
+pub(crate) use disguise::{base_name, disguises, is_wrapper};
+#[cfg(test)]
+pub(crate) use interpreters::all as all_interpreters;
+pub(crate) use interpreters::{is_interpreter, is_shell};
 pub(crate) use words::{Word, tidy};
 
 /// Longer than this is not analysed. The parts stay empty then and the script is doubtful.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use codespar_files::OpenError;
+use codespar_git::{GitError, Location};
 
 use crate::{
     error::RuntimeError,
@@ -18,17 +19,31 @@ use crate::{
 };
 
 const NAME: &str = ".codespar/settings.local.json";
+/// In whichever directory of the repository the project is.
+const PATTERN: &str = "**/.codespar/settings.local.json";
 
 /// The user's own settings for this project, where "always" is kept.
 pub fn local_file(project_dir: &ProjectDir) -> PathBuf {
     project_dir.root.join(NAME)
 }
 
+/// What came of rules that were to be kept.
+#[derive(Debug)]
+pub struct RememberedRules {
+    /// The new text of the file.
+    pub text: String,
+    /// Why git may show the file. The rules are kept all the same.
+    pub warning: Option<String>,
+}
+
 /// Adds allow rules to the local settings file, keeping what is there, and records that the user
-/// wrote them; gives its new text. A file that came with the repository and is not trusted is left
-/// alone: adding to it would trust all of it. The file is read without following links out of the
-/// project, and replaced as a whole.
-pub fn remember_rules(project_dir: &ProjectDir, rules: &[String]) -> Result<String, RuntimeError> {
+/// wrote them. A file that came with the repository and is not trusted is left alone: adding to it
+/// would trust all of it. The file is read without following links out of the project, and replaced
+/// as a whole. It is hidden from git first, so that no commit can catch it in between.
+pub fn remember_rules(
+    project_dir: &ProjectDir,
+    rules: &[String],
+) -> Result<RememberedRules, RuntimeError> {
     let path = local_file(project_dir);
     let bad = |error: String| RuntimeError::Failed(format!("{}: {error}", path.display()));
     let before =
@@ -45,20 +60,22 @@ pub fn remember_rules(project_dir: &ProjectDir, rules: &[String]) -> Result<Stri
         (before.as_deref(), &text),
     )
     .map_err(bad)?;
+    let hidden = hide_from_git(&project_dir.root);
     write(&path, &text).map_err(|error| bad(error.to_string()))?;
-    // Where it cannot be written, git shows the file, and nothing worse.
-    let _ = hide_from_git(&path);
-    Ok(text)
+    let warning = hidden.err().map(|error| {
+        format!("{NAME} may be committed: it cannot be added to git's info/exclude: {error}")
+    });
+    Ok(RememberedRules { text, warning })
 }
 
-/// Keeps a person's own settings out of commits, unless the repository has its say about it. An
-/// existing `.gitignore` is left as it is; the error is not reported.
-fn hide_from_git(path: &Path) -> io::Result<()> {
-    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-        return Ok(());
-    };
-    let mut file = std::fs::File::create_new(dir.join(".gitignore"))?;
-    writeln!(file, "{}\n.gitignore", name.display())
+/// Keeps the user's own settings out of commits, by the user's own list of what git leaves out: the
+/// files of the repository are not changed. Outside of a repository there is nothing to do.
+fn hide_from_git(root: &Path) -> Result<(), GitError> {
+    match Location::find(root) {
+        Ok(location) => location.exclude(PATTERN),
+        Err(GitError::NoRepository(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The text of the file with the rules added to `permissions.allow`. A rule that is there already
@@ -100,19 +117,67 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
+    fn git(dir: &Path, args: &[&str]) -> Option<i32> {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(dir);
+        git.args(["-c", "user.name=A", "-c", "user.email=a@example.invalid"]);
+        git.args(args).output().unwrap().status.code()
+    }
+
+    /// Whether git itself leaves out the settings of the project in this directory.
+    fn is_ignored(root: &Path) -> bool {
+        write(&root.join(NAME), "{}").unwrap();
+        match git(root, &["check-ignore", "--quiet", NAME]) {
+            Some(0) => true,
+            Some(1) => false,
+            other => panic!("git check-ignore: {other:?}"),
+        }
+    }
+
     #[test]
-    fn settings_of_the_user_are_hidden_from_git_and_a_file_of_the_repository_stays() {
+    fn settings_of_the_user_are_hidden_from_git_and_files_of_the_repository_stay() {
         let temp = tempfile::tempdir().unwrap();
-        let path = temp.path().join(".codespar/settings.local.json");
-        write(&path, "{}").unwrap();
-        hide_from_git(&path).unwrap();
-        let ignored = temp.path().join(".codespar/.gitignore");
-        let text = std::fs::read_to_string(&ignored).unwrap();
-        assert_eq!(text, "settings.local.json\n.gitignore\n");
+        let (main, linked) = (temp.path().join("main"), temp.path().join("linked"));
+        let below = main.join("crates/one");
+        std::fs::create_dir_all(main.join(".codespar")).unwrap();
+        std::fs::create_dir_all(&below).unwrap();
+        let ignored = main.join(".codespar/.gitignore");
         std::fs::write(&ignored, "theirs\n").unwrap();
-        hide_from_git(&path).unwrap_err();
+        for args in [
+            &["init", "--quiet", "-b", "main"][..],
+            &["add", "."],
+            &["commit", "--quiet", "-m", "Begin"],
+            &["worktree", "add", "--quiet", "../linked"],
+        ] {
+            assert_eq!(git(&main, args), Some(0), "{args:?}");
+        }
+        for root in [&main, &linked, &below] {
+            assert!(!is_ignored(root), "{}", root.display());
+        }
+        // What is added in one work tree holds in all.
+        hide_from_git(&linked).unwrap();
+        for root in [&main, &linked, &below] {
+            assert!(is_ignored(root), "{}", root.display());
+        }
         assert_eq!(std::fs::read_to_string(&ignored).unwrap(), "theirs\n");
+        let clean = git(&main, &["diff", "--quiet", "HEAD"]);
+        assert_eq!(clean, Some(0));
+    }
+
+    #[test]
+    fn a_directory_without_a_repository_needs_nothing_and_a_link_is_named() {
+        let temp = tempfile::tempdir().unwrap();
+        hide_from_git(temp.path()).unwrap();
+        assert_eq!(git(temp.path(), &["init", "--quiet"]), Some(0));
+        let file = temp.path().join(".git/info/exclude");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(&file);
+        std::os::unix::fs::symlink(temp.path().join("elsewhere"), &file).unwrap();
+        let error = hide_from_git(temp.path()).unwrap_err().to_string();
+        assert!(error.contains("info/exclude"), "{error}");
     }
 }

@@ -1,4 +1,8 @@
 //! Reading requests, with errors of our own shape.
+//!
+//! The extractors of the framework refuse in words of their own. These refuse with an `ApiError`,
+//! so a client needs to understand one shape of errors whatever is wrong with its request, and a
+//! message says which field it was.
 
 use axum::{
     Json,

@@ -1,4 +1,7 @@
 //! Live events as a stream.
+//!
+//! Server-sent events and no WebSocket: browsers connect again by themselves and name the last
+//! event that they know, and the same stream can be read with `curl`.
 
 use axum::{
     body::Body,

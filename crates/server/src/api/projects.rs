@@ -1,4 +1,7 @@
 //! The projects of this server.
+//!
+//! A project is named by its key, which is made from its directory. Requests have no other way to
+//! name one, so none can reach a directory that the server was not started for.
 
 use axum::{Json, extract::State};
 use codespar_protocol::RepositoryRef;

@@ -169,7 +169,10 @@ pub(super) async fn answer(
         && let Some(rules) = question.request.rules_to_keep(&answer)
     {
         let project = state.runtime.project_at(&question.project_root)?;
-        remember_rules(&project.dir, rules)?;
+        let kept = remember_rules(&project.dir, rules)?;
+        if let Some(warning) = kept.warning {
+            tracing::warn!("{warning}");
+        }
     }
     let by = client.name();
     let question = state.store().answer_question(&question.id, &answer, &by);

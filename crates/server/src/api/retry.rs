@@ -1,4 +1,7 @@
 //! Tasks: run one again that came to nothing.
+//!
+//! A run that failed is not begun again under its own id: its record says how it ended, and stays.
+//! The new task names the old one and takes its steps over.
 
 use axum::{Json, extract::State, http::StatusCode, response::IntoResponse};
 use codespar_protocol::{TaskId, TaskType};

@@ -1,4 +1,8 @@
 //! Conversations and their transcripts.
+//!
+//! Entries are asked for by their place, which never changes, so reading on is safe while the
+//! conversation grows. A page is bounded in bytes as well as in entries: one entry may hold a whole
+//! file.
 
 use axum::{Json, extract::State};
 use codespar_protocol::{Entry, SessionId};

@@ -1,4 +1,7 @@
 //! Tokens of the API.
+//!
+//! The secret of a token is shown once, when it is created, and the store has only its hash. A
+//! token that was revoked stays in the list: what was done with it is on record under its name.
 
 use axum::{Json, extract::State, http::StatusCode, response::IntoResponse};
 use codespar_protocol::{AccessRole, TokenId};

@@ -1,4 +1,7 @@
 //! What the work cost, by day, project and model.
+//!
+//! Days are those of UTC, for everybody: a sum must not depend on where it is looked at. A price
+//! that is not known leaves the cost of a row away instead of making it zero.
 
 use std::collections::BTreeMap;
 

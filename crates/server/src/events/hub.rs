@@ -1,4 +1,9 @@
 //! One reader of changes and of what agents do, for all clients.
+//!
+//! Reading, redacting and rendering are done once for a change, however many clients follow. The
+//! hub never waits for a client: its queue is bounded, and who falls behind is told that there is a
+//! gap and reads the store. Events of agents, which are on no record, are dropped instead when
+//! there are too many.
 
 use std::sync::{
     Arc,
@@ -31,6 +36,7 @@ pub(super) enum Heard {
 /// Takes secrets out of what is sent.
 pub(super) type Redact = Arc<dyn Fn(&mut Value) + Send + Sync>;
 
+/// One for a server. Dropping it ends the subscription to the events of agents.
 pub(crate) struct EventHub {
     sender: broadcast::Sender<Heard>,
     pub(super) scope: Arc<Scope>,

@@ -1,4 +1,9 @@
 //! What a change or an event looks like to clients, and whom it concerns.
+//!
+//! A change on record is told with what it is about as that is now, and the state it had then: a
+//! client that is behind sees where things stand. What is not of a project of this server is not
+//! rendered at all, so no filter further on can let it through. Secrets are taken out here, before
+//! anything reaches a queue.
 
 use codespar_protocol::{Event, QuestionId, SessionId, TaskId, TaskStatus};
 use codespar_store::{ChangeKind, Database, StoreChange, StoreError};

@@ -1,4 +1,10 @@
 //! What one client is sent, from its place on.
+//!
+//! A client names the last place that it knows, and gets everything after it exactly once and in
+//! order: what it missed from the store, what comes from the hub. The change from the one to the
+//! other loses nothing, because the hub is listened to before the store is read, and repeats
+//! nothing, because both count the same places. Beats keep proxies from closing a silent
+//! connection, and each of them checks that the token still counts.
 
 use std::{
     collections::VecDeque,
@@ -47,6 +53,8 @@ enum Stage {
     Ended,
 }
 
+/// The state of one connection. It holds a permit of the limit on streams until it is dropped,
+/// however the connection ends.
 pub(crate) struct EventStream {
     state: Shared,
     client: Client,

@@ -1,4 +1,7 @@
 //! Requests of the HTTP API that are made within the process, as the client of an MCP call.
+//!
+//! The request goes through the router with the client that was checked at the connection, so the
+//! role, the scope and the limits are looked at again there.
 
 use axum::{
     Router,

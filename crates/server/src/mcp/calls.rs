@@ -1,4 +1,8 @@
 //! Which tool does what.
+//!
+//! Tools for tasks, questions and merges are requests to our own API, made within the process:
+//! roles, scope, limits and redaction are those of the API, and there is no second place where they
+//! could be forgotten. Reviews and questions to a model end when the caller cancels them, which a request does not, and searches have no route: these call the operations directly and check their arguments here.
 
 use std::sync::Arc;
 
@@ -31,6 +35,8 @@ pub(super) type Called = Result<CallToolResult, ErrorData>;
 /// What the client is told instead of a result.
 pub(super) type Refusal = Box<CallToolResult>;
 
+/// Unknown arguments are refused in all of these forms: a misspelt `max_budget_usd` must not mean
+/// no limit.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Review {
@@ -105,6 +111,8 @@ pub(super) fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, Erro
         .map_err(|error| ErrorData::invalid_params(error.to_string(), None))
 }
 
+/// The text of an error as a result. Errors of the protocol are for calls that are malformed;
+/// models mend what they can read.
 pub(super) fn refused(error: impl std::fmt::Display) -> CallToolResult {
     said_no(&error.to_string())
 }
@@ -145,6 +153,8 @@ impl McpHandler {
         }
     }
 
+    /// Each of these is one request. The last arm is `task_answer`: names that are not offered do
+    /// not get here.
     async fn call_task_tool(&self, name: &str, client: Client, given: JsonObject) -> Called {
         match name {
             "task_list" => {
@@ -193,6 +203,7 @@ impl McpHandler {
         }
     }
 
+    /// What the API refuses is a result for the model of the caller, with the words of the API.
     async fn through_api(
         &self,
         client: Client,
@@ -207,6 +218,8 @@ impl McpHandler {
         })
     }
 
+    /// The record and its steps are two resources of the API and one answer here: a model asks once
+    /// for how a run goes. Without steps the record is still worth having.
     async fn show_task(&self, client: Client, OneTask { task_id }: OneTask) -> Called {
         let path = task_path(&task_id)?;
         let task = self.api.ask(client.clone(), Method::GET, &path, None);
@@ -275,6 +288,7 @@ impl McpHandler {
             .await
     }
 
+    /// Offline, and without a model: it costs nothing, so the role to read is enough.
     async fn locate(&self, wanted: Locate) -> Called {
         let project = match self.project(wanted.project.as_deref()) {
             Ok(project) => project,
@@ -298,6 +312,8 @@ impl McpHandler {
         })
     }
 
+    /// The model sees the question alone. It is charged to the project, whose settings decide which
+    /// models there are.
     async fn ask(&self, wanted: Ask, cancel: &CancellationToken) -> Called {
         let project = match self.project(wanted.project.as_deref()) {
             Ok(project) => project,
@@ -333,6 +349,7 @@ fn structured(value: &impl serde::Serialize) -> Called {
     Ok(CallToolResult::structured(value))
 }
 
+/// Checked before a model is asked: an empty question costs as much as a good one.
 fn text(name: &str, value: &str) -> Result<(), Refusal> {
     match value.trim().is_empty() || value.len() > MOST_TEXT || value.contains('\0') {
         true => Err(Box::new(said_no(&format!(
@@ -353,6 +370,7 @@ fn known_model(project: &Project, model: Option<&str>) -> Result<Option<String>,
     }
 }
 
+/// Zero would mean nothing can be called, and is a mistake of whoever wrote it.
 fn dollars(amount: f64) -> Result<Usd, Refusal> {
     Usd::from_dollars(amount)
         .filter(|usd| *usd > Usd::ZERO)

@@ -24,6 +24,9 @@ use crate::access::Client;
 const STEPS: f64 = 8.0;
 
 impl McpHandler {
+    /// The order goes through the API, like any other client's, so the same checks and limits hold
+    /// for it. The result is the record of the task; one that did not complete is a result marked
+    /// as an error, with the reason in it.
     pub(super) async fn dev(
         &self,
         client: Client,

@@ -1,4 +1,9 @@
 //! The tools that are offered.
+//!
+//! Names and forms are an interface that other programs are configured with: arguments may be
+//! added, and are never renamed or given another meaning. Descriptions are read by models, at the
+//! cost of whoever connects, and are kept to a sentence or two. The role of each tool is enforced
+//! when it is called; a client is not even shown the ones it may not call.
 
 use std::sync::Arc;
 
@@ -6,6 +11,7 @@ use codespar_protocol::AccessRole;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
+/// What a client tells its model about this server as a whole: in which order the tools make sense.
 pub(super) const INSTRUCTIONS: &str = "\
 CodeSpar changes code by pull requests. `dev` starts a run from an instruction to a pull request and \
 waits for its end; with wait=false it returns the task at once, and task_show tells how it goes. \
@@ -28,10 +34,12 @@ enum Effects {
     Final,
 }
 
+/// By the name that a call has; nothing for a name that is not offered.
 pub(super) fn find(name: &str) -> Option<OfferedTool> {
     all().into_iter().find(|one| one.tool.name == name)
 }
 
+/// In the order in which clients show them: what does work first, then what looks after it.
 pub(super) fn all() -> Vec<OfferedTool> {
     vec![
         dev(),
@@ -245,6 +253,8 @@ fn project() -> Property {
     ("project", json!({"type": "string", "description": about}))
 }
 
+/// Every input is closed: an argument that is not named here is refused. The annotations are hints
+/// for clients that ask their user before a call, and protect nothing.
 fn tool(
     name: &'static str,
     description: &'static str,

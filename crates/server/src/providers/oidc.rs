@@ -1,4 +1,9 @@
 //! OpenID Connect: discovery, and the exchange of a code for an ID token.
+//!
+//! Of a provider nothing is configured but its issuer and our account there. Addresses and keys
+//! come from its description, which is believed only if it names the same issuer and no address
+//! without TLS. Both are kept for an hour; after a failure they are not asked for again at once, so
+//! that a provider that is down is not asked by every browser that comes.
 
 use std::{sync::Arc, time::Duration};
 

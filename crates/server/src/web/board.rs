@@ -1,4 +1,9 @@
 //! All tasks by state, and the box for a new one.
+//!
+//! The board has a column for each state as people mean it, which is not quite that of the
+//! scheduler: an agent that asks something is running for the scheduler and waiting for a person.
+//! Filters are in the address, so that a view can be kept and sent to somebody. Selecting several
+//! cards and stopping them is one request for each, checked one by one.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -317,6 +322,7 @@ pub(super) fn card(
     }
 }
 
+/// Without a reason: the record names who stopped it.
 pub(super) fn stop(id: &TaskId) -> Markup {
     html! {
         form data-api={ "/api/v1/tasks/" (id) "/stop" } data-done="Stopped" method="post" {

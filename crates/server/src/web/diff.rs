@@ -1,4 +1,9 @@
 //! Changes in colour. Signs say it, too.
+//!
+//! A diff is shown as rows of text with a sign, not as a table or an image, so that it can be read
+//! aloud, copied and searched. It is bounded as a whole: a change of a hundred thousand lines is no
+//! page. Characters that do not print are made visible before anything is laid out, since a diff is
+//! where somebody would hide them.
 
 use std::collections::HashMap;
 
@@ -44,6 +49,7 @@ pub(super) fn unified(diff: &str, remarks: &Remarks) -> Markup {
     }
 }
 
+/// Of the whole file, also where only a part of it is shown.
 fn lines_changed(file: &DiffFile) -> Markup {
     html! {
         span.lines {
@@ -52,6 +58,8 @@ fn lines_changed(file: &DiffFile) -> Markup {
     }
 }
 
+/// Open, so that a search of the browser finds what is in it. `left` is what may still be shown of
+/// the whole diff.
 fn one_file(index: usize, file: &DiffFile, remarks: &Remarks, left: &mut usize) -> Markup {
     html! {
         details.file id={ "file-" (index) } open {
@@ -81,12 +89,14 @@ fn one_file(index: usize, file: &DiffFile, remarks: &Remarks, left: &mut usize) 
     }
 }
 
+/// Counts a line, if there is room for one.
 fn take(left: &mut usize) -> bool {
     let is_left = *left > 0;
     *left = left.saturating_sub(1);
     is_left
 }
 
+/// Removed lines have no number: it would be one of the old file beside those of the new.
 fn one_line(kind: LineKind, number: Option<u32>, content: &str) -> Markup {
     let (class, sign) = match kind {
         LineKind::Same => ("l", " "),

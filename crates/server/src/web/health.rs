@@ -1,4 +1,8 @@
 //! How much there is to do, who does it, versions, projects.
+//!
+//! The page is for whoever asks why nothing happens: it tells tasks that are ready, and that a worker
+//! could take now, from those that wait for something else, and names each process with its signs of
+//! life. It reads the store and starts nothing.
 
 use axum::{extract::State, response::Html};
 use maud::{Markup, html};
@@ -53,6 +57,8 @@ fn fact(name: &str, value: &str) -> Markup {
     html! { tr { th { (name) } td { (value) } } }
 }
 
+/// In the order of the scope, which the keys are made from as well, so each root goes with its own
+/// key.
 fn projects(state: &Shared) -> Markup {
     let roots = state.scope.roots().iter();
     html! {

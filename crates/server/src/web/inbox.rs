@@ -1,4 +1,8 @@
 //! What waits for a person, across projects: questions, drafts, runs that failed.
+//!
+//! The inbox is what a person looks at first, so nothing on it may hold it up: forges are asked for
+//! a limited time, all together, and one that does not answer is left out. A failed run leaves the
+//! inbox when it is begun again, or after a week.
 
 use std::time::Duration;
 
@@ -19,10 +23,12 @@ use crate::{access::Client, api::reach_pulls, error::ApiError, scope::ProjectKey
 
 /// Older failures are history.
 const DAYS: i64 = 7;
+/// A page of failures is read by nobody; the board has the others.
 const MOST_FAILED: usize = 20;
 /// A forge that does not answer does not hold up the page.
 const FORGE_TIME: Duration = Duration::from_secs(2);
 
+/// The number of questions is in the title, where a tab in the background shows it.
 pub(crate) async fn show(
     State(state): State<Shared>,
     client: Client,
@@ -88,6 +94,7 @@ async fn failed_runs(state: &Shared) -> Result<Vec<TaskRecord>, ApiError> {
     Ok(failed)
 }
 
+/// A retry leads to the page of the new task.
 fn failed_run(state: &Shared, client: &Client, task: &TaskRecord) -> Markup {
     html! {
         li data-item {

@@ -1,5 +1,9 @@
 //! Markdown as HTML of our own making. No element, attribute or address of the text gets through but
 //! those written here.
+//!
+//! The text comes from models, people and forges. So nothing is cleaned here that a browser could
+//! read in another way: each event of the parser is written as one of a few elements, and every
+//! piece of text is escaped. What has no element here, such as HTML in the text, becomes text.
 
 use maud::{Markup, PreEscaped, Render, html};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
@@ -27,6 +31,8 @@ pub(super) fn render(source: &str) -> Markup {
     html! { div.markdown { (PreEscaped(writer.out)) } }
 }
 
+/// Writes what the parser tells, in order. The elements it opens it also closes, so that text
+/// cannot reach out of its box on the page.
 #[derive(Default)]
 struct Writer {
     out: String,
@@ -36,6 +42,7 @@ struct Writer {
 }
 
 impl Writer {
+    /// The only way for text into the page.
     fn text(&mut self, text: &str) {
         text.render_to(&mut self.out);
     }
@@ -117,6 +124,7 @@ impl Writer {
         }
     }
 
+    /// An address that no browser should be led to leaves the text of the link without one.
     fn link(&mut self, address: &str, prefix: &str) {
         match web_address(address) {
             // A link cannot hold another.

@@ -1,4 +1,9 @@
 //! Signing in at a provider: the way there, the way back, and what is shown when it fails.
+//!
+//! Both ways are plain links and redirections; no script takes part. What the browser brings back
+//! is believed only with the cookie of the attempt that it began (`providers/attempt.rs`), so an
+//! answer that somebody else received cannot sign this browser in. The page of a failure says what
+//! the person can do; what the provider wrote is in the log, since it may contain anything.
 
 use axum::{
     extract::{Path, Query, State, rejection::QueryRejection},
@@ -21,6 +26,8 @@ use crate::{
     state::Shared,
 };
 
+/// Where the person wanted to go. Only a path of this server is taken for it, or a link could lead
+/// elsewhere after the sign-in.
 #[derive(Deserialize)]
 pub(crate) struct BeginParams {
     next: Option<String>,
@@ -100,6 +107,7 @@ pub(crate) async fn finish(
     Ok(with_cookie(response, Attempts::no_cookie(scope)?))
 }
 
+/// A name that is not set up is answered as if the page did not exist.
 fn found<'a>(state: &'a Shared, name: &str) -> Result<&'a SignInProvider, ApiError> {
     let provider = state.providers.named(name);
     provider.ok_or_else(|| ApiError::not_found("nobody signs in there"))

@@ -1,4 +1,9 @@
 //! One pull request: what it says, its checks and reviews, its diff, and merging it.
+//!
+//! The page asks the forge anew each time it is loaded and keeps nothing, so it is never older than
+//! its last load. What people and models wrote (title, body, reviews, the diff itself) passes the
+//! redactor before it is rendered. Buttons send requests to the API, which checks the role again;
+//! leaving a button out is a courtesy to the reader and no protection.
 
 use axum::{extract::State, response::Html};
 use codespar_protocol::{AccessRole, CheckState, PullRequest, PullRequestState, Review, Verdict};
@@ -17,6 +22,10 @@ use crate::{
     state::Shared,
 };
 
+/// A number that no forge can have is answered like one that does not exist. Reviews, checks and
+/// the diff are asked for together, since each may be a request to GitHub. A diff that cannot be
+/// had, because the branch of a merged pull request is gone, is an explanation in its place and not
+/// an error of the page.
 pub(crate) async fn show(
     State(state): State<Shared>,
     client: Client,
@@ -61,6 +70,8 @@ pub(crate) async fn show(
     layout::page(&state, &client, View::Pulls, &title, content).await
 }
 
+/// A draft has a state of its own here, although forges count it as open. The link to the forge is
+/// shown only if it is a web address: it comes from the answer of the forge.
 fn head(state: &Shared, pull: &PullRequest) -> Markup {
     let is_draft = pull.draft && pull.state == PullRequestState::Open;
     let word = if is_draft {
@@ -87,6 +98,8 @@ fn head(state: &Shared, pull: &PullRequest) -> Markup {
     }
 }
 
+/// Checks that the token of the server may not read are told from none at all: the first may hide
+/// one that failed.
 fn checks_panel(state: &Shared, checks: &CommitChecks) -> Markup {
     html! {
         section.panel aria-labelledby="checks-title" {
@@ -116,6 +129,8 @@ fn checks_panel(state: &Shared, checks: &CommitChecks) -> Markup {
     }
 }
 
+/// Verdicts are shown in words beside their colour, for people who do not see the difference of
+/// colours.
 fn reviews_panel(state: &Shared, reviews: &[Review]) -> Markup {
     html! {
         @if !reviews.is_empty() {
@@ -140,6 +155,8 @@ fn reviews_panel(state: &Shared, reviews: &[Review]) -> Markup {
     }
 }
 
+/// By the path and the line they were made on. A remark on a line that the diff does not show any
+/// more is in its review alone.
 fn remarks(state: &Shared, reviews: &[Review]) -> Remarks {
     let mut remarks = Remarks::new();
     for review in reviews {
@@ -154,6 +171,8 @@ fn remarks(state: &Shared, reviews: &[Review]) -> Remarks {
     remarks
 }
 
+/// What the role of the client reaches; the API decides in any case. An empty strategy is the usual
+/// one of the forge.
 fn actions(client: &Client, key: &str, pull: &PullRequest) -> Markup {
     let address = format!("/api/v1/projects/{key}/pulls/{}", pull.number);
     let strategies = [

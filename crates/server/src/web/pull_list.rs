@@ -1,4 +1,8 @@
 //! Pull requests of all projects.
+//!
+//! Projects are asked one after the other, each at its own forge, and a section is shown for each.
+//! There is no page of all of them by date: numbers of pull requests mean something within one
+//! repository only.
 
 use axum::{extract::State, response::Html};
 use codespar_protocol::PullRequestState;
@@ -17,8 +21,11 @@ use crate::{
     state::Shared,
 };
 
+/// Shown for one project; a forge lists the latest first.
 const MOST: usize = 100;
 
+/// The filter, as the address has it. A word that is not known means the open ones, so that an old
+/// bookmark still shows something.
 #[derive(Deserialize, Default)]
 pub(crate) struct PullParams {
     #[serde(default)]

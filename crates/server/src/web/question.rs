@@ -1,5 +1,10 @@
 //! A question to a person: exactly what is asked, and a button for each answer that the client may
 //! give.
+//!
+//! A card is the same on the inbox and on the page of a task. It shows what the answer is about in
+//! full: for an edit the hunks as they would be written, for a command its input without secrets,
+//! and whether it would run in the sandbox. What cannot be allowed over a network, a command
+//! without a sandbox, has no button for it and says where it can be answered.
 
 use codespar_protocol::{
     AccessRole, ClarificationRequest, Confinement, ElicitationRequest, PermissionRequest, Question,
@@ -11,6 +16,8 @@ use serde_json::Value;
 use super::{diff, layout::may, markdown, text, tool_call};
 use crate::{access::Client, scope::ProjectKey, state::Shared};
 
+/// Its id begins with that of the question, so that the script of the page replaces the right card
+/// when the question changes.
 pub(super) fn card(state: &Shared, client: &Client, question: &Question) -> Markup {
     let id = question.id.as_str();
     let root = &question.project_root;
@@ -30,6 +37,7 @@ pub(super) fn card(state: &Shared, client: &Client, question: &Question) -> Mark
     }
 }
 
+/// Each kind of question has a form of its own, since each wants another kind of answer.
 fn asked(state: &Shared, client: &Client, question: &Question) -> Markup {
     let id = question.id.as_str();
     match &question.request {
@@ -43,6 +51,8 @@ fn title(id: &str, content: &Markup) -> Markup {
     html! { h2 id={ "title-" (id) } { (content) } }
 }
 
+/// The input of the call is redacted before it is shown. Where the call is a change of a file, its
+/// hunks say more than its input, and take its place.
 fn permission(state: &Shared, client: &Client, id: &str, asked: &PermissionRequest) -> Markup {
     let is_open = matches!(
         asked.confinement,
@@ -85,6 +95,7 @@ fn permission(state: &Shared, client: &Client, id: &str, asked: &PermissionReque
     }
 }
 
+/// Said in the place of the buttons. The API refuses such an answer as well (`api/questions.rs`).
 const NO_SANDBOX: &str = "A command without a sandbox can only be allowed at a terminal of the \
                           server:";
 
@@ -130,6 +141,7 @@ fn permission_form(
     }
 }
 
+/// The text is of a model: it is rendered as markdown, which lets no element of it through.
 fn clarification(
     state: &Shared,
     client: &Client,
@@ -150,6 +162,8 @@ fn clarification(
     }
 }
 
+/// A form of an MCP server. The server is named with the question, because its text may pretend to
+/// be somebody else's.
 fn elicitation(state: &Shared, client: &Client, id: &str, asked: &ElicitationRequest) -> Markup {
     html! {
         (title(id, &html! { (text::clean(state, &asked.server)) " asks" }))
@@ -170,6 +184,8 @@ fn elicitation(state: &Shared, client: &Client, id: &str, asked: &ElicitationReq
     }
 }
 
+/// The schema decides the control: a list of values is a choice, a boolean is yes or no, everything
+/// else a line of text. The API checks the answer.
 fn field(
     state: &Shared,
     id: &str,

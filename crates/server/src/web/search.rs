@@ -84,6 +84,8 @@ fn result(hit: &Hit) -> Markup {
     }
 }
 
+/// In the latest conversations, a few hits of each, so that one long conversation does not hide the
+/// others. How much is read is bounded, whatever is searched for.
 async fn search(state: &Shared, wanted: &str) -> Result<Vec<Hit>, ApiError> {
     let mut hits = Vec::new();
     for (session, page) in sessions(state).await? {

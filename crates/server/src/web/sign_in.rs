@@ -1,4 +1,8 @@
 //! Signing a browser in and out.
+//!
+//! A browser signs in with a token, with the link of a code that `codespar serve` printed, or at a
+//! provider. All three end in [`signed_in`], which makes a session of its own for the browser: the
+//! token itself is in no cookie, and revoking it ends the sessions that came from it.
 
 use axum::{
     Form,
@@ -17,6 +21,8 @@ use crate::{
     state::Shared,
 };
 
+/// Both are of the address and not believed: the code is only put into a form, and the path is
+/// checked before it is used.
 #[derive(Deserialize)]
 pub(crate) struct LoginParams {
     code: Option<String>,
@@ -41,6 +47,7 @@ fn ways(state: &Shared, next: Option<&str>) -> Vec<(String, String)> {
     all.map(|one| (one.label.clone(), address(one))).collect()
 }
 
+/// With a code there is one thing to do, and the other ways are left out.
 fn login_page(
     code: Option<&str>,
     next: Option<&str>,
@@ -80,6 +87,7 @@ pub(super) fn brand() -> Markup {
     }
 }
 
+/// The field for the token takes a code as well: which of the two it is, its first letters say.
 #[derive(Deserialize)]
 pub(crate) struct LoginForm {
     token: String,
@@ -136,6 +144,8 @@ pub(super) async fn signed_in(
     Ok(with_cookie(next.into_response(), cookie))
 }
 
+/// Ends the session in the store and not only in the browser. A page of another site must not sign
+/// somebody out, which costs them what they were typing.
 pub(crate) async fn sign_out(
     State(state): State<Shared>,
     headers: HeaderMap,
@@ -148,6 +158,7 @@ pub(crate) async fn sign_out(
     Ok(with_cookie(Redirect::to("/login").into_response(), cookie))
 }
 
+/// Added to those that are set already: a sign-in at a provider ends one cookie and begins another.
 pub(super) fn with_cookie(mut response: Response, cookie: HeaderValue) -> Response {
     response.headers_mut().append(header::SET_COOKIE, cookie);
     response

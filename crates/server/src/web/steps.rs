@@ -1,4 +1,8 @@
 //! The steps of a run, with what each gave and cost, and its report.
+//!
+//! Steps are JSON whose form belongs to the pipeline that wrote it. The page knows a few fields,
+//! which are the same in all of them (`text`, `model`, `usd`, `exit_code`), and shows the rest as
+//! it is: a step that is added later appears without a change here.
 
 use std::collections::HashMap;
 
@@ -128,6 +132,7 @@ pub(super) fn verification(report: &Value) -> Markup {
     }
 }
 
+/// For text without a form, from a record that a model had a part in.
 pub(super) fn shown(value: &Value) -> String {
     codespar_runtime::printable(value.as_str().unwrap_or_default()).into_owned()
 }

@@ -1,4 +1,9 @@
 //! One task: what it is, what waits for an answer, its steps, its conversation, its output.
+//!
+//! Everything is read from the store when the page is loaded. Parts that change have an id and say
+//! in `data-live` which events concern them; the script then fetches the page again and replaces
+//! those parts alone, so what a reader has unfolded or typed elsewhere stays. A run of the dev
+//! agent has a report, and the conversation shown with it is that of the agent that works for it.
 
 use std::collections::HashMap;
 
@@ -25,8 +30,11 @@ use crate::{
     state::Shared,
 };
 
+/// In bytes, from the end: what happened last is what is looked for. The API has the rest.
 const OUTPUT: usize = 16 * 1024;
 
+/// A task of another server does not exist here: the scope looks it up. The order of the parts is
+/// that of their urgency, with open questions directly below the head.
 pub(crate) async fn show(
     State(state): State<Shared>,
     client: Client,
@@ -76,6 +84,8 @@ pub(crate) async fn show(
     layout::page(&state, &client, View::Board, &title, content).await
 }
 
+/// The agents that it started. Those of other projects are left out even where a record claims
+/// them.
 async fn children(state: &Shared, id: &TaskId) -> Result<Vec<TaskRecord>, ApiError> {
     let filter = TaskFilter {
         parent_task_id: Some(id.clone()),
@@ -93,6 +103,7 @@ fn session_of(task: &TaskRecord, children: &[TaskRecord]) -> Option<SessionId> {
     Some(agent.agent_session)
 }
 
+/// Redacted here, once for all parts of the page that show them.
 async fn recorded_steps(state: &Shared, id: &TaskId) -> Result<Vec<(String, Value)>, ApiError> {
     let mut steps = state.store().steps(id).await?;
     for (_, result) in &mut steps {
@@ -127,10 +138,13 @@ async fn spent(state: &Shared, task: &TaskRecord) -> Result<(Cost, Usage), ApiEr
     }
 }
 
+/// What changes most often, in one place: it is replaced at each event.
 fn facts(standing: &Markup, cost: Cost, usage: &Usage) -> Markup {
     html! { (standing) span { (text::cost(cost)) } span { (text::tokens(usage)) } }
 }
 
+/// Stop is offered while there is something to stop. Retry is offered for runs of the dev agent
+/// alone, because only they take over the steps of the attempt before.
 fn head(state: &Shared, client: &Client, task: &TaskRecord, facts: &Markup) -> Markup {
     let subject = task.subject.strip_prefix("dev: ").unwrap_or(&task.subject);
     let authority = task.authority.as_ref();
@@ -202,6 +216,7 @@ fn report(state: &Shared, task: &TaskRecord, recorded: &[(String, Value)]) -> Ma
     }
 }
 
+/// What was asked for, by a person or by the agent that started this one, without secrets.
 fn instruction(state: &Shared, task: &TaskRecord) -> Markup {
     let told = match &task.spec {
         Some(TaskSpec::Dev(order)) => Some(order.instruction.as_str()),
@@ -231,6 +246,7 @@ fn took(task: &TaskRecord, times: &[(String, Timestamp)]) -> HashMap<String, Str
     took
 }
 
+/// Marks of the scheduler are on the same record and are not shown.
 fn steps_panel(recorded: &[(String, Value)], took: &HashMap<String, String>) -> Markup {
     html! {
         div id="steps" data-live="task output" {
@@ -251,6 +267,7 @@ enum Folding {
     Open,
 }
 
+/// Empty for a task that has written nothing, with its place on the page kept for when it does.
 fn output_panel(output: &str, note: Option<&str>, folding: Folding) -> Markup {
     html! {
         div id="output-part" data-live="task output" {
@@ -267,6 +284,8 @@ fn output_panel(output: &str, note: Option<&str>, folding: Folding) -> Markup {
     }
 }
 
+/// Only a task that runs an agent can be written to; a message to one that has ended makes it run
+/// again.
 fn message(client: &Client, task: &TaskRecord) -> Markup {
     html! {
         @if may(client, AccessRole::Write) && task.runs_agent() {
@@ -282,6 +301,7 @@ fn message(client: &Client, task: &TaskRecord) -> Markup {
     }
 }
 
+/// Absent where the task stands alone, which most do.
 fn related(
     state: &Shared,
     client: &Client,

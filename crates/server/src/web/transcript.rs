@@ -1,5 +1,8 @@
 //! A conversation as people read it, in chunks of which a page shows a few: a long one is read as
 //! one scrolls.
+//!
+//! Chunks have fixed places in the transcript, which only grows, so the address of a chunk stays right. Text of models and tools goes through the redactor and
+//! through markdown of our own, and reaches the browser without an element of its author's.
 
 use std::collections::{HashMap, HashSet};
 

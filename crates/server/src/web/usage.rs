@@ -1,4 +1,8 @@
 //! What the work cost: by day, model and project.
+//!
+//! Sums are those of the store, by day in UTC, project and model; nothing is counted twice and
+//! nothing is cached. Where a price is not known, a sum is the part that is, and is marked as a
+//! lower bound. Usage of directories that are not of a project of this server is left out.
 
 use std::collections::BTreeMap;
 
@@ -20,6 +24,7 @@ use crate::{access::Client, api::Params, error::ApiError, scope::ProjectKey, sta
 /// How many of the most expensive and of the slowest tasks.
 const RANKED: usize = 8;
 
+/// As the address has them; a number of days that is not offered means thirty.
 #[derive(Deserialize, Default)]
 pub(crate) struct UsageParams {
     #[serde(default)]
@@ -28,6 +33,8 @@ pub(crate) struct UsageParams {
     project: String,
 }
 
+/// Of whatever a row or a bar stands for. The cost keeps apart what is known from what is not, so
+/// adding up never makes an unknown price look like zero.
 #[derive(Default, Clone)]
 struct Sum {
     calls: u64,
@@ -47,6 +54,8 @@ impl Sum {
     }
 }
 
+/// The same rows added up in each of the ways that the page shows, in one pass. Days without usage
+/// are there with zero: the chart has a column for each.
 #[derive(Default)]
 struct Sums {
     total: Sum,
@@ -87,6 +96,7 @@ pub(crate) async fn show(
     layout::page(&state, &client, View::Usage, "Usage", content).await
 }
 
+/// The end is tomorrow: a row of today must not be lost to the difference between clocks.
 async fn sums(state: &Shared, days: i64, project: &str) -> Result<Sums, ApiError> {
     let today = Timestamp::now().to_zoned(TimeZone::UTC).date();
     let first = today
@@ -144,6 +154,7 @@ fn filters(state: &Shared, days: i64, project: &str) -> Markup {
     }
 }
 
+/// The chart scrolls in a box of its own where there are more days than the screen is wide.
 fn by_day(
     title: &str,
     sums: &Sums,
@@ -168,6 +179,7 @@ fn by_day(
     }
 }
 
+/// The most expensive first, by the part of the cost that is known.
 fn table(state: &Shared, title: &str, what: &str, sums: &BTreeMap<String, Sum>) -> Markup {
     let mut rows: Vec<_> = sums.iter().collect();
     rows.sort_by(|a, b| b.1.dollars().total_cmp(&a.1.dollars()));
@@ -230,6 +242,7 @@ fn seconds(task: &TaskRecord) -> Option<i64> {
     Some(task.ended_at?.as_second() - task.started_at?.as_second())
 }
 
+/// Nothing is shown where no task qualifies, instead of an empty box.
 fn ranking(state: &Shared, title: &str, tasks: &[&TaskRecord]) -> Markup {
     html! {
         @if !tasks.is_empty() {

@@ -2,7 +2,7 @@
 //! stops it.
 //!
 //! ```text
-//! settle → subscribe → wait for events, glances, checks ──trouble──▶ down → reconnect → up ─┐
+//! settle → subscribe → wait for events, the end, checks ──trouble──▶ down → reconnect → up ─┐
 //!                      ▲                                                                    │
 //!                      └────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -29,9 +29,6 @@ use crate::{
     runner::{Control, Runner, TaskOutcome},
 };
 
-/// How often it is looked whether the connection still stands. A look at our own state, without a
-/// message to the server.
-const GLANCE: Duration = Duration::from_millis(200);
 const RECONNECT: Backoff = Backoff {
     first: Duration::from_millis(250),
     longest: Duration::from_secs(30),
@@ -164,7 +161,7 @@ impl Watch<'_> {
                     }
                     None
                 }
-                () = sleep(GLANCE) => self.glance(),
+                () = self.server.lost(self.generation) => self.loss(),
                 () = sleep_until(next_check) => {
                     next_check = Instant::now() + interval;
                     tokio::select! {
@@ -189,8 +186,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Whether the connection is gone, or another has taken its place.
-    fn glance(&self) -> Option<String> {
+    /// What became of the connection, once it is lost.
+    fn loss(&self) -> Option<String> {
         if self.server.is_gone() {
             Some("it has ended".to_owned())
         } else if self.server.generation() != self.generation {
@@ -215,8 +212,8 @@ impl Watch<'_> {
         }
     }
 
-    /// The generation is read before the request: if the connection is replaced meanwhile, the next
-    /// glance notices it.
+    /// The generation is read before the request: if the connection is replaced meanwhile, it counts
+    /// as lost at the next wait.
     async fn subscribe(&mut self) -> Result<(), String> {
         self.generation = self.server.generation();
         let subscription = tokio::select! {
@@ -245,14 +242,18 @@ impl Watch<'_> {
         };
         let mut error = String::new();
         for attempt in 1..=tries {
-            let server = self.server.clone();
-            let is_back = !server.is_gone() && server.generation() != self.generation;
+            let (server, lost) = (self.server.clone(), self.generation);
+            let is_back = || !server.is_gone() && server.generation() != lost;
             let connected = async {
-                if is_back {
+                if is_back() {
                     return Ok(());
                 }
                 sleep(RECONNECT.delay(attempt)).await;
-                server.reconnect().await
+                // A call may have connected it during the pause; its connection is not replaced.
+                match is_back() {
+                    true => Ok(()),
+                    false => server.reconnect().await,
+                }
             };
             let connected = tokio::select! {
                 connected = connected => connected,

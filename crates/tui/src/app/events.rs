@@ -3,6 +3,10 @@
 //! Each text passes the cleaner where it enters, once: secrets are replaced and control characters
 //! escaped before it is kept. A call, a question, a step or output of the driver makes what was
 //! streamed final first; a notice within an answer does not.
+//!
+//! Events come in the order in which the agent sent them, also those of subagents between those of
+//! the main agent. What can still change (a call that runs, the answer as it grows) is kept as
+//! state and drawn; once it is final it is given away as output and never drawn again.
 
 use std::time::Instant;
 

@@ -1,4 +1,8 @@
 //! Follows a run on a server: its steps as they come, its questions, its end.
+//!
+//! What is on record is told again after a connection was lost, so no step is missed, and open
+//! questions are asked for anew. The end of the run is read from the record of the server and never
+//! concluded from silence.
 
 use std::io::IsTerminal;
 
@@ -106,6 +110,8 @@ impl<'a> Follower<'a> {
         Ok(task)
     }
 
+    /// Asked for at the beginning and after each loss of the connection. A question that was put
+    /// here already is not put again.
     async fn put_open_questions(&mut self) -> Result<(), CommandError> {
         let path = format!("/api/v1/questions?task={}", self.id);
         let open: Value = match self.server.get(&path).await {

@@ -28,6 +28,7 @@ const TOKEN_VARIABLE: &str = "CODESPAR_SERVER_TOKEN";
 /// A file that is longer is not a token; it is not read to its end.
 const MOST_TOKEN_BYTES: u64 = 4096;
 
+/// Connects before it hands the work over: a wrong address or token costs no run.
 pub(super) async fn run(
     args: &DevArgs,
     address: &ServerAddress,

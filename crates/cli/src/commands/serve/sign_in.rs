@@ -1,4 +1,7 @@
 //! The providers at which people sign in, from the settings of the user.
+//!
+//! Secrets of providers are named by the settings and read from the environment or a file, so that
+//! a settings file can be shared and backed up without them.
 
 use codespar_runtime::{
     ProjectDir, ServerSettings, SignInKind, SignInSettings, github_api, github_proxy, github_server,

@@ -46,6 +46,16 @@ pub(crate) struct StructuredEnd {
     pub(crate) output: Option<Value>,
 }
 
+/// A turn of which no form was asked for.
+impl From<RunResult> for StructuredEnd {
+    fn from(result: RunResult) -> Self {
+        Self {
+            result,
+            output: None,
+        }
+    }
+}
+
 impl StructuredAnswers {
     /// The input of a tool is an object, so the answer is one.
     pub(crate) fn new(mut schema: Value) -> Result<Self, CommandError> {
@@ -69,18 +79,15 @@ impl StructuredAnswers {
         Ok(Self { slot, tools })
     }
 
-    /// Offers the tool.
-    pub(crate) fn equip(&self, agent: &mut Agent) {
-        agent.add_tools(&self.tools);
-    }
-
-    /// Runs until there is an answer of the form, or it is not worth asking again.
+    /// Offers the tool, and runs until there is an answer of the form, or it is not worth asking
+    /// again.
     pub(crate) async fn run(
         &self,
         agent: &mut Agent,
         prompt: Option<Message>,
         cancel: &CancellationToken,
     ) -> StructuredEnd {
+        agent.add_tools(&self.tools);
         self.slot.lock().take();
         let mut result = agent.run(prompt, cancel.clone()).await;
         for _ in 0..MOST_REMINDERS {

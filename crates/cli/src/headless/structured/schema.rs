@@ -3,6 +3,10 @@
 //! The keywords that people and generators write for answers: types, `properties`, `required`,
 //! `additionalProperties`, `items`, `enum`, `const`, lengths and bounds, `anyOf`, `oneOf`, `allOf`,
 //! `$ref` within the schema. Other keywords are not checked; the model sees them all the same.
+//!
+//! It is not a validator of schemas: one that is malformed was written by the user, and what cannot
+//! be understood in it is not checked. The message names the place and what was expected there, in
+//! words that a model can act on.
 
 use serde_json::Value;
 
@@ -42,6 +46,8 @@ impl Checker<'_> {
         self.combined(schema, value, at, depth)
     }
 
+    /// A list of types is any of them. A whole number counts as a number, as JSON makes no
+    /// difference.
     fn of_type(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
         let names: Vec<&str> = match schema.get("type") {
             Some(Value::String(name)) => vec![name],
@@ -86,6 +92,8 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// `oneOf` needs exactly one that fits. The message of the others is left out: it would be
+    /// about forms that were not meant.
     fn combined(
         &self,
         schema: &Value,

@@ -1,4 +1,8 @@
 //! The surface that draws at a terminal: `codespar_tui`, with what commands print diverted to it.
+//!
+//! The surface has a thread of its own and is told by messages, so nothing here waits for the
+//! terminal. Commands print as they do on the command line; while the surface is there, the printer
+//! hands their text to it instead of writing beside it.
 
 mod completion;
 mod diverted;

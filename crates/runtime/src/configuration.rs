@@ -17,14 +17,8 @@ use codespar_tools::{
 };
 
 use crate::{
-    Plugin,
-    error::RuntimeError,
-    installed_plugins::installed,
-    network,
-    options::ProjectOptions,
-    project_dir::ProjectDir,
-    settings::Settings,
-    trust::{TrustFilter, nested_files},
+    Plugin, error::RuntimeError, installed_plugins::installed, network, options::ProjectOptions,
+    project_dir::ProjectDir, settings::Settings, trust::TrustFilter,
 };
 
 /// Names every tool of this version, for checking agent definitions. Also used to tell a misspelt
@@ -224,14 +218,14 @@ pub fn definitions_with_plugins(
 }
 
 fn add_plugin_agents(agents: &mut AgentDefinitions, plugins: &[Plugin]) {
-    for plugin in plugins {
-        let source = DefinitionSource {
-            dir: plugin.dir("agents"),
-            origin: "plugin",
-            files: None,
-        };
-        agents.add_plugin(&plugin.name, load_definitions(&[source]));
-    }
+    let source = |plugin: &Plugin| DefinitionSource {
+        dir: plugin.dir("agents"),
+        origin: "plugin",
+        files: None,
+        plugin: Some(plugin.name.clone()),
+    };
+    let sources: Vec<DefinitionSource> = plugins.iter().map(source).collect();
+    agents.extend(load_definitions(&sources));
 }
 
 fn wanted_definitions(
@@ -245,6 +239,7 @@ fn wanted_definitions(
             files: (origin == "project").then(|| project_dir.trust.agents(&dir, trust)),
             dir,
             origin,
+            plugin: None,
         })
         .collect();
     load_definitions(&sources)
@@ -252,17 +247,12 @@ fn wanted_definitions(
 
 /// The definitions in a directory and those below it, which no project uses: to look for mistakes.
 pub fn definitions_in(dir: &Path) -> AgentDefinitions {
-    let mut dirs: Vec<PathBuf> = nested_files(dir, "md")
-        .iter()
-        .filter_map(|file| Some(file.parent()?.to_path_buf()))
-        .collect();
-    dirs.dedup();
-    let sources = dirs.into_iter().map(|dir| DefinitionSource {
-        dir,
+    load_definitions(&[DefinitionSource {
+        dir: dir.to_path_buf(),
         origin: "checked",
         files: None,
-    });
-    load_definitions(&sources.collect::<Vec<_>>())
+        plugin: None,
+    }])
 }
 
 fn load_definitions(sources: &[DefinitionSource]) -> AgentDefinitions {

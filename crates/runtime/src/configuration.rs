@@ -197,6 +197,11 @@ pub(crate) fn skills(
     (skills, problems)
 }
 
+/// The same without plugins.
+pub fn project_skills(project_dir: &ProjectDir) -> (Skills, Vec<SkillProblem>) {
+    skills(project_dir, &[], &ProjectOptions::default())
+}
+
 /// Custom agents of the project, as far as it is trusted, and the user. A file of the project is
 /// passed on as the text that was trusted, so it is not read a second time.
 pub fn definitions(project_dir: &ProjectDir, trust: TrustFilter) -> AgentDefinitions {

@@ -144,6 +144,7 @@ pub fn plugins(
             .filter(|plugin| !known.contains(&plugin.root)),
     );
     for plugin in &plugins {
+        settings.warnings.extend(plugin.warnings.iter().cloned());
         plugin.add_hooks(&mut settings.hooks, &mut settings.warnings)?;
     }
     Ok(plugins)
@@ -190,7 +191,7 @@ pub(crate) fn skills(
         .collect();
     let (mut skills, mut problems) = Skills::load(&dirs);
     for plugin in plugins {
-        let (others, wrong) = Skills::load(&[plugin.skills()]);
+        let (others, wrong) = Skills::of_places(&plugin.skill_places(), "user");
         skills.add_plugin(&plugin.name, others);
         problems.extend(wrong);
     }
@@ -218,18 +219,14 @@ pub fn definitions_with_plugins(
     let mut agents = definitions(project_dir, trust);
     let (plugins, warnings) = installed(project_dir, &settings.enabled_plugins);
     settings.warnings.extend(warnings);
+    let of_plugins = plugins.iter().flat_map(|plugin| plugin.warnings.clone());
+    settings.warnings.extend(of_plugins);
     add_plugin_agents(&mut agents, &plugins);
     agents
 }
 
 fn add_plugin_agents(agents: &mut AgentDefinitions, plugins: &[Plugin]) {
-    let source = |plugin: &Plugin| DefinitionSource {
-        dir: plugin.dir("agents"),
-        origin: "plugin",
-        files: None,
-        plugin: Some(plugin.name.clone()),
-    };
-    let sources: Vec<DefinitionSource> = plugins.iter().map(source).collect();
+    let sources: Vec<DefinitionSource> = plugins.iter().flat_map(Plugin::agents).collect();
     agents.extend(load_definitions(&sources));
 }
 

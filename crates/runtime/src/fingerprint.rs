@@ -37,7 +37,7 @@ impl Fingerprint {
         }
         let named = options.mcp_config.iter().filter_map(|text| match text {
             ServerText::File(file) => Some(file.clone()),
-            ServerText::Json(_) | ServerText::Passed(_) => None,
+            ServerText::Json(_) | ServerText::Passed(_) | ServerText::OfPlugin(_) => None,
         });
         files.extend(named);
         for file in files {

@@ -67,6 +67,19 @@ pub enum ServerText {
     Json(String),
     /// The same from a program, such as an editor: variables are not replaced in it.
     Passed(String),
+    /// Of a plugin: what is wrong in it is told, and the rest is used.
+    OfPlugin(PluginServers),
+}
+
+/// MCP servers of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginServers {
+    /// Where the plugin is: `${CLAUDE_PLUGIN_ROOT}`.
+    pub(crate) root: PathBuf,
+    /// The file that they are in.
+    pub(crate) file: PathBuf,
+    /// The part of the file, if it has more.
+    pub(crate) text: Option<String>,
 }
 
 impl ServerText {

@@ -45,6 +45,8 @@ pub struct ProjectOptions {
     pub agent: Option<String>,
     /// Agents of the caller; they win over those of files.
     pub agents: Vec<AgentDefinition>,
+    /// What of the options is left out, to be told with what is left out of files.
+    pub warnings: Vec<String>,
     /// The skills on offer; all when absent.
     pub skills: Option<Vec<String>>,
     /// Which settings files count in full, and whose instruction files, skills, agents, commands
@@ -134,9 +136,12 @@ impl ProjectOptions {
         appended.push_str(text);
     }
 
-    /// Adds agents from an object of definitions by name. The error says which field is wrong.
+    /// Adds agents from an object of definitions by name. The error says which field is wrong; a
+    /// field without a meaning here becomes a warning of the project.
     pub fn add_agents(&mut self, agents: &serde_json::Value) -> Result<(), String> {
-        self.agents.extend(agent_json::read(agents)?);
+        let (agents, warnings) = agent_json::read(agents)?;
+        self.agents.extend(agents);
+        self.warnings.extend(warnings);
         Ok(())
     }
 }

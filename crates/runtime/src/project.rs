@@ -127,6 +127,7 @@ impl ProjectConfig {
             return Err(unknown_agent(name, &agents));
         }
         warnings.extend(settings.warnings.iter().cloned());
+        warnings.extend(options.warnings.iter().cloned());
         warnings.extend(unknown_tools(&options)?);
         let mut server_files = options.mcp_config.clone();
         server_files.extend(plugins.iter().flat_map(Plugin::servers));

@@ -308,6 +308,27 @@ fn a_plugin_names_its_files_in_its_manifest_and_what_has_no_meaning_is_told() {
     assert!(!has(&told["agents"], "pack:other"), "it is not named");
 }
 
+#[test]
+fn fields_without_a_meaning_of_agents_of_a_caller_are_told() {
+    let bench = Bench::new(Script::of([Turn::text("done")]));
+    let agents = json!({"poet": {
+        "description": "d", "prompt": "p", "effort": "high", "memory": "user", "color": "red",
+    }});
+    let finished = bench.run(&["-p", "go", "--agents", &agents.to_string()]);
+    assert_eq!(finished.status.code(), Some(0), "{}", finished.stderr);
+    for told in [
+        "agent poet: `effort` is left out",
+        "agent poet: `memory` is not known and left out",
+    ] {
+        assert!(
+            finished.stderr.contains(told),
+            "{told}: {}",
+            finished.stderr
+        );
+    }
+    assert!(!finished.stderr.contains("color"), "{}", finished.stderr);
+}
+
 /// A plugin whose hook refuses commands, where the other tool would have put it.
 fn install(bench: &Bench, name: &str, place: &std::path::Path) -> serde_json::Value {
     fs::create_dir_all(place.join("hooks")).unwrap();
